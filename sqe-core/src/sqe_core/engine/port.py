@@ -1,0 +1,404 @@
+"""All that the rest of SQE may ask of an engine. Spark and py4j stay behind these types."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from types import MappingProxyType
+from typing import Any
+
+import pyarrow as pa
+
+from sqe_core.spi.catalog import CatalogMetadata
+
+_EMPTY: Mapping[str, Any] = MappingProxyType({})
+
+
+class EngineState(Enum):
+    """Where the engine is in its life. Only READY runs statements."""
+
+    STOPPED = "stopped"
+    PREPARING = "preparing"  # first start: jars, bridge, class archive
+    STARTING = "starting"
+    READY = "ready"
+    LOST = "lost"  # the JVM ended by itself; a restart is under way
+    FAILED = "failed"  # it cannot start; `Engine.failure` says why
+
+
+class RelationKind(Enum):
+    """How a name stands in a parsed plan."""
+
+    RELATION = "relation"  # UnresolvedRelation: read in a query, or target of INSERT, UPDATE, DELETE, MERGE
+    TABLE = "table"  # UnresolvedTable
+    TABLE_OR_VIEW = "table_or_view"  # UnresolvedTableOrView
+    VIEW = "view"  # UnresolvedView
+    IDENTIFIER = "identifier"  # UnresolvedIdentifier: what CREATE and DROP name
+    NAMESPACE = "namespace"  # UnresolvedNamespace
+    OTHER = "other"  # anything else that carries a multi-part name; never replaced
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimeTravel:
+    """A time-travel clause. `literal` is False when the clause is an expression (NAME-5 refuses it)."""
+
+    literal: bool
+    version: str | None = None
+    timestamp: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Relation:
+    """One name in a parsed plan. `index` addresses it in `EngineSession.rewrite`."""
+
+    index: int
+    kind: RelationKind
+    parts: tuple[str, ...]
+    holder: str  # simple class name of the node that holds it, "" for the root
+    field: str  # the field of the holder, for example "table", "child", "targetTable"
+    cte: bool = False  # bound to a common table expression in scope
+    aliased: bool = False  # the user gave it an alias, so its own name is not visible
+    options: Mapping[str, str] = field(default_factory=lambda: _EMPTY)
+    time_travel: TimeTravel | None = None
+    streaming: bool = False
+    start: int | None = None  # offset in the parsed text, in code points
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FunctionCall:
+    """A function as the parsed plan names it. `literals` holds a literal argument's value, or None."""
+
+    parts: tuple[str, ...]
+    table_valued: bool = False
+    literals: tuple[Any, ...] = ()
+    start: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanNode:
+    """One node of a plan, in the order of the walk: parents before children.
+
+    `fields` holds every field that is neither a plan nor an expression, rendered as JSON values; for the nodes the
+    verifier looks at it also holds their expressions as SQL: `projectList`, `condition`.
+    """
+
+    id: int
+    parent: int  # -1 for the root
+    slot: str  # the parent's field that holds it; "subquery" when it hangs on an expression
+    type: str  # fully qualified class name
+    fields: Mapping[str, Any] = field(default_factory=lambda: _EMPTY)
+
+    @property
+    def simple_type(self) -> str:
+        """The class name without its package."""
+        return self.type.rsplit(".", 1)[-1]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanDescription:
+    """Everything an authoriser wants to know about a plan, parsed or analysed."""
+
+    nodes: tuple[PlanNode, ...]
+    expressions: frozenset[str]  # fully qualified class names
+    relations: tuple[Relation, ...] = ()
+    functions: tuple[FunctionCall, ...] = ()
+    hints: tuple[str, ...] = ()
+    parameters: tuple[str, ...] = ()  # names of unbound parameters
+    expression_count: int = 0
+    depth: int = 0
+
+    @property
+    def root(self) -> PlanNode:
+        """The topmost node."""
+        return self.nodes[0]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SecuredTable:
+    """Replace a relation by text of ours: `SELECT … FROM <alias>.<ns>.<table> …`, under the visible name."""
+
+    index: int
+    sql: str
+    visible_name: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InlinedPlan:
+    """Replace a relation by a plan that was secured before: an expanded view, a session view."""
+
+    index: int
+    plan: EnginePlan
+    columns: tuple[tuple[str, str], ...] | None  # (name in the plan, visible name), None keeps the plan's own
+    visible_name: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InlinedRows:
+    """Replace a relation by rows of ours, as information_schema does."""
+
+    index: int
+    rows: pa.Table
+    visible_name: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RenamedTarget:
+    """Give a relation that is written, created or dropped its internal name.
+
+    Targets of UPDATE, DELETE and MERGE are covered by an alias of `visible_name` when the user gave none.
+    """
+
+    index: int
+    parts: tuple[str, ...]
+    visible_name: tuple[str, ...]
+
+
+Replacement = SecuredTable | InlinedPlan | InlinedRows | RenamedTarget
+
+
+class EnginePlan(ABC):
+    """An opaque plan of one engine session, parsed or analysed."""
+
+    @property
+    @abstractmethod
+    def description(self) -> PlanDescription:
+        """What the plan consists of."""
+
+
+class AnalysedPlan(EnginePlan):
+    """A plan with every name and type resolved, not executed."""
+
+    @property
+    @abstractmethod
+    def schema(self) -> pa.Schema:
+        """The columns of the result, as they arrive in the stream."""
+
+    @property
+    @abstractmethod
+    def is_command(self) -> bool:
+        """Whether executing it changes something, and returns no rows of its own."""
+
+    @abstractmethod
+    def lineage(self) -> Mapping[str, tuple[tuple[str, str], ...]]:
+        """For each output column, the (relation, column) pairs that it derives from."""
+
+    @abstractmethod
+    def explain(self) -> Sequence[tuple[str, str]]:
+        """Rows (plan type, text) of the logical and physical plan, names as the user knows them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """How far a running statement is. All numbers are zero before the first job."""
+
+    stages: int = 0
+    stages_done: int = 0
+    tasks: int = 0
+    tasks_done: int = 0
+    tasks_active: int = 0
+    rows: int = 0
+    bytes: int = 0
+
+
+class ResultStream(ABC):
+    """The batches of one executed statement, in order, with bounded memory. Close it; iterating to the end closes it."""
+
+    @property
+    @abstractmethod
+    def schema(self) -> pa.Schema:
+        """The columns; known before the first batch."""
+
+    @abstractmethod
+    def __iter__(self) -> Iterator[pa.RecordBatch]: ...
+
+    @property
+    @abstractmethod
+    def affected_rows(self) -> int | None:
+        """Rows inserted, updated or deleted; None for queries and DDL. Known when the stream exists."""
+
+    @abstractmethod
+    def progress(self) -> Progress:
+        """How far execution is; may be asked from another thread."""
+
+    @abstractmethod
+    def cancel(self) -> None:
+        """End execution and free its slots; the iterator raises QueryCancelledError. Idempotent, from any thread."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Free everything; cancels what still runs. Idempotent."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineFailure:
+    """An error inside the engine, with nothing of its text that a client could see by accident.
+
+    `condition` is Spark's error class (`UNRESOLVED_COLUMN.WITH_SUGGESTION`), or the Java exception's class name;
+    `parameters` its message parameters, unchecked. `context` is the fragment of the *parsed* text, with its offset.
+    """
+
+    condition: str
+    sql_state: str | None
+    parameters: Mapping[str, str]
+    fragment: str | None = None
+    start: int | None = None
+    raw: str = ""  # for the server's own log only, never for a client (ERR-1)
+
+
+class EngineExecutionError(Exception):
+    """Raised by every method of this port when the engine refuses or fails; `query.errors` turns it into ours."""
+
+    def __init__(self, failure: EngineFailure) -> None:
+        super().__init__(failure.condition)
+        self.failure = failure
+
+
+class EngineSession(ABC):
+    """An isolated session of the engine: its own catalogs, conf and functions. One statement at a time per session."""
+
+    @property
+    @abstractmethod
+    def alive(self) -> bool:
+        """False when the engine restarted since; open a new one then."""
+
+    @abstractmethod
+    def mount(self, alias: str, properties: Mapping[str, str]) -> None:
+        """Mount a catalog under a random alias."""
+
+    @abstractmethod
+    def unmount(self, alias: str) -> None:
+        """Forget a mounted catalog."""
+
+    @abstractmethod
+    def catalog(self, alias: str) -> EngineCatalog:
+        """Return the metadata of a mounted catalog."""
+
+    @abstractmethod
+    def parse(self, sql: str, parameters: Mapping[str, Any] = _EMPTY) -> EnginePlan:
+        """Parse Spark SQL. `:name` markers become typed literals of `parameters` (Python or pyarrow scalars)."""
+
+    @abstractmethod
+    def rewrite(self, plan: EnginePlan, replacements: Sequence[Replacement]) -> EnginePlan:
+        """Return a new plan with the addressed relations replaced, and describe it anew."""
+
+    @abstractmethod
+    def analyse(self, plan: EnginePlan, *, tag: str) -> AnalysedPlan:
+        """Resolve names and types without executing anything, commands included. `tag` makes it cancellable."""
+
+    @abstractmethod
+    def execute(self, plan: AnalysedPlan, *, tag: str, settings: Mapping[str, str] = _EMPTY) -> ResultStream:
+        """Run a verified plan. For commands and writes this returns when they are done.
+
+        `settings` are engine options of this statement only, from the server's own vocabulary.
+        """
+
+    @abstractmethod
+    def cancel(self, tag: str) -> None:
+        """End whatever runs under that tag, analysis and planning included. From any thread."""
+
+    @abstractmethod
+    def statement_scope(self) -> StatementScope:
+        """Within the scope every table is loaded once, so that decision and execution see the same metadata."""
+
+    @abstractmethod
+    def check_settings(self) -> bool:
+        """Compare the pinned settings with what is set (CONF-1); False means somebody changed one."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Unmount everything and forget the session."""
+
+
+class StatementScope(ABC):
+    """Context manager of `EngineSession.statement_scope`."""
+
+    @abstractmethod
+    def __enter__(self) -> StatementScope: ...
+
+    @abstractmethod
+    def __exit__(self, *exc: object) -> None: ...
+
+
+class EngineCatalog(CatalogMetadata):
+    """Metadata of a mounted catalog, and the DDL that is not a statement of the engine's SQL."""
+
+    @abstractmethod
+    def create_namespace(self, namespace: tuple[str, ...], properties: Mapping[str, str]) -> None: ...
+
+    @abstractmethod
+    def drop_namespace(self, namespace: tuple[str, ...]) -> None:
+        """Drop an empty namespace."""
+
+    @abstractmethod
+    def drop_table(self, namespace: tuple[str, ...], name: str, *, purge: bool) -> None: ...
+
+    @abstractmethod
+    def create_view(
+        self,
+        namespace: tuple[str, ...],
+        name: str,
+        *,
+        columns: pa.Schema,
+        column_comments: Mapping[str, str],
+        representations: Mapping[str, str],
+        default_catalog: str | None,
+        default_namespace: tuple[str, ...],
+        properties: Mapping[str, str],
+        replace: bool,
+    ) -> None: ...
+
+    @abstractmethod
+    def drop_view(self, namespace: tuple[str, ...], name: str) -> None: ...
+
+    @abstractmethod
+    def rename_view(self, source: tuple[tuple[str, ...], str], target: tuple[tuple[str, ...], str]) -> None: ...
+
+    @abstractmethod
+    def set_view_properties(self, namespace: tuple[str, ...], name: str, properties: Mapping[str, str | None]) -> None:
+        """Set properties; None removes one. `comment` is the view's comment."""
+
+    @abstractmethod
+    def create_table_like(
+        self, namespace: tuple[str, ...], name: str, source: tuple[tuple[str, ...], str], properties: Mapping[str, str]
+    ) -> None:
+        """CREATE TABLE … (LIKE …): schema, partitioning, sort order and properties of `source`."""
+
+    @abstractmethod
+    def add_column(
+        self, namespace: tuple[str, ...], name: str, column: str, type: str, *, default: Any, comment: str | None
+    ) -> None:
+        """Add a column with a default value, which the engine's SQL cannot say."""
+
+
+class Engine(ABC):
+    """The engine of one process."""
+
+    @property
+    @abstractmethod
+    def state(self) -> EngineState: ...
+
+    @property
+    @abstractmethod
+    def failure(self) -> Exception | None:
+        """Why the state is FAILED."""
+
+    @abstractmethod
+    def start(self) -> None:
+        """Begin to start in the background and return at once. Idempotent."""
+
+    @abstractmethod
+    def wait_ready(self, timeout_secs: float | None = None) -> None:
+        """Block until READY; raise what stopped it, or ResourcesError when the time is over."""
+
+    @abstractmethod
+    def on_progress(self, listener: Callable[[str, float | None], None]) -> None:
+        """Report the steps of a long first start: (what is being done, share done or None)."""
+
+    @abstractmethod
+    def open_session(self) -> EngineSession:
+        """Open an isolated session; waits for READY."""
+
+    @abstractmethod
+    def stop(self) -> None:
+        """End every statement and the JVM. Idempotent."""

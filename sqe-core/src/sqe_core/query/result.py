@@ -1,0 +1,65 @@
+"""What a statement answers: rows, a count, or the word that it is done."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pyarrow as pa
+
+from sqe_core.engine.port import Progress
+from sqe_core.sql.statement import StatementKind
+
+
+class StatementResult:
+    """The answer to one statement. Iterate it at most once, and close it; use it as a context manager.
+
+    `schema` is None for statements without rows. `affected_rows` is set for INSERT, UPDATE, DELETE, MERGE, CTAS and
+    TRUNCATE. Errors while iterating are `SqeError`s.
+    """
+
+    def __init__(
+        self,
+        *,
+        query_id: str,
+        kind: StatementKind,
+        schema: pa.Schema | None = None,
+        batches: Iterator[pa.RecordBatch] = iter(()),
+        affected_rows: int | None = None,
+        progress: Callable[[], Progress] = Progress,
+        on_close: Callable[[], None] = lambda: None,
+    ) -> None:
+        self.query_id = query_id
+        self.kind = kind
+        self.schema = schema
+        self.affected_rows = affected_rows
+        self._batches = batches
+        self._progress = progress
+        self._on_close = on_close
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        try:
+            yield from self._batches
+        finally:
+            self.close()
+
+    def read_all(self) -> pa.Table:
+        """Read every batch into one table. For small results: nothing bounds the memory."""
+        if self.schema is None:
+            self.close()
+            return pa.table({})
+        return pa.Table.from_batches(list(self), schema=self.schema)
+
+    def progress(self) -> Progress:
+        """How far execution is; may be asked from another thread."""
+        return self._progress()
+
+    def close(self) -> None:
+        """End the statement; what still runs is cancelled. Idempotent."""
+        on_close, self._on_close = self._on_close, lambda: None
+        on_close()
+
+    def __enter__(self) -> StatementResult:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()

@@ -1,0 +1,289 @@
+"""What a statement is, once recognised: the contract between `sql`, which reads text, and `query`, which answers.
+
+A statement is either SQE's own (answered from metadata, without the engine's SQL) or an `EngineStatement`, whose
+`spark_sql` is exactly what Spark parses and what is then judged. Names are tuples of 1 to 3 parts, already folded:
+unquoted parts are lower case, quoted ones as written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from types import MappingProxyType
+from typing import Any, Literal, Protocol
+
+from sqe_core.spi.errors import Position
+
+Name = tuple[str, ...]
+_EMPTY: Mapping[str, str] = MappingProxyType({})
+
+
+class StatementKind(Enum):
+    """The kinds of features §2.0, as history, audit and lineage name them."""
+
+    QUERY = "query"
+    INSERT = "insert"
+    UPDATE = "update"
+    DELETE = "delete"
+    MERGE = "merge"
+    TRUNCATE = "truncate"
+    CREATE_TABLE = "create_table"
+    CREATE_TABLE_AS = "create_table_as"
+    DROP_TABLE = "drop_table"
+    ALTER_TABLE = "alter_table"
+    CREATE_VIEW = "create_view"
+    DROP_VIEW = "drop_view"
+    ALTER_VIEW = "alter_view"
+    CREATE_SCHEMA = "create_schema"
+    DROP_SCHEMA = "drop_schema"
+    COMMENT = "comment"
+    SHOW = "show"
+    DESCRIBE = "describe"
+    EXPLAIN = "explain"
+    USE = "use"
+    SESSION = "session"
+    TRANSACTION = "transaction"
+    UTILITY = "utility"
+
+
+class PositionMap(Protocol):
+    """Finds a place of the translated text in the user's own text (ERR-3)."""
+
+    def locate(self, start: int | None, fragment: str | None) -> Position | None:
+        """Return where the user wrote what stands at `start` (code points) or reads `fragment`; None if unknown."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Statement:
+    """One recognised statement. `text` is the user's, without the final semicolon."""
+
+    kind: StatementKind
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineStatement(Statement):
+    """A statement that Spark parses, is judged as that plan, rewritten, verified and executed."""
+
+    spark_sql: str
+    positions: PositionMap
+    parameters: tuple[str, ...] = ()
+    """Names of the `:name` markers in `spark_sql`, in the order of the user's `?`, or the user's own names."""
+    positional: bool = False
+    """Whether the user wrote `?` markers; then values are given as a sequence."""
+    column_names: tuple[str, ...] | None = None
+    """Visible names of the result columns when they differ from Spark's, else None."""
+    overwrite_dynamic: bool | None = None
+    """For INSERT OVERWRITE: None lets `query` choose by the target's partitioning (features §2.8)."""
+    if_exists: bool = False
+    """ALTER TABLE IF EXISTS and the like, which Spark cannot say: a missing target is no error."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShowCatalogs(Statement):
+    like: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShowSchemas(Statement):
+    catalog: str | None = None
+    like: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShowTables(Statement):
+    """SHOW TABLES lists tables and views, SHOW VIEWS (`views_only`) views."""
+
+    schema: Name | None = None
+    like: str | None = None
+    views_only: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShowColumns(Statement):
+    """SHOW COLUMNS FROM t and DESCRIBE t, the same rows."""
+
+    name: Name
+    like: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DescribeQuery(Statement):
+    """DESCRIBE <query>: the columns of its result."""
+
+    query: EngineStatement
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShowCreate(Statement):
+    object: Literal["table", "view", "schema"]
+    name: Name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShowFunctions(Statement):
+    like: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShowSession(Statement):
+    like: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShowStats(Statement):
+    name: Name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explain(Statement):
+    mode: Literal["plan", "analyze", "full"]
+    inner: Statement
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Use(Statement):
+    """USE catalog.schema, USE schema, or USE catalog; `query` decides what one part means."""
+
+    name: Name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetSession(Statement):
+    """SET SESSION name = literal. `value` is the Python value of the literal."""
+
+    name: str
+    value: Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResetSession(Statement):
+    """RESET SESSION name, or all of them."""
+
+    name: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransactionControl(Statement):
+    """BEGIN, START TRANSACTION, COMMIT, ROLLBACK: accepted, do nothing (features §2.8)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoOperation(Statement):
+    """Accepted and without effect: SET TIME ZONE, DROP MATERIALIZED VIEW IF EXISTS. ANALYZE names its table."""
+
+    must_exist: Name | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreateView(Statement):
+    name: Name
+    query: EngineStatement
+    columns: tuple[tuple[str, str | None], ...] = ()  # (name, comment)
+    comment: str | None = None
+    security: Literal["definer", "invoker"] = "invoker"
+    replace: bool = False
+    if_not_exists: bool = False
+    temporary: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DropView(Statement):
+    name: Name
+    if_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RenameView(Statement):
+    name: Name
+    target: Name
+    if_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetViewProperties(Statement):
+    name: Name
+    properties: Mapping[str, str | None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreateSchema(Statement):
+    name: Name
+    if_not_exists: bool = False
+    location: str | None = None
+    properties: Mapping[str, str] = field(default_factory=lambda: _EMPTY)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DropSchema(Statement):
+    name: Name
+    if_exists: bool = False
+    cascade: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DropTable(Statement):
+    name: Name
+    if_exists: bool = False
+    purge: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreateTableLike(Statement):
+    name: Name
+    source: Name
+    if_not_exists: bool = False
+    properties: Mapping[str, str] = field(default_factory=lambda: _EMPTY)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AddColumnWithDefault(Statement):
+    """ALTER TABLE t ADD COLUMN c type DEFAULT literal. `type` is in Spark's notation."""
+
+    name: Name
+    column: str
+    type: str
+    default: Any
+    comment: str | None = None
+    if_not_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommentOn(Statement):
+    """COMMENT ON VIEW and COMMENT ON SCHEMA; tables and columns go to Spark. None removes the comment."""
+
+    object: Literal["view", "schema"]
+    name: Name
+    comment: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScriptStatement:
+    """One statement of a script, with where it starts in it."""
+
+    text: str
+    offset: int
+    terminated: bool  # ended by a semicolon
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextLimits:
+    """Bounds checked before any parser (LIM-3, LIM-4)."""
+
+    max_bytes: int = 1_048_576
+    max_depth: int = 256
+    max_tokens: int = 200_000
+
+
+class SqlReader(Protocol):
+    """The whole of `sql`, as `query` and `cli` see it."""
+
+    def read(self, sql: str, *, dialect: str, limits: TextLimits) -> Statement:
+        """Recognise and translate one statement; raise UserError with a position in `sql`."""
+
+    def translate_view(self, representations: Mapping[str, str]) -> str:
+        """Return the Spark SQL of a stored view, from its `spark` or else its `trino` text (VIEW-4)."""
+
+    def split(self, script: str) -> Sequence[ScriptStatement]:
+        """Split a script at its semicolons; strings, comments and quoted names are respected."""
