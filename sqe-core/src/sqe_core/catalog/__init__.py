@@ -1,0 +1,1 @@
+"""Mounted catalogs, names, metadata answers, information_schema."""

@@ -1,0 +1,1 @@
+"""The commands: sqe-cli, sqe-server, sqe."""

@@ -1,0 +1,1 @@
+"""TOML and environment to frozen dataclasses, every fault reported at once."""

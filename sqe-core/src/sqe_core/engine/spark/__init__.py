@@ -1,0 +1,1 @@
+"""Spark as the engine. Nothing outside this package knows Spark or py4j."""

@@ -1,0 +1,1 @@
+"""Query history, metrics, audit, health."""

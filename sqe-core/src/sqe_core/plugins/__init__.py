@@ -1,0 +1,1 @@
+"""Finding, checking and calling plugins. stevedore and pluggy are used only here and in `spi`."""

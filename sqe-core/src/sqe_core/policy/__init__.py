@@ -1,0 +1,1 @@
+"""Decisions of the policy engines, combined restrictively."""

@@ -1,0 +1,1 @@
+"""Wire protocols that need no dependency of their own."""

@@ -1,0 +1,1 @@
+"""The one use case: admit, parse, authorise, secure, execute, stream, record."""

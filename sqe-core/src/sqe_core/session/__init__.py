@@ -1,0 +1,1 @@
+"""Sessions: who is connected, their current names and settings, and how long."""

@@ -1,0 +1,1 @@
+"""Text to statements: dialects, recognition, translation. Nothing outside this package knows sqlglot."""

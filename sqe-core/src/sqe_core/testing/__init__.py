@@ -1,0 +1,1 @@
+"""Contract tests for plugin vendors, and fakes of the core."""
