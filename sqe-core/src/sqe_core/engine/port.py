@@ -55,7 +55,7 @@ class Relation:
     index: int
     kind: RelationKind
     parts: tuple[str, ...]
-    holder: str  # simple class name of the node that holds it, "" for the root
+    holder: str  # simple class name of the nearest ancestor that is no SubqueryAlias and no time travel, "" for the root
     field: str  # the field of the holder, for example "table", "child", "targetTable"
     cte: bool = False  # bound to a common table expression in scope
     aliased: bool = False  # the user gave it an alias, so its own name is not visible
@@ -283,8 +283,11 @@ class EngineSession(ABC):
         """Return a new plan with the addressed relations replaced, and describe it anew."""
 
     @abstractmethod
-    def analyse(self, plan: EnginePlan, *, tag: str) -> AnalysedPlan:
-        """Resolve names and types without executing anything, commands included. `tag` makes it cancellable."""
+    def analyse(self, plan: EnginePlan, *, tag: str, settings: Mapping[str, str] = _EMPTY) -> AnalysedPlan:
+        """Resolve names and types without executing anything, commands included. `tag` makes it cancellable.
+
+        `settings` are engine options of this statement only; give the same ones to `execute`.
+        """
 
     @abstractmethod
     def execute(self, plan: AnalysedPlan, *, tag: str, settings: Mapping[str, str] = _EMPTY) -> ResultStream:
@@ -332,6 +335,9 @@ class EngineCatalog(CatalogMetadata):
 
     @abstractmethod
     def drop_table(self, namespace: tuple[str, ...], name: str, *, purge: bool) -> None: ...
+
+    @abstractmethod
+    def rename_table(self, source: tuple[tuple[str, ...], str], target: tuple[tuple[str, ...], str]) -> None: ...
 
     @abstractmethod
     def create_view(

@@ -195,6 +195,15 @@ class DropView(Statement):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RenameTable(Statement):
+    """ALTER TABLE t RENAME TO …: the target has 1 to 3 parts and stays in the same catalog."""
+
+    name: Name
+    target: Name
+    if_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RenameView(Statement):
     name: Name
     target: Name
