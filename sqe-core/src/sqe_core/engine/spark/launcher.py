@@ -14,6 +14,32 @@ from pathlib import Path
 from sqe_core.engine.spark.java import Java
 from sqe_core.spi.errors import StartupError
 
+# Spark's JavaModuleOptions, but for the vector module, which the bundled runtime does not have (Spark only warns), and
+# for the switch that turns off host name checks in every TLS client that is built on Netty.
+_OPENED_PACKAGES = (
+    "java.base/java.lang",
+    "java.base/java.lang.invoke",
+    "java.base/java.lang.reflect",
+    "java.base/java.io",
+    "java.base/java.net",
+    "java.base/java.nio",
+    "java.base/java.util",
+    "java.base/java.util.concurrent",
+    "java.base/java.util.concurrent.atomic",
+    "java.base/jdk.internal.ref",
+    "java.base/sun.nio.ch",
+    "java.base/sun.nio.cs",
+    "java.base/sun.security.action",
+    "java.base/sun.util.calendar",
+    "java.security.jgss/sun.security.krb5",
+)
+_MODULE_FLAGS = (
+    *(f"--add-opens={package}=ALL-UNNAMED" for package in _OPENED_PACKAGES),
+    "--enable-native-access=ALL-UNNAMED",
+    "-Djdk.reflect.useDirectMethodHandle=false",
+    "-Dio.netty.tryReflectionSetAccessible=true",
+    "-Dio.netty.allocator.type=pooled",
+)
 _INHERITED = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "TMPDIR", "TZ")
 
 
@@ -45,6 +71,7 @@ class EngineProcess:
             str(java.executable),
             f"-Xmx{memory_bytes >> 20}m",
             "-XX:+UseParallelGC",
+            *_MODULE_FLAGS,
             "-Duser.timezone=UTC",
             "-Djava.awt.headless=true",
             "-cp",
