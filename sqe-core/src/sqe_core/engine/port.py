@@ -176,6 +176,11 @@ class AnalysedPlan(EnginePlan):
 
     @property
     @abstractmethod
+    def column_types(self) -> tuple[str, ...]:
+        """The columns' types in Spark's notation, as `spi.catalog.Column.type`."""
+
+    @property
+    @abstractmethod
     def is_command(self) -> bool:
         """Whether executing it changes something, and returns no rows of its own."""
 
@@ -334,6 +339,10 @@ class EngineCatalog(CatalogMetadata):
         """Drop an empty namespace."""
 
     @abstractmethod
+    def set_namespace_properties(self, namespace: tuple[str, ...], properties: Mapping[str, str | None]) -> None:
+        """Set properties; None removes one."""
+
+    @abstractmethod
     def drop_table(self, namespace: tuple[str, ...], name: str, *, purge: bool) -> None: ...
 
     @abstractmethod
@@ -346,6 +355,7 @@ class EngineCatalog(CatalogMetadata):
         name: str,
         *,
         columns: pa.Schema,
+        column_types: Sequence[str],
         column_comments: Mapping[str, str],
         representations: Mapping[str, str],
         default_catalog: str | None,

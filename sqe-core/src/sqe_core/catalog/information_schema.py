@@ -1,0 +1,142 @@
+"""information_schema as rows: what the session may see, never more (STMT-9)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from sqe_core.catalog.registry import Mount
+from sqe_core.catalog.types import datetime_precision, display_type, numeric_precision
+from sqe_core.catalog.visible import INFORMATION_SCHEMA, VisibleCatalogs
+from sqe_core.spi.catalog import Column, ObjectType, TableMetadata, ViewMetadata
+from sqe_core.spi.errors import ObjectNotFoundError
+from sqe_core.spi.names import ObjectName
+
+_TEXT, _LONG = pa.string(), pa.int64()
+
+
+def _schema(**columns: pa.DataType) -> pa.Schema:
+    return pa.schema(list(columns.items()))
+
+
+SCHEMAS: Mapping[str, pa.Schema] = {
+    "schemata": _schema(catalog_name=_TEXT, schema_name=_TEXT),
+    "tables": _schema(table_catalog=_TEXT, table_schema=_TEXT, table_name=_TEXT, table_type=_TEXT),
+    "views": _schema(table_catalog=_TEXT, table_schema=_TEXT, table_name=_TEXT, view_definition=_TEXT),
+    "columns": _schema(
+        table_catalog=_TEXT,
+        table_schema=_TEXT,
+        table_name=_TEXT,
+        column_name=_TEXT,
+        ordinal_position=_LONG,
+        is_nullable=_TEXT,
+        data_type=_TEXT,
+        character_maximum_length=_LONG,
+        numeric_precision=_LONG,
+        numeric_scale=_LONG,
+        datetime_precision=_LONG,
+        column_default=_TEXT,
+        udt_name=_TEXT,
+    ),
+    "df_settings": _schema(name=_TEXT, value=_TEXT),
+}
+
+Settings = Sequence[tuple[str, str]]
+VisibleColumns = Callable[[ObjectName, tuple[Column, ...]], tuple[Column, ...]]
+
+
+class InformationSchema:
+    """Builds the tables of `information_schema` for one session.
+
+    Args:
+        visible: the session's catalogs.
+        visible_columns: drops the columns that a policy hides from this user.
+        settings: (name, value) of the session's properties.
+    """
+
+    def __init__(self, visible: VisibleCatalogs, *, visible_columns: VisibleColumns, settings: Settings) -> None:
+        self._visible = visible
+        self._visible_columns = visible_columns
+        self._settings = settings
+
+    def rows(self, mount: Mount, table: str) -> pa.Table | None:
+        """Return one table of a catalog's information_schema, or None when there is none of that name."""
+        if table not in SCHEMAS:
+            return None
+        produce: Mapping[str, Callable[[Mount], Iterator[tuple[Any, ...]]]] = {
+            "schemata": self._schemata,
+            "tables": self._tables,
+            "views": self._views,
+            "columns": self._columns,
+            "df_settings": lambda _: iter(self._settings),
+        }
+        return to_table(SCHEMAS[table], list(produce[table](mount)))
+
+    def _schemata(self, mount: Mount) -> Iterator[tuple[Any, ...]]:
+        for namespace in self._visible.schemas(mount):
+            yield mount.name, ".".join(namespace)
+
+    def _objects(self, mount: Mount) -> Iterator[tuple[tuple[str, ...], str, ObjectType]]:
+        for namespace in self._visible.schemas(mount):
+            if namespace == (INFORMATION_SCHEMA,):
+                continue
+            try:
+                listed = self._visible.objects(mount, namespace)
+            except ObjectNotFoundError:  # dropped by somebody else between two calls
+                continue
+            for name, kind in listed:
+                yield namespace, name, kind
+
+    def _tables(self, mount: Mount) -> Iterator[tuple[Any, ...]]:
+        for namespace, name, kind in self._objects(mount):
+            yield mount.name, ".".join(namespace), name, "VIEW" if kind is ObjectType.VIEW else "BASE TABLE"
+        for name in SCHEMAS:
+            yield mount.name, INFORMATION_SCHEMA, name, "SYSTEM VIEW"
+
+    def _loaded(self, mount: Mount) -> Iterator[tuple[ObjectName, TableMetadata | ViewMetadata]]:
+        for namespace, name, _ in self._objects(mount):
+            full_name = ObjectName(catalog=mount.name, namespace=namespace, name=name)
+            loaded = self._visible.find(mount, full_name)
+            if loaded is not None:
+                yield full_name, loaded
+
+    def _views(self, mount: Mount) -> Iterator[tuple[Any, ...]]:
+        for name, loaded in self._loaded(mount):
+            if isinstance(loaded, ViewMetadata):
+                yield mount.name, ".".join(name.namespace), name.name, view_text(loaded)
+
+    def _columns(self, mount: Mount) -> Iterator[tuple[Any, ...]]:
+        for name, loaded in self._loaded(mount):
+            for position, column in enumerate(self._visible_columns(name, loaded.columns), start=1):
+                precision, scale = numeric_precision(column.type)
+                shown = display_type(column.type)
+                yield (
+                    mount.name,
+                    ".".join(name.namespace),
+                    name.name,
+                    column.name,
+                    position,
+                    "YES" if column.nullable else "NO",
+                    shown,
+                    None,
+                    precision,
+                    scale,
+                    datetime_precision(column.type),
+                    column.default,
+                    shown.partition("(")[0],
+                )
+
+
+def view_text(view: ViewMetadata) -> str | None:
+    """Return the text of a view as its author wrote it, where we know it."""
+    return view.properties.get("sqe.view-text") or view.representations.get("spark") or view.representations.get("trino")
+
+
+def to_table(schema: pa.Schema, rows: Sequence[Sequence[Any]]) -> pa.Table:
+    """Turn rows into a table of that schema."""
+    columns = list(zip(*rows, strict=True)) if rows else [()] * len(schema)
+    return pa.Table.from_arrays(
+        [pa.array(values, type=field.type) for values, field in zip(columns, schema, strict=True)], schema=schema
+    )

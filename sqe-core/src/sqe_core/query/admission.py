@@ -1,0 +1,107 @@
+"""Step 1: bounds on how many statements run, in all and per user, and on how long (LIM-1, LIM-7)."""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from sqe_core.spi.errors import ResourcesError
+from sqe_core.spi.identity import Identity
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueryLimits:
+    """The bounds of `[query]`. Zero means no bound for `timeout_secs` and `max_result_rows`."""
+
+    timeout_secs: float = 300
+    max_result_rows: int = 1_000_000
+    max_sql_bytes: int = 1_048_576
+    max_concurrent_queries: int = 100
+    max_concurrent_per_user: int = 20
+
+
+class Admission:
+    """Slots, handed out at once or refused at once: nobody queues."""
+
+    def __init__(self, limits: QueryLimits) -> None:
+        self._limits = limits
+        self._lock = threading.Lock()
+        self._running = 0
+        self._by_user: Counter[tuple[str, str]] = Counter()
+
+    def enter(self, identity: Identity) -> Callable[[], None]:
+        """Take a slot and return what gives it back; raise when none is free."""
+        user = (identity.issuer, identity.subject)
+        with self._lock:
+            if self._by_user[user] >= self._limits.max_concurrent_per_user:
+                raise _refusal(f"you run {self._limits.max_concurrent_per_user} statements already")
+            if self._running >= self._limits.max_concurrent_queries:
+                raise _refusal("the server is at its limit")
+            self._running += 1
+            self._by_user[user] += 1
+        released = threading.Event()
+
+        def leave() -> None:
+            with self._lock:
+                if not released.is_set():
+                    released.set()
+                    self._running -= 1
+                    self._by_user[user] -= 1
+                    if not self._by_user[user]:
+                        del self._by_user[user]
+
+        return leave
+
+
+def _refusal(reason: str) -> ResourcesError:
+    return ResourcesError(
+        f"Too many concurrent queries: {reason}", hint="wait for one to end, or cancel one, and try again"
+    )
+
+
+class DeadlineWatch:
+    """Calls back when the time of a statement is over. One thread for all of them, started at first use."""
+
+    def __init__(self) -> None:
+        self._due: list[tuple[float, int, Callable[[], None]]] = []
+        self._numbers = itertools.count()
+        self._changed = threading.Condition()
+        self._thread: threading.Thread | None = None
+        self._cancelled: set[int] = set()
+
+    def after(self, seconds: float, callback: Callable[[], None]) -> Callable[[], None]:
+        """Call `callback` in `seconds` unless the returned function is called before."""
+        with self._changed:
+            number = next(self._numbers)
+            heapq.heappush(self._due, (time.monotonic() + seconds, number, callback))
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._watch, name="sqe-deadlines", daemon=True)
+                self._thread.start()
+            self._changed.notify()
+
+        def forget() -> None:
+            with self._changed:
+                self._cancelled.add(number)
+                # Most statements end long before their deadline; keep the heap from growing with them.
+                if len(self._cancelled) > 1000:
+                    self._due = [entry for entry in self._due if entry[1] not in self._cancelled]
+                    heapq.heapify(self._due)
+                    self._cancelled.clear()
+
+        return forget
+
+    def _watch(self) -> None:
+        while True:
+            with self._changed:
+                while not self._due or self._due[0][0] > time.monotonic():
+                    self._changed.wait(self._due[0][0] - time.monotonic() if self._due else None)
+                _, number, callback = heapq.heappop(self._due)
+                if number in self._cancelled:
+                    self._cancelled.discard(number)
+                    continue
+            callback()

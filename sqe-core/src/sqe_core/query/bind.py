@@ -1,0 +1,134 @@
+"""Step 4: what each name of a parsed plan is: read, written, created, a session view, or rows of ours."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+from sqe_core.catalog.visible import INFORMATION_SCHEMA, VisibleCatalogs
+from sqe_core.engine.port import PlanDescription, Relation, RelationKind
+from sqe_core.query.names import NameContext, NameResolver, ResolvedName, table_not_found
+from sqe_core.session.session import Session, SessionView
+from sqe_core.spi.catalog import TableMetadata, ViewMetadata
+from sqe_core.spi.errors import ErrorCode, NotSupportedError, UserError
+from sqe_core.spi.policy import Action
+from sqe_core.sql.statement import PositionMap, StatementKind
+
+_WRITE_TARGETS = {
+    ("InsertIntoStatement", "table"): Action.INSERT,
+    ("UpdateTable", "table"): Action.UPDATE,
+    ("DeleteFromTable", "table"): Action.DELETE,
+    ("MergeIntoTable", "targetTable"): Action.MERGE,
+}
+_ACTION_OF_KIND: Mapping[StatementKind, Action] = {
+    StatementKind.TRUNCATE: Action.TRUNCATE,
+    StatementKind.ALTER_TABLE: Action.ALTER,
+    StatementKind.COMMENT: Action.ALTER,
+    StatementKind.CREATE_TABLE: Action.CREATE,
+    StatementKind.CREATE_TABLE_AS: Action.CREATE,
+    StatementKind.DROP_TABLE: Action.DROP,
+}
+
+
+class Role(Enum):
+    """What a statement does with a name."""
+
+    READ = "read"
+    WRITE = "write"
+    CREATE = "create"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BoundRelation:
+    """A name of the plan with what it turned out to be.
+
+    Exactly one of `session_view` and `resolved` is set; `loaded` is None for system tables and for names that do not
+    exist yet.
+    """
+
+    relation: Relation
+    role: Role
+    action: Action
+    resolved: ResolvedName | None = None
+    session_view: SessionView | None = None
+    loaded: TableMetadata | ViewMetadata | None = None
+
+    @property
+    def system(self) -> bool:
+        """Whether these are rows of ours."""
+        return self.resolved is not None and self.resolved.name.namespace == (INFORMATION_SCHEMA,)
+
+
+class RelationBinder:
+    """Binds the relations of one plan under the names that were current when its text was written."""
+
+    def __init__(self, *, session: Session, resolver: NameResolver, visible: VisibleCatalogs) -> None:
+        self._session = session
+        self._resolver = resolver
+        self._visible = visible
+        # One statement sees each object once, however often it names it.
+        self._loaded: dict[ResolvedName, TableMetadata | ViewMetadata | None] = {}
+
+    def bind(
+        self,
+        description: PlanDescription,
+        *,
+        kind: StatementKind,
+        context: NameContext,
+        positions: PositionMap | None,
+        session_views: bool = True,
+    ) -> list[BoundRelation]:
+        """Bind every relation that is no common table expression."""
+        return [
+            self._bind_one(relation, kind, context, positions, session_views)
+            for relation in description.relations
+            if not relation.cte
+        ]
+
+    def _bind_one(
+        self,
+        relation: Relation,
+        kind: StatementKind,
+        context: NameContext,
+        positions: PositionMap | None,
+        session_views: bool,
+    ) -> BoundRelation:
+        role, action = _role_of(relation, kind)
+        position = positions.locate(relation.start, relation.parts[-1]) if positions else None
+        if session_views and len(relation.parts) == 1:
+            view = self._session.find_view(relation.parts[0])
+            if view is not None and role is Role.READ:
+                if relation.time_travel is not None:
+                    raise UserError(f"View {view.name} has no versions to travel to", position=position)
+                return BoundRelation(relation=relation, role=role, action=action, session_view=view)
+        resolved = self._resolver.object(relation.parts, context, position=position)
+        bound = BoundRelation(relation=relation, role=role, action=action, resolved=resolved)
+        if role is not Role.READ and (resolved.metadata_table or bound.system):
+            raise NotSupportedError(
+                f"{'.'.join(relation.parts)} is read-only", code=ErrorCode.NOT_SUPPORTED, position=position
+            )
+        if role is not Role.READ and resolved.mount.backend.read_only:
+            raise NotSupportedError(f"Catalog {resolved.mount.name} is read-only", position=position)
+        if bound.system or role is Role.CREATE:
+            return bound
+        if resolved not in self._loaded:
+            self._loaded[resolved] = self._visible.find(resolved.mount, resolved.name)
+        loaded = self._loaded[resolved]
+        if loaded is None:
+            raise table_not_found(relation.parts, position=position)
+        if role is Role.WRITE and isinstance(loaded, ViewMetadata):
+            raise UserError(f"{resolved.name} is a view and cannot be written", position=position)
+        return BoundRelation(relation=relation, role=role, action=action, resolved=resolved, loaded=loaded)
+
+
+def _role_of(relation: Relation, kind: StatementKind) -> tuple[Role, Action]:
+    match relation.kind:
+        case RelationKind.RELATION:
+            action = _WRITE_TARGETS.get((relation.holder, relation.field))
+            return (Role.WRITE, action) if action else (Role.READ, Action.SELECT)
+        case RelationKind.TABLE | RelationKind.TABLE_OR_VIEW if kind in _ACTION_OF_KIND:
+            return Role.WRITE, _ACTION_OF_KIND[kind]
+        case RelationKind.IDENTIFIER if kind in (StatementKind.CREATE_TABLE, StatementKind.CREATE_TABLE_AS):
+            return Role.CREATE, Action.CREATE
+    raise NotSupportedError("This form of the statement is not supported")

@@ -1,0 +1,113 @@
+"""From the name that a user wrote to the one object that it means (NAME-1 to NAME-4)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqe_core.catalog.registry import CatalogRegistry, Mount
+from sqe_core.spi.errors import ErrorCode, ObjectNotFoundError, Position, UserError
+from sqe_core.spi.names import NamespaceName, ObjectName, quote_part
+from sqe_core.query.suggestions import did_you_mean
+
+METADATA_TABLES = ("snapshots", "manifests", "history", "files", "partitions", "refs")
+RESERVED_PREFIXES = ("_sqe_", "__sqe")
+_NEVER_IN_A_NAME = frozenset('/\\:#`"\0')
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResolvedName:
+    """A table, a view, or one of a table's metadata tables (`orders$snapshots`)."""
+
+    name: ObjectName
+    mount: Mount
+    metadata_table: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NameContext:
+    """The current names under which a text was written: the session's, or those stored with a view."""
+
+    catalog: str
+    schema: tuple[str, ...]
+
+
+def written(parts: Sequence[str]) -> str:
+    """Write a name as the user may have typed it."""
+    return ".".join(quote_part(part) for part in parts)
+
+
+class NameResolver:
+    """Resolves names against the mounted catalogs; it never looks whether the object exists."""
+
+    def __init__(self, registry: CatalogRegistry) -> None:
+        self._registry = registry
+
+    def find(self, name: str) -> Mount | None:
+        """Return the mount of a catalog name, or None."""
+        return self._registry.find(name)
+
+    def catalog(self, name: str) -> Mount:
+        """Return the mount of a catalog name."""
+        mount = self._registry.find(name)
+        if mount is None:
+            raise UserError(
+                f"Catalog {quote_part(name)} does not exist",
+                code=ErrorCode.CATALOG_NOT_FOUND,
+                hint=did_you_mean(name, [known.name for known in self._registry.mounts()]),
+            )
+        return mount
+
+    def schema(self, parts: Sequence[str], context: NameContext) -> tuple[Mount, NamespaceName]:
+        """Resolve `schema` or `catalog.schema`; a nested namespace is one part with dots."""
+        if not 1 <= len(parts) <= 2 or not all(_usable(part) for part in parts):
+            raise UserError(f"Schema {written(parts)} does not exist", code=ErrorCode.SCHEMA_NOT_FOUND)
+        mount = self.catalog(parts[0] if len(parts) == 2 else context.catalog)
+        return mount, NamespaceName(catalog=mount.name, namespace=tuple(parts[-1].split(".")))
+
+    def object(self, parts: Sequence[str], context: NameContext, *, position: Position | None = None) -> ResolvedName:
+        """Resolve a name of 1 to 3 parts."""
+        if not 1 <= len(parts) <= 3 or not all(_usable(part) for part in parts):
+            raise table_not_found(parts, position=position)
+        mount = self._registry.find(parts[0] if len(parts) == 3 else context.catalog)
+        if mount is None:
+            raise table_not_found(
+                parts,
+                position=position,
+                hint=did_you_mean(parts[0], [known.name for known in self._registry.mounts()]),
+            )
+        namespace = context.schema if len(parts) == 1 else tuple(parts[-2].split("."))
+        base, separator, suffix = parts[-1].rpartition("$")
+        metadata_table = None
+        if separator:
+            metadata_table = suffix.lower()
+            if not base or metadata_table not in METADATA_TABLES:
+                raise table_not_found(parts, position=position)
+        name = ObjectName(catalog=mount.name, namespace=namespace, name=base or parts[-1])
+        return ResolvedName(name=name, mount=mount, metadata_table=metadata_table)
+
+
+def _usable(part: str) -> bool:
+    """Whether a part can name anything (NAME-4, NAME-6)."""
+    return (
+        bool(part)
+        and all(piece for piece in part.split("."))
+        and not _NEVER_IN_A_NAME.intersection(part)
+        and part.isprintable()
+        and not part.lower().startswith(RESERVED_PREFIXES)
+    )
+
+
+def table_not_found(
+    parts: Sequence[str],
+    *,
+    position: Position | None = None,
+    hint: str | None = None,
+    code: ErrorCode = ErrorCode.TABLE_NOT_FOUND,
+) -> ObjectNotFoundError:
+    """The one answer for missing, hidden and denied objects (ERR-5)."""
+    shown = written([part[:128] for part in parts[:6]])
+    shown = "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in shown)
+    return ObjectNotFoundError(
+        f"Table {shown} does not exist or you may not see it", code=code, position=position, hint=hint
+    )

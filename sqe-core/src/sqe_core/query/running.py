@@ -1,0 +1,93 @@
+"""A statement while it runs: its ids, its end, and who ended it."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import threading
+import time
+import uuid
+from enum import Enum
+
+from sqe_core.engine.port import EngineSession, Progress, ResultStream
+from sqe_core.spi.errors import QueryCancelledError, QueryTimeoutError, SqeError
+
+
+def new_query_id() -> str:
+    """Return a UUID of version 7: unique, and sorted by time (features §7)."""
+    milliseconds = time.time_ns() // 1_000_000
+    value = (milliseconds & (1 << 48) - 1) << 80 | int.from_bytes(os.urandom(10))
+    value = value & ~(0xF << 76) | 7 << 76
+    return str(uuid.UUID(int=value & ~(0x3 << 62) | 2 << 62))
+
+
+class EndReason(Enum):
+    """Why a statement was ended before it was done."""
+
+    CANCELLED = "cancelled"
+    TIMEOUT = "timeout"
+    CLOSED = "closed"
+
+
+class RunningStatement:
+    """One statement in flight. `cancel` works in every phase, planning included, from any thread."""
+
+    def __init__(self, query_id: str) -> None:
+        self.query_id = query_id
+        # Random and apart from the query id, which clients know: jobs are cancelled by it (ISO-9).
+        self.tag = "sqe-" + secrets.token_hex(16)
+        self.timeout_secs = 0.0
+        self._lock = threading.Lock()
+        self._engine: EngineSession | None = None
+        self._stream: ResultStream | None = None
+        self.reason: EndReason | None = None
+
+    def attach(self, engine: EngineSession) -> None:
+        """The engine works for this statement from now on."""
+        with self._lock:
+            self._engine = engine
+        self.check()
+
+    def attach_stream(self, stream: ResultStream) -> None:
+        """The statement has results from now on."""
+        with self._lock:
+            self._stream = stream
+            ended = self.reason is not None
+        if ended:
+            stream.cancel()
+
+    def cancel(self, reason: EndReason = EndReason.CANCELLED) -> None:
+        """End the statement. The first reason counts."""
+        with self._lock:
+            if self.reason is None:
+                self.reason = reason
+            engine, stream = self._engine, self._stream
+        if stream is not None:
+            stream.cancel()
+        elif engine is not None and engine.alive:
+            engine.cancel(self.tag)
+
+    def check(self) -> None:
+        """Raise when the statement was ended."""
+        error = self.end_error()
+        if error is not None:
+            raise error
+
+    def end_error(self) -> SqeError | None:
+        """The error that the client gets when the statement was ended from outside."""
+        match self.reason:
+            case None:
+                return None
+            case EndReason.TIMEOUT:
+                return QueryTimeoutError(
+                    f"The statement ran longer than {self.timeout_secs:g} s and was ended",
+                    hint="narrow the query, or raise the session property query_max_run_time or [query] timeout_secs",
+                )
+            case EndReason.CANCELLED | EndReason.CLOSED:
+                return QueryCancelledError("The statement was cancelled")
+
+    def progress(self) -> Progress:
+        """How far the engine is."""
+        with self._lock:
+            stream = self._stream
+        return stream.progress() if stream is not None else Progress()

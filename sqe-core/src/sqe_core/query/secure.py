@@ -1,0 +1,103 @@
+"""Step 6: the text of ours that stands for a table in the plan (ENF-8, ENF-9).
+
+    SELECT r.c1, r.c2 FROM <alias>.<ns>.<table> [VERSION AS OF n] AS r
+
+Every column is qualified with `r`, a name with a fresh nonce, so that no name of the user's text can be captured.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+
+from sqe_core.engine.port import TimeTravel
+
+# Iceberg's metadata tables, projected to the columns of features §2.3.
+METADATA_PROJECTIONS: dict[str, tuple[str, ...]] = {
+    "snapshots": (
+        "r.committed_at",
+        "r.snapshot_id",
+        "r.parent_id",
+        "r.operation",
+        "r.manifest_list",
+        "to_json(r.summary) AS summary",
+    ),
+    "history": ("r.made_current_at", "r.snapshot_id", "r.parent_id", "r.is_current_ancestor"),
+    "refs": ("r.name", "r.type", "r.snapshot_id", "r.max_reference_age_in_ms"),
+    "manifests": (
+        "r.path AS manifest_path",
+        "r.length AS manifest_length",
+        "r.partition_spec_id",
+        "r.added_snapshot_id",
+        "r.added_data_files_count",
+        "r.existing_data_files_count",
+        "r.deleted_data_files_count",
+    ),
+    "files": (
+        "r.file_path",
+        "r.file_format",
+        "r.record_count",
+        "r.file_size_in_bytes",
+        "to_json(r.column_sizes) AS column_sizes",
+        "to_json(r.value_counts) AS value_counts",
+        "to_json(r.null_value_counts) AS null_value_counts",
+        "{partition} AS partition",
+        "to_json(r.lower_bounds) AS lower_bounds",
+        "to_json(r.upper_bounds) AS upper_bounds",
+    ),
+    "partitions": (
+        "{partition} AS partition",
+        "r.record_count",
+        "r.file_count",
+        "r.total_data_file_size_in_bytes AS total_size",
+    ),
+}
+
+
+def quote(part: str) -> str:
+    """Quote one part of a name for Spark."""
+    return "`" + part.replace("`", "``") + "`"
+
+
+def quote_name(parts: Sequence[str]) -> str:
+    """Quote a name for Spark."""
+    return ".".join(quote(part) for part in parts)
+
+
+def new_marker() -> str:
+    """Return a name that nobody can have written (NAME-6)."""
+    return "_sqe_r_" + secrets.token_hex(16)
+
+
+def time_travel_clause(travel: TimeTravel | None) -> str:
+    """Write a time-travel clause of checked literals."""
+    if travel is None:
+        return ""
+    if travel.version is not None:
+        if travel.version.lstrip("-").isdigit():
+            return f" VERSION AS OF {travel.version}"
+        return f" VERSION AS OF {quote_text(travel.version)}"
+    assert travel.timestamp is not None
+    return f" TIMESTAMP AS OF {quote_text(travel.timestamp)}"
+
+
+def quote_text(value: str) -> str:
+    """Write a string literal for Spark; `escapedStringLiterals` is pinned to false (CONF-1, POL-7)."""
+    escaped = value.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"
+
+
+def table_text(
+    parts: Sequence[str], columns: Sequence[str], *, marker: str, travel: TimeTravel | None = None
+) -> str:
+    """Return the secured text of a table. `parts` begin with the catalog's alias."""
+    projection = ", ".join(f"{quote(marker)}.{quote(column)}" for column in columns)
+    return f"SELECT {projection} FROM {quote_name(parts)}{time_travel_clause(travel)} AS {quote(marker)}"
+
+
+def metadata_text(parts: Sequence[str], kind: str, *, marker: str, partitioned: bool) -> str:
+    """Return the secured text of a metadata table (features §2.3)."""
+    partition = "to_json(r.partition)" if partitioned else "CAST(NULL AS STRING)"
+    columns = [column.replace("{partition}", partition) for column in METADATA_PROJECTIONS[kind]]
+    projection = ", ".join(column.replace("r.", f"{quote(marker)}.") for column in columns)
+    return f"SELECT {projection} FROM {quote_name([*parts, kind])} AS {quote(marker)}"

@@ -1,0 +1,335 @@
+"""Steps 3 to 7 for a statement that Spark executes: inspect, resolve, decide, secure, verify.
+
+Reading order: `StatementSecurer.secure` is the way of a statement; `_rewrite` is called again for each view in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from sqe_core.catalog.visible import VisibleCatalogs
+from sqe_core.engine.port import (
+    AnalysedPlan,
+    EnginePlan,
+    EngineSession,
+    InlinedPlan,
+    InlinedRows,
+    RenamedTarget,
+    Replacement,
+    SecuredTable,
+    TimeTravel,
+)
+from sqe_core.policy.authorizer import Access, AccessRequest, Authorizer
+from sqe_core.query.bind import BoundRelation, RelationBinder, Role
+from sqe_core.query.inspect import PlanLimits, inspect
+from sqe_core.query.names import NameContext, NameResolver, table_not_found
+from sqe_core.query.secure import METADATA_PROJECTIONS, metadata_text, new_marker, quote_name, table_text
+from sqe_core.query.secure import time_travel_clause
+from sqe_core.query.verify import ExpectedRelation, verify
+from sqe_core.session.session import Session, SessionView
+from sqe_core.spi.catalog import TableMetadata, ViewMetadata
+from sqe_core.spi.errors import InternalError, NotSupportedError, UserError
+from sqe_core.spi.names import ObjectName
+from sqe_core.sql.statement import EngineStatement, PositionMap, SqlReader, StatementKind
+
+_MAX_VIEW_DEPTH = 10
+VIEW_COLUMNS_PROPERTY = "sqe.view-query-columns"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SecuredStatement:
+    """A statement that passed every check; `plan` is the object that executes (ENF-13)."""
+
+    plan: AnalysedPlan
+    settings: Mapping[str, str]
+    bound: tuple[BoundRelation, ...]
+    uses_session_views: bool
+
+
+@dataclass(slots=True, kw_only=True)
+class _Collected:
+    """What the rewriting of a statement and its views adds up to."""
+
+    expected: list[ExpectedRelation] = field(default_factory=list)
+    bound: list[BoundRelation] = field(default_factory=list)
+    session_views: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatementSecurer:
+    """Secures the statements of one session."""
+
+    session: Session
+    engine: EngineSession
+    reader: SqlReader
+    authorizer: Authorizer
+    resolver: NameResolver
+    visible: VisibleCatalogs
+    system_rows: Callable[[ObjectName], pa.Table | None]
+    extra_functions: frozenset[str]
+    plan_limits: PlanLimits
+
+    def secure(self, statement: EngineStatement, parameters: Mapping[str, Any], *, tag: str) -> SecuredStatement:
+        """Return the verified plan of a statement; nothing was executed."""
+        parsed = self.engine.parse(statement.spark_sql, parameters)
+        collected = _Collected()
+        context = NameContext(catalog=self.session.catalog, schema=self.session.schema)
+        plan = self._rewrite(parsed, statement.kind, context, statement.positions, collected, views=())
+        settings = self._settings(statement, collected.bound)
+        analysed = self.engine.analyse(plan, tag=tag, settings=settings)
+        verify(analysed.description, expected=collected.expected, kind=statement.kind)
+        return SecuredStatement(
+            plan=analysed,
+            settings=settings,
+            bound=tuple(collected.bound),
+            uses_session_views=collected.session_views,
+        )
+
+    def _rewrite(
+        self,
+        parsed: EnginePlan,
+        kind: StatementKind,
+        context: NameContext,
+        positions: PositionMap | None,
+        collected: _Collected,
+        *,
+        views: tuple[object, ...],
+    ) -> EnginePlan:
+        inspect(
+            parsed.description,
+            kind=kind,
+            limits=self.plan_limits,
+            extra_functions=self.extra_functions,
+            positions=positions,
+        )
+        binder = RelationBinder(session=self.session, resolver=self.resolver, visible=self.visible)
+        # A stored view never sees the session views of whoever reads it (VIEW-3).
+        own_views = not views or isinstance(views[-1], SessionView)
+        bound = binder.bind(
+            parsed.description, kind=kind, context=context, positions=positions, session_views=own_views
+        )
+        collected.bound += bound
+        access = self._decide(bound, positions)
+        replacements = [self._replacement(entry, access, collected, views, positions) for entry in bound]
+        return self.engine.rewrite(parsed, replacements) if replacements else parsed
+
+    def _decide(
+        self, bound: Sequence[BoundRelation], positions: PositionMap | None
+    ) -> Mapping[tuple[ObjectName, object], Access]:
+        """Step 5: one request for all objects of this plan."""
+        requests = {
+            (entry.resolved.name, entry.action): AccessRequest(
+                name=entry.resolved.name, action=entry.action, loaded=entry.loaded
+            )
+            for entry in bound
+            if entry.resolved is not None and not entry.system
+        }
+        decisions = self.authorizer.decide(self.session.identity, tuple(requests.values()))
+        for entry in bound:
+            if entry.resolved is None or entry.system:
+                continue
+            access = decisions[entry.resolved.name, entry.action]
+            if access.denied:
+                parts = entry.relation.parts
+                raise table_not_found(
+                    parts, position=positions.locate(entry.relation.start, parts[-1]) if positions else None
+                )
+        return decisions
+
+    def _replacement(
+        self,
+        entry: BoundRelation,
+        access: Mapping[tuple[ObjectName, object], Access],
+        collected: _Collected,
+        views: tuple[object, ...],
+        positions: PositionMap | None,
+    ) -> Replacement:
+        if entry.session_view is not None:
+            collected.session_views = True
+            return self._session_view(entry, entry.session_view, collected, views)
+        assert entry.resolved is not None
+        if entry.system:
+            return self._system_table(entry, positions)
+        decision = access[entry.resolved.name, entry.action]
+        if entry.role is not Role.READ:
+            return self._target(entry, decision, collected)
+        if isinstance(entry.loaded, ViewMetadata):
+            return self._stored_view(entry, entry.loaded, decision, collected, views, positions)
+        assert isinstance(entry.loaded, TableMetadata)
+        if entry.resolved.metadata_table is not None:
+            return self._metadata_table(entry, entry.loaded, decision, collected)
+        return self._table(entry, entry.loaded, decision, collected)
+
+    def _alias_parts(self, entry: BoundRelation) -> tuple[str, ...]:
+        assert entry.resolved is not None
+        name = entry.resolved.name
+        return (self.session.alias_of(entry.resolved.mount), *name.namespace, name.name)
+
+    def _table(
+        self, entry: BoundRelation, table: TableMetadata, access: Access, collected: _Collected
+    ) -> SecuredTable:
+        assert entry.resolved is not None
+        parts, marker, travel = self._alias_parts(entry), new_marker(), entry.relation.time_travel
+        columns = tuple(column.name for column in access.columns)
+        if travel is not None:
+            columns = self._columns_at(parts, travel, hidden=access.hidden)
+        if not columns:
+            raise table_not_found(entry.relation.parts)  # ENF-10: an empty projection must not mean "all"
+        collected.expected.append(
+            ExpectedRelation(
+                marker=marker,
+                catalog=parts[0],
+                namespace=parts[1:-1],
+                table=parts[-1],
+                columns=columns,
+                time_travel=travel,
+            )
+        )
+        return SecuredTable(
+            index=entry.relation.index,
+            sql=table_text(parts, columns, marker=marker, travel=travel),
+            visible_name=entry.resolved.name.parts,
+        )
+
+    def _columns_at(
+        self, parts: tuple[str, ...], travel: TimeTravel, *, hidden: frozenset[str]
+    ) -> tuple[str, ...]:
+        """Return the visible columns that a table had at a snapshot."""
+        probe = self.engine.parse(f"SELECT * FROM {quote_name(parts)}{time_travel_clause(travel)}")
+        names = self.engine.analyse(probe, tag="sqe-columns").schema.names
+        if hidden and not hidden <= set(names):
+            # Today's policy on old snapshots: a column it names that did not exist then denies (security §14).
+            raise UserError("This version of the table cannot be read under today's policy")
+        return tuple(name for name in names if name not in hidden)
+
+    def _metadata_table(
+        self, entry: BoundRelation, table: TableMetadata, access: Access, collected: _Collected
+    ) -> SecuredTable:
+        assert entry.resolved is not None
+        kind = entry.resolved.metadata_table
+        assert kind is not None
+        if not access.unrestricted:
+            raise table_not_found(entry.relation.parts)  # META-4
+        if entry.relation.time_travel is not None:
+            raise NotSupportedError("Metadata tables have no versions to travel to")
+        parts, marker = self._alias_parts(entry), new_marker()
+        collected.expected.append(
+            ExpectedRelation(
+                marker=marker,
+                catalog=parts[0],
+                namespace=parts[1:-1],
+                table=parts[-1],
+                metadata_table=kind,
+                columns=METADATA_PROJECTIONS[kind],
+            )
+        )
+        name = entry.resolved.name
+        return SecuredTable(
+            index=entry.relation.index,
+            sql=metadata_text(parts, kind, marker=marker, partitioned=bool(table.partitioning)),
+            visible_name=(name.catalog, *name.namespace, f"{name.name}${kind}"),
+        )
+
+    def _target(self, entry: BoundRelation, access: Access, collected: _Collected) -> RenamedTarget:
+        assert entry.resolved is not None
+        if not access.unrestricted:
+            # DML-2, DML-3: writing under a filter or a mask comes with the governance release.
+            raise NotSupportedError(f"{entry.resolved.name} is restricted for you and cannot be written")
+        parts = self._alias_parts(entry)
+        collected.expected.append(
+            ExpectedRelation(
+                marker=None,
+                catalog=parts[0],
+                namespace=parts[1:-1],
+                table=parts[-1],
+                columns=(),
+                write_target=True,
+            )
+        )
+        return RenamedTarget(index=entry.relation.index, parts=parts, visible_name=entry.resolved.name.parts)
+
+    def _system_table(self, entry: BoundRelation, positions: PositionMap | None) -> InlinedRows:
+        assert entry.resolved is not None
+        name = entry.resolved.name
+        rows = None if entry.relation.time_travel else self.system_rows(name)
+        if rows is None:
+            parts = entry.relation.parts
+            raise table_not_found(
+                parts, position=positions.locate(entry.relation.start, parts[-1]) if positions else None
+            )
+        return InlinedRows(index=entry.relation.index, rows=rows, visible_name=name.parts)
+
+    def _session_view(
+        self, entry: BoundRelation, view: SessionView, collected: _Collected, views: tuple[object, ...]
+    ) -> InlinedPlan:
+        """STMT-5: the view's text is secured anew, under the names of its creation."""
+        context = NameContext(catalog=view.catalog, schema=view.schema)
+        plan = self._expand(view, view.spark_sql, context, collected, views)
+        return InlinedPlan(
+            index=entry.relation.index, plan=plan, columns=view.renames, visible_name=(view.name,)
+        )
+
+    def _stored_view(
+        self,
+        entry: BoundRelation,
+        view: ViewMetadata,
+        access: Access,
+        collected: _Collected,
+        views: tuple[object, ...],
+        positions: PositionMap | None,
+    ) -> InlinedPlan:
+        """VIEW-1: the stored text is judged like any statement, under the names stored with it."""
+        assert entry.resolved is not None
+        if entry.relation.time_travel is not None:
+            raise UserError(f"View {entry.resolved.name} has no versions to travel to")
+        name = entry.resolved.name
+        known = self.resolver.find(view.default_catalog) if view.default_catalog else None
+        context = NameContext(
+            catalog=known.name if known else name.catalog, schema=view.default_namespace or name.namespace
+        )
+        plan = self._expand(name, self.reader.translate_view(view.representations), context, collected, views)
+        inner = [part for part in view.properties.get(VIEW_COLUMNS_PROPERTY, "").split("\n") if part]
+        visible = [column.name for column in view.columns]
+        if inner and len(inner) != len(visible):
+            raise InternalError(f"View {name} is damaged: its columns do not fit its text")
+        allowed = {column.name for column in access.columns}
+        columns = tuple(
+            (source, column) for source, column in zip(inner or visible, visible, strict=True) if column in allowed
+        )
+        return InlinedPlan(
+            index=entry.relation.index, plan=plan, columns=columns, visible_name=entry.resolved.name.parts
+        )
+
+    def _expand(
+        self, view: object, spark_sql: str, context: NameContext, collected: _Collected, views: tuple[object, ...]
+    ) -> EnginePlan:
+        if view in views:
+            raise UserError(f"View {_view_name(view)} reads itself")
+        if len(views) >= _MAX_VIEW_DEPTH:
+            raise UserError(f"Views may be nested {_MAX_VIEW_DEPTH} deep")
+        parsed = self.engine.parse(spark_sql)
+        return self._rewrite(parsed, StatementKind.QUERY, context, None, collected, views=(*views, view))
+
+    def _settings(self, statement: EngineStatement, bound: Sequence[BoundRelation]) -> Mapping[str, str]:
+        settings: dict[str, str] = {}
+        codec = self.session.properties["iceberg.compression_codec"]
+        if codec != "zstd":
+            settings["spark.sql.iceberg.compression-codec"] = "uncompressed" if codec == "none" else codec
+        if statement.kind is StatementKind.INSERT:
+            # Features §2.8: OVERWRITE replaces an unpartitioned table whole, else the partitions that occur.
+            partitioned = any(
+                isinstance(entry.loaded, TableMetadata) and entry.loaded.partitioning
+                for entry in bound
+                if entry.role is Role.WRITE
+            )
+            dynamic = partitioned if statement.overwrite_dynamic is None else statement.overwrite_dynamic
+            settings["spark.sql.sources.partitionOverwriteMode"] = "dynamic" if dynamic else "static"
+        return settings
+
+
+def _view_name(view: object) -> str:
+    return view.name if isinstance(view, SessionView) else str(view)

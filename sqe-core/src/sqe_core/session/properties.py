@@ -1,0 +1,144 @@
+"""The session properties: SQE's own vocabulary, typed and range-checked (CONF-2)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqe_core.spi.errors import ErrorCode, UserError
+
+DIALECTS = ("sqe", "trino", "spark")
+_CODECS = ("zstd", "snappy", "gzip", "lz4", "none")
+_DURATION = re.compile(r"^\s*(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)\s*$")
+_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+
+
+def _duration(value: Any) -> str:
+    match = _DURATION.match(value) if isinstance(value, str) else None
+    if match is None or duration_seconds(value) <= 0:
+        raise ValueError("a duration above zero such as '90s', '5m' or '1h'")
+    return f"{match[1]}{match[2]}"
+
+
+def duration_seconds(text: str) -> float:
+    """Return the seconds of a duration as Trino writes it: `5m`, `1.5h`."""
+    match = _DURATION.match(text)
+    if match is None:
+        raise ValueError(text)
+    return float(match[1]) * _SECONDS[match[2]]
+
+
+def _one_of(*values: str) -> Callable[[Any], str]:
+    def check(value: Any) -> str:
+        if not isinstance(value, str) or value.lower() not in values:
+            raise ValueError("one of " + ", ".join(values))
+        return value.lower()
+
+    return check
+
+
+def _integer(low: int, high: int) -> Callable[[Any], int]:
+    def check(value: Any) -> int:
+        if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
+            raise ValueError(f"an integer from {low} to {high}")
+        return value
+
+    return check
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionProperty:
+    """One property: how its value is checked, and what it means."""
+
+    name: str
+    type: str
+    default: Any
+    description: str
+    check: Callable[[Any], Any]
+
+
+PROPERTIES: Mapping[str, SessionProperty] = {
+    entry.name: entry
+    for entry in (
+        SessionProperty(
+            name="dialect",
+            type="varchar",
+            default="sqe",
+            description="SQL dialect of the statements: sqe, trino or spark",
+            check=_one_of(*DIALECTS),
+        ),
+        SessionProperty(
+            name="query_max_run_time",
+            type="varchar",
+            default=None,
+            description="Longest time a statement may run, at most the server's own limit; for example '5m'",
+            check=_duration,
+        ),
+        SessionProperty(
+            name="query_max_result_rows",
+            type="bigint",
+            default=None,
+            description="Most rows that a query may return, at most the server's own limit",
+            check=_integer(1, 2**62),
+        ),
+        SessionProperty(
+            name="iceberg.compression_codec",
+            type="varchar",
+            default="zstd",
+            description="Compression of written data files: " + ", ".join(_CODECS),
+            check=_one_of(*_CODECS),
+        ),
+    )
+}
+
+
+class SessionProperties:
+    """The values of one session."""
+
+    def __init__(self) -> None:
+        self._values: dict[str, Any] = {}
+
+    def __getitem__(self, name: str) -> Any:
+        return self._values.get(name, PROPERTIES[name].default)
+
+    def set(self, name: str, value: Any) -> None:
+        """Set a property; unknown names and bad values are errors that say what is known."""
+        entry = find_property(name)
+        try:
+            self._values[name] = entry.check(value)
+        except ValueError as fault:
+            raise UserError(
+                f"Session property {name} must be {fault}", code=ErrorCode.INVALID_ARGUMENTS
+            ) from None
+
+    def reset(self, name: str | None) -> None:
+        """Put one property, or all of them, back to the default."""
+        if name is None:
+            self._values.clear()
+        else:
+            self._values.pop(find_property(name).name, None)
+
+    def rows(self) -> Sequence[tuple[str, str, str, str, str]]:
+        """Return (name, value, default, type, description) of every property."""
+        return [
+            (entry.name, _text(self[entry.name]), _text(entry.default), entry.type, entry.description)
+            for entry in PROPERTIES.values()
+        ]
+
+
+def find_property(name: str) -> SessionProperty:
+    """Return the property of that name, or raise with the known ones."""
+    entry = PROPERTIES.get(name)
+    if entry is None:
+        raise UserError(
+            f"Session property {name} does not exist",
+            code=ErrorCode.INVALID_ARGUMENTS,
+            hint="known properties: " + ", ".join(PROPERTIES),
+        )
+    return entry
+
+
+def _text(value: Any) -> str:
+    return "" if value is None else str(value)
