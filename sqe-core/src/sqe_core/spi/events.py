@@ -1,0 +1,110 @@
+"""What happened to a statement, for the observers of `sqe_on_query_event`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import Enum
+
+from sqe_core.spi.errors import ErrorCode
+from sqe_core.spi.identity import Identity
+from sqe_core.spi.names import NamespaceName, ObjectName
+from sqe_core.spi.policy import Action
+
+
+class QueryPhase(Enum):
+    """Every statement has one RECEIVED, at most one STARTED, and exactly one of the last three."""
+
+    RECEIVED = "received"  # admitted, nothing decided yet
+    STARTED = "started"  # decided, secured, verified: it runs
+    FINISHED = "finished"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+    @property
+    def final(self) -> bool:
+        """Whether no further event of this statement follows."""
+        return self in (QueryPhase.FINISHED, QueryPhase.FAILED, QueryPhase.CANCELLED)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ObjectDecision:
+    """What was decided about one object, in numbers and names of columns, never policy text."""
+
+    name: ObjectName | NamespaceName
+    action: Action
+    allowed: bool
+    row_filters: int = 0
+    masked_columns: tuple[str, ...] = ()
+    hidden_columns: tuple[str, ...] = ()
+    reason: str = ""
+    policy_version: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueryTimings:
+    """Milliseconds spent in each stage; None where a stage did not happen."""
+
+    queued_ms: float | None = None
+    analysis_ms: float | None = None
+    policy_ms: float | None = None
+    planning_ms: float | None = None
+    execution_ms: float | None = None
+    total_ms: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueryCounts:
+    """What a statement moved; None where nobody counted."""
+
+    rows_returned: int | None = None
+    rows_written: int | None = None
+    rows_scanned: int | None = None
+    bytes_scanned: int | None = None
+    spill_bytes: int | None = None
+    peak_memory_bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueryEvent:
+    """One event of one statement. Texts are sanitised: no literal, token or policy text is in them (OBS-1).
+
+    Args:
+        query_id: a UUIDv7.
+        phase: what happened.
+        time: when, in UTC.
+        principal: who, without tokens.
+        protocol: the protocol's kind, or `embedded`.
+        session_hash: a hash of the session's id; the id itself is a secret.
+        statement_kind: the word of features §2.0, for example `query` or `create_table`.
+        sql: the statement without literals.
+        sql_hash: a hash of the statement as sent.
+        client_address: where from.
+        source: what the client calls itself.
+        trace_id: the client's trace.
+        objects: the decisions, known from STARTED on, and for denied statements from FAILED.
+        policy_cache_hit: whether every decision came from the cache; None before deciding.
+        timings: how long the stages took, filled in as they end.
+        counts: how much was moved.
+        error_code: set for FAILED and CANCELLED.
+        error_message: the text that the client received.
+    """
+
+    query_id: str
+    phase: QueryPhase
+    time: datetime
+    principal: Identity
+    protocol: str
+    session_hash: str
+    statement_kind: str
+    sql: str
+    sql_hash: str
+    client_address: str | None = None
+    source: str | None = None
+    trace_id: str | None = None
+    objects: tuple[ObjectDecision, ...] = ()
+    policy_cache_hit: bool | None = None
+    timings: QueryTimings = QueryTimings()
+    counts: QueryCounts = QueryCounts()
+    error_code: ErrorCode | None = None
+    error_message: str | None = None

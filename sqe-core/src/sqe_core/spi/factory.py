@@ -1,0 +1,117 @@
+"""What every factory has in common, and what the core hands to `create`."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from types import MappingProxyType
+from typing import ClassVar, Generic, Protocol, TypeVar
+
+ConfigT = TypeVar("ConfigT")
+ContextT = TypeVar("ContextT", contravariant=True)
+ProductT = TypeVar("ProductT", covariant=True)
+
+_NO_LABELS: Mapping[str, str] = MappingProxyType({})
+
+
+class Clock(Protocol):
+    """The server's clock. Plugins that look at the time ask this one, so that tests can turn it."""
+
+    def now(self) -> datetime:
+        """Return the time, aware, in UTC."""
+
+
+class SystemClock:
+    """The clock of the machine."""
+
+    def now(self) -> datetime:
+        """Return the time, aware, in UTC."""
+        return datetime.now(UTC)
+
+
+class Metrics(Protocol):
+    """Where plugins count. Names begin with `sqe_`; labels hold few, known values and no user or table names."""
+
+    def count(self, name: str, amount: float = 1, labels: Mapping[str, str] = _NO_LABELS) -> None:
+        """Add to a counter."""
+
+    def gauge(self, name: str, value: float, labels: Mapping[str, str] = _NO_LABELS) -> None:
+        """Set a gauge."""
+
+    def observe(self, name: str, value: float, labels: Mapping[str, str] = _NO_LABELS) -> None:
+        """Add a value to a histogram."""
+
+
+class NoMetrics:
+    """Counts nothing."""
+
+    def count(self, name: str, amount: float = 1, labels: Mapping[str, str] = _NO_LABELS) -> None:
+        """Do nothing."""
+
+    def gauge(self, name: str, value: float, labels: Mapping[str, str] = _NO_LABELS) -> None:
+        """Do nothing."""
+
+    def observe(self, name: str, value: float, labels: Mapping[str, str] = _NO_LABELS) -> None:
+        """Do nothing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PluginContext:
+    """What the core offers to a factory.
+
+    Args:
+        clock: the server's clock.
+        metrics: where to count.
+        state_dir: a private folder that survives restarts, made at first use; None when nothing may be kept.
+        production_mode: whether the server refuses unsafe settings.
+        sqe_version: the version of the core, for user agents.
+
+    Example:
+        >>> PluginContext().production_mode
+        False
+    """
+
+    clock: Clock = SystemClock()
+    metrics: Metrics = NoMetrics()
+    state_dir: Path | None = None
+    production_mode: bool = False
+    sqe_version: str = ""
+
+
+class PluginFactory(ABC, Generic[ConfigT, ContextT, ProductT]):
+    """Makes the objects of one kind. Plugins subclass the factory of their kind, not this class.
+
+    `config_type` is a frozen dataclass. The core fills it from the TOML table that names the kind; its fields are
+    the keys of that table. `create` is called once per table, on the main thread, and may use the network.
+    """
+
+    kind: str
+    """What the TOML says: `type = "<kind>"`. Lower-case letters, digits, `_` and `-`."""
+
+    config_type: type[ConfigT]
+    """A frozen, keyword-only dataclass; a factory without settings uses `NoConfig`."""
+
+    safe_in_production: ClassVar[bool] = True
+    """False makes `production_mode` refuse this kind."""
+
+    @abstractmethod
+    def create(self, name: str, config: ConfigT, context: ContextT) -> ProductT:
+        """Make one object.
+
+        Args:
+            name: the name of this instance, unique among its kind's instances.
+            config: the settings, checked for type.
+            context: what the core offers.
+
+        Raises:
+            ConfigError: settings that contradict each other.
+            StartupError: what is needed is not there.
+        """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoConfig:
+    """The settings of a kind that has none."""

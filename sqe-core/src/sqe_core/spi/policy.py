@@ -1,0 +1,493 @@
+"""Policy: one question for all tables of a statement, one answer for each of them.
+
+An enforcer decides; it never sees SQL and never rewrites a plan. The core combines the answers of several enforcers
+restrictively (POL-8), compiles their expressions and secures the plan.
+
+    enforcer.decide(PolicyRequest)  -> PolicyResponse     exactly one Decision per access, in the same order
+    enforcer.visible(VisibilityRequest) -> effects        exactly one Effect per name, in the same order
+
+Any exception means "unknown": the statement is refused with an EXTERNAL error, never answered with zero rows (POL-2).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from decimal import Decimal
+from enum import Enum
+from types import MappingProxyType
+from typing import Any, Generic, Literal, TypeVar
+
+from sqe_core.spi.catalog import Column
+from sqe_core.spi.factory import PluginContext, PluginFactory
+from sqe_core.spi.identity import Identity
+from sqe_core.spi.names import NamespaceName, ObjectName
+from sqe_core.spi.sql import SqlExpression
+
+_NO_TAGS: Mapping[str, frozenset[str]] = MappingProxyType({})
+
+
+class Action(Enum):
+    """What a statement does with an object; the value is the word that policy engines are sent."""
+
+    SELECT = "select"
+    INSERT = "insert"
+    UPDATE = "update"
+    DELETE = "delete"
+    MERGE = "merge"
+    TRUNCATE = "truncate"
+    CREATE = "create"
+    DROP = "drop"
+    ALTER = "alter"
+    DESCRIBE = "describe"
+    MAINTAIN = "maintain"
+    CREATE_VIEW = "create_view"
+    ALTER_VIEW = "alter_view"
+    DROP_VIEW = "drop_view"
+    CREATE_SCHEMA = "create_schema"
+    ALTER_SCHEMA = "alter_schema"
+    DROP_SCHEMA = "drop_schema"
+
+
+class ResourceType(Enum):
+    """What an access is about."""
+
+    TABLE = "table"
+    VIEW = "view"
+    SCHEMA = "schema"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resource:
+    """An object that a statement touches, as its catalog describes it at this moment.
+
+    Args:
+        name: the resolved name; aliases of catalogs are gone (POL-10).
+        type: table, view or schema; `name` is a `NamespaceName` exactly for schemas.
+        columns: the columns in table order; empty for schemas, and for what is still to be created.
+        ref: the branch or tag that the statement names, else None.
+        uuid: the catalog's own id of the table, so that a policy can survive a rename.
+        schema_id: the version of the columns, for cache keys.
+        column_tags: tags per column name, or None when they could not be read: an enforcer that needs them raises.
+
+    Example:
+        >>> Resource(name=ObjectName(catalog="lake", namespace=("hr",), name="people")).type.value
+        'table'
+    """
+
+    name: ObjectName | NamespaceName
+    type: ResourceType = ResourceType.TABLE
+    columns: tuple[Column, ...] = ()
+    ref: str | None = None
+    uuid: str | None = None
+    schema_id: int | None = None
+    column_tags: Mapping[str, frozenset[str]] | None = field(default_factory=lambda: _NO_TAGS)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Access:
+    """One action on one resource."""
+
+    action: Action
+    resource: Resource
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestContext:
+    """The circumstances of a statement.
+
+    Args:
+        protocol: the kind of the protocol, for example `flight`, or `embedded`.
+        now: the server's clock at the start of the statement, in UTC (POL-13).
+        query_id: the id of the statement in history and audit.
+        client_address: the address of the real client, None in one process.
+    """
+
+    protocol: str
+    now: datetime
+    query_id: str
+    client_address: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PolicyRequest:
+    """Everything a statement wants to do, in one question (POL-3).
+
+    Args:
+        principal: who asks. The core takes the tokens out first.
+        accesses: one entry per action and object, without duplicates.
+        context: the circumstances.
+        version: the form of this request.
+
+    Example:
+        >>> from datetime import UTC, datetime
+        >>> alice = Identity(issuer="https://idp", subject="1", username="alice", provider="idp")
+        >>> table = Resource(name=ObjectName(catalog="lake", namespace=("hr",), name="people"))
+        >>> request = PolicyRequest(
+        ...     principal=alice,
+        ...     accesses=(Access(action=Action.SELECT, resource=table),),
+        ...     context=RequestContext(protocol="flight", now=datetime.now(UTC), query_id="q1"),
+        ... )
+        >>> request.version
+        1
+    """
+
+    principal: Identity
+    accesses: tuple[Access, ...]
+    context: RequestContext
+    version: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VisibilityRequest:
+    """Which of these names may appear in a listing. Asked in batches; names come without columns."""
+
+    principal: Identity
+    names: tuple[ObjectName | NamespaceName, ...]
+    context: RequestContext
+    version: int = 1
+
+
+class Effect(Enum):
+    """DENY wins over every ALLOW; when all enforcers abstain the answer is deny."""
+
+    ALLOW = "allow"
+    DENY = "deny"
+    ABSTAIN = "abstain"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NullMask:
+    """The column reads as typed NULL."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConstantMask:
+    """The column reads as this text; as typed NULL when it is no string column."""
+
+    value: str = "***"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HashMask:
+    """The column reads as HMAC-SHA-256 of its value, keyed by the server's `mask_key`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartialMask:
+    """All characters but the first and last ones are replaced by their class; punctuation stays.
+
+    Args:
+        show_first: how many leading characters stay.
+        show_last: how many trailing characters stay.
+        upper: what stands for an upper-case letter.
+        lower: what stands for any other letter.
+        digit: what stands for a digit.
+
+    Example:
+        >>> PartialMask(show_last=4).upper
+        'X'
+    """
+
+    show_first: int = 0
+    show_last: int = 0
+    upper: str = "X"
+    lower: str = "x"
+    digit: str = "n"
+
+    def __post_init__(self) -> None:
+        if self.show_first < 0 or self.show_last < 0:
+            raise ValueError("a partial mask shows zero or more characters")
+        if not all(len(text) == 1 for text in (self.upper, self.lower, self.digit)):
+            raise ValueError("a replacement of a partial mask is one character")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RangeMask:
+    """A number reads as the lower end of its range: floor(value / width) * width."""
+
+    width: int | Decimal
+
+    def __post_init__(self) -> None:
+        if not self.width > 0:
+            raise ValueError("the width of a range mask is greater than zero")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class YearMask:
+    """A date or timestamp reads as the first moment of its year."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SqlMask:
+    """The column reads as a scalar expression; `{col}` in it is the column, other columns of the row are allowed."""
+
+    expression: SqlExpression
+
+
+Mask = NullMask | ConstantMask | HashMask | PartialMask | RangeMask | YearMask | SqlMask
+"""Every mask that the core knows how to compile. It keeps the column's type (POL-12)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ColumnMask:
+    """A mask on one column, named exactly as the request named it."""
+
+    column: str
+    mask: Mask
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """The answer to one access.
+
+    Restrictions may come with ALLOW, and with ABSTAIN: then they hold if another enforcer allows. With DENY they
+    are an error, since a mistaken DENY that was meant as "allow, but" must not pass unseen (POL-4).
+
+    Args:
+        effect: allow, deny or abstain.
+        reason: for the audit log; never shown to the user.
+        row_filters: predicates over stored values; a row must satisfy all of them.
+        column_masks: at most one mask per column.
+        hidden_columns: columns that do not exist for this user.
+        check: predicates that written rows must satisfy; with None the row filters are used.
+        ttl_secs: how long the answer may be reused; None leaves it to the configuration, 0 means not at all.
+        policy_version: the state of the policies that was used.
+
+    Example:
+        >>> Decision(effect=Effect.ALLOW, row_filters=(SqlExpression(text="dept = 'eng'"),)).restricted
+        True
+    """
+
+    effect: Effect
+    reason: str = ""
+    row_filters: tuple[SqlExpression, ...] = ()
+    column_masks: tuple[ColumnMask, ...] = ()
+    hidden_columns: frozenset[str] = frozenset()
+    check: tuple[SqlExpression, ...] | None = None
+    ttl_secs: int | None = None
+    policy_version: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.effect is Effect.DENY and (self.restricted or self.check):
+            raise ValueError("a DENY carries no row filter, mask, hidden column or check")
+        columns = [mask.column for mask in self.column_masks]
+        if len(set(columns)) != len(columns):
+            raise ValueError("a column has at most one mask in a decision")
+
+    @property
+    def restricted(self) -> bool:
+        """Whether some row or value is kept from the user."""
+        return bool(self.row_filters or self.column_masks or self.hidden_columns)
+
+    @classmethod
+    def allow(cls, reason: str = "") -> Decision:
+        """Return an unrestricted ALLOW."""
+        return cls(effect=Effect.ALLOW, reason=reason)
+
+    @classmethod
+    def deny(cls, reason: str) -> Decision:
+        """Return a DENY."""
+        return cls(effect=Effect.DENY, reason=reason)
+
+    @classmethod
+    def abstain(cls, reason: str = "") -> Decision:
+        """Return an ABSTAIN without restrictions."""
+        return cls(effect=Effect.ABSTAIN, reason=reason)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PolicyResponse:
+    """One decision per access of the request, in its order.
+
+    Args:
+        decisions: the answers; another number than there were accesses refuses the statement.
+        decision_id: the engine's own id of this evaluation, for its log and ours.
+    """
+
+    decisions: tuple[Decision, ...]
+    decision_id: str | None = None
+
+
+class PolicyEnforcer(ABC):
+    """A policy engine. Its methods are called from many threads at once.
+
+    Example:
+        >>> class Weekdays(PolicyEnforcer):
+        ...     def decide(self, request):
+        ...         open_ = request.context.now.weekday() < 5
+        ...         decision = Decision.abstain() if open_ else Decision.deny("closed at weekends")
+        ...         return PolicyResponse(decisions=tuple(decision for _ in request.accesses))
+    """
+
+    enforces: bool = True
+    """False for an engine that lets everything pass; production mode refuses it."""
+
+    @abstractmethod
+    def decide(self, request: PolicyRequest) -> PolicyResponse:
+        """Answer every access of a statement at once.
+
+        Args:
+            request: the principal, the accesses and the circumstances.
+
+        Returns:
+            One decision per access, in the same order.
+
+        Raises:
+            ExternalError: the engine did not answer, or its answer was not understood. Any other exception counts
+                the same.
+        """
+
+    def visible(self, request: VisibilityRequest) -> Sequence[Effect]:
+        """Say which names may appear in a listing; asks `decide` about DESCRIBE unless overridden.
+
+        Args:
+            request: the principal and the names.
+
+        Returns:
+            One effect per name, in the same order. The core combines them like decisions.
+        """
+        accesses = tuple(
+            Access(
+                action=Action.DESCRIBE,
+                resource=Resource(
+                    name=name,
+                    type=ResourceType.SCHEMA if isinstance(name, NamespaceName) else ResourceType.TABLE,
+                ),
+            )
+            for name in request.names
+        )
+        response = self.decide(PolicyRequest(principal=request.principal, accesses=accesses, context=request.context))
+        return [decision.effect for decision in response.decisions]
+
+    def flush(self) -> None:
+        """Forget cached answers; called after GRANT, REVOKE, tag changes and policy DDL."""
+
+    def check(self) -> None:
+        """Raise when the engine cannot decide; called at start-up and by `sqe doctor`."""
+
+    def close(self) -> None:
+        """Free what the enforcer holds."""
+
+
+class Privilege(Enum):
+    """What can be granted (features §6.4). Aliases of the SQL are resolved by the core."""
+
+    SELECT = "SELECT"
+    MONITOR = "MONITOR"
+    INSERT = "INSERT"
+    MODIFY = "MODIFY"
+    ALTER = "ALTER"
+    CREATE = "CREATE"
+    CREATE_NAMESPACE = "CREATE NAMESPACE"
+    CREATE_VIEW = "CREATE VIEW"
+    DROP = "DROP"
+    DROP_VIEW = "DROP VIEW"
+    SELECT_VIEW = "SELECT VIEW"
+    APPLY_POLICY = "APPLY POLICY"
+    MANAGE = "MANAGE"
+    ALL = "ALL"
+    USE = "USE"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grantee:
+    """Who receives a grant. `public` has no name of its own."""
+
+    type: Literal["user", "role", "group", "public"]
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GrantTarget:
+    """What a grant is about: a catalog, a schema, an object, or all or future objects of a schema."""
+
+    scope: Literal["catalog", "schema", "table", "view", "all_tables", "all_views", "future_tables", "future_views"]
+    catalog: str
+    namespace: tuple[str, ...] = ()
+    name: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grant:
+    """One stored grant or denial.
+
+    Args:
+        privileges: what is granted.
+        target: on what.
+        grantee: to whom.
+        effect: `ALLOW`, or `DENY` for the DENY statement.
+        columns: the granted columns, None for all of them.
+        column_masks: masks on granted columns.
+        row_filter: the `ROWS WHERE` predicate.
+        with_grant_option: whether the grantee may pass it on.
+        granted_by: the author, filled by the store.
+        granted_at: the time, filled by the store.
+    """
+
+    privileges: frozenset[Privilege]
+    target: GrantTarget
+    grantee: Grantee
+    effect: Literal[Effect.ALLOW, Effect.DENY] = Effect.ALLOW
+    columns: tuple[str, ...] | None = None
+    column_masks: tuple[ColumnMask, ...] = ()
+    row_filter: SqlExpression | None = None
+    with_grant_option: bool = False
+    granted_by: str | None = None
+    granted_at: datetime | None = None
+
+
+class SupportsGrants(ABC):
+    """Capability of a `PolicyEnforcer`, or of a `CatalogBackend`: GRANT, REVOKE and DENY are written here.
+
+    The core has checked that the author may grant, and that filter and masks compile (POL-15). What a store cannot
+    express exactly it refuses with `NotSupportedError`; it never widens a grant.
+    """
+
+    @abstractmethod
+    def put_grant(self, grant: Grant, *, author: Identity) -> None:
+        """Store a grant in one transaction, beside those that exist.
+
+        Args:
+            grant: the grant.
+            author: who grants, with the token where the store acts as that person.
+        """
+
+    @abstractmethod
+    def delete_grant(self, grant: Grant, *, author: Identity) -> bool:
+        """Remove what the REVOKE names.
+
+        Args:
+            grant: the privileges, target and grantee; `columns` revokes those columns only, a `row_filter` whose
+                text is empty revokes the filter only.
+            author: who revokes.
+
+        Returns:
+            False when there was nothing to remove.
+        """
+
+    @abstractmethod
+    def list_grants(
+        self, *, target: GrantTarget | None = None, grantee: Grantee | None = None, author: Identity
+    ) -> Sequence[Grant]:
+        """List grants on a target, of a grantee, or both.
+
+        Args:
+            target: limits the list to this target.
+            grantee: limits the list to this grantee.
+            author: who asks.
+        """
+
+
+ConfigT = TypeVar("ConfigT")
+
+
+class PolicyEnforcerFactory(PluginFactory[ConfigT, PluginContext, PolicyEnforcer], Generic[ConfigT]):
+    """Makes the enforcer of one `[policy] engine` kind. `create` raises when the engine cannot be reached (POL-1).
+
+    Example:
+        >>> class WeekdaysFactory(PolicyEnforcerFactory[Any]):
+        ...     kind = "weekdays"
+    """

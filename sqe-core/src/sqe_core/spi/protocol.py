@@ -1,0 +1,423 @@
+"""Wire protocols: a server object that a plugin brings, and the gateway that the core offers to it.
+
+A protocol translates bytes to these calls and the answers back. It decides nothing: login, current names, settings,
+policies, limits and sessions belong to the core. Only pyarrow types and the values of this package cross.
+
+    session = gateway.authenticate(BasicCredential(...), ClientInfo(...))
+    with session.execute(StatementRequest(sql="SELECT 1 AS one")) as result:
+        for batch in result: ...
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import Enum
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Generic, Literal, Protocol, TypeVar
+
+import pyarrow as pa
+
+from sqe_core.spi.auth import ClientInfo, Credential
+from sqe_core.spi.catalog import ObjectType
+from sqe_core.spi.factory import PluginContext, PluginFactory
+from sqe_core.spi.identity import Identity, Secret
+from sqe_core.spi.names import NamespaceName, ObjectName
+from sqe_core.spi.sql import Dialect
+
+_EMPTY: Mapping[str, str] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatementRequest:
+    """One statement as a client sent it.
+
+    Args:
+        sql: the text, one statement.
+        parameters: pyarrow scalars; a sequence for `?`, a mapping for `:name`.
+        dialect: how the text is read; None is the session's own.
+        catalog: the current catalog of this statement only, for protocols whose clients keep it.
+        schema: the current schema of this statement only.
+        properties: session properties of this statement only, as text; unknown names are refused (CONF-2).
+        prepared: prepared statements that the client keeps, name to text.
+        trace_parent: the W3C `traceparent` header.
+        source: what the client calls itself, when it differs by statement.
+
+    Example:
+        >>> StatementRequest(sql="SELECT ?", parameters=(pa.scalar(1),)).catalog is None
+        True
+    """
+
+    sql: str
+    parameters: Sequence[pa.Scalar[Any]] | Mapping[str, pa.Scalar[Any]] = ()
+    dialect: Dialect | None = None
+    catalog: str | None = None
+    schema: tuple[str, ...] | None = None
+    properties: Mapping[str, str] = field(default_factory=lambda: _EMPTY)
+    prepared: Mapping[str, str] = field(default_factory=lambda: _EMPTY)
+    trace_parent: str | None = None
+    source: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionChanges:
+    """What a statement changed for the statements after it; protocols whose clients keep state pass it on."""
+
+    catalog: str | None = None
+    schema: tuple[str, ...] | None = None
+    set_properties: Mapping[str, str] = field(default_factory=lambda: _EMPTY)
+    reset_properties: tuple[str, ...] = ()
+    added_prepared: Mapping[str, str] = field(default_factory=lambda: _EMPTY)
+    removed_prepared: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueryProgress:
+    """How far a statement is. Rows and bytes count what the user may see (ENF-17)."""
+
+    state: Literal["queued", "planning", "running", "finishing", "finished", "failed", "cancelled"] = "queued"
+    tasks: int = 0
+    tasks_done: int = 0
+    tasks_active: int = 0
+    rows: int = 0
+    bytes: int = 0
+    queued_ms: int = 0
+    elapsed_ms: int = 0
+
+
+class QueryResult(Protocol):
+    """The answer to one statement. Iterate it at most once and close it; it is a context manager.
+
+    Errors while iterating are `SqeError`s, like those of `GatewaySession.execute`.
+    """
+
+    @property
+    def query_id(self) -> str:
+        """The id in history and audit. It is no proof of ownership (TRI-2)."""
+
+    @property
+    def statement_kind(self) -> str:
+        """The word of features §2.0, for example `query`, `insert`, `create_table`."""
+
+    @property
+    def schema(self) -> pa.Schema | None:
+        """The columns, known before the first batch; None for statements without rows."""
+
+    @property
+    def affected_rows(self) -> int | None:
+        """Rows written; None for queries and DDL."""
+
+    @property
+    def changes(self) -> SessionChanges:
+        """What changed for later statements."""
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Remarks for the user."""
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]: ...
+
+    def progress(self) -> QueryProgress:
+        """How far it is; may be asked from another thread."""
+
+    def cancel(self) -> None:
+        """End it; the iterator raises `QueryCancelledError`. Idempotent, from any thread."""
+
+    def close(self) -> None:
+        """Free everything; cancels what still runs. Idempotent."""
+
+    def __enter__(self) -> QueryResult: ...
+
+    def __exit__(self, *exc: object) -> None: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatementDescription:
+    """What a statement would answer, without running it.
+
+    Args:
+        schema: the result's columns; None for statements without rows.
+        parameters: one field per `?`, of type null where the type could not be found.
+        statement_kind: the word of features §2.0.
+    """
+
+    schema: pa.Schema | None
+    parameters: pa.Schema
+    statement_kind: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableFilter:
+    """Which tables to list. Patterns are SQL LIKE patterns with `\\` as escape; None matches everything."""
+
+    catalog: str | None = None
+    schema_pattern: str | None = None
+    table_pattern: str | None = None
+    types: frozenset[ObjectType] | None = None
+    with_columns: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableListing:
+    """One listed table or view; `columns` as this user sees them, when they were asked for."""
+
+    name: ObjectName
+    type: ObjectType
+    columns: pa.Schema | None = None
+
+
+class GatewaySession(Protocol):
+    """A session of the core, for one logged-in client. Safe for use from several threads."""
+
+    @property
+    def token(self) -> Secret:
+        """The session's own bearer; `BearerCredential(token=…)` finds the session again."""
+
+    @property
+    def identity(self) -> Identity:
+        """Who it is, without tokens."""
+
+    @property
+    def expires_at(self) -> datetime | None:
+        """When it ends at the latest."""
+
+    @property
+    def catalog(self) -> str:
+        """The current catalog."""
+
+    @property
+    def schema(self) -> tuple[str, ...]:
+        """The current schema."""
+
+    def execute(self, request: StatementRequest) -> QueryResult:
+        """Admit, judge and start a statement; blocks until its schema is known.
+
+        Args:
+            request: the statement.
+
+        Raises:
+            SqeError: refused, or failed before the first batch.
+        """
+
+    def describe(self, request: StatementRequest) -> StatementDescription:
+        """Judge a statement and say what it would answer, without running it.
+
+        Args:
+            request: the statement; parameters may be missing.
+        """
+
+    def catalogs(self) -> Sequence[str]:
+        """List the visible catalogs."""
+
+    def schemas(self, catalog: str | None = None, pattern: str | None = None) -> Sequence[NamespaceName]:
+        """List the visible schemas.
+
+        Args:
+            catalog: one catalog, None for all of them.
+            pattern: a LIKE pattern of the schema's name.
+        """
+
+    def tables(self, filter: TableFilter) -> Sequence[TableListing]:
+        """List the visible tables and views, after policies.
+
+        Args:
+            filter: which ones.
+        """
+
+    def properties(self) -> Mapping[str, str]:
+        """Return the session's properties as text."""
+
+    def set_properties(self, values: Mapping[str, str | None]) -> None:
+        """Set properties of the session; None puts one back to its default. All or nothing.
+
+        Args:
+            values: names and texts; unknown names and bad values are a `UserError`.
+        """
+
+    def use(self, catalog: str | None, schema: tuple[str, ...] | None) -> None:
+        """Change the current catalog, the current schema, or both.
+
+        Args:
+            catalog: None keeps it.
+            schema: None keeps it.
+        """
+
+    def cancel(self, query_id: str) -> bool:
+        """Cancel a statement of this user, for admins of anybody.
+
+        Args:
+            query_id: the statement.
+
+        Returns:
+            False when there is no such statement, or it is somebody else's: the two look the same (TRI-3).
+        """
+
+    def close(self) -> None:
+        """End the session and everything that runs in it. Idempotent."""
+
+
+class ServerState(Enum):
+    """What a protocol says when it is asked how the server is."""
+
+    STARTING = "starting"
+    ACTIVE = "active"
+    DRAINING = "draining"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerStatus:
+    """The state of the server, for the unauthenticated version calls of a protocol."""
+
+    state: ServerState
+    version: str
+    started_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrowserLogin:
+    """A browser login that a client began.
+
+    Args:
+        id: what the client polls with; random and secret.
+        url: the address for the browser.
+        expires_at: when it is forgotten.
+    """
+
+    id: Secret
+    url: str
+    expires_at: datetime
+
+
+class BrowserLogins(Protocol):
+    """Logins in a browser, kept by the core: bounded, in time, each token handed out once (TRI-8, LIM-10)."""
+
+    def begin(self, *, redirect_uri: str, client: ClientInfo) -> BrowserLogin:
+        """Begin a login.
+
+        Args:
+            redirect_uri: where the browser comes back to.
+            client: who asks.
+        """
+
+    def finish(self, *, state: str, code: Secret) -> None:
+        """Take what came back to the redirect address.
+
+        Args:
+            state: which login it belongs to; an unknown one is an `InvalidCredentialsError`.
+            code: the authorization code.
+        """
+
+    def poll(self, id: Secret) -> Secret | None:
+        """Return the bearer that the client shall use from now on, once; None while the user has not finished.
+
+        Args:
+            id: the login; an unknown or expired one is an `InvalidCredentialsError`.
+        """
+
+
+class QueryGateway(Protocol):
+    """What the core offers to a protocol. Safe for use from several threads."""
+
+    def authenticate(self, credential: Credential, client: ClientInfo) -> GatewaySession:
+        """Log in, or find the session that this bearer belongs to.
+
+        The same credential gives the same session for as long as it lives, so a protocol whose clients send it with
+        each request may simply call this each time.
+
+        Args:
+            credential: what the transport received.
+            client: what the transport knows.
+
+        Raises:
+            InvalidCredentialsError: with the constant text.
+            ResourcesError: too many attempts; `retry_after_secs` says when to come back.
+        """
+
+    def status(self) -> ServerStatus:
+        """Return the state of the server; needs no login."""
+
+    @property
+    def browser_logins(self) -> BrowserLogins | None:
+        """Browser logins, or None when none are configured."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TlsFiles:
+    """Certificate and key of a listener; with `ca_file` client certificates are demanded."""
+
+    cert_file: Path
+    key_file: Path
+    ca_file: Path | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProtocolContext(PluginContext):
+    """What the core offers to a protocol's factory, beside the rest.
+
+    Args:
+        bind_host: the address to listen on; loopback when nobody has to log in.
+        port: the configured port, 0 for any free one.
+        tls: the files of `[coordinator.tls]`.
+        public_url: the address that clients use, when it is configured; else made from the connection (TRI-5).
+        trusted_proxies: addresses whose `X-Forwarded-*` headers count.
+    """
+
+    bind_host: str = "127.0.0.1"
+    port: int = 0
+    tls: TlsFiles | None = None
+    public_url: str | None = None
+    trusted_proxies: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Endpoint:
+    """Where a started protocol listens."""
+
+    protocol: str
+    host: str
+    port: int
+    secure: bool = False
+
+
+class ProtocolServer(ABC):
+    """One protocol on one listener."""
+
+    @abstractmethod
+    def start(self, gateway: QueryGateway) -> Endpoint:
+        """Bind, begin to serve in threads of the server's own, and return at once.
+
+        Args:
+            gateway: the core. It answers `status` at once and waits by itself until the engine is up.
+
+        Returns:
+            Where it listens, with the real port.
+
+        Raises:
+            StartupError: the port is taken, or the TLS files are unusable.
+        """
+
+    @abstractmethod
+    def stop(self, drain_secs: float) -> None:
+        """Accept nothing new, let running statements finish, then close every connection. Idempotent.
+
+        Args:
+            drain_secs: how long running statements get.
+        """
+
+
+ConfigT = TypeVar("ConfigT")
+
+
+class ProtocolFactory(PluginFactory[ConfigT, ProtocolContext, ProtocolServer], Generic[ConfigT]):
+    """Makes the server of one protocol.
+
+    Example:
+        >>> class GopherFactory(ProtocolFactory[Any]):
+        ...     kind = "gopher"
+    """
+
+    default_port: int = 0
+    """The port when the configuration names none; 0 leaves the protocol off unless a port is configured."""

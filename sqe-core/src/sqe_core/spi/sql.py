@@ -1,0 +1,26 @@
+"""SQL text with its dialect: the only form in which an expression crosses the SPI."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Dialect = Literal["sqe", "trino", "spark"]
+"""`sqe` is SQE's own SQL (features §2), `trino` what the Trino wire speaks, `spark` the engine's."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SqlExpression:
+    """One SQL expression, unchecked: the core compiles it against an allow-list before it is used (POL-5).
+
+    Args:
+        text: the expression, without a statement around it.
+        dialect: how it is to be read.
+
+    Example:
+        >>> SqlExpression(text="region = 'EU'").dialect
+        'sqe'
+    """
+
+    text: str
+    dialect: Dialect = "sqe"
