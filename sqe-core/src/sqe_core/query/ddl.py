@@ -11,7 +11,7 @@ import pyarrow as pa
 from sqe_core.catalog.registry import Mount
 from sqe_core.catalog.visible import INFORMATION_SCHEMA, VisibleCatalogs
 from sqe_core.engine.port import EngineCatalog
-from sqe_core.policy.authorizer import AccessRequest, Authorizer
+from sqe_core.policy.authorizer import Authorizer, Circumstances
 from sqe_core.query.answers import MetadataAnswers
 from sqe_core.query.names import NameContext, NameResolver, ResolvedName, table_not_found
 from sqe_core.query.secured import VIEW_COLUMNS_PROPERTY, SecuredStatement
@@ -46,6 +46,7 @@ class CatalogChanges:
 
     session: Session
     authorizer: Authorizer
+    circumstances: Circumstances
     resolver: NameResolver
     visible: VisibleCatalogs
     answers: MetadataAnswers
@@ -86,6 +87,9 @@ class CatalogChanges:
                 return False
         return True
 
+    def _require(self, name: ObjectName | NamespaceName, action: Action) -> None:
+        self.authorizer.require(self.session.identity, name, action, self.circumstances)
+
     # Schemas
 
     def _schema(self, name: Name) -> tuple[Mount, NamespaceName]:
@@ -102,7 +106,7 @@ class CatalogChanges:
 
     def _create_schema(self, statement: CreateSchema) -> None:
         mount, schema = self._schema(statement.name)
-        self.authorizer.require_schema(self.session.identity, schema, Action.CREATE)
+        self._require(schema, Action.CREATE_SCHEMA)
         if statement.location is not None:
             # STMT-3: a location of one's own choice is for admins; nobody is one before logins exist.
             raise NotSupportedError("CREATE SCHEMA with a location is not supported", hint="leave the location out")
@@ -116,7 +120,7 @@ class CatalogChanges:
 
     def _drop_schema(self, statement: DropSchema) -> None:
         mount, schema = self._schema(statement.name)
-        self.authorizer.require_schema(self.session.identity, schema, Action.DROP)
+        self._require(schema, Action.DROP_SCHEMA)
         if not self.visible.has_schema(mount, schema.namespace):
             if statement.if_exists:
                 return
@@ -132,11 +136,11 @@ class CatalogChanges:
             held = [f"{len(found)} {what}" for found, what in ((tables, "tables"), (views, "views")) if found]
             held += [f"{len(children)} schemas"] if children else []
             raise UserError(f"Schema {shown} is not empty: it holds {', '.join(held)}", hint="add CASCADE")
-        for name, drop in [*((name, metadata.drop_view) for name in views)]:
-            self.authorizer.require(self.session.identity, _object(mount, namespace, name), Action.DROP)
-            drop(namespace, name)
+        for name in views:
+            self._require(_object(mount, namespace, name), Action.DROP_VIEW)
+            metadata.drop_view(namespace, name)
         for name in tables:
-            self.authorizer.require(self.session.identity, _object(mount, namespace, name), Action.DROP)
+            self._require(_object(mount, namespace, name), Action.DROP)
             metadata.drop_table(namespace, name, purge=False)
         for child in children:
             self._empty_or_drop(mount, child, cascade=True)
@@ -150,7 +154,9 @@ class CatalogChanges:
         """Resolve, load and authorise an object that a statement changes."""
         resolved = self.resolver.object(name, self._context)
         loaded = None if resolved.metadata_table else self.visible.find(resolved.mount, resolved.name)
-        if loaded is None or self.authorizer.denies(self.session.identity, resolved.name, action):
+        if loaded is None or self.authorizer.denies(
+            self.session.identity, resolved.name, action, self.circumstances
+        ):
             if if_exists:
                 return None
             raise table_not_found(
@@ -168,7 +174,7 @@ class CatalogChanges:
         self._writable(resolved.mount)
         return resolved, loaded
 
-    def _new(self, name: Name) -> ResolvedName:
+    def _new(self, name: Name, action: Action = Action.CREATE) -> ResolvedName:
         """Resolve and authorise the name of an object to create; its schema must exist."""
         resolved = self.resolver.object(name, self._context)
         if resolved.metadata_table:
@@ -182,7 +188,7 @@ class CatalogChanges:
                 code=ErrorCode.SCHEMA_NOT_FOUND,
                 hint=f"create it first: CREATE SCHEMA {resolved.name.schema}",
             )
-        self.authorizer.require(self.session.identity, resolved.name, Action.CREATE)
+        self._require(resolved.name, action)
         return resolved
 
     def _drop_table(self, statement: DropTable) -> None:
@@ -297,7 +303,7 @@ class CatalogChanges:
         )
 
     def _create_view(self, statement: CreateView) -> None:
-        resolved = self._new(statement.name)
+        resolved = self._new(statement.name, Action.CREATE_VIEW)
         if not resolved.mount.backend.supports_views:
             raise NotSupportedError(f"Catalog {resolved.mount.name} has no views")
         existing = self.visible.find(resolved.mount, resolved.name)
@@ -347,7 +353,7 @@ class CatalogChanges:
     def _drop_view(self, statement: DropView) -> None:
         if len(statement.name) == 1 and self.session.drop_view(statement.name[0]):
             return
-        found = self._existing(statement.name, Action.DROP, ViewMetadata, if_exists=statement.if_exists)
+        found = self._existing(statement.name, Action.DROP_VIEW, ViewMetadata, if_exists=statement.if_exists)
         if found is not None:
             resolved, _ = found
             self.session.metadata(resolved.mount).drop_view(resolved.name.namespace, resolved.name.name)
@@ -364,7 +370,7 @@ class CatalogChanges:
                 )
 
     def _change_view(self, name: Name, properties: Mapping[str, str | None]) -> None:
-        found = self._existing(name, Action.ALTER, ViewMetadata)
+        found = self._existing(name, Action.ALTER_VIEW, ViewMetadata)
         assert found is not None
         resolved, _ = found
         self.session.metadata(resolved.mount).set_view_properties(
@@ -376,7 +382,7 @@ class CatalogChanges:
             self._change_view(statement.name, {"comment": statement.comment})
             return
         mount, schema = self._schema(statement.name)
-        self.authorizer.require_schema(self.session.identity, schema, Action.ALTER)
+        self._require(schema, Action.ALTER_SCHEMA)
         self.session.metadata(mount).set_namespace_properties(schema.namespace, {"comment": statement.comment})
 
 

@@ -23,7 +23,7 @@ from sqe_core.engine.port import (
     SecuredTable,
     TimeTravel,
 )
-from sqe_core.policy.authorizer import Access, AccessRequest, Authorizer
+from sqe_core.policy.authorizer import Access, AccessRequest, Authorizer, Circumstances
 from sqe_core.query.bind import BoundRelation, RelationBinder, Role
 from sqe_core.query.inspect import PlanLimits, inspect
 from sqe_core.query.names import NameContext, NameResolver, table_not_found
@@ -67,6 +67,7 @@ class StatementSecurer:
     engine: EngineSession
     reader: SqlReader
     authorizer: Authorizer
+    circumstances: Circumstances
     resolver: NameResolver
     visible: VisibleCatalogs
     system_rows: Callable[[ObjectName], pa.Table | None]
@@ -128,7 +129,7 @@ class StatementSecurer:
             for entry in bound
             if entry.resolved is not None and not entry.system
         }
-        decisions = self.authorizer.decide(self.session.identity, tuple(requests.values()))
+        decisions = self.authorizer.decide(self.session.identity, tuple(requests.values()), self.circumstances)
         for entry in bound:
             if entry.resolved is None or entry.system:
                 continue

@@ -1,0 +1,56 @@
+"""The last statements, in memory: bounded by number and age (features §10.4)."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import OrderedDict
+from dataclasses import dataclass, field
+
+from sqe_core.spi.errors import ErrorCode
+
+
+@dataclass(slots=True, kw_only=True)
+class HistoryEntry:
+    """One statement; `sql` is what the user sent, and is for the user and admins only (TRI-9)."""
+
+    query_id: str
+    user: tuple[str, str]
+    sql: str
+    kind: str = ""
+    state: str = "RUNNING"
+    started: float = field(default_factory=time.time)
+    ended: float | None = None
+    planning_ms: float | None = None
+    rows: int | None = None
+    error_code: ErrorCode | None = None
+
+
+class QueryHistory:
+    """Statements by id, the oldest dropped first."""
+
+    def __init__(self, *, max_entries: int = 10_000, ttl_secs: float = 1800) -> None:
+        self._max_entries = max_entries
+        self._ttl_secs = ttl_secs
+        self._lock = threading.Lock()
+        self._entries: OrderedDict[str, HistoryEntry] = OrderedDict()
+
+    def add(self, entry: HistoryEntry) -> None:
+        """Remember a statement that begins."""
+        with self._lock:
+            self._entries[entry.query_id] = entry
+            self._drop_old()
+
+    def entries(self) -> list[HistoryEntry]:
+        """Return what is remembered, the oldest first."""
+        with self._lock:
+            self._drop_old()
+            return list(self._entries.values())
+
+    def _drop_old(self) -> None:
+        horizon = time.time() - self._ttl_secs
+        while self._entries:
+            oldest = next(iter(self._entries.values()))
+            if len(self._entries) <= self._max_entries and (oldest.ended is None or oldest.ended > horizon):
+                break
+            self._entries.popitem(last=False)
