@@ -15,9 +15,10 @@ from pathlib import Path
 from sqe_core.engine.spark.java import Java, find_java
 from sqe_core.spi.errors import StartupError
 
-# The only entry point of Janino that a command line can call.
-_COMPILER_CLASS = "org.codehaus.commons.compiler.samples.CompilerDemo"
+# Runs the `main` of a class body that it compiles first: Janino's only usable entry point for a command line.
+_RUNNER = "org.codehaus.commons.compiler.samples.ClassBodyDemo"
 _BRIDGE = Path(__file__).parent / "bridge"
+_DRIVER = _BRIDGE / "compile.janino"
 
 
 def spark_home() -> Path:
@@ -33,7 +34,7 @@ def spark_home() -> Path:
 def bridge_jar(java: Java, class_path: Sequence[Path], folder: Path) -> Path:
     """Return the compiled bridge, compiling it if its sources or its class path are new."""
     sources = sorted(_BRIDGE.glob("*.java"))
-    digest = hashlib.sha256(f"{java.major}".encode())
+    digest = hashlib.sha256(f"{java.major}".encode() + _DRIVER.read_bytes())
     for path in class_path:
         digest.update(path.name.encode())
     for source in sources:
@@ -64,14 +65,12 @@ def _compile(java: Java, class_path: Sequence[Path], sources: Sequence[Path], cl
         "-XX:+UseSerialGC",
         "-cp",
         os.pathsep.join(map(str, janino)),
-        _COMPILER_CLASS,
-        *("-d", str(classes), "-g", "-encoding", "UTF-8"),
-        *("-classpath", os.pathsep.join(map(str, class_path))),
+        *(_RUNNER, f"@{_DRIVER}"),
+        *(str(classes), os.pathsep.join(map(str, class_path))),
         *map(str, sources),
     ]
     result = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False)
     output = result.stdout + result.stderr
-    # The program ends with 0 and writes the error; an unread source leaves no class file.
     if result.returncode != 0 or output.strip():
         raise StartupError(f"The Java bridge does not compile:\n{_readable(output)}")
 
