@@ -1,0 +1,85 @@
+"""Names for completion at a prompt: refreshed in the background, so that typing never waits."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+from sqe_core.catalog.visible import INFORMATION_SCHEMA, VisibleCatalogs
+from sqe_core.spi.errors import SqeError
+from sqe_core.spi.names import ObjectName
+
+_MAX_TABLES_WITH_COLUMNS = 200
+_REFRESH_SECS = 5.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VisibleNames:
+    """The names that a session may see, at some moment of the last seconds."""
+
+    catalogs: tuple[str, ...] = ()
+    schemas: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: MappingProxyType({}))
+    tables: Mapping[tuple[str, str], tuple[str, ...]] = field(default_factory=lambda: MappingProxyType({}))
+    columns: Mapping[tuple[str, str, str], tuple[str, ...]] = field(default_factory=lambda: MappingProxyType({}))
+
+
+class CompletionCache:
+    """Keeps `VisibleNames` of one session; `current` starts a refresh when they are old, and never waits for it."""
+
+    def __init__(self, visible: Callable[[], VisibleCatalogs], *, ready: Callable[[], bool]) -> None:
+        self._visible = visible
+        self._ready = ready
+        self._names = VisibleNames()
+        self._read_at = 0.0
+        self._lock = threading.Lock()
+        self._refreshing = False
+
+    def current(self) -> VisibleNames:
+        """Return the newest names that are known."""
+        with self._lock:
+            if not self._refreshing and time.monotonic() - self._read_at > _REFRESH_SECS:
+                self._refreshing = True
+                threading.Thread(target=self._refresh, name="sqe-completion", daemon=True).start()
+            return self._names
+
+    def _refresh(self) -> None:
+        try:
+            self._names = self._read()
+        except SqeError:
+            # Completion is a convenience: the statement itself will say what is wrong.
+            pass
+        finally:
+            with self._lock:
+                self._read_at = time.monotonic()
+                self._refreshing = False
+
+    def _read(self) -> VisibleNames:
+        visible = self._visible()
+        schemas: dict[str, tuple[str, ...]] = {}
+        tables: dict[tuple[str, str], tuple[str, ...]] = {}
+        columns: dict[tuple[str, str, str], tuple[str, ...]] = {}
+        for mount in visible.registry.mounts():
+            if not self._ready() and mount.backend.quick_metadata is None:
+                continue
+            listed = visible.schemas(mount)
+            schemas[mount.name] = tuple(".".join(namespace) for namespace in listed)
+            for namespace in listed:
+                if namespace == (INFORMATION_SCHEMA,):
+                    continue
+                key = (mount.name, ".".join(namespace))
+                tables[key] = tuple(name for name, _ in visible.objects(mount, namespace))
+                for name in tables[key]:
+                    if not self._ready() or len(columns) >= _MAX_TABLES_WITH_COLUMNS:
+                        break
+                    loaded = visible.find(mount, ObjectName(catalog=mount.name, namespace=namespace, name=name))
+                    if loaded is not None:
+                        columns[(*key, name)] = tuple(column.name for column in loaded.columns)
+        return VisibleNames(
+            catalogs=tuple(mount.name for mount in visible.registry.mounts()),
+            schemas=schemas,
+            tables=tables,
+            columns=columns,
+        )
