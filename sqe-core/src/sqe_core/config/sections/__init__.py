@@ -1,0 +1,1 @@
+"""One frozen dataclass per table of the configuration file."""

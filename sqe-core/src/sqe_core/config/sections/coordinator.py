@@ -1,0 +1,98 @@
+"""`[coordinator]`: listeners, mode, memory, timeouts of the server."""
+
+# ruff: noqa: RUF009  # `setting` and its kind return a dataclass field
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from sqe_core.config.schema import port, secret, section, setting, size
+from sqe_core.spi.identity import Secret
+
+Compression = Literal["none", "lz4", "zstd"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TlsConfig:
+    """`[coordinator.tls]`: serves Flight SQL and Trino HTTP."""
+
+    cert_file: str | None = setting(None, "Certificate chain, PEM.")
+    key_file: str | None = setting(None, "Private key of the certificate, PEM.")
+    ca_file: str | None = setting(None, "Authorities of client certificates; setting it demands one of every client.")
+
+    @property
+    def enabled(self) -> bool:
+        """Whether the listeners speak TLS."""
+        return bool(self.cert_file or self.key_file)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransportConfig:
+    """`[coordinator.transport]`: gRPC and TCP."""
+
+    initial_stream_window_size: int = size("8MB", "HTTP/2 window of one stream.", spark="gRPC channel argument")
+    initial_connection_window_size: int = size("16MB", "HTTP/2 window of a connection.", spark="gRPC channel argument")
+    max_frame_size: int = size("1MB", "Largest HTTP/2 frame.", spark="gRPC channel argument")
+    http2_keepalive_interval_secs: int = setting(30, "Time between HTTP/2 pings.", minimum=1)
+    http2_keepalive_timeout_secs: int = setting(10, "Time to wait for the answer to a ping.", minimum=1)
+    tcp_keepalive_secs: int = setting(60, "Time between TCP keep-alive probes.", minimum=1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CoordinatorConfig:
+    """`[coordinator]`."""
+
+    flight_sql_port: int = port(50051, "Arrow Flight SQL; 0 = off.")
+    trino_http_port: int = port(8080, "Trino HTTP; 0 = off.")
+    quack_port: int = port(0, "DuckDB's remote protocol; 0 = off, 9494 is customary.")
+    mode: Literal["coordinator", "worker", "hybrid", "local", "distributed"] = setting(
+        "hybrid", "What this process is; hybrid, local and distributed start a coordinator."
+    )
+    worker_urls: tuple[str, ...] = setting(
+        (), "Workers that are expected, beside those that announce themselves.", spark="beside the master's own list"
+    )
+    max_workers: int = setting(1024, "Most workers that are accepted.", minimum=1)
+    worker_secret: Secret | None = secret(
+        "Shared secret of coordinator and workers.", spark="also `spark.authenticate.secret`"
+    )
+    allow_unauthenticated_workers: bool = setting(False, "Accept workers without a secret (development).")
+    worker_connect_timeout_secs: int = setting(5, "Time to connect to a worker.", minimum=1)
+    worker_rpc_timeout_secs: int = setting(
+        630, "Time of one call to a worker; longer than the worker's scan timeout.", minimum=1, spark="network timeout"
+    )
+    health_check_interval_secs: int = setting(5, "Time between two probes of a worker.", minimum=1)
+    health_check_max_failures: int = setting(3, "Missed probes until a worker counts as unhealthy.", minimum=1)
+    debug: bool = setting(False, "Internal error detail in answers to clients, never policy text.")
+    memory_limit: int = size("8GB", "Memory of this process.", above=0, spark="driver heap")
+    memory_pool: Literal["greedy", "fair"] = setting(
+        "greedy", "How statements share memory.", spark="`fair` = fair scheduler pools with equal shares"
+    )
+    spill_to_disk: bool = setting(
+        True, "Spill when memory is short.", spark="Spark always spills; `false` only warns at start"
+    )
+    spill_dir: str = setting("/tmp/sqe-coordinator-spill", "Where spilled data goes.", spark="`spark.local.dir`")  # noqa: S108
+    spill_compression: Compression = setting(
+        "lz4", "Compression of spilled data.", spark="`spark.io.compression.codec`, where the shuffle's value wins"
+    )
+    flight_compression: Compression = setting(
+        "lz4", "Compression of results to clients.", spark="Arrow IPC option of the result stream"
+    )
+    shuffle_compression: Compression = setting(
+        "zstd", "Compression between nodes.", spark="`spark.io.compression.codec`"
+    )
+    auth_handshake_timeout_secs: int = setting(30, "Time for a login.", minimum=1)
+    credential_refresh_interval_secs: int = setting(
+        60, "Time between two looks at expiring storage credentials.", minimum=1
+    )
+    credential_push_connect_timeout_secs: int = setting(
+        5, "Time to connect when credentials are renewed for tasks.", minimum=1
+    )
+    credential_push_request_timeout_secs: int = setting(10, "Time of one renewal of credentials for tasks.", minimum=1)
+    session_context_cache_ttl_secs: int = setting(
+        60, "How long an idle engine session is kept.", minimum=1, spark="idle time until a Spark session is closed"
+    )
+    shutdown_drain_secs: int = setting(25, "How long running statements get after SIGTERM.", minimum=0)
+    production_mode: bool = setting(False, "Refuse to start with settings that are unsafe in production.")
+    tls: TlsConfig = section(TlsConfig)
+    transport: TransportConfig = section(TransportConfig)

@@ -1,0 +1,75 @@
+"""`[metrics]`: metrics, tracing, audit, lineage."""
+
+# ruff: noqa: RUF009  # `setting` and its kind return a dataclass field
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from sqe_core.config.schema import HTTP, secret, section, setting, size
+from sqe_core.spi.identity import Secret
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditConfig:
+    """`[metrics.audit]`."""
+
+    format: Literal["native", "ocsf", "both"] = setting("native", "Form of the events.")
+    gdpr_tags: tuple[str, ...] = setting((), "Tags of columns that hold personal data.")
+    gdpr_identifier_mode: Literal["tokenize", "drop", "keep"] = setting("tokenize", "What happens to identifiers.")
+    superdebug_log_results: bool = setting(False, "Results in the log (development).")
+    dashboard_access_audit_window_secs: int = setting(
+        300, "One event per reader of the web UI and this long.", minimum=1
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditExportConfig:
+    """`[metrics.audit_export]`."""
+
+    enabled: bool = setting(False, "Send the audit log.")
+    target: Literal["otlp"] = setting("otlp", "Where to.")
+    otlp_endpoint: str | None = setting(None, "Address of the collector.", url=HTTP)
+    spool_path: str | None = setting(None, "Where events wait.")
+    batch_max: int = setting(512, "Events per request.", minimum=1)
+    flush_interval_ms: int = setting(2000, "Time between two requests.", minimum=1)
+    max_spool_bytes: int = size("1GB", "Largest spool.", above=0)
+    start_at: Literal["now", "beginning"] = setting("now", "Where the first run begins.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenLineageConfig:
+    """`[metrics.openlineage]`."""
+
+    enabled: bool = setting(False, "Write lineage events.")
+    job_namespace: str = setting("sqe", "Namespace of the jobs.")
+    producer: str = setting("", "Producer of the events; empty = the project's URL with the version.")
+    emit_selects: bool = setting(False, "Events for queries too.")
+    file_path: str | None = setting(None, "Sink: a file.")
+    http_endpoint: str | None = setting(None, "Sink: an HTTP service.", url=HTTP)
+    auth_mode: Literal["none", "bearer", "user_token"] = setting("none", "How SQE logs in there.")
+    api_key: Secret | None = secret("Token of `bearer`.")
+    http_timeout_ms: int = setting(5000, "Time of one request.", minimum=1)
+    http_retry_attempts: int = setting(1, "Repetitions of a failed request.", minimum=0)
+    spool_path: str | None = setting(None, "Where events wait during an outage.")
+    spool_max_bytes: int = size("100MB", "Largest spool, at least 1MB.", above=0)
+    replay_interval_secs: int = setting(30, "Time between two looks at the spool.", minimum=1)
+    channel_capacity: int = setting(10000, "Events that wait in memory.", minimum=1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetricsConfig:
+    """`[metrics]`."""
+
+    prometheus_port: int = setting(
+        9090, "`/metrics`; health, admin API and web UI are on the next port; 0 = off.", minimum=0, maximum=65534
+    )
+    otlp_endpoint: str | None = setting(None, "Collector of metrics.", url=HTTP)
+    traces_otlp_endpoint: str | None = setting(None, "Collector of traces.", url=HTTP)
+    audit_log_path: str | None = setting(None, "File of the audit log.")
+    trace_sample_rate: float = setting(0.01, "Share of statements that are traced.", minimum=0, maximum=1)
+    web_ui: bool = setting(False, "Pages for admins.")
+    audit: AuditConfig = section(AuditConfig)
+    audit_export: AuditExportConfig = section(AuditExportConfig)
+    openlineage: OpenLineageConfig = section(OpenLineageConfig)

@@ -1,0 +1,136 @@
+"""`[policy]`, `[access_control]`, `[security]`, `[rate_limit]`: who may do what, and how much."""
+
+# ruff: noqa: RUF009  # `setting` and its kind return a dataclass field
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from sqe_core.config.plugin_table import PluginTable
+from sqe_core.config.schema import HTTP, remainder, secret, section, setting
+from sqe_core.spi.identity import Secret
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpaConfig:
+    """`[policy.opa]`."""
+
+    url: str | None = setting(None, "Address of OPA.", url=HTTP)
+    policy_path: str = setting("sqe/policy/evaluate", "Path of the decision, one table per request.")
+    authz_path: str | None = setting(None, 'Path of the decision for all tables at once, usually "sqe/authz".')
+    data_prefix: str = setting("sqe/grants", "Path below which grants are written.")
+    timeout_secs: int = setting(5, "Time for one decision.", minimum=1)
+    cache_max_entries: int = setting(10000, "Most decisions that are kept.", minimum=0)
+    cache_ttl_secs: int = setting(60, "How long a decision is kept; 0 = not at all.", minimum=0)
+    breaker_failure_threshold: int = setting(5, "Failures until the breaker opens.", minimum=1)
+    breaker_recovery_secs: int = setting(30, "How long it stays open.", minimum=1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CedarConfig:
+    """`[policy.cedar]`."""
+
+    url: str | None = setting(None, "Address of a Cedar service.", url=HTTP)
+    policy_store_id: str | None = setting(None, "Its policy store.")
+    policies_path: str | None = setting(None, "In process: file or folder of policies.")
+    schema_path: str | None = setting(None, "In process: schema file.")
+    entities_path: str | None = setting(None, "In process: entities file.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RangerConfig:
+    """`[policy.ranger]`; kebab-case spellings are read too."""
+
+    url: str | None = setting(None, "Address of Ranger.", url=HTTP)
+    service_name: str = setting("hive", "Service whose policies are read.", aliases=("service-name",))
+    admin_user: str = setting("admin", "User that reads them.", aliases=("admin-user",))
+    admin_password: Secret | None = secret("Its password.", aliases=("admin-password",))
+    timeout_secs: int = setting(5, "Time for one request.", minimum=1, aliases=("timeout-secs",))
+    cache_max_entries: int = setting(10000, "Most decisions that are kept.", minimum=0, aliases=("cache-max-entries",))
+    cache_ttl_secs: int = setting(30, "How long policies are kept.", minimum=0, aliases=("cache-ttl-secs",))
+    breaker_failure_threshold: int = setting(
+        5, "Failures until the breaker opens.", minimum=1, aliases=("breaker-failure-threshold",)
+    )
+    breaker_recovery_secs: int = setting(30, "How long it stays open.", minimum=1, aliases=("breaker-recovery-secs",))
+    accept_invalid_certs: bool = setting(
+        False, "Do not check the certificate (development).", aliases=("accept-invalid-certs",)
+    )
+    project_tags: bool = setting(False, "Write column tags to Ranger too.", aliases=("project-tags",))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PolicyConfig:
+    """`[policy]`. Without this table: `grants` with an empty store, so the catalog alone decides."""
+
+    engine: tuple[str, ...] = setting(
+        ("grants",),
+        "A name, or a list of names: `grants`, `opa`, `cedar`, `ranger`, `in-memory`, `passthrough`.",
+        one_or_many=True,
+    )
+    enabled: bool = setting(True, "`false` means `passthrough`.")
+    i_understand_no_enforcement: bool = setting(False, "What `passthrough` has to be confirmed with.")
+    mask_key: Secret | None = secret("HMAC key of hash masks.")
+    mask_precedence: Literal["tag", "resource"] = setting("tag", "Which mask of one engine wins.")
+    cache_ttl_secs: int = setting(60, "How long a decision is kept; 0 = not at all.", minimum=0)
+    cache_max_entries: int = setting(10000, "Most decisions that are kept.", minimum=0)
+    opa: OpaConfig | None = setting(None, "Open Policy Agent.")
+    cedar: CedarConfig | None = setting(None, "Cedar.")
+    ranger: RangerConfig | None = setting(None, "Apache Ranger.")
+    options: PluginTable = remainder("Tables of other engines that `engine` names.")
+
+    @property
+    def engines(self) -> tuple[str, ...]:
+        """The engines in effect."""
+        return self.engine if self.enabled else ("passthrough",)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RangerGrantsConfig:
+    """`[access_control.ranger]`; kebab-case spellings are read too."""
+
+    service_name: str = setting("polaris", "Service whose policies are written.", aliases=("service-name",))
+    admin_user: str = setting("admin", "User that writes them.", aliases=("admin-user",))
+    admin_password: Secret | None = secret("Its password.", aliases=("admin-password",))
+    realm: str = setting("", "Realm of the catalog.")
+    timeout_secs: int = setting(30, "Time for one request.", minimum=1, aliases=("timeout-secs",))
+    accept_invalid_certs: bool = setting(
+        False, "Do not check the certificate (development).", aliases=("accept-invalid-certs",)
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AccessControlConfig:
+    """`[access_control]`: where GRANT and REVOKE are written."""
+
+    backend: Literal["none", "polaris", "ranger"] = setting("none", "`none` = the policy engine's own store.")
+    url: str | None = setting(None, "Address of that system.", url=HTTP)
+    timeout_secs: int = setting(30, "Time for one request.", minimum=1)
+    client_id: str | None = setting(None, "Service account; unset = the user's own token.")
+    client_secret: Secret | None = secret("Its secret.")
+    grant_authority: Literal["admin-role", "ranger-delegate"] = setting("admin-role", "Who may grant.")
+    ranger: RangerGrantsConfig = section(RangerGrantsConfig)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SecurityConfig:
+    """`[security]`."""
+
+    trusted_proxies: tuple[str, ...] = setting(
+        (), "IP addresses whose X-Forwarded-For counts; the right-most untrusted hop is the client."
+    )
+    allow_insecure_transport: bool = setting(False, "Peers without TLS that are not loopback.")
+    allow_shared_service_identity: bool = setting(False, "One shared identity at a catalog, in production too.")
+    allow_unkeyed_hash_masks: bool = setting(False, "Hash masks without `policy.mask_key`.")
+    allow_unprojected_tags: bool = setting(False, "Ranger without `project-tags`, in production too.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RateLimitConfig:
+    """`[rate_limit]`: one limiter before all protocols."""
+
+    enabled: bool = setting(False, "Limit at all.")
+    per_user_queries_per_minute: int = setting(60, "Statements of one user.", minimum=1)
+    global_queries_per_minute: int = setting(1000, "Statements of all users.", minimum=1)
+    auth_attempts_per_minute: int = setting(10, "Logins per client address and user name.", minimum=1)
+    metadata_per_user_per_minute: int = setting(120, "Metadata requests of one user.", minimum=1)

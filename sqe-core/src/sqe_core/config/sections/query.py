@@ -1,0 +1,129 @@
+"""`[session]`, `[query]`, `[optimizer]`, caches, history and `[engine]`: how statements run."""
+
+# `setting` and its kind return a dataclass field
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from sqe_core.config.schema import mapping, setting, size
+
+READER = "Parquet and S3 readers take it where Iceberg has the option"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionConfig:
+    """`[session]`. At most 10,000 sessions."""
+
+    idle_timeout_secs: int = setting(900, "A session ends after this long without a statement.", minimum=1)
+    absolute_timeout_secs: int = setting(28800, "A session ends after this long in any case.", minimum=1)
+    persistence: Literal["memory", "file"] = setting("memory", "`file` keeps session metadata, never tokens.")
+    persistence_path: str = setting("/tmp/sqe-sessions.json", "Where sessions are kept.")  # noqa: S108
+    secrets_path: str = setting("", "File of mode 0600 that keeps CREATE SECRET entries; empty = memory only.")
+    snapshot_interval_secs: int = setting(60, "Time between two writes of that file.", minimum=1)
+    expiry_sweep_interval_secs: int = setting(60, "Time between two sweeps for expired sessions.", minimum=1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueryConfig:
+    """`[query]`."""
+
+    default_catalog: str | None = setting(None, "Catalog of names without one.")
+    catalog_discovery: Literal["static", "polaris-auto"] = setting(
+        "static", "`polaris-auto` tries an unknown first part as a Polaris warehouse."
+    )
+    timeout_secs: int = setting(300, "Longest statement.", minimum=1)
+    role_overrides: Mapping[str, int] = mapping("Role to timeout in seconds; the largest counts.", minimum=1)
+    max_result_rows: int = setting(1_000_000, "Most rows of a result.", minimum=1)
+    max_sql_bytes: int = size(1_048_576, "Longest statement text; 0 = unlimited (refused in production).")
+    max_concurrent_queries: int = setting(100, "Statements at a time.", minimum=1)
+    max_concurrent_per_user: int = setting(20, "Statements of one user at a time.", minimum=1)
+    max_concurrent_sorted_writes: int = setting(2, "Sorted writes at a time.", minimum=1)
+    per_user_memory_budget: int = size(
+        "1GB", 'Memory of all statements of one user; "0" = off.', spark="estimate for admission"
+    )
+    max_query_memory: int = size("256MB", "Memory of one statement.", spark="estimate for admission, no hard cap")
+    slow_query_threshold_secs: int = setting(30, "From here a statement is logged as slow.", minimum=0)
+    query_profile: Literal["off", "slow", "all"] = setting("off", "Which statements keep a profile.")
+    stream_idle_timeout_secs: int = setting(300, "A result that nobody reads ends after this long.", minimum=1)
+    distribution_threshold: int = size(
+        "128MB", "Below this a statement runs with one partition.", spark="number of shuffle partitions"
+    )
+    distribution_file_threshold: int = setting(
+        4, "Below this many files too.", minimum=0, spark="number of shuffle partitions"
+    )
+    target_task_size: int = size("256MB", "Bytes per task.", above=0, spark="split size")
+    sort_mode: Literal["adaptive", "partition_only", "strict"] = setting(
+        "adaptive", "How far writes sort.", spark="Iceberg's write distribution mode"
+    )
+    late_materialization_min_projection_cols: int = setting(
+        1, "Columns from which late materialisation pays.", minimum=0, no_effect=READER
+    )
+    distributed_scan_pushdown: bool = setting(True, "Filters go to the scans.", no_effect="Spark always pushes down")
+    star_schema_reorder: bool = setting(True, "Reorder joins of star schemas.", spark="star-schema detection")
+    star_schema_min_ratio: int = setting(
+        10, "Fact to dimension ratio of a star.", minimum=1, spark="star-schema detection"
+    )
+    parallel_probe_scan: bool = setting(True, "Scan the probe side in parallel.", spark="adaptive execution")
+    parallel_scan: bool = setting(True, "Scan in parallel.", spark="adaptive execution")
+    dim_build_swap: bool = setting(True, "Build from the smaller side.", spark="cost-based join reorder")
+    runtime_filter_inlist_max_values: int = setting(
+        65536, "Most values of a runtime filter's IN list.", minimum=0, spark="runtime filters"
+    )
+    runtime_filter_inlist_max_size: int = size("4MB", "Largest IN list of a runtime filter.", spark="runtime filters")
+    fanout_max_open_writers: int = setting(
+        0, "Open files of a partitioned write; 0 = automatic, 8 to 64.", minimum=0, spark="Iceberg's fanout writer"
+    )
+    fanout_buffer_budget: int = size(0, 'Memory of those files; "0" = automatic.', spark="Iceberg's fanout writer")
+    write_buffer_tracking: bool = setting(True, "Count write buffers.", no_effect="Spark counts them itself")
+    merge_target_streaming: bool = setting(False, "Stream the target of MERGE.", no_effect="Spark plans MERGE itself")
+    merge_cardinality_check: bool = setting(True, "MERGE refuses two matches of one row.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OptimizerConfig:
+    """`[optimizer]`."""
+
+    hash_join_memory_threshold: int = size("2GB", "Larger build sides are sorted.", spark="prefers sort-merge join")
+    broadcast_threshold: int = size(
+        "64MB", "Build sides up to here are broadcast.", spark="`spark.sql.autoBroadcastJoinThreshold`"
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueryCacheConfig:
+    """`[query_cache]`: results."""
+
+    enabled: bool = setting(True, "Keep results.")
+    max_memory_mb: int = setting(256, "Memory of all results.", minimum=1)
+    max_entry_mb: int = setting(5, "Largest result that is kept.", minimum=1)
+    ttl_secs: int = setting(300, "How long a result is kept.", minimum=1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueryHistoryConfig:
+    """`[query_history]`."""
+
+    max_entries: int = setting(10000, "Statements that are remembered.", minimum=1)
+    ttl_secs: int = setting(1800, "How long they are.", minimum=1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineConfig:
+    """`[engine]`: Spark itself."""
+
+    master: str = setting(
+        "local[*]",
+        "`local[*]`, `spark://…`, `k8s://…` or `yarn`.",
+        pattern=(
+            r"local(\[(\*|\d+)(,\s*\d+)?\])?|spark://[^\s/]+:\d+(,[^\s/]+:\d+)*|k8s://\S+|yarn",
+            "`local[*]`, `local[N]`, `spark://host:port`, `k8s://…` or `yarn`",
+        ),
+    )
+    java_home: str | None = setting(None, "A Java 17 or 21, before JAVA_HOME and `java` on the path.")
+    jar_dir: str | None = setting(None, "Folder that holds the jars of the lock file, for machines without network.")
+    jar_mirror: str | None = setting(
+        None, "Maven repository that the jars are fetched from.", url=("https", "http", "file")
+    )

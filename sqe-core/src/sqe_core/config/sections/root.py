@@ -1,0 +1,49 @@
+"""The whole file."""
+
+# ruff: noqa: RUF009  # `setting` and its kind return a dataclass field
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from sqe_core.config.schema import mapping, section, setting
+from sqe_core.config.sections.auth import AuthConfig
+from sqe_core.config.sections.catalog import CatalogConfig, StorageConfig
+from sqe_core.config.sections.coordinator import CoordinatorConfig
+from sqe_core.config.sections.maintenance import MaintenanceConfig
+from sqe_core.config.sections.metrics import MetricsConfig
+from sqe_core.config.sections.policy import AccessControlConfig, PolicyConfig, RateLimitConfig, SecurityConfig
+from sqe_core.config.sections.query import (
+    EngineConfig,
+    OptimizerConfig,
+    QueryCacheConfig,
+    QueryConfig,
+    QueryHistoryConfig,
+    SessionConfig,
+)
+from sqe_core.config.sections.worker import WorkerConfig
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SqeConfig:
+    """One TOML file, for coordinator and worker alike."""
+
+    coordinator: CoordinatorConfig = section(CoordinatorConfig)
+    worker: WorkerConfig = section(WorkerConfig)
+    auth: AuthConfig | None = setting(None, "Who may log in; without this table there is one anonymous user.")
+    catalog: CatalogConfig | None = setting(None, "The one catalog.")
+    catalogs: Mapping[str, CatalogConfig] = mapping("Several catalogs, by name.")
+    storage: StorageConfig = section(StorageConfig)
+    policy: PolicyConfig = section(PolicyConfig)
+    access_control: AccessControlConfig = section(AccessControlConfig)
+    security: SecurityConfig = section(SecurityConfig)
+    rate_limit: RateLimitConfig = section(RateLimitConfig)
+    session: SessionConfig = section(SessionConfig)
+    query: QueryConfig = section(QueryConfig)
+    optimizer: OptimizerConfig = section(OptimizerConfig)
+    query_cache: QueryCacheConfig = section(QueryCacheConfig)
+    query_history: QueryHistoryConfig = section(QueryHistoryConfig)
+    metrics: MetricsConfig = section(MetricsConfig)
+    maintenance: MaintenanceConfig = section(MaintenanceConfig)
+    engine: EngineConfig = section(EngineConfig)
