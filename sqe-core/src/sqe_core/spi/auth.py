@@ -14,10 +14,9 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Generic, TypeVar
 
 from sqe_core.spi.errors import NotSupportedError
-from sqe_core.spi.factory import PluginContext, PluginFactory
+from sqe_core.spi.factory import ConfigT, PluginContext, PluginFactory
 from sqe_core.spi.identity import Identity, Secret
 
 
@@ -124,6 +123,9 @@ class AuthProvider(ABC):
         ...             issuer="guests", subject="guest", username="guest", provider=self.name, personal=False
         ...         )
     """
+
+    production_objection: str | None = None
+    """Why `production_mode` refuses this provider, or None when nothing is wrong with it (AUTHN-2)."""
 
     @abstractmethod
     def authenticate(self, request: LoginRequest) -> Identity | None:
@@ -249,13 +251,14 @@ class SupportsDeviceLogin(ABC):
         """
 
 
-ConfigT = TypeVar("ConfigT")
-
-
-class AuthProviderFactory(PluginFactory[ConfigT, PluginContext, AuthProvider], Generic[ConfigT]):
+class AuthProviderFactory(PluginFactory[ConfigT, PluginContext, AuthProvider]):
     """Makes the provider of one `[[auth.providers]]` type.
 
     Example:
-        >>> class GuestsFactory(AuthProviderFactory[Any]):
+        >>> class GuestsFactory(AuthProviderFactory[NoConfig]):
         ...     kind = "guests"
+        ...     config_type = NoConfig
+        ...
+        ...     def create(self, name, config, context):
+        ...         return Guests(name)
     """

@@ -11,7 +11,8 @@ from types import MappingProxyType
 from typing import Literal
 
 from sqe_core.spi.errors import NotSupportedError
-from sqe_core.spi.identity import Identity
+from sqe_core.spi.factory import ConfigT, PluginContext, PluginFactory
+from sqe_core.spi.identity import Identity, Secret
 
 _EMPTY: Mapping[str, str] = MappingProxyType({})
 
@@ -106,73 +107,214 @@ class ViewMetadata:
 class CatalogMetadata(ABC):
     """Names and schemas of one catalog, as one user sees them.
 
-    Every method that names something missing raises `ObjectNotFoundError`. Namespaces are tuples of parts.
+    Every method that names something missing raises `ObjectNotFoundError`. Namespaces are tuples of parts, and full:
+    the children of `("a",)` are `("a", "b")` and so on.
+
+    Example:
+        >>> def count_tables(metadata: CatalogMetadata) -> int:
+        ...     return sum(len(metadata.list_tables(namespace)) for namespace in metadata.list_namespaces())
     """
 
     @abstractmethod
     def list_namespaces(self, parent: tuple[str, ...] = ()) -> Sequence[tuple[str, ...]]:
-        """List the namespaces directly below `parent`."""
+        """List the namespaces directly below another one.
+
+        Args:
+            parent: the namespace above; `()` lists the top level.
+        """
 
     @abstractmethod
     def list_tables(self, namespace: tuple[str, ...]) -> Sequence[str]:
-        """List the tables of a namespace, without its views."""
+        """List the tables of a namespace, without its views.
+
+        Args:
+            namespace: the namespace.
+        """
 
     @abstractmethod
     def list_views(self, namespace: tuple[str, ...]) -> Sequence[str]:
-        """List the views of a namespace; a catalog without views returns none."""
+        """List the views of a namespace; a catalog without views returns none.
+
+        Args:
+            namespace: the namespace.
+        """
 
     @abstractmethod
     def load_namespace(self, namespace: tuple[str, ...]) -> Mapping[str, str]:
-        """Return the properties of a namespace."""
+        """Return the properties of a namespace.
+
+        Args:
+            namespace: the namespace.
+        """
 
     @abstractmethod
     def load_table(self, namespace: tuple[str, ...], name: str) -> TableMetadata:
-        """Load a table."""
+        """Load a table.
+
+        Args:
+            namespace: the namespace that holds it.
+            name: its name, exactly as stored.
+        """
 
     def load_view(self, namespace: tuple[str, ...], name: str) -> ViewMetadata:
-        """Load a view."""
+        """Load a view.
+
+        Args:
+            namespace: the namespace that holds it.
+            name: its name, exactly as stored.
+        """
         raise NotSupportedError("this catalog has no views")
 
     def load_snapshots(self, namespace: tuple[str, ...], name: str) -> Sequence[Snapshot]:
-        """Load the snapshots of a table, the oldest first."""
+        """Load the snapshots of a table, the oldest first.
+
+        Args:
+            namespace: the namespace that holds the table.
+            name: its name, exactly as stored.
+        """
         raise NotSupportedError("this catalog does not list snapshots")
 
 
-class MetadataFactory(ABC):
-    """What the core offers to a backend that has no metadata of its own: the engine's view of a mount."""
-
-    @abstractmethod
-    def from_mount(self, backend: CatalogBackend, identity: Identity) -> CatalogMetadata:
-        """Return the engine's view of `backend`, mounted for `identity`."""
-
-
 class CatalogBackend(ABC):
-    """One configured or attached catalog."""
+    """One configured or attached catalog. Its methods are called from many threads at once.
+
+    Example:
+        >>> class Folder(CatalogBackend):
+        ...     def __init__(self, path):
+        ...         self.path = path
+        ...
+        ...     def spark_properties(self, identity):
+        ...         return {"type": "hadoop", "warehouse": self.path, "cache-enabled": "false"}
+        >>> Folder("/data").supports_views
+        True
+    """
 
     identity_mode: Literal["user", "shared"] = "shared"
     """`user` when every request carries the user's own credential (AUTHN-3)."""
 
     read_only: bool = False
+    """True refuses every write before the engine sees it."""
 
     supports_views: bool = True
+    """False for catalogs that store no views."""
+
+    uri: str | None = None
+    """The catalog's address, without secrets: for lineage, logs and `SHOW CREATE SCHEMA`."""
 
     @abstractmethod
     def spark_properties(self, identity: Identity) -> Mapping[str, str]:
         """Return the options below `spark.sql.catalog.<alias>.` that mount this catalog for that user.
 
-        Called once per session and token. The values may hold secrets; they never reach a log.
+        Called once per session and token. The values may hold secrets; they never reach a log. The class of the
+        mount, the empty key, belongs to the engine. Always set `cache-enabled=false`: Iceberg's table cache makes
+        sessions blind for each other's commits. The key `sqe.catalog-name` gives the catalog a name of its own where
+        the catalog stores it, as SQL catalogs do; otherwise it is called like its random alias.
+
+        Args:
+            identity: the user, with tokens.
         """
 
     def required_jars(self) -> Sequence[str]:
-        """Return names of entries of the engine's jar lock that the mount needs, for example `iceberg-aws`."""
+        """Return names of entries of the engine's jar lock that the mount needs, for example `aws`."""
         return ()
 
+    def metadata(self, identity: Identity) -> CatalogMetadata | None:
+        """Return this catalog's own metadata client, or None for the engine's view of the mount.
+
+        Whatever is returned shows exactly what the mount would show to that user.
+
+        Args:
+            identity: the user, with tokens.
+        """
+        return None
+
     def quick_metadata(self, identity: Identity) -> CatalogMetadata | None:
-        """Return a view that answers listings before the engine is up, or None to wait for the engine."""
+        """Return a view that answers listings before the engine is up, or None to wait for the engine.
+
+        Args:
+            identity: the user, with tokens.
+        """
         return None
 
     def check(self) -> None:
-        """Raise when the catalog cannot be used; called at start-up and by `sqe doctor`."""
+        """Raise when the catalog cannot be used; called at start-up, by `/readyz` and by `sqe doctor`."""
 
     def close(self) -> None:
         """Free what the backend holds."""
+
+
+class SupportsDiscovery(ABC):
+    """Capability of a `CatalogBackend`: other catalogs of the same service, found by name (features §5.2)."""
+
+    @abstractmethod
+    def discover(self, name: str, identity: Identity) -> CatalogBackend | None:
+        """Return the catalog of that name as this user may use it, or None when there is none.
+
+        Args:
+            name: the unknown first part of a name in a statement.
+            identity: the user, with tokens.
+        """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CatalogContext(PluginContext):
+    """What the core offers to a catalog's factory, beside the rest.
+
+    Args:
+        storage: Iceberg `FileIO` properties of `[catalog.storage]` over `[storage]`; may hold secrets.
+        require_vended_credentials: static and ambient storage credentials must not be used (features §5.4).
+    """
+
+    storage: Mapping[str, str] = field(default_factory=lambda: _EMPTY, repr=False)
+    require_vended_credentials: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttachSecret:
+    """A secret of CREATE SECRET. Keys of `values` are lower case, for example `token`."""
+
+    name: str
+    type: Literal["bearer", "basic", "aws"]
+    values: Mapping[str, Secret]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttachRequest:
+    """`ATTACH '<location>' AS <name> (TYPE <kind>, <option> <value>, SECRET <secret>)`.
+
+    Args:
+        name: the visible name.
+        location: the text in quotes; may be empty.
+        options: the other options, keys in lower case, without TYPE and SECRET.
+        secret: the named secret.
+    """
+
+    name: str
+    location: str
+    options: Mapping[str, str] = field(default_factory=lambda: _EMPTY)
+    secret: AttachSecret | None = None
+
+
+class CatalogFactory(PluginFactory[ConfigT, CatalogContext, CatalogBackend]):
+    """Makes the backends of one `[catalog] type`, and says what ATTACH of that type means.
+
+    Example:
+        >>> class FolderFactory(CatalogFactory[NoConfig]):
+        ...     kind = "folder"
+        ...     config_type = NoConfig
+        ...
+        ...     def create(self, name, config, context):
+        ...         return Folder("/data")
+    """
+
+    def attach(self, request: AttachRequest) -> ConfigT:
+        """Turn an ATTACH statement into settings; the core then calls `create` with them.
+
+        Args:
+            request: the statement.
+
+        Raises:
+            NotSupportedError: this kind cannot be attached.
+            UserError: an option is unknown, missing or wrong.
+        """
+        raise NotSupportedError(f"catalogs of type {self.kind} cannot be attached")

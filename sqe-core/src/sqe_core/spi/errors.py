@@ -1,21 +1,21 @@
 """Every error that SQE raises on purpose.
 
-    SqeError
-    ├── UserError                  the statement or the request is at fault
-    │   ├── AccessDeniedError
-    │   ├── NotSupportedError
-    │   ├── ObjectNotFoundError    missing, hidden and denied objects look the same (ERR-5)
-    │   └── InvalidCredentialsError
-    ├── InternalError              SQE is at fault; the client gets a fixed text
-    │   └── EngineLostError        the engine's JVM ended while the statement ran
-    ├── ResourcesError             a limit was reached
-    │   ├── QueryTimeoutError
-    │   └── QueryCancelledError
-    ├── ExternalError              a catalog, store, identity provider or policy engine is at fault
-    │   └── CommitConflictError
-    └── StartupError               SQE cannot start; never reaches a client of a server
-        ├── ConfigError
-        └── PluginError
+SqeError
+├── UserError                  the statement or the request is at fault
+│   ├── AccessDeniedError
+│   ├── NotSupportedError
+│   ├── ObjectNotFoundError    missing, hidden and denied objects look the same (ERR-5)
+│   └── InvalidCredentialsError
+├── InternalError              SQE is at fault; the client gets a fixed text
+│   └── EngineLostError        the engine's JVM ended while the statement ran
+├── ResourcesError             a limit was reached
+│   ├── QueryTimeoutError
+│   └── QueryCancelledError
+├── ExternalError              a catalog, store, identity provider or policy engine is at fault
+│   └── CommitConflictError
+└── StartupError               SQE cannot start; never reaches a client of a server
+    ├── ConfigError
+    └── PluginError
 """
 
 from __future__ import annotations
@@ -161,6 +161,18 @@ class ResourcesError(SqeError):
 
     kind = ErrorKind.RESOURCES
     default_code = ErrorCode.RESOURCE_EXHAUSTED
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        code: ErrorCode | None = None,
+        hint: str | None = None,
+        position: Position | None = None,
+        retry_after_secs: int | None = None,
+    ) -> None:
+        super().__init__(message, code=code, hint=hint, position=position)
+        self.retry_after_secs = retry_after_secs
 
 
 class QueryTimeoutError(ResourcesError):

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from types import MappingProxyType
-from typing import ClassVar, Generic, Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 ConfigT = TypeVar("ConfigT")
+"""The settings of one kind."""
+
 ContextT = TypeVar("ContextT", contravariant=True)
 ProductT = TypeVar("ProductT", covariant=True)
 
@@ -74,8 +76,8 @@ class PluginContext:
         False
     """
 
-    clock: Clock = SystemClock()
-    metrics: Metrics = NoMetrics()
+    clock: Clock = field(default_factory=SystemClock)
+    metrics: Metrics = field(default_factory=NoMetrics)
     state_dir: Path | None = None
     production_mode: bool = False
     sqe_version: str = ""
@@ -86,6 +88,19 @@ class PluginFactory(ABC, Generic[ConfigT, ContextT, ProductT]):
 
     `config_type` is a frozen dataclass. The core fills it from the TOML table that names the kind; its fields are
     the keys of that table. `create` is called once per table, on the main thread, and may use the network.
+
+    What a field of a `config_type` may be, and what its metadata may say (all optional):
+
+        str, int, float, bool, Secret, Path, an Enum, a Literal, X | None, tuple[X, ...], Mapping[str, X],
+        another frozen dataclass for a sub-table
+        field(default=5, metadata={"doc": "…", "minimum": 1, "maximum": 60, "unit": "duration", "secret": True,
+                                   "aliases": ("…",), "url": ("https",), "pattern": ("[a-z]+", "lower-case letters")})
+
+    Example:
+        >>> @dataclass(frozen=True, slots=True, kw_only=True)
+        ... class LdapConfig:
+        ...     url: str
+        ...     timeout_secs: int = 5
     """
 
     kind: str
@@ -93,9 +108,6 @@ class PluginFactory(ABC, Generic[ConfigT, ContextT, ProductT]):
 
     config_type: type[ConfigT]
     """A frozen, keyword-only dataclass; a factory without settings uses `NoConfig`."""
-
-    safe_in_production: ClassVar[bool] = True
-    """False makes `production_mode` refuse this kind."""
 
     @abstractmethod
     def create(self, name: str, config: ConfigT, context: ContextT) -> ProductT:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import hmac
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from types import MappingProxyType
 from typing import Any, NoReturn
@@ -35,8 +36,6 @@ class Secret:
         return "[redacted]"
 
     def __eq__(self, other: object) -> bool:
-        import hmac
-
         if not isinstance(other, Secret):
             return NotImplemented
         return hmac.compare_digest(self._value.encode(), other._value.encode())
@@ -55,7 +54,25 @@ class Secret:
 class Identity:
     """A person or a service, as a provider vouched for it.
 
-    `issuer` and `subject` together say who it is; `username` is for people to read (SESS-4).
+    Args:
+        issuer: who vouches, for example the address of the identity provider.
+        subject: the issuer's own, unchanging name. Issuer and subject together say who it is (SESS-4).
+        username: the name for people to read, and for policies.
+        provider: the name of the `AuthProvider` that made this identity; only that one refreshes it.
+        email: for people to read.
+        roles: from a verified token or our own store, never from a header (AUTHN-9).
+        groups: the same.
+        claims: what else the token said, for `current_user_attr`; strings, numbers and tuples of them.
+        access_token: what is sent to catalogs as this user.
+        refresh_token: what renews it.
+        expires_at: when the identity ends, in UTC; None when it does not.
+        actor: who acts on this person's behalf, for the audit.
+        personal: False for identities that many people share, as those of `anonymous` and `client_credentials` are.
+
+    Example:
+        >>> alice = Identity(issuer="https://idp", subject="17", username="alice", provider="idp")
+        >>> alice.key
+        ('https://idp', '17')
     """
 
     issuer: str
@@ -71,4 +88,12 @@ class Identity:
     expires_at: datetime | None = None
     actor: str | None = None
     personal: bool = True
-    """False for identities that many people share: `anonymous`, `client_credentials`."""
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Issuer and subject: what ownership is compared by."""
+        return self.issuer, self.subject
+
+    def without_tokens(self) -> Identity:
+        """Return a copy for those who need to know who it is, and not more."""
+        return replace(self, access_token=None, refresh_token=None)

@@ -6,10 +6,10 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import Enum
-from typing import Any, Generic, Literal, TypeVar
+from typing import Literal
 
 from sqe_core.spi.catalog import Column
-from sqe_core.spi.factory import PluginContext, PluginFactory
+from sqe_core.spi.factory import ConfigT, PluginContext, PluginFactory
 from sqe_core.spi.identity import Secret
 
 
@@ -157,13 +157,14 @@ class LineageSink(ABC):
         """Deliver or store what the sink still holds, then free it."""
 
 
-ConfigT = TypeVar("ConfigT")
-
-
-class LineageSinkFactory(PluginFactory[ConfigT, PluginContext, LineageSink], Generic[ConfigT]):
+class LineageSinkFactory(PluginFactory[ConfigT, PluginContext, LineageSink]):
     """Makes one kind of sink.
 
     Example:
-        >>> class PrinterFactory(LineageSinkFactory[Any]):
+        >>> class PrinterFactory(LineageSinkFactory[NoConfig]):
         ...     kind = "printer"
+        ...     config_type = NoConfig
+        ...
+        ...     def create(self, name, config, context):
+        ...         return Printer()
     """

@@ -18,10 +18,10 @@ from datetime import datetime
 from decimal import Decimal
 from enum import Enum
 from types import MappingProxyType
-from typing import Any, Generic, Literal, TypeVar
+from typing import Literal
 
 from sqe_core.spi.catalog import Column
-from sqe_core.spi.factory import PluginContext, PluginFactory
+from sqe_core.spi.factory import ConfigT, PluginContext, PluginFactory
 from sqe_core.spi.identity import Identity
 from sqe_core.spi.names import NamespaceName, ObjectName
 from sqe_core.spi.sql import SqlExpression
@@ -481,13 +481,14 @@ class SupportsGrants(ABC):
         """
 
 
-ConfigT = TypeVar("ConfigT")
-
-
-class PolicyEnforcerFactory(PluginFactory[ConfigT, PluginContext, PolicyEnforcer], Generic[ConfigT]):
+class PolicyEnforcerFactory(PluginFactory[ConfigT, PluginContext, PolicyEnforcer]):
     """Makes the enforcer of one `[policy] engine` kind. `create` raises when the engine cannot be reached (POL-1).
 
     Example:
-        >>> class WeekdaysFactory(PolicyEnforcerFactory[Any]):
+        >>> class WeekdaysFactory(PolicyEnforcerFactory[NoConfig]):
         ...     kind = "weekdays"
+        ...     config_type = NoConfig
+        ...
+        ...     def create(self, name, config, context):
+        ...         return Weekdays()
     """

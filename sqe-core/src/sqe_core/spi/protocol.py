@@ -17,13 +17,13 @@ from datetime import datetime
 from enum import Enum
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Generic, Literal, Protocol, TypeVar
+from typing import Any, Literal, Protocol
 
 import pyarrow as pa
 
 from sqe_core.spi.auth import ClientInfo, Credential
 from sqe_core.spi.catalog import ObjectType
-from sqe_core.spi.factory import PluginContext, PluginFactory
+from sqe_core.spi.factory import ConfigT, PluginContext, PluginFactory
 from sqe_core.spi.identity import Identity, Secret
 from sqe_core.spi.names import NamespaceName, ObjectName
 from sqe_core.spi.sql import Dialect
@@ -408,15 +408,16 @@ class ProtocolServer(ABC):
         """
 
 
-ConfigT = TypeVar("ConfigT")
-
-
-class ProtocolFactory(PluginFactory[ConfigT, ProtocolContext, ProtocolServer], Generic[ConfigT]):
+class ProtocolFactory(PluginFactory[ConfigT, ProtocolContext, ProtocolServer]):
     """Makes the server of one protocol.
 
     Example:
-        >>> class GopherFactory(ProtocolFactory[Any]):
+        >>> class GopherFactory(ProtocolFactory[NoConfig]):
         ...     kind = "gopher"
+        ...     config_type = NoConfig
+        ...
+        ...     def create(self, name, config, context):
+        ...         return GopherServer()
     """
 
     default_port: int = 0
