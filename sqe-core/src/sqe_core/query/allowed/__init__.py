@@ -1,0 +1,207 @@
+"""The lists that decide what may stand in a plan: reviewed text files, read once. What is on no list is refused.
+
+Each file holds sections; see the comment at its top. The lists belong to the Spark and Iceberg versions that they were
+reviewed for (OBS-9); ENF-6 says why they are allow-lists.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+
+from sqe_core.sql.statement import StatementKind
+
+REVIEWED_SPARK = "4.1.4"
+REVIEWED_ICEBERG = "1.12.0"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanClasses:
+    """The plan classes of one moment: parsed, or analysed."""
+
+    query: frozenset[str]
+    commands: Mapping[StatementKind, frozenset[str]]
+    parts: Mapping[StatementKind, frozenset[str]]
+
+    def of(self, kind: StatementKind) -> frozenset[str]:
+        """Return every class that a statement of this kind may consist of."""
+        return self.query | self.commands.get(kind, frozenset()) | self.parts.get(kind, frozenset())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plans:
+    parsed: PlanClasses
+    analysed: PlanClasses
+    denied: Mapping[str, str]
+    """Class name to the text that the user reads."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expressions:
+    parsed: frozenset[str]
+    analysed: frozenset[str]
+    denied: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Functions:
+    callable: frozenset[str]
+    table: frozenset[str]
+    transforms: frozenset[str]
+    denied: Mapping[str, str]
+    denied_table: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FunctionOptions:
+    """Which argument of a function may be a map of options, and the keys it may hold, in lower case."""
+
+    position: int
+    keys: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableProperties:
+    allowed: frozenset[str]
+    allowed_prefixes: tuple[str, ...]
+    values: Mapping[str, tuple[str, ...]]
+    denied: Mapping[str, str]
+    denied_prefixes: Mapping[str, str]
+
+    def refusal(self, key: str) -> str | None:
+        """Return why a key may not be set; an empty text when it is unknown; None when it may."""
+        if key in self.allowed or key.startswith(self.allowed_prefixes):
+            return None
+        if key in self.denied:
+            return self.denied[key]
+        return next((reason for prefix, reason in self.denied_prefixes.items() if key.startswith(prefix)), "")
+
+
+@cache
+def plans() -> Plans:
+    """Return the lists of plan classes."""
+    query: dict[str, set[str]] = {"parsed": set(), "analysed": set()}
+    roots: dict[str, dict[StatementKind, set[str]]] = {"parsed": {}, "analysed": {}}
+    parts: dict[str, dict[StatementKind, set[str]]] = {"parsed": {}, "analysed": {}}
+    denied: dict[str, str] = {}
+    for section, names in _sections("plans.txt"):
+        words = section.split()
+        if section.startswith("denied: "):
+            denied.update(dict.fromkeys(names, section.removeprefix("denied: ")))
+        elif words[0] in ("command", "part"):
+            table = roots if words[0] == "command" else parts
+            for moment in words[2:]:
+                table[moment].setdefault(StatementKind(words[1]), set()).update(names)
+        else:
+            for moment in words:
+                query[moment].update(names)
+
+    def classes(moment: str) -> PlanClasses:
+        return PlanClasses(
+            query=frozenset(query[moment]),
+            commands={kind: frozenset(names) for kind, names in roots[moment].items()},
+            parts={kind: frozenset(names) for kind, names in parts[moment].items()},
+        )
+
+    return Plans(parsed=classes("parsed"), analysed=classes("analysed"), denied=denied)
+
+
+@cache
+def expressions() -> Expressions:
+    """Return the lists of expression classes."""
+    allowed: dict[str, set[str]] = {"parsed": set(), "analysed": set()}
+    denied: dict[str, str] = {}
+    for section, names in _sections("expressions.txt"):
+        if section.startswith("denied: "):
+            denied.update(dict.fromkeys(names, section.removeprefix("denied: ")))
+        else:
+            for moment in section.split():
+                allowed[moment].update(names)
+    return Expressions(parsed=frozenset(allowed["parsed"]), analysed=frozenset(allowed["analysed"]), denied=denied)
+
+
+@cache
+def functions() -> Functions:
+    """Return the lists of function names, in lower case."""
+    found: dict[str, set[str]] = {}
+    denied: dict[str, str] = {}
+    denied_table: dict[str, str] = {}
+    for section, names in _sections("functions.txt"):
+        if section.startswith("denied: "):
+            denied.update(dict.fromkeys(names, section.removeprefix("denied: ")))
+        elif section.startswith("denied table: "):
+            denied_table.update(dict.fromkeys(names, section.removeprefix("denied table: ")))
+        else:
+            found.setdefault(section, set()).update(names)
+    table, transforms = found.pop("table"), found.pop("transform")
+    return Functions(
+        callable=frozenset().union(*found.values()),
+        table=frozenset(table),
+        transforms=frozenset(transforms),
+        denied=denied,
+        denied_table=denied_table,
+    )
+
+
+@cache
+def function_options() -> Mapping[str, FunctionOptions]:
+    """Return the option keys of the functions that take a map of options."""
+    options = {}
+    for section, keys in _sections("options.txt"):
+        _, position, *names = section.split()
+        for name in names:
+            options[name] = FunctionOptions(position=int(position), keys=frozenset(key.lower() for key in keys))
+    return options
+
+
+@cache
+def hints() -> frozenset[str]:
+    """Return the hints that the engine follows, in upper case."""
+    return frozenset(name for _, names in _sections("hints.txt") for name in names)
+
+
+@cache
+def table_properties() -> TableProperties:
+    """Return the keys of table properties."""
+    allowed: set[str] = set()
+    values: dict[str, tuple[str, ...]] = {}
+    denied: dict[str, str] = {}
+    for section, keys in _sections("table_properties.txt"):
+        if section == "allowed":
+            allowed.update(keys)
+        elif section.startswith("values "):
+            values[section.removeprefix("values ")] = tuple(keys)
+        else:
+            denied.update(dict.fromkeys(keys, section.removeprefix("denied: ")))
+    return TableProperties(
+        allowed=frozenset(key for key in allowed if not key.endswith("*")),
+        allowed_prefixes=tuple(sorted(key[:-1] for key in allowed if key.endswith("*"))),
+        values=values,
+        denied={key: reason for key, reason in denied.items() if not key.endswith("*")},
+        denied_prefixes={key[:-1]: reason for key, reason in denied.items() if key.endswith("*")},
+    )
+
+
+def _sections(name: str) -> Iterator[tuple[str, list[str]]]:
+    """Yield the sections of a list: the text of the heading, and the names below it, with their package."""
+    heading: str | None = None
+    names: list[str] = []
+    package = ""
+    for line in files(__package__).joinpath(name).read_text(encoding="utf-8").splitlines():
+        line = line.strip()
+        if not line or line.startswith("#"):
+            continue
+        if line.startswith("[") and line.endswith("]"):
+            if heading is not None:
+                yield heading, names
+            heading, names, package = line[1:-1], [], ""
+        elif line.startswith("package "):
+            package = line.removeprefix("package ") + "."
+        elif heading is None:
+            raise ValueError(f"{name}: {line} stands outside of a section")
+        else:
+            names.append(package + line)
+    if heading is not None:
+        yield heading, names
