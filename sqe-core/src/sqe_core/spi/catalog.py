@@ -10,7 +10,7 @@ from enum import Enum
 from types import MappingProxyType
 from typing import Literal
 
-from sqe_core.spi.errors import NotSupportedError
+from sqe_core.spi.errors import ErrorCode, NotSupportedError, UserError
 from sqe_core.spi.factory import ConfigT, PluginContext, PluginFactory
 from sqe_core.spi.identity import Identity, Secret
 
@@ -293,6 +293,30 @@ class AttachRequest:
     location: str
     options: Mapping[str, str] = field(default_factory=lambda: _EMPTY)
     secret: AttachSecret | None = None
+
+    def check(self, *, required: Sequence[str] = (), optional: Sequence[str] = (), secrets: Sequence[str] = ()) -> None:
+        """Raise a UserError when an option is missing or unknown, or the secret is of a type that does not fit.
+
+        Args:
+            required: options that have to be given, in lower case.
+            optional: options that may be given.
+            secrets: types of secrets that fit; none of them is required.
+
+        Example:
+            >>> AttachRequest(name="x", location="/data", options={"depth": "2"}).check(optional=("depth",))
+        """
+        missing = [option.upper() for option in required if option not in self.options]
+        if missing:
+            raise UserError(f"ATTACH needs {', '.join(missing)}", code=ErrorCode.INVALID_ARGUMENTS)
+        known = (*required, *optional)
+        unknown = [option.upper() for option in self.options if option not in known]
+        if unknown:
+            hint = "known options: " + (", ".join(option.upper() for option in known) or "none")
+            raise UserError(f"ATTACH does not know {', '.join(unknown)}", code=ErrorCode.INVALID_ARGUMENTS, hint=hint)
+        if self.secret is not None and self.secret.type not in secrets:
+            fitting = " or ".join(secrets) or "no secret at all"
+            message = f"secret '{self.secret.name}' is of type {self.secret.type}; this catalog takes {fitting}"
+            raise UserError(message, code=ErrorCode.INVALID_ARGUMENTS)
 
 
 class CatalogFactory(PluginFactory[ConfigT, CatalogContext, CatalogBackend]):

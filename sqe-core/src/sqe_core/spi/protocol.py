@@ -17,9 +17,7 @@ from datetime import datetime
 from enum import Enum
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Literal, Protocol
-
-import pyarrow as pa
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from sqe_core.spi.auth import ClientInfo, Credential
 from sqe_core.spi.catalog import ObjectType
@@ -27,6 +25,10 @@ from sqe_core.spi.factory import ConfigT, PluginContext, PluginFactory
 from sqe_core.spi.identity import Identity, Secret
 from sqe_core.spi.names import NamespaceName, ObjectName
 from sqe_core.spi.sql import Dialect
+
+if TYPE_CHECKING:
+    # Half of the time that importing this package would take: those who make batches import it anyway.
+    import pyarrow as pa
 
 _EMPTY: Mapping[str, str] = MappingProxyType({})
 
@@ -47,6 +49,7 @@ class StatementRequest:
         source: what the client calls itself, when it differs by statement.
 
     Example:
+        >>> import pyarrow as pa
         >>> StatementRequest(sql="SELECT ?", parameters=(pa.scalar(1),)).catalog is None
         True
     """

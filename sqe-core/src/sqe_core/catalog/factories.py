@@ -1,0 +1,125 @@
+"""The factories of the built-in catalogs: their keys in TOML, and what ATTACH of them means."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from sqe_core.catalog.backends import ATTACHED_FILE, HadoopBackend, JdbcBackend, SqliteBackend
+from sqe_core.catalog.jdbc_url import parse_jdbc_url
+from sqe_core.spi.catalog import AttachRequest, CatalogContext, CatalogFactory
+from sqe_core.spi.errors import ErrorCode, UserError
+from sqe_core.spi.identity import Secret
+
+_CATALOG_NAME = "the name that the rows of the catalog carry"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SqliteConfig:
+    """The keys of `type = "sqlite"`."""
+
+    directory: Path = field(metadata={"doc": "the folder of the catalog file; made when it is missing"})
+    file: str = field(
+        default=ATTACHED_FILE, metadata={"doc": "the name of the catalog file; sqe.db is that of embedded mode"}
+    )
+    warehouse: str | None = field(
+        default=None, metadata={"doc": "where data files go; unset = warehouse/ in the folder"}
+    )
+    catalog_name: str | None = field(default=None, metadata={"doc": f"{_CATALOG_NAME}; unset = read from the file"})
+
+
+class SqliteFactory(CatalogFactory[SqliteConfig]):
+    """Makes catalogs in a SQLite file."""
+
+    kind = "sqlite"
+    config_type = SqliteConfig
+
+    def create(self, name: str, config: SqliteConfig, context: CatalogContext) -> SqliteBackend:
+        """Open the file, or make it."""
+        return SqliteBackend.at(
+            config.directory,
+            config.file,
+            warehouse=config.warehouse,
+            catalog_name=config.catalog_name,
+            storage=context.storage,
+        )
+
+    def attach(self, request: AttachRequest) -> SqliteConfig:
+        """`ATTACH '<directory>' AS x (TYPE sqlite)`."""
+        request.check()
+        return SqliteConfig(directory=Path(_location(request, "a directory")))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JdbcConfig:
+    """The keys of `type = "jdbc"`."""
+
+    url: Secret = field(
+        metadata={"secret": True, "doc": "sqlite:…, postgresql://… or mysql://…; may hold user and password"}
+    )
+    warehouse: str = field(metadata={"doc": "where data files go"})
+    user: str | None = field(default=None, metadata={"doc": "the login, when it is not in the url"})
+    password: Secret | None = field(default=None, metadata={"secret": True, "doc": "its password"})
+    catalog_name: str | None = field(
+        default=None, metadata={"doc": f"{_CATALOG_NAME}; unset = the name of the catalog here"}
+    )
+
+
+class JdbcFactory(CatalogFactory[JdbcConfig]):
+    """Makes catalogs in a SQL database."""
+
+    kind = "jdbc"
+    config_type = JdbcConfig
+
+    def create(self, name: str, config: JdbcConfig, context: CatalogContext) -> JdbcBackend:
+        """Read the address; the database is reached at the first use."""
+        return JdbcBackend(
+            address=parse_jdbc_url(config.url.reveal()),
+            warehouse=config.warehouse,
+            stored_name=config.catalog_name or name,
+            user=config.user,
+            password=config.password,
+            storage=context.storage,
+        )
+
+    def attach(self, request: AttachRequest) -> JdbcConfig:
+        """`ATTACH 'jdbc:postgresql://…' AS x (TYPE jdbc, WAREHOUSE '…', SECRET s)`."""
+        request.check(required=("warehouse",), optional=("catalog_name",), secrets=("basic",))
+        values = request.secret.values if request.secret else {}
+        username = values.get("username")
+        return JdbcConfig(
+            url=Secret(_location(request, "an address")),
+            warehouse=request.options["warehouse"],
+            user=username.reveal() if username else None,
+            password=values.get("password"),
+            catalog_name=request.options.get("catalog_name"),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HadoopConfig:
+    """The keys of `type = "hadoop"`."""
+
+    warehouse: str = field(metadata={"doc": "the folder of the tables: a path, or an address such as s3://bucket/path"})
+
+
+class HadoopFactory(CatalogFactory[HadoopConfig]):
+    """Makes read-only catalogs of a folder."""
+
+    kind = "hadoop"
+    config_type = HadoopConfig
+
+    def create(self, name: str, config: HadoopConfig, context: CatalogContext) -> HadoopBackend:
+        """Remember the folder."""
+        return HadoopBackend(warehouse=config.warehouse, storage=context.storage)
+
+    def attach(self, request: AttachRequest) -> HadoopConfig:
+        """`ATTACH '<warehouse>' AS x (TYPE hadoop)`."""
+        request.check()
+        return HadoopConfig(warehouse=_location(request, "a warehouse path"))
+
+
+def _location(request: AttachRequest, what: str) -> str:
+    if not request.location:
+        raise UserError(f"ATTACH of this type needs {what} in quotes", code=ErrorCode.INVALID_ARGUMENTS)
+    return request.location

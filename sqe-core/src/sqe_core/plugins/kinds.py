@@ -1,0 +1,95 @@
+"""What plugins can bring, by name, and which distribution brings what (features §16)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+
+class ExtensionPoint(Enum):
+    """The five places where a plugin can stand; the value is the first part of a declared kind."""
+
+    AUTH = "auth"
+    CATALOG = "catalog"
+    POLICY = "policy"
+    PROTOCOL = "protocol"
+    LINEAGE = "lineage"
+
+    @property
+    def label(self) -> str:
+        """What users call a kind of this sort."""
+        return _LABELS[self]
+
+
+_LABELS = {
+    ExtensionPoint.AUTH: "login provider",
+    ExtensionPoint.CATALOG: "catalog type",
+    ExtensionPoint.POLICY: "policy engine",
+    ExtensionPoint.PROTOCOL: "protocol",
+    ExtensionPoint.LINEAGE: "lineage sink",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """One kind, for example the catalog type `polaris`; written `catalog.polaris`."""
+
+    point: ExtensionPoint
+    name: str
+
+    @classmethod
+    def parse(cls, text: str) -> Kind:
+        """Read `catalog.polaris`; raises ValueError."""
+        point, dot, name = text.partition(".")
+        if not dot or not name:
+            raise ValueError(f"{text!r} is not of the form <point>.<kind>")
+        return cls(ExtensionPoint(point), name)
+
+    def __str__(self) -> str:
+        return f"{self.point.value}.{self.name}"
+
+    @property
+    def label(self) -> str:
+        """For messages: `catalog type 'polaris'`."""
+        return f"{self.point.label} '{self.name}'"
+
+
+_DISTRIBUTIONS = {
+    "sqe-auth-oidc": (
+        "auth.oidc_password",
+        "auth.client_credentials",
+        "auth.client_credentials_passthrough",
+        "auth.bearer_token",
+        "auth.token_exchange",
+        "auth.bearer_passthrough",
+        "auth.external",
+    ),
+    "sqe-auth-aws": ("auth.aws_iam",),
+    "sqe-catalog-polaris": (
+        "catalog.rest",
+        "catalog.iceberg_rest",
+        "catalog.polaris",
+        "catalog.nessie",
+        "catalog.unity",
+        "catalog.horizon",
+    ),
+    "sqe-catalog-glue": ("catalog.glue", "catalog.s3tables"),
+    "sqe-catalog-hive": ("catalog.hms", "catalog.hive"),
+    "sqe-policy-opa": ("policy.opa",),
+    "sqe-policy-cedar": ("policy.cedar",),
+    "sqe-policy-ranger": ("policy.ranger",),
+    "sqe-protocol-trino": ("protocol.trino",),
+    "sqe-protocol-quack": ("protocol.quack",),
+    "sqe-lineage-openlineage": ("lineage.openlineage",),
+}
+
+KNOWN_DISTRIBUTIONS: Mapping[Kind, str] = {
+    Kind.parse(kind): distribution for distribution, kinds in _DISTRIBUTIONS.items() for kind in kinds
+}
+"""What to install for a kind that nobody here provides."""
+
+NOT_BUILT_YET = frozenset(
+    Kind.parse(kind) for kind in ("auth.api_key", "auth.mtls", "policy.grants", "policy.in-memory", "protocol.flight")
+)
+"""Kinds that belong into the core and are not there yet."""

@@ -1,0 +1,171 @@
+"""The plugins of one process: only those whose kinds the configuration uses are imported."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, cast
+
+from sqe_core.plugins.calls import HookCalls, is_frozen_dataclass
+from sqe_core.plugins.discovery import DeclaredPlugin, discover
+from sqe_core.plugins.kinds import KNOWN_DISTRIBUTIONS, NOT_BUILT_YET, ExtensionPoint, Kind
+from sqe_core.plugins.loading import load_plugin
+from sqe_core.spi.auth import AuthProviderFactory
+from sqe_core.spi.catalog import CatalogFactory
+from sqe_core.spi.errors import PluginError
+from sqe_core.spi.factory import Metrics, PluginFactory
+from sqe_core.spi.hooks import SqePlugin, StartupContext
+from sqe_core.spi.lineage import LineageSinkFactory
+from sqe_core.spi.policy import PolicyEnforcerFactory
+from sqe_core.spi.protocol import ProtocolFactory
+
+AnyFactory = PluginFactory[Any, Any, Any]
+
+
+class PluginManager:
+    """Finds, loads and keeps plugins, and hands out their factories.
+
+    A factory that is asked for and not there yet loads its plugin, which is how ATTACH reaches a catalog type that
+    the configuration does not mention.
+
+    Args:
+        declared: the installed plugins; None looks for them.
+        sqe_version: the version of the core, for the plugins.
+        metrics: where failing observers are counted.
+    """
+
+    def __init__(
+        self,
+        declared: Sequence[DeclaredPlugin] | None = None,
+        *,
+        sqe_version: str = "",
+        metrics: Metrics | None = None,
+    ) -> None:
+        self.declared = discover() if declared is None else tuple(declared)
+        self.calls = HookCalls(metrics)
+        self._context = StartupContext(sqe_version=sqe_version)
+        self._loaded: dict[DeclaredPlugin, SqePlugin] = {}
+        self._factories: dict[Kind, AnyFactory] = {}
+
+    def load(self, kinds: Iterable[Kind], plugins: Iterable[str] = ()) -> None:
+        """Load what provides these kinds, and these plugins by name. Raises PluginError at the first fault."""
+        for kind in kinds:
+            self._factory(kind)
+        for name in plugins:
+            self.plugin(name)
+
+    def plugin(self, name: str) -> SqePlugin:
+        """Return a plugin by the name of its entry point, for `[plugins.<name>]`."""
+        found = [declared for declared in self.declared if declared.name == name]
+        if not found:
+            known = ", ".join(declared.name for declared in self.declared)
+            raise PluginError(f"No plugin is called '{name}'", hint=f"installed plugins: {known}")
+        return self._load(_only(found, f"plugin name '{name}'"))
+
+    def auth_provider(self, kind: str) -> AuthProviderFactory[Any]:
+        """Return the factory of a login provider."""
+        return cast("AuthProviderFactory[Any]", self._factory(Kind(ExtensionPoint.AUTH, kind)))
+
+    def catalog(self, kind: str) -> CatalogFactory[Any]:
+        """Return the factory of a catalog type."""
+        return cast("CatalogFactory[Any]", self._factory(Kind(ExtensionPoint.CATALOG, kind)))
+
+    def policy_enforcer(self, kind: str) -> PolicyEnforcerFactory[Any]:
+        """Return the factory of a policy engine."""
+        return cast("PolicyEnforcerFactory[Any]", self._factory(Kind(ExtensionPoint.POLICY, kind)))
+
+    def protocol(self, kind: str) -> ProtocolFactory[Any]:
+        """Return the factory of a protocol."""
+        return cast("ProtocolFactory[Any]", self._factory(Kind(ExtensionPoint.PROTOCOL, kind)))
+
+    def lineage_sink(self, kind: str) -> LineageSinkFactory[Any]:
+        """Return the factory of a lineage sink."""
+        return cast("LineageSinkFactory[Any]", self._factory(Kind(ExtensionPoint.LINEAGE, kind)))
+
+    def config_type(self, kind: Kind) -> type[Any]:
+        """Return the dataclass of a kind's settings, which the configuration fills."""
+        config_type: type[Any] = self._factory(kind).config_type
+        return config_type
+
+    def _factory(self, kind: Kind) -> AnyFactory:
+        factory = self._factories.get(kind)
+        if factory is None:
+            providers = [declared for declared in self.declared if kind in declared.kinds]
+            if not providers:
+                raise self._missing(kind)
+            self._load(_only(providers, kind.label))
+            factory = self._factories[kind]
+        return factory
+
+    def _missing(self, kind: Kind) -> PluginError:
+        if kind in NOT_BUILT_YET:
+            return PluginError(f"The {kind.label} belongs to SQE, but this version does not have it yet")
+        subject = f"The {kind.label}"
+        distribution = KNOWN_DISTRIBUTIONS.get(kind)
+        if distribution is not None:
+            found = [declared for declared in self.declared if declared.distribution == distribution]
+            if found:
+                # The distribution is here and does not offer the kind: it is older or newer than we think, or damaged.
+                fault = "; ".join(declared.fault or "does not declare it" for declared in found)
+                message = f"{subject} comes with {distribution}, but the installed {found[0].label}: {fault}"
+                return PluginError(message, hint=f"pip install --upgrade --force-reinstall {distribution}")
+            return PluginError(f"{subject} is not installed", hint=f"pip install {distribution}")
+        known = sorted(
+            {other.name for other in KNOWN_DISTRIBUTIONS if other.point is kind.point}
+            | {other.name for declared in self.declared for other in declared.kinds if other.point is kind.point}
+        )
+        close = difflib.get_close_matches(kind.name, known, n=1)
+        hint = f"did you mean '{close[0]}'?" if close else "known ones: " + ", ".join(known)
+        # A damaged plugin may have wanted to provide it.
+        damaged = "".join(f". The {declared.label}: {declared.fault}" for declared in self.declared if declared.fault)
+        return PluginError(f"{subject} is not known, and no installed plugin provides it{damaged}", hint=hint)
+
+    def _load(self, declared: DeclaredPlugin) -> SqePlugin:
+        plugin = self._loaded.get(declared)
+        if plugin is not None:
+            return plugin
+        plugin = load_plugin(declared)
+        if not is_frozen_dataclass(plugin.config_type):
+            raise PluginError(f"The {declared.label}: its config_type is no frozen dataclass")
+        self.calls.register(plugin, declared.label)
+        try:
+            self._factories.update(self._provided(declared))
+        except PluginError:
+            self.calls.unregister(declared.label)
+            raise
+        self._loaded[declared] = plugin
+        return plugin
+
+    def _provided(self, declared: DeclaredPlugin) -> Mapping[Kind, AnyFactory]:
+        calls, label, context = self.calls, declared.label, self._context
+        provided: dict[Kind, AnyFactory] = {}
+        offers: tuple[tuple[ExtensionPoint, Sequence[AnyFactory]], ...] = (
+            (ExtensionPoint.AUTH, calls.provide_auth_providers(label, context)),
+            (ExtensionPoint.CATALOG, calls.provide_catalogs(label, context)),
+            (ExtensionPoint.POLICY, calls.provide_policy_enforcers(label, context)),
+            (ExtensionPoint.PROTOCOL, calls.provide_protocols(label, context)),
+            (ExtensionPoint.LINEAGE, calls.provide_lineage_sinks(label, context)),
+        )
+        for point, factories in offers:
+            for factory in factories:
+                kind = Kind(point, factory.kind)
+                if kind in provided:
+                    raise PluginError(f"The {label} provides the {kind.label} twice")
+                provided[kind] = factory
+        undeclared = sorted(str(kind) for kind in provided.keys() - declared.kinds)
+        if undeclared:
+            raise PluginError(
+                f"The {label} provides {', '.join(undeclared)} without declaring it",
+                hint='add the names to [project.entry-points."sqe.plugins.kinds"] of its pyproject.toml',
+            )
+        missing = sorted(str(kind) for kind in declared.kinds - provided.keys())
+        if missing:
+            raise PluginError(f"The {label} declares {', '.join(missing)} and does not provide it")
+        return provided
+
+
+def _only(found: Sequence[DeclaredPlugin], what: str) -> DeclaredPlugin:
+    if len(found) > 1:
+        owners = " and ".join(f"{declared.distribution} {declared.version}" for declared in found)
+        raise PluginError(f"The {what} comes from {owners}; only one may provide it", hint="uninstall one of them")
+    return found[0]

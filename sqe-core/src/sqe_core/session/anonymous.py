@@ -1,0 +1,50 @@
+"""The login provider `anonymous`: everybody is the same user. For development and for one person's machine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from sqe_core.spi.auth import AuthProvider, AuthProviderFactory, LoginRequest, NoCredential
+from sqe_core.spi.factory import PluginContext
+from sqe_core.spi.identity import Identity
+
+ISSUER = "sqe:anonymous"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnonymousConfig:
+    """Who everybody is."""
+
+    user: str = field(default="anonymous", metadata={"doc": "the user name that everybody gets"})
+    roles: tuple[str, ...] = field(default=(), metadata={"doc": "the roles that everybody gets"})
+
+
+class AnonymousProvider(AuthProvider):
+    """Vouches for clients that present nothing; a credential is somebody else's to judge."""
+
+    production_objection = "the login provider 'anonymous' lets everybody in without a login"
+
+    def __init__(self, name: str, config: AnonymousConfig) -> None:
+        self._identity = Identity(
+            issuer=ISSUER,
+            subject=config.user,
+            username=config.user,
+            provider=name,
+            roles=frozenset(config.roles),
+            personal=False,
+        )
+
+    def authenticate(self, request: LoginRequest) -> Identity | None:
+        """Return the one identity, for a client without a credential."""
+        return self._identity if isinstance(request.credential, NoCredential) else None
+
+
+class AnonymousFactory(AuthProviderFactory[AnonymousConfig]):
+    """Makes the provider of `type = "anonymous"`."""
+
+    kind = "anonymous"
+    config_type = AnonymousConfig
+
+    def create(self, name: str, config: AnonymousConfig, context: PluginContext) -> AnonymousProvider:
+        """Make a provider."""
+        return AnonymousProvider(name, config)
