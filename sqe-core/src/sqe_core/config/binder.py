@@ -11,14 +11,13 @@ from collections.abc import Mapping
 from dataclasses import MISSING, Field, fields, is_dataclass
 from difflib import get_close_matches
 from enum import Enum
-from functools import cache
 from pathlib import Path
 from types import MappingProxyType, NoneType, UnionType
 from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 from sqe_core.config.origin import DEFAULT, Fault, KeyPath, Node, Origin, as_node, dotted, unknown_key
 from sqe_core.config.plugin_table import PluginTable
-from sqe_core.config.secrets import read_secret
+from sqe_core.config.secrets import file_of, read_secret
 from sqe_core.config.values import Share, format_bytes, parse_bytes, parse_duration, parse_share, parse_url
 from sqe_core.spi.identity import Secret
 
@@ -56,7 +55,6 @@ def bind(
     return (None if faults else value), faults
 
 
-@cache
 def field_hints(config_type: Any) -> Mapping[str, Any]:
     """The resolved types of a dataclass' fields."""
     return get_type_hints(config_type)
@@ -78,6 +76,7 @@ class Binder:
         self._environ = environ
         self.faults: list[Fault] = []
         self.origins: dict[KeyPath, Origin] = {}
+        self.secret_files: dict[KeyPath, Path] = {}
 
     def bind_table(
         self, node: Node, config_type: type[T], path: KeyPath, *, also_known: tuple[str, ...] = ()
@@ -179,6 +178,14 @@ class Binder:
             environ=self._environ,
         )
 
+    def _plugin_table(self, node: Node, path: KeyPath) -> PluginTable:
+        if not isinstance(node.value, dict):
+            self._fault(path, node, f"expected a table, not {_describe(node)}")
+            raise _Invalid
+        for key, entry in node.value.items():
+            self.origins[(*path, key)] = entry.origin
+        return PluginTable(path=path, node=node, environ=self._environ)
+
     def _default(self, node: Node, field: Field[Any], path: KeyPath) -> dict[str, Any]:
         if not _has_default(field):
             self._fault(path, node, "is missing")
@@ -192,11 +199,16 @@ class Binder:
         hint = without_none(hint)
         kind = get_origin(hint) or hint
         if hint is Secret or metadata.get("secret"):
+            place = file_of(node)
+            if place is not None:
+                self.secret_files[path] = place
             return self._guard(node, path, lambda: read_secret(node, self._environ))
         if kind in (tuple, list, frozenset):
             return self._array(node, hint, metadata, path)
         if kind in (Mapping, dict) or getattr(kind, "__name__", "") == "Mapping":
             return self._mapping(node, hint, metadata, path)
+        if hint is PluginTable:
+            return self._plugin_table(self._parsed(node, path, "{"), path)
         if isinstance(hint, type) and is_dataclass(hint) and hint is not Share:
             bound = self.bind_table(self._parsed(node, path, "{"), hint, path)
             if bound is None:
@@ -382,7 +394,7 @@ def _string(node: Node, hint: type[Any], metadata: Mapping[str, Any]) -> Any:
     if not isinstance(value, str):
         raise ValueError(f"expected text, not {_describe(node)}")
     if "url" in metadata:
-        value = parse_url(value, metadata["url"])
+        value = value if value == "" and metadata.get("optional") else parse_url(value, metadata["url"])
     if "pattern" in metadata:
         pattern, expected = metadata["pattern"]
         if not re.fullmatch(pattern, value):

@@ -12,7 +12,7 @@ from sqe_core.config.binder import Binder
 from sqe_core.config.checks import check
 from sqe_core.config.environment import environment_layer, insert, log_level, process_memory_limit
 from sqe_core.config.layers import file_layer, flag_layer, merge
-from sqe_core.config.origin import DEFAULT, Fault, KeyPath, Node
+from sqe_core.config.origin import DEFAULT, Fault, KeyPath, Node, Origin
 from sqe_core.config.plugin_table import PluginTable
 from sqe_core.config.sections.root import SqeConfig
 from sqe_core.config.sources import Sources
@@ -77,10 +77,10 @@ def load(
     binder = Binder(environ)
     config = binder.bind_table(tree, SqeConfig, ())
     faults: list[Fault] = [*environment_faults, *flag_faults, *level_faults, *binder.faults]
-    sources = Sources(MappingProxyType(binder.origins))
+    sources = Sources(MappingProxyType(binder.origins), Origin("file", str(path)) if path else DEFAULT)
     if config is not None and not file_faults:
         wrong = {fault.path for fault in binder.faults}
-        faults += [fault for fault in check(config) if not _follows(fault, wrong)]
+        faults += [fault for fault in check(config, binder.secret_files) if not _follows(fault, wrong)]
     if faults or file_faults or config is None:
         raise ConfigError((*file_faults, *dict.fromkeys(_shown(fault, sources) for fault in faults)))
     return LoadedConfig(config=config, sources=sources, path=path, log_level=level, tree=tree, environ=environ)
@@ -143,5 +143,5 @@ def _follows(fault: Fault, wrong: set[KeyPath]) -> bool:
 
 def _shown(fault: Fault, sources: Sources) -> str:
     if fault.origin is None:
-        return str(Fault(fault.path, fault.message, sources.origin(*fault.path)))
+        return str(Fault(fault.path, fault.message, sources.place(*fault.path)))
     return str(fault)

@@ -9,6 +9,7 @@ without importing this module: `field(default=5, metadata={"minimum": 1, "doc": 
     secret       True: the value is a `Secret`, `{ env = "X" }` and `{ file = "…" }` are read, and it is never shown
     aliases      other spellings of the key
     url          a tuple of schemes: the value is an absolute URL of one of them
+    optional     True: an empty URL means none
     one_or_many  True: a tuple that may also be written as one value
     refused      mapping of values to the reason why this one is refused
     pattern      (regular expression, what is expected)
@@ -33,6 +34,7 @@ from sqe_core.spi.identity import Secret
 T = TypeVar("T")
 
 HTTP = ("http", "https")
+PEER = ("https", "http", "grpc+tls", "grpcs", "grpc", "spark")
 
 
 def setting(default: T, doc: str, **metadata: Any) -> T:

@@ -11,6 +11,12 @@ from sqe_core.spi.identity import Secret
 EXPECTED = 'expected text, { env = "NAME" } or { file = "/path" }'
 
 
+def file_of(node: Node) -> Path | None:
+    """The file that holds a secret, when it is in one."""
+    place = node.value.get("file") if isinstance(node.value, dict) and len(node.value) == 1 else None
+    return Path(place.value) if place is not None and isinstance(place.value, str) else None
+
+
 def read_secret(node: Node, environ: Mapping[str, str]) -> Secret:
     """Return the secret that a key names. ValueError says what is wrong, and never holds the value."""
     if isinstance(node.value, Secret):
@@ -22,7 +28,8 @@ def read_secret(node: Node, environ: Mapping[str, str]) -> Secret:
     ((source, place),) = node.value.items()
     if source not in ("env", "file") or not isinstance(place.value, str):
         raise ValueError(EXPECTED)
-    return _from_environment(place.value, environ) if source == "env" else _from_file(Path(place.value))
+    file = file_of(node)
+    return _from_environment(place.value, environ) if file is None else _from_file(file)
 
 
 def _from_environment(name: str, environ: Mapping[str, str]) -> Secret:

@@ -29,8 +29,8 @@ class FileFunctionsConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StorageConfig:
-    """`[storage]`, and `[catalog.storage]` for one catalog."""
+class CatalogStorageConfig:
+    """`[catalog.storage]`: where one catalog's files are."""
 
     s3_endpoint: str | None = setting(None, "Address of the store, when it is not AWS.", url=HTTP)
     s3_region: str | None = setting(None, "Region.")
@@ -50,6 +50,12 @@ class StorageConfig:
     max_concurrent_files: int = setting(8, "Files read at a time.", minimum=1, no_effect=READER)
     prefetch_buffer: int = size("32MB", "Buffer of reading ahead.", no_effect=READER)
     prefetch_concurrency: int = setting(4, "Requests of reading ahead.", minimum=1, no_effect=READER)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StorageConfig(CatalogStorageConfig):
+    """`[storage]`."""
+
     tvf: FileFunctionsConfig = section(FileFunctionsConfig)
 
 
@@ -109,7 +115,7 @@ class CatalogConfig:
     )
     runtime_filters: RuntimeFiltersConfig = section(RuntimeFiltersConfig)
     auth: CatalogAuthConfig = setting(CatalogAuthConfig(), "How SQE logs in to this catalog.", inlinable=True)
-    storage: StorageConfig | None = setting(None, "The keys of `[storage]`, for this catalog.")
+    storage: CatalogStorageConfig | None = setting(None, "The keys of `[storage]`, for this catalog.")
     options: PluginTable = remainder("The keys of the kind.", inlined="backend")
 
     @property

@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from sqe_core.config.schema import port, secret, section, setting, size
+from sqe_core.config.schema import PEER, port, secret, section, setting, size
 from sqe_core.spi.identity import Secret
 
 Compression = Literal["none", "lz4", "zstd"]
@@ -50,7 +50,10 @@ class CoordinatorConfig:
         "hybrid", "What this process is; hybrid, local and distributed start a coordinator."
     )
     worker_urls: tuple[str, ...] = setting(
-        (), "Workers that are expected, beside those that announce themselves.", spark="beside the master's own list"
+        (),
+        "Workers that are expected, beside those that announce themselves.",
+        url=PEER,
+        spark="beside the master's own list",
     )
     max_workers: int = setting(1024, "Most workers that are accepted.", minimum=1)
     worker_secret: Secret | None = secret(

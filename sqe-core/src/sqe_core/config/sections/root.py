@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from sqe_core.config.plugin_table import PluginTable
 from sqe_core.config.schema import mapping, section, setting
 from sqe_core.config.sections.auth import AuthConfig
 from sqe_core.config.sections.catalog import CatalogConfig, StorageConfig
@@ -47,3 +48,4 @@ class SqeConfig:
     metrics: MetricsConfig = section(MetricsConfig)
     maintenance: MaintenanceConfig = section(MaintenanceConfig)
     engine: EngineConfig = section(EngineConfig)
+    plugins: Mapping[str, PluginTable] = mapping("Settings of plugins that provide no kind, by the plugin's name.")

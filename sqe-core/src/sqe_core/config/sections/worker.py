@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from sqe_core.config.schema import HTTP, port, secret, section, setting, size
+from sqe_core.config.schema import HTTP, PEER, port, secret, section, setting, size
 from sqe_core.config.values import Share
 from sqe_core.spi.identity import Secret
 
@@ -75,10 +75,15 @@ class SpillConfig:
 class WorkerConfig:
     """`[worker]`."""
 
-    coordinator_url: str = setting("", "Address of the coordinator.", spark="master address of the standalone worker")
+    coordinator_url: str = setting(
+        "", "Address of the coordinator.", url=PEER, optional=True, spark="master address of the standalone worker"
+    )
     flight_port: int = port(50052, "Data and control between nodes.")
     advertise_url: str = setting(
-        "", "Address that others use for this worker; empty = found from POD_IP, HOSTNAME or the interfaces."
+        "",
+        "Address that others use for this worker; empty = found from POD_IP, HOSTNAME or the interfaces.",
+        url=PEER,
+        optional=True,
     )
     heartbeat_interval_secs: int = setting(5, "Time between two heartbeats.", minimum=1)
     memory_limit: int = size("8GB", "Memory of a worker.", above=0, spark="executor memory")

@@ -1,0 +1,53 @@
+"""Catalogs that cannot be mounted, or not under the name that is meant."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sqe_core.config.kinds import REST_CATALOGS
+from sqe_core.config.origin import Fault, KeyPath
+from sqe_core.config.sections.catalog import CatalogConfig
+from sqe_core.config.sections.root import SqeConfig
+
+RESERVED_NAMES = frozenset({"system"})
+RESERVED_PREFIXES = ("_sqe_", "__sqe")
+
+
+def configured_catalogs(config: SqeConfig) -> Iterator[tuple[KeyPath, CatalogConfig]]:
+    """`[catalog]` and every `[catalogs.<name>]`, with their paths."""
+    if config.catalog is not None:
+        yield ("catalog",), config.catalog
+    for name, catalog in config.catalogs.items():
+        yield ("catalogs", name), catalog
+
+
+def check_rest_catalog_has_its_url(config: SqeConfig) -> Iterator[Fault]:
+    """A catalog that is reached over HTTP says where."""
+    for path, catalog in configured_catalogs(config):
+        if catalog.kind in REST_CATALOGS and not catalog.catalog_url:
+            yield Fault((*path, "catalog_url"), f'is missing; a catalog of type "{catalog.kind}" needs its URL')
+
+
+def check_catalog_names(config: SqeConfig) -> Iterator[Fault]:
+    """Names that SQE keeps for itself, and names that differ in case only."""
+    seen: dict[str, str] = {}
+    for name in config.catalogs:
+        folded = name.lower()
+        if not name.strip() or folded in RESERVED_NAMES or folded.startswith(RESERVED_PREFIXES):
+            yield Fault(("catalogs", name), "cannot be the name of a catalog; SQE keeps it for itself")
+        if folded in seen:
+            yield Fault(("catalogs", name), f'differs from "{seen[folded]}" in case only, which SQL does not see')
+        seen.setdefault(folded, name)
+    default = (config.query.default_catalog or "").lower()
+    if default in RESERVED_NAMES or default.startswith(RESERVED_PREFIXES):
+        yield Fault(("query", "default_catalog"), "cannot be the name of a catalog; SQE keeps it for itself")
+
+
+def check_default_catalog(config: SqeConfig) -> Iterator[Fault]:
+    """`query.default_catalog` is a catalog that exists."""
+    default = config.query.default_catalog
+    if default is None or not config.catalogs or config.query.catalog_discovery != "static":
+        return
+    if default not in config.catalogs and config.catalog is None:
+        known = ", ".join(sorted(config.catalogs))
+        yield Fault(("query", "default_catalog"), f'"{default}" is no configured catalog; there are: {known}')

@@ -1,0 +1,56 @@
+"""The providers that are asked, in order, whichever form of `[auth]` says so (features §1.3, §4.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from urllib.parse import quote
+
+from sqe_core.config.origin import DEFAULT, KeyPath, Node
+from sqe_core.config.plugin_table import PluginTable
+from sqe_core.config.sections.auth import AuthConfig
+from sqe_core.config.sections.root import SqeConfig
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoginProvider:
+    """A provider to create: its kind, and the keys of that kind."""
+
+    kind: str
+    options: PluginTable
+    path: KeyPath
+
+
+def login_chain(config: SqeConfig) -> tuple[LoginProvider, ...]:
+    """The chain. Without `[auth]` everybody is one anonymous user."""
+    auth = config.auth
+    if auth is None:
+        return (LoginProvider(kind="anonymous", options=PluginTable(path=("auth",)), path=("auth",)),)
+    chain = [
+        LoginProvider(kind=provider.type, options=provider.options, path=("auth", "providers", index))
+        for index, provider in enumerate(auth.providers)
+    ]
+    single = _single_provider(auth)
+    return (*((single,) if single else ()), *chain)
+
+
+def _single_provider(auth: AuthConfig) -> LoginProvider | None:
+    if auth.keycloak_url and auth.realm:
+        base = f"{auth.keycloak_url.rstrip('/')}/realms/{quote(auth.realm, safe='')}"
+        keys = {
+            "token_url": f"{base}/protocol/openid-connect/token",
+            "client_id": auth.client_id,
+            "client_secret": auth.client_secret,
+            "roles_claim": auth.roles_claim,
+        }
+        return _provider("oidc_password", keys)
+    if auth.token_endpoint:
+        return _provider(
+            "client_credentials_passthrough", {"token_url": auth.token_endpoint, "roles_claim": auth.roles_claim}
+        )
+    return None
+
+
+def _provider(kind: str, keys: Mapping[str, object]) -> LoginProvider:
+    entries = {key: Node(value, DEFAULT) for key, value in keys.items() if value is not None}
+    return LoginProvider(kind=kind, options=PluginTable(path=("auth",), node=Node(entries, DEFAULT)), path=("auth",))

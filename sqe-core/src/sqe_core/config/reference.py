@@ -1,0 +1,161 @@
+"""Writes docs/configuration.md from the dataclasses: `python -m sqe_core.config.reference > docs/configuration.md`."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from dataclasses import MISSING
+from typing import Any, Literal, get_args, get_origin
+
+from sqe_core.config.sections.root import SqeConfig
+from sqe_core.config.show import UNSET
+from sqe_core.config.unbuilt import classify
+from sqe_core.config.values import Share, format_bytes, format_duration
+from sqe_core.config.walk import Key, keys
+from sqe_core.spi.identity import Secret
+
+_TITLES = {
+    "catalog": "`[catalog]`, and the same keys in `[catalogs.<name>]`",
+    "auth.providers.*": "`[[auth.providers]]`",
+}
+
+_INTRODUCTION = """\
+# Configuration
+
+<!-- Generated from sqe_core.config: python -m sqe_core.config.reference > docs/configuration.md -->
+
+One TOML file serves coordinator and worker. It is named by `--config`/`-c FILE`, else by `SQE_CONFIG`, else it is
+`./sqe.toml`. `sqe config check` names every fault at once, `sqe config show --sources` prints every key with its value
+and where it came from.
+
+## Rules
+
+- **Precedence**: command line, environment, file, default. Tables merge; single values and arrays replace.
+- **Byte sizes** are text with `B`, `K`/`KB`, `M`/`MB`, `G`/`GB` or `T`/`TB`, fractions allowed (`"1.5GB"`; K is 1024),
+  or a bare number of bytes. **Durations** without a unit in the key's name are text such as `"24h"`, `"15m"`, `"90s"`.
+  **Shares** are `"20%"` or a byte size.
+- **Unknown keys** stop SQE, with the known ones listed.
+- **Secrets** are text, `{ env = "NAME" }` or `{ file = "/run/secrets/name" }` (a newline at the end of the file does
+  not count). An unset variable or an unreadable file is a fault. Secrets never print.
+- **Spelling**: keys are snake_case. `polaris_url` is read as `catalog_url`; in `[policy.ranger]` and
+  `[access_control.ranger]` kebab-case is read too.
+- **A catalog's kind**: the keys of the kind stand beside `type`, or together with it in `[catalog.backend]`; both
+  mean the same.
+
+## Environment
+
+`SQE_<SECTION>__<KEY>` overrides every key; each level of nesting adds `__`, array entries their index:
+
+```sh
+SQE_QUERY__TIMEOUT_SECS=60
+SQE_METRICS__AUDIT__FORMAT=ocsf
+SQE_CATALOGS__LAKE__WAREHOUSE=sales
+SQE_AUTH__PROVIDERS__0__CLIENT_SECRET__FILE=/run/secrets/client
+SQE_AUTH__ADMIN_ROLES=admin,operator
+SQE_QUERY__ROLE_OVERRIDES='{ etl = 3600 }'
+```
+
+Truth values are `true`, `1`, `yes`, `false`, `0`, `no`. Arrays are comma-separated or written as in TOML. Names with
+`__` that fit no key are faults; other names that begin with `SQE_` are left alone, because Kubernetes makes such names
+of every service.
+
+| short name | means |
+|---|---|
+| `SQE_CONFIG` | the file |
+| `SQE_MODE` | `coordinator.mode` |
+| `SQE_PRODUCTION_MODE` | `coordinator.production_mode` |
+| `SQE_MEMORY_LIMIT` | `coordinator.memory_limit`, in a worker `worker.memory_limit` |
+| `SQE_MEMORY_POOL` | `coordinator.memory_pool` |
+| `SQE_LOG` | log level: `trace`, `debug`, `info`, `warning`, `error` |
+| `SQE_TLS__CERT_FILE`, `SQE_TLS__KEY_FILE`, `SQE_TLS__CA_FILE` | `[coordinator.tls]` |
+
+## Names of catalogs
+
+- Without `[catalogs.*]`, the one `[catalog]` is called, first match: `query.default_catalog`, `warehouse` when that is
+  a plain identifier, `type` when it is written, `iceberg`. The names `iceberg`, the warehouse and the type resolve to
+  it too.
+- With `[catalogs.*]` they are mounted sorted by name; `[catalog]` joins them only under the name in
+  `query.default_catalog`.
+
+## Keys
+
+In the last column: what the key becomes on Spark, or that it does nothing there. *Not built yet* means that SQE
+checks the key, and that a server which is asked to use it stops with a sentence; *no effect yet* means that the key
+changes nothing so far, which `sqe doctor` says.
+"""
+
+
+def page() -> str:
+    """The whole page."""
+    return "\n".join([_INTRODUCTION, *_tables()]) + "\n"
+
+
+def _tables() -> Iterator[str]:
+    table = ""
+    for key in keys(SqeConfig):
+        if key.path[0] == "catalogs":
+            continue  # the keys of [catalog]
+        parent = ".".join(map(str, key.path[:-1]))
+        if parent != table:
+            table = parent
+            yield f"\n### {_TITLES.get(parent, f'`[{parent}]`' if parent else 'Tables with free names')}\n"
+            yield "| key | type | default | meaning | on Spark |\n|---|---|---|---|---|"
+        yield _row(key)
+
+
+def _row(key: Key) -> str:
+    cells = (f"`{key.path[-1]}`", _type(key), _default(key), _meaning(key), _on_spark(key))
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+
+def _type(key: Key) -> str:
+    unit = key.metadata.get("unit")
+    if unit is not None:
+        return {"bytes": "byte size", "duration": "duration"}[unit]
+    return _type_name(key.hint)
+
+
+def _type_name(hint: Any) -> str:
+    if get_origin(hint) is Literal:
+        return ", ".join(f"`{choice}`" for choice in get_args(hint))
+    arguments = get_args(hint)
+    if get_origin(hint) is tuple:
+        return f"array of {_type_name(arguments[0])}"
+    if len(arguments) == 2:
+        return f"table of {_type_name(arguments[1])}"
+    names = {bool: "true, false", int: "whole number", float: "number", str: "text", Secret: "secret", Share: "share"}
+    return names.get(hint, "table")
+
+
+def _default(key: Key) -> str:
+    value = key.default
+    if value is MISSING:
+        return "required"
+    if value is None:
+        return UNSET
+    if key.metadata.get("unit") == "bytes":
+        return f"`{format_bytes(value)}`"
+    if key.metadata.get("unit") == "duration":
+        return f"`{format_duration(value)}`"
+    return f"`{value if isinstance(value, Share) else json.dumps(value, default=dict)}`"
+
+
+def _meaning(key: Key) -> str:
+    limits = [
+        f"at least {key.metadata['minimum']}" if key.metadata.get("minimum") not in (None, 0) else "",
+        f"at most {key.metadata['maximum']}" if "maximum" in key.metadata else "",
+    ]
+    shown = ", ".join(limit for limit in limits if limit)
+    return f"{key.metadata['doc']} ({shown})" if shown else str(key.metadata["doc"])
+
+
+def _on_spark(key: Key) -> str:
+    if "no_effect" in key.metadata:
+        return f"no effect: {key.metadata['no_effect']}"
+    status = {"unbuilt": "*not built yet*", "no effect yet": "*no effect yet*"}.get(classify(key.path), "")
+    return "; ".join(part for part in (str(key.metadata.get("spark", "")), status) if part)
+
+
+if __name__ == "__main__":
+    sys.stdout.write(page())

@@ -1,0 +1,263 @@
+"""What can be configured and is not built yet, in one table.
+
+Every key of the file is in exactly one of three places: `BUILT`, `UNBUILT` or `NO_EFFECT_YET`; a test holds that.
+Whoever builds something moves its row to `BUILT`. Using what is not built stops a server with a sentence; a tuning
+key without effect is named by `sqe doctor` and in the server's log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from sqe_core.config.checks.catalogs import configured_catalogs
+from sqe_core.config.kinds import REST_CATALOGS, SHARED_IDENTITY_CATALOGS
+from sqe_core.config.login_chain import login_chain
+from sqe_core.config.origin import Fault, KeyPath
+from sqe_core.config.sections.root import SqeConfig
+from sqe_core.config.sources import Sources
+from sqe_core.config.walk import Leaf, leaves
+
+BUILT_CATALOGS = frozenset({"sqlite", "jdbc", "hadoop"})
+BUILT_PROVIDERS = frozenset({"anonymous"})
+BUILT_ENGINES = frozenset({"passthrough"})
+BUILT_LISTENERS: frozenset[str] = frozenset()
+
+# Prefixes of keys that do what they say.
+BUILT: frozenset[str] = frozenset(
+    {
+        "coordinator.memory_limit",
+        "coordinator.spill_dir",
+        "coordinator.production_mode",
+        "catalog.type",
+        "catalog.warehouse",
+        "catalog.catalog_url",
+        "policy.engine",
+        "policy.enabled",
+        "policy.i_understand_no_enforcement",
+        "query.default_catalog",
+        "query.timeout_secs",
+        "query.max_result_rows",
+        "query.max_sql_bytes",
+        "query.max_concurrent_queries",
+        "query.max_concurrent_per_user",
+        "security.allow_insecure_transport",
+        "security.allow_shared_service_identity",
+        "security.allow_unkeyed_hash_masks",
+        "security.allow_unprojected_tags",
+        "engine",
+        "plugins",
+    }
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unbuilt:
+    """Keys below `prefix` need something that is not built; `uses` says whether a configuration asks for it.
+
+    Without `uses`, every key below that has another value than its default asks for it.
+    """
+
+    prefix: str
+    sentence: str
+    uses: Callable[[SqeConfig], bool] | None = None
+
+
+UNBUILT: tuple[Unbuilt, ...] = (
+    Unbuilt(
+        prefix="coordinator.mode",
+        sentence="workers are not built yet; every statement runs in this process",
+        uses=lambda config: config.coordinator.mode in ("worker", "distributed"),
+    ),
+    Unbuilt(prefix="coordinator.worker_urls", sentence="workers are not built yet"),
+    Unbuilt(prefix="coordinator.worker_secret", sentence="workers are not built yet"),
+    Unbuilt(prefix="coordinator.allow_unauthenticated_workers", sentence="workers are not built yet"),
+    Unbuilt(prefix="coordinator.tls", sentence="TLS is not built yet"),
+    Unbuilt(prefix="coordinator.debug", sentence="detailed errors for clients are not built yet"),
+    Unbuilt(
+        prefix="worker",
+        sentence="workers are not built yet",
+        uses=lambda config: bool(config.worker.coordinator_url or config.worker.worker_secret),
+    ),
+    Unbuilt(
+        prefix="auth.external",
+        sentence="browser login is not built yet",
+        uses=lambda config: config.auth is not None and config.auth.external is not None,
+    ),
+    Unbuilt(prefix="auth.role_mappings", sentence="roles are not built yet"),
+    Unbuilt(prefix="auth.admin_roles", sentence="roles are not built yet"),
+    Unbuilt(prefix="auth", sentence="logins are not built yet", uses=lambda config: False),  # by kind, see below
+    Unbuilt(prefix="catalog.auth", sentence="catalogs with a login are not built yet"),
+    Unbuilt(prefix="catalog.storage", sentence="storage of a catalog's own is not built yet"),
+    Unbuilt(prefix="catalog.require_vended_credentials", sentence="vended credentials are not built yet"),
+    Unbuilt(prefix="catalog.default_table_format_version", sentence="this default of new tables is not built yet"),
+    Unbuilt(prefix="catalog.parquet_compression", sentence="this default of new tables is not built yet"),
+    Unbuilt(prefix="catalog.namespace_visibility_filter", sentence="catalogs with a login are not built yet"),
+    Unbuilt(prefix="storage", sentence="object stores are not built yet"),
+    Unbuilt(prefix="storage.tvf", sentence="file functions on a server are not built yet"),
+    Unbuilt(
+        prefix="access_control.backend",
+        sentence="writing grants to another system is not built yet",
+        uses=lambda config: config.access_control.backend != "none",
+    ),
+    Unbuilt(
+        prefix="access_control",
+        sentence="writing grants to another system is not built yet",
+        uses=lambda config: False,  # means nothing while `backend` is "none"
+    ),
+    Unbuilt(
+        prefix="rate_limit", sentence="rate limits are not built yet", uses=lambda config: config.rate_limit.enabled
+    ),
+    Unbuilt(
+        prefix="session.persistence",
+        sentence="sessions that survive a restart are not built yet",
+        uses=lambda config: config.session.persistence != "memory",
+    ),
+    Unbuilt(prefix="session.secrets_path", sentence="CREATE SECRET is not built yet"),
+    Unbuilt(prefix="session.idle_timeout_secs", sentence="the expiry of sessions is not built yet"),
+    Unbuilt(prefix="session.absolute_timeout_secs", sentence="the expiry of sessions is not built yet"),
+    Unbuilt(prefix="query.catalog_discovery", sentence="finding catalogs by their name is not built yet"),
+    Unbuilt(prefix="query.role_overrides", sentence="roles are not built yet"),
+    Unbuilt(prefix="query.per_user_memory_budget", sentence="admission by memory is not built yet"),
+    Unbuilt(prefix="query.max_query_memory", sentence="admission by memory is not built yet"),
+    Unbuilt(prefix="query.max_concurrent_sorted_writes", sentence="a limit of sorted writes is not built yet"),
+    Unbuilt(prefix="query.query_profile", sentence="query profiles are not built yet"),
+    Unbuilt(prefix="query.slow_query_threshold_secs", sentence="the log of slow queries is not built yet"),
+    Unbuilt(prefix="query.stream_idle_timeout_secs", sentence="ending results that nobody reads is not built yet"),
+    Unbuilt(prefix="query.merge_cardinality_check", sentence="MERGE without the check of its matches is not built yet"),
+    Unbuilt(prefix="query_history", sentence="the size of the query history cannot be chosen yet"),
+    Unbuilt(prefix="metrics.otlp_endpoint", sentence="metrics are not built yet"),
+    Unbuilt(prefix="metrics.traces_otlp_endpoint", sentence="tracing is not built yet"),
+    Unbuilt(prefix="metrics.trace_sample_rate", sentence="tracing is not built yet"),
+    Unbuilt(prefix="metrics.audit_log_path", sentence="the audit log is not built yet"),
+    Unbuilt(prefix="metrics.audit", sentence="the audit log is not built yet"),
+    Unbuilt(
+        prefix="metrics.audit_export",
+        sentence="the audit log is not built yet",
+        uses=lambda config: config.metrics.audit_export.enabled,
+    ),
+    Unbuilt(prefix="metrics.web_ui", sentence="the web UI is not built yet"),
+    Unbuilt(
+        prefix="metrics.openlineage",
+        sentence="lineage is not built yet",
+        uses=lambda config: config.metrics.openlineage.enabled,
+    ),
+    Unbuilt(
+        prefix="maintenance",
+        sentence="maintenance is not built yet",
+        uses=lambda config: config.maintenance.mode != "off" or config.maintenance.scheduler.enabled,
+    ),
+)
+
+# On by default, so that only whoever writes them asks for them.
+DEFAULT_ON: dict[str, str] = {
+    "coordinator.flight_sql_port": "Arrow Flight SQL is not built yet",
+    "coordinator.trino_http_port": "Trino HTTP is not built yet",
+    "coordinator.quack_port": "the Quack protocol is not built yet",
+    "metrics.prometheus_port": "metrics are not built yet",
+    "query_cache": "the cache of results is not built yet",
+}
+
+# Tuning: a statement runs the same without them.
+NO_EFFECT_YET: frozenset[str] = frozenset(
+    {
+        "coordinator",
+        "catalog",
+        "policy",
+        "query",
+        "optimizer",
+        "session",
+        "security.trusted_proxies",
+    }
+)
+
+_PLACES = {
+    **dict.fromkeys(NO_EFFECT_YET, "no effect yet"),
+    **dict.fromkeys(DEFAULT_ON, "unbuilt"),
+    **{row.prefix: "unbuilt" for row in UNBUILT},
+    **dict.fromkeys(BUILT, "built"),
+}
+
+
+def check_built(config: SqeConfig, sources: Sources | None = None) -> tuple[str, ...]:
+    """Name everything that a server would be asked for and cannot do; empty when it may start.
+
+    Without `sources`, only values that differ from their defaults count as asked for.
+    """
+    sources = sources or Sources()
+    faults = [*_kinds(config), *_capabilities(config), *_defaults_that_were_written(config, sources)]
+    shown = [Fault(fault.path, fault.message, sources.place(*fault.path)) for fault in faults]
+    return tuple(dict.fromkeys(str(fault) for fault in shown))
+
+
+def without_effect(config: SqeConfig, sources: Sources) -> tuple[str, ...]:
+    """Name the keys that somebody wrote and that change nothing."""
+    sentences: list[str] = []
+    for leaf in leaves(config):
+        if not sources.is_written(*leaf.path):
+            continue
+        reason = leaf.metadata.get("no_effect")
+        if reason is None and classify(leaf.path) == "no effect yet":
+            reason = "nothing reads it yet"
+        if reason is not None:
+            sentences.append(str(Fault(leaf.path, f"has no effect: {reason}", sources.place(*leaf.path))))
+    return tuple(sentences)
+
+
+def classify(path: KeyPath) -> str:
+    """Where a key stands: "built", "unbuilt", "no effect yet", or "" when the tables forgot it."""
+    return _PLACES.get(_prefix_of(path), "")
+
+
+def _prefix_of(path: KeyPath) -> str:
+    """The most specific prefix that the tables hold for a key."""
+    name = _general(path)
+    while name and name not in _PLACES:
+        name = name.rpartition(".")[0]
+    return name
+
+
+def _general(path: KeyPath) -> str:
+    """The key without names and indices: `catalogs.lake.type` is `catalog.type`."""
+    parts = ["catalog", *path[2:]] if path[0] == "catalogs" else list(path)
+    return ".".join(part for part in parts if isinstance(part, str))
+
+
+def _kinds(config: SqeConfig) -> Iterator[Fault]:
+    for provider in login_chain(config):
+        if provider.kind not in BUILT_PROVIDERS:
+            yield Fault(provider.path, f"logins with `{provider.kind}` are not built yet")
+    for path, catalog in configured_catalogs(config):
+        if catalog.kind in (REST_CATALOGS | SHARED_IDENTITY_CATALOGS) - BUILT_CATALOGS:
+            yield Fault((*path, "type"), f"catalogs of type `{catalog.kind}` are not built yet")
+    for engine in config.policy.engines:
+        if engine not in BUILT_ENGINES:
+            yield Fault(("policy", "engine"), f"the policy engine `{engine}` is not built yet")
+    if not any(getattr(config.coordinator, name) for name in BUILT_LISTENERS):
+        yield Fault(("coordinator",), "no protocol is built yet that this server could speak; use `sqe-cli`")
+
+
+def _capabilities(config: SqeConfig) -> Iterator[Fault]:
+    rows = {row.prefix: row for row in UNBUILT}
+    for row in UNBUILT:
+        if row.uses is not None and row.uses(config):
+            yield Fault(tuple(row.prefix.split(".")), row.sentence)
+    for leaf in leaves(config):
+        found = rows.get(_prefix_of(leaf.path))
+        if found is not None and found.uses is None and leaf.differs and not _is_ignored(leaf):
+            yield Fault(leaf.path, found.sentence)
+
+
+def _is_ignored(leaf: Leaf) -> bool:
+    return "no_effect" in leaf.metadata or "raw" in leaf.metadata
+
+
+def _defaults_that_were_written(config: SqeConfig, sources: Sources) -> Iterator[Fault]:
+    for leaf in leaves(config):
+        sentence = DEFAULT_ON.get(_prefix_of(leaf.path))
+        if sentence and (sources.is_written(*leaf.path) or leaf.differs) and _is_on(config, leaf):
+            yield Fault(leaf.path, sentence)
+
+
+def _is_on(config: SqeConfig, leaf: Leaf) -> bool:
+    return config.query_cache.enabled if leaf.path[0] == "query_cache" else bool(leaf.value)
