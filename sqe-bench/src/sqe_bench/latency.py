@@ -10,8 +10,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from sqe_bench.plain import PlainSpark
 from sqe_core.bootstrap import EmbeddedSqe, open_embedded
+
+from sqe_bench.plain import PlainSpark
 
 NAME = "latency"
 _ROWS = 100_000

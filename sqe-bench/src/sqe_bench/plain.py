@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-
 from sqe_core.bootstrap import EmbeddedSqe
 
 

@@ -131,7 +131,9 @@ class InformationSchema:
 
 def view_text(view: ViewMetadata) -> str | None:
     """Return the text of a view as its author wrote it, where we know it."""
-    return view.properties.get("sqe.view-text") or view.representations.get("spark") or view.representations.get("trino")
+    return (
+        view.properties.get("sqe.view-text") or view.representations.get("spark") or view.representations.get("trino")
+    )
 
 
 def to_table(schema: pa.Schema, rows: Sequence[Sequence[Any]]) -> pa.Table:

@@ -86,9 +86,7 @@ class Authorizer:
         self, identity: Identity, name: ObjectName | NamespaceName, action: Action, circumstances: Circumstances
     ) -> bool:
         """Whether an action on an object or a schema is refused."""
-        answers = self._ask(
-            identity, (spi.Access(action=action, resource=_resource(name, None)),), circumstances
-        )
+        answers = self._ask(identity, (spi.Access(action=action, resource=_resource(name, None)),), circumstances)
         return _effect([answer[0] for answer in answers]) is not Effect.ALLOW
 
     def require(
@@ -156,9 +154,7 @@ class Authorizer:
         )
 
 
-def _resource(
-    name: ObjectName | NamespaceName, loaded: TableMetadata | ViewMetadata | None
-) -> spi.Resource:
+def _resource(name: ObjectName | NamespaceName, loaded: TableMetadata | ViewMetadata | None) -> spi.Resource:
     if isinstance(name, NamespaceName):
         return spi.Resource(name=name, type=ResourceType.SCHEMA)
     if loaded is None:
@@ -202,6 +198,4 @@ def _combine(request: AccessRequest, decisions: Sequence[spi.Decision]) -> Acces
         raise NotSupportedError("Row filters and column masks are not enforced by this version; access is refused")
     columns = request.loaded.columns if request.loaded is not None else ()
     hidden = _hidden(decisions, columns)
-    return Access(
-        denied=False, columns=tuple(column for column in columns if column.name not in hidden), hidden=hidden
-    )
+    return Access(denied=False, columns=tuple(column for column in columns if column.name not in hidden), hidden=hidden)

@@ -151,9 +151,7 @@ class MetadataAnswers:
 
     def _functions(self, statement: ShowFunctions) -> pa.Table:
         matches = like_filter(statement.like)
-        return text_table(
-            ("function", "kind", "description"), [row for row in self.functions() if matches(row[0])]
-        )
+        return text_table(("function", "kind", "description"), [row for row in self.functions() if matches(row[0])])
 
     def _create(self, statement: ShowCreate) -> pa.Table:
         if statement.object == "schema":

@@ -113,9 +113,7 @@ class CatalogChanges:
         if self.visible.has_schema(mount, schema.namespace):
             if statement.if_not_exists:
                 return
-            raise UserError(
-                f"Schema {schema} already exists", code=ErrorCode.DUPLICATE_TABLE, hint="add IF NOT EXISTS"
-            )
+            raise UserError(f"Schema {schema} already exists", code=ErrorCode.DUPLICATE_TABLE, hint="add IF NOT EXISTS")
         self.session.metadata(mount).create_namespace(schema.namespace, statement.properties)
 
     def _drop_schema(self, statement: DropSchema) -> None:
@@ -154,9 +152,7 @@ class CatalogChanges:
         """Resolve, load and authorise an object that a statement changes."""
         resolved = self.resolver.object(name, self._context)
         loaded = None if resolved.metadata_table else self.visible.find(resolved.mount, resolved.name)
-        if loaded is None or self.authorizer.denies(
-            self.session.identity, resolved.name, action, self.circumstances
-        ):
+        if loaded is None or self.authorizer.denies(self.session.identity, resolved.name, action, self.circumstances):
             if if_exists:
                 return None
             raise table_not_found(
@@ -229,9 +225,7 @@ class CatalogChanges:
         assert found is not None
         source, _ = found
         if source.mount is not resolved.mount:
-            raise NotSupportedError(
-                "LIKE works within one catalog", hint="use CREATE TABLE … AS SELECT … WITH NO DATA"
-            )
+            raise NotSupportedError("LIKE works within one catalog", hint="use CREATE TABLE … AS SELECT … WITH NO DATA")
         self.session.metadata(resolved.mount).create_table_like(
             resolved.name.namespace,
             resolved.name.name,
@@ -326,8 +320,7 @@ class CatalogChanges:
         columns = self._view_columns(statement, secured.plan.schema)
         comments = {name: comment for name, comment in statement.columns if comment}
         schema = pa.schema(
-            field.with_name(visible)
-            for field, (_, visible) in zip(secured.plan.schema, columns, strict=True)
+            field.with_name(visible) for field, (_, visible) in zip(secured.plan.schema, columns, strict=True)
         )
         properties = {
             VIEW_COLUMNS_PROPERTY: "\n".join(inner for inner, _ in columns),

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sqe_core.catalog.registry import CatalogRegistry, Mount
+from sqe_core.query.suggestions import did_you_mean
 from sqe_core.spi.errors import ErrorCode, ObjectNotFoundError, Position, UserError
 from sqe_core.spi.names import NamespaceName, ObjectName, quote_part
-from sqe_core.query.suggestions import did_you_mean
 
 METADATA_TABLES = ("snapshots", "manifests", "history", "files", "partitions", "refs")
 RESERVED_PREFIXES = ("_sqe_", "__sqe")

@@ -45,9 +45,7 @@ class Recorder:
 class StatementRecord:
     """The record of one statement."""
 
-    def __init__(
-        self, entry: HistoryEntry, session: Session, sql: str, notify: Notify | None, redact: Redact
-    ) -> None:
+    def __init__(self, entry: HistoryEntry, session: Session, sql: str, notify: Notify | None, redact: Redact) -> None:
         self._entry = entry
         self._session = session
         self._sql = sql

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import pyarrow as pa
 
@@ -23,7 +23,7 @@ class StatementResult:
         query_id: str,
         kind: StatementKind,
         schema: pa.Schema | None = None,
-        batches: Iterator[pa.RecordBatch] = iter(()),
+        batches: Iterable[pa.RecordBatch] = (),
         affected_rows: int | None = None,
         progress: Callable[[], Progress] = Progress,
         on_close: Callable[[], None] = lambda: None,

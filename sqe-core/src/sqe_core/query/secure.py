@@ -87,9 +87,7 @@ def quote_text(value: str) -> str:
     return f"'{escaped}'"
 
 
-def table_text(
-    parts: Sequence[str], columns: Sequence[str], *, marker: str, travel: TimeTravel | None = None
-) -> str:
+def table_text(parts: Sequence[str], columns: Sequence[str], *, marker: str, travel: TimeTravel | None = None) -> str:
     """Return the secured text of a table. `parts` begin with the catalog's alias."""
     projection = ", ".join(f"{quote(marker)}.{quote(column)}" for column in columns)
     return f"SELECT {projection} FROM {quote_name(parts)}{time_travel_clause(travel)} AS {quote(marker)}"
@@ -101,3 +99,8 @@ def metadata_text(parts: Sequence[str], kind: str, *, marker: str, partitioned: 
     columns = [column.replace("{partition}", partition) for column in METADATA_PROJECTIONS[kind]]
     projection = ", ".join(column.replace("r.", f"{quote(marker)}.") for column in columns)
     return f"SELECT {projection} FROM {quote_name([*parts, kind])} AS {quote(marker)}"
+
+
+def all_columns_text(parts: Sequence[str], travel: TimeTravel) -> str:
+    """Return text whose analysis tells which columns a table had at a snapshot. It is never executed."""
+    return f"SELECT * FROM {quote_name(parts)}{time_travel_clause(travel)}"

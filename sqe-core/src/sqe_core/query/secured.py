@@ -27,8 +27,7 @@ from sqe_core.policy.authorizer import Access, AccessRequest, Authorizer, Circum
 from sqe_core.query.bind import BoundRelation, RelationBinder, Role
 from sqe_core.query.inspect import PlanLimits, inspect
 from sqe_core.query.names import NameContext, NameResolver, table_not_found
-from sqe_core.query.secure import METADATA_PROJECTIONS, metadata_text, new_marker, quote_name, table_text
-from sqe_core.query.secure import time_travel_clause
+from sqe_core.query.secure import METADATA_PROJECTIONS, all_columns_text, metadata_text, new_marker, table_text
 from sqe_core.query.verify import ExpectedRelation, verify
 from sqe_core.session.session import Session, SessionView
 from sqe_core.spi.catalog import TableMetadata, ViewMetadata
@@ -170,9 +169,7 @@ class StatementSecurer:
         name = entry.resolved.name
         return (self.session.alias_of(entry.resolved.mount), *name.namespace, name.name)
 
-    def _table(
-        self, entry: BoundRelation, table: TableMetadata, access: Access, collected: _Collected
-    ) -> SecuredTable:
+    def _table(self, entry: BoundRelation, table: TableMetadata, access: Access, collected: _Collected) -> SecuredTable:
         assert entry.resolved is not None
         parts, marker, travel = self._alias_parts(entry), new_marker(), entry.relation.time_travel
         columns = tuple(column.name for column in access.columns)
@@ -196,11 +193,9 @@ class StatementSecurer:
             visible_name=entry.resolved.name.parts,
         )
 
-    def _columns_at(
-        self, parts: tuple[str, ...], travel: TimeTravel, *, hidden: frozenset[str]
-    ) -> tuple[str, ...]:
+    def _columns_at(self, parts: tuple[str, ...], travel: TimeTravel, *, hidden: frozenset[str]) -> tuple[str, ...]:
         """Return the visible columns that a table had at a snapshot."""
-        probe = self.engine.parse(f"SELECT * FROM {quote_name(parts)}{time_travel_clause(travel)}")
+        probe = self.engine.parse(all_columns_text(parts, travel))
         names = self.engine.analyse(probe, tag="sqe-columns").schema.names
         if hidden and not hidden <= set(names):
             # Today's policy on old snapshots: a column it names that did not exist then denies (security §14).
@@ -270,9 +265,7 @@ class StatementSecurer:
         """STMT-5: the view's text is secured anew, under the names of its creation."""
         context = NameContext(catalog=view.catalog, schema=view.schema)
         plan = self._expand(view, view.spark_sql, context, collected, views)
-        return InlinedPlan(
-            index=entry.relation.index, plan=plan, columns=view.renames, visible_name=(view.name,)
-        )
+        return InlinedPlan(index=entry.relation.index, plan=plan, columns=view.renames, visible_name=(view.name,))
 
     def _stored_view(
         self,

@@ -1,14 +1,14 @@
 """The one use case: a statement of a session becomes a result.
 
-    1 admit     admission.py             bounds and slots, before any parser
-    2 classify  sql/                     which statement is it? SQE's own are answered by answers.py and ddl.py
-    3 inspect   inspect.py               the parsed plan holds nothing that is not on the lists
-    4 resolve   names.py, bind.py        each name is one object, or none
-    5 decide    policy/authorizer.py     may this user, and what of it
-    6 secure    secure.py, secured.py    each relation becomes its secured form
-    7 verify    verify.py                the analysed plan is what was promised
-    8 execute   engine/port.py           tagged, streamed, cancelled, timed out
-    9 record    record.py                history, events
+1 admit     admission.py             bounds and slots, before any parser
+2 classify  sql/                     which statement is it? SQE's own are answered by answers.py and ddl.py
+3 inspect   inspect.py               the parsed plan holds nothing that is not on the lists
+4 resolve   names.py, bind.py        each name is one object, or none
+5 decide    policy/authorizer.py     may this user, and what of it
+6 secure    secure.py, secured.py    each relation becomes its secured form
+7 verify    verify.py                the analysed plan is what was promised
+8 execute   engine/port.py           tagged, streamed, cancelled, timed out
+9 record    record.py                history, events
 """
 
 from __future__ import annotations
@@ -49,7 +49,6 @@ from sqe_core.spi.catalog import CatalogMetadata, Column
 from sqe_core.spi.errors import ErrorCode, InternalError, NotSupportedError, SqeError, UserError
 from sqe_core.spi.names import ObjectName
 from sqe_core.sql.statement import (
-    CreateView,
     DescribeQuery,
     EngineStatement,
     Explain,
@@ -396,7 +395,9 @@ class _Attempt:
 
     def _explain(self, statement: Explain) -> pa.Table:
         if not isinstance(statement.inner, EngineStatement):
-            raise NotSupportedError("EXPLAIN works for queries and for INSERT, UPDATE, DELETE, MERGE and CREATE TABLE AS")
+            raise NotSupportedError(
+                "EXPLAIN works for queries and for INSERT, UPDATE, DELETE, MERGE and CREATE TABLE AS"
+            )
         if statement.mode != "plan":
             raise NotSupportedError(f"EXPLAIN {statement.mode.upper()} is not supported yet", hint="use EXPLAIN")
         with self._session.lock:
@@ -428,9 +429,7 @@ class _Attempt:
     # information_schema
 
     def _visible_columns(self, name: ObjectName, columns: tuple[Column, ...]) -> tuple[Column, ...]:
-        return self._service._authorizer.visible_columns(
-            self._session.identity, name, columns, self._circumstances
-        )
+        return self._service._authorizer.visible_columns(self._session.identity, name, columns, self._circumstances)
 
     def _information_schema(self) -> InformationSchema:
         return InformationSchema(

@@ -109,9 +109,7 @@ class SessionProperties:
         try:
             self._values[name] = entry.check(value)
         except ValueError as fault:
-            raise UserError(
-                f"Session property {name} must be {fault}", code=ErrorCode.INVALID_ARGUMENTS
-            ) from None
+            raise UserError(f"Session property {name} must be {fault}", code=ErrorCode.INVALID_ARGUMENTS) from None
 
     def reset(self, name: str | None) -> None:
         """Put one property, or all of them, back to the default."""

@@ -1,0 +1,31 @@
+"""Type names as users of the default dialect know them."""
+
+import pytest
+from sqe_core.catalog.types import datetime_precision, display_type, numeric_precision
+
+
+@pytest.mark.parametrize(
+    ("spark", "shown"),
+    [
+        ("int", "integer"),
+        ("string", "varchar"),
+        ("decimal(10,2)", "decimal(10,2)"),
+        ("timestamp", "timestamp(6) with time zone"),
+        ("timestamp_ntz", "timestamp(6)"),
+        ("array<int>", "array(integer)"),
+        ("map<string,array<double>>", "map(varchar, array(double))"),
+        ("struct<a:int,b:struct<c:decimal(3,1),d:string>>", "row(a integer, b row(c decimal(3,1), d varchar))"),
+        ("variant", "variant"),
+    ],
+)
+def test_display_type(spark: str, shown: str) -> None:
+    assert display_type(spark) == shown
+
+
+def test_precisions() -> None:
+    assert numeric_precision("decimal(10,2)") == (10, 2)
+    assert numeric_precision("bigint") == (64, 0)
+    assert numeric_precision("string") == (None, None)
+    assert datetime_precision("timestamp_ns") == 9
+    assert datetime_precision("date") == 0
+    assert datetime_precision("string") is None

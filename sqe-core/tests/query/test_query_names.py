@@ -1,0 +1,92 @@
+"""From written names to objects."""
+
+import pytest
+from sqe_core.catalog.registry import CatalogRegistry, Mount
+from sqe_core.query.names import NameContext, NameResolver
+from sqe_core.spi.catalog import CatalogBackend
+from sqe_core.spi.errors import ErrorCode, ObjectNotFoundError, UserError
+from sqe_core.spi.identity import Identity
+from sqe_core.spi.names import ObjectName
+
+
+class NoBackend(CatalogBackend):
+    def spark_properties(self, identity: Identity) -> dict[str, str]:
+        return {}
+
+
+LAKE = Mount(name="lake", backend=NoBackend(), aliases=frozenset({"iceberg"}))
+CONTEXT = NameContext(catalog="lake", schema=("main",))
+
+
+@pytest.fixture
+def resolver() -> NameResolver:
+    return NameResolver(CatalogRegistry([LAKE, Mount(name="other", backend=NoBackend())]))
+
+
+@pytest.mark.rule("NAME-1")
+@pytest.mark.rule("NAME-2")
+@pytest.mark.parametrize(
+    ("parts", "expected"),
+    [
+        (("t",), ("lake", ("main",), "t")),
+        (("s", "t"), ("lake", ("s",), "t")),
+        (("other", "s", "t"), ("other", ("s",), "t")),
+        (("iceberg", "s", "t"), ("lake", ("s",), "t")),
+        (("other", "a.b", "t"), ("other", ("a", "b"), "t")),
+        (("lake", "s", "T3"), ("lake", ("s",), "T3")),
+    ],
+)
+def test_names_resolve_to_tuples_of_parts(resolver: NameResolver, parts: tuple[str, ...], expected: tuple) -> None:
+    catalog, namespace, name = expected
+    resolved = resolver.object(parts, CONTEXT)
+    assert resolved.name == ObjectName(catalog=catalog, namespace=namespace, name=name)
+    assert resolved.metadata_table is None
+
+
+@pytest.mark.rule("NAME-3")
+def test_a_metadata_table_is_its_table_with_a_kind(resolver: NameResolver) -> None:
+    resolved = resolver.object(("s", "orders$Snapshots"), CONTEXT)
+    assert (resolved.name.name, resolved.metadata_table) == ("orders", "snapshots")
+
+
+@pytest.mark.rule("NAME-3")
+@pytest.mark.rule("NAME-4")
+@pytest.mark.rule("NAME-6")
+@pytest.mark.parametrize(
+    "parts",
+    [
+        ("parquet", "/etc/passwd"),
+        ("text", "file:///etc/passwd"),
+        ("lake", "s", "a\\b"),
+        ("lake", "s", "a:b"),
+        ("lake", "s", "a#b"),
+        ("a", "b", "c", "d"),
+        ("",),
+        ("lake", "", "t"),
+        ("lake", "a..b", "t"),
+        ("lake", "s", "t$entries"),
+        ("lake", "s", "$files"),
+        ("spark_catalog", "default", "t"),
+        ("_sqe_c_0123456789abcdef0123456789abcdef", "default", "t"),
+        ("lake", "s", "__sqe_hidden"),
+        ("lake", "s", "bell\a"),
+    ],
+)
+def test_what_names_no_object_of_ours_is_not_found(resolver: NameResolver, parts: tuple[str, ...]) -> None:
+    with pytest.raises(ObjectNotFoundError) as raised:
+        resolver.object(parts, CONTEXT)
+    assert raised.value.code is ErrorCode.TABLE_NOT_FOUND
+    assert raised.value.message.endswith("does not exist or you may not see it")
+
+
+@pytest.mark.rule("ERR-5")
+def test_an_unknown_catalog_suggests_a_known_one(resolver: NameResolver) -> None:
+    with pytest.raises(UserError) as raised:
+        resolver.schema(("othr", "s"), CONTEXT)
+    assert raised.value.code is ErrorCode.CATALOG_NOT_FOUND
+    assert "other" in (raised.value.hint or "")
+
+
+def test_schemas_resolve_in_the_current_catalog(resolver: NameResolver) -> None:
+    mount, schema = resolver.schema(("a.b",), CONTEXT)
+    assert (mount.name, schema.namespace) == ("lake", ("a", "b"))

@@ -1,0 +1,57 @@
+"""The session's own vocabulary: typed, range-checked, closed."""
+
+import pytest
+from sqe_core.session.properties import PROPERTIES, SessionProperties, duration_seconds
+from sqe_core.spi.errors import ErrorCode, UserError
+
+
+@pytest.mark.rule("CONF-2")
+@pytest.mark.parametrize("name", ["spark.sql.ansi.enabled", "spark.jars", "unknown", "", "DIALECT "])
+def test_an_unknown_property_is_an_error_that_lists_the_known_ones(name: str) -> None:
+    with pytest.raises(UserError) as raised:
+        SessionProperties().set(name, "x")
+    assert raised.value.code is ErrorCode.INVALID_ARGUMENTS
+    assert raised.value.hint is not None
+    assert all(known in raised.value.hint for known in PROPERTIES)
+
+
+@pytest.mark.rule("CONF-2")
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("dialect", "mysql"),
+        ("dialect", 1),
+        ("query_max_run_time", "5 parsecs"),
+        ("query_max_run_time", "0s"),
+        ("query_max_run_time", 5),
+        ("query_max_result_rows", 0),
+        ("query_max_result_rows", True),
+        ("query_max_result_rows", "10"),
+        ("iceberg.compression_codec", "rar"),
+    ],
+)
+def test_a_bad_value_is_refused_and_leaves_the_old_one(name: str, value: object) -> None:
+    properties = SessionProperties()
+    before = properties[name]
+    with pytest.raises(UserError, match=name):
+        properties.set(name, value)
+    assert properties[name] == before
+
+
+def test_values_are_normalised_listed_and_reset() -> None:
+    properties = SessionProperties()
+    properties.set("dialect", "TRINO")
+    properties.set("query_max_run_time", " 1.5 h ")
+    assert properties["dialect"] == "trino"
+    assert duration_seconds(properties["query_max_run_time"]) == 5400
+    assert ("dialect", "trino", "sqe") in [row[:3] for row in properties.rows()]
+    properties.reset("dialect")
+    assert properties["dialect"] == "sqe"
+    properties.reset(None)
+    assert properties["query_max_run_time"] is None
+
+
+def test_two_sessions_share_nothing() -> None:
+    first, second = SessionProperties(), SessionProperties()
+    first.set("dialect", "spark")
+    assert second["dialect"] == "sqe"
