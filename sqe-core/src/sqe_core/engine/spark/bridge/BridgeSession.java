@@ -1,0 +1,321 @@
+package sqe.bridge;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import java.util.ArrayList;
+import java.util.Base64;
+import java.util.HashMap;
+import java.util.Iterator;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.Callable;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.atomic.AtomicLong;
+import org.apache.spark.sql.catalyst.parser.ParserInterface;
+import org.apache.spark.sql.catalyst.plans.logical.Command;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.WithCTE;
+import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.connector.catalog.CatalogManager;
+import org.apache.spark.sql.connector.catalog.CatalogPlugin;
+import org.apache.spark.sql.execution.CommandExecutionMode;
+import org.apache.spark.sql.execution.QueryExecution;
+import org.apache.spark.sql.internal.SQLConf;
+
+/**
+ * One isolated session. Python calls one method for each step and gets JSON back: a round trip costs more than most of
+ * the work. Plans stay here and Python knows their numbers.
+ */
+public final class BridgeSession implements Work.Abandoned {
+  private static final long PARSE_MILLIS = 60000;
+  private static final long ANALYSE_MILLIS = 24L * 3600 * 1000; // the statement's own timeout cancels by tag
+  private static final String CATALOG_PREFIX = "spark.sql.catalog.";
+
+  private final SparkSession session;
+  private final TableScope scope = new TableScope();
+  private final Map plans = new ConcurrentHashMap(); // Long -> PlanHandle
+  private final AtomicLong lastPlan = new AtomicLong();
+  private final List aliases = new ArrayList();
+  private final Map pinned = new LinkedHashMap();
+  private Map expected = new HashMap(); // the session's whole conf, as we left it
+  private volatile boolean abandoned;
+
+  private BridgeSession(SparkSession session) {
+    this.session = session;
+  }
+
+  /** Opens a session with the pinned settings, below the root session, which runs no statement itself (ISO-2). */
+  public static BridgeSession open(String settings) {
+    SparkSession root = (SparkSession) SparkSession.getDefaultSession().get();
+    BridgeSession opened = new BridgeSession(root.newSession());
+    opened.pinned.putAll(Json.textMap(Json.read(settings)));
+    // An unqualified name that nobody replaced shall find nothing (ENF-8), not the shared session catalog (ISO-3).
+    opened.pinned.put(CATALOG_PREFIX + EmptyCatalog.NAME, EmptyCatalog.class.getName());
+    opened.pinned.put("spark.sql.defaultCatalog", EmptyCatalog.NAME);
+    SQLConf conf = opened.session.sessionState().conf();
+    for (Iterator each = opened.pinned.entrySet().iterator(); each.hasNext(); ) {
+      Map.Entry entry = (Map.Entry) each.next();
+      conf.setConfString((String) entry.getKey(), (String) entry.getValue());
+    }
+    opened.remember();
+    return opened;
+  }
+
+  public SparkSession spark() {
+    return session;
+  }
+
+  public PlanHandle plan(long id) {
+    PlanHandle handle = (PlanHandle) plans.get(Long.valueOf(id));
+    if (handle == null) throw new BridgeException("SQE_NO_SUCH_PLAN", "plan " + id);
+    return handle;
+  }
+
+  public void abandon() {
+    abandoned = true;
+  }
+
+  /** Whether a thread got lost in this session, which must not be used again then. */
+  public boolean isAbandoned() {
+    return abandoned;
+  }
+
+  // ------------------------------------------------------------------ plans
+
+  /** What a step of planning gives; the description is written in the same thread, which has the stack for it. */
+  private static final class Outcome {
+    final LogicalPlan plan;
+    final QueryExecution execution; // null for a parsed plan
+    final byte[] schema;
+    final PlanWalk walk;
+
+    Outcome(LogicalPlan plan, QueryExecution execution, byte[] schema) {
+      this.plan = plan;
+      this.execution = execution;
+      this.schema = schema;
+      this.walk = PlanWalk.over(plan, execution != null);
+    }
+  }
+
+  /** `released` lists plans that Python forgot since the last call. */
+  public String parse(final String sql, String parameters, String released) throws Throwable {
+    JsonNode forgotten = Json.read(released);
+    for (int i = 0; i < forgotten.size(); i++) plans.remove(Long.valueOf(Json.at(forgotten, i).asLong()));
+    final JsonNode values = Json.read(parameters);
+    return answer(
+        null,
+        (Outcome)
+            run(
+                null,
+                PARSE_MILLIS,
+                new Callable() {
+                  public Object call() throws Exception {
+                    ParserInterface parser = session.sessionState().sqlParser();
+                    LogicalPlan parsed = parser.parsePlan(sql);
+                    return new Outcome(new Parameters(parser, Parameters.literals(values)).apply(parsed), null, null);
+                  }
+                }));
+  }
+
+  public String rewrite(final long id, String replacements) throws Throwable {
+    final JsonNode requests = Json.read(replacements);
+    return answer(
+        null,
+        (Outcome)
+            run(
+                null,
+                PARSE_MILLIS,
+                new Callable() {
+                  public Object call() throws Exception {
+                    PlanRewrite rewrite = new PlanRewrite(session.sessionState().sqlParser(), plans);
+                    return new Outcome(rewrite.rewrite(plan(id), requests), null, null);
+                  }
+                }));
+  }
+
+  /** Resolves names and types. Nothing is executed: the mode of the execution says so. */
+  public String analyse(final long id, final String tag, String settings) throws Throwable {
+    final Map overlay = Json.textMap(Json.read(settings));
+    return answer(
+        tag,
+        (Outcome)
+            run(
+                tag,
+                ANALYSE_MILLIS,
+                new Callable() {
+                  public Object call() throws Exception {
+                    Map before = overlay(overlay);
+                    try {
+                      return analysed(plan(id).plan);
+                    } finally {
+                      restore(before);
+                    }
+                  }
+                }));
+  }
+
+  private Outcome analysed(LogicalPlan parsed) throws Exception {
+    QueryExecution execution = resolved(parsed);
+    if (!isCommand(execution.analyzed())) {
+      LogicalPlan fit = Output.withTransportableColumns(execution.analyzed());
+      if (fit != null) execution = resolved(fit);
+    }
+    LogicalPlan plan = execution.analyzed();
+    return new Outcome(plan, execution, Output.arrowSchema(plan.schema()));
+  }
+
+  private QueryExecution resolved(LogicalPlan plan) {
+    QueryExecution execution = session.sessionState().executePlan(plan, CommandExecutionMode.SKIP());
+    execution.assertAnalyzed();
+    return execution;
+  }
+
+  static boolean isCommand(LogicalPlan plan) {
+    return plan instanceof WithCTE ? isCommand(((WithCTE) plan).plan()) : plan instanceof Command;
+  }
+
+  private String answer(String tag, Outcome outcome) {
+    long id = lastPlan.incrementAndGet();
+    plans.put(Long.valueOf(id), new PlanHandle(id, outcome.plan, outcome.execution, tag, outcome.walk.relations));
+    StringBuilder out = new StringBuilder("{");
+    Json.member(out, "plan").append(id);
+    if (outcome.execution != null) {
+      Json.member(out, "is_command").append(isCommand(outcome.plan));
+      Json.member(out, "schema", Base64.getEncoder().encodeToString(outcome.schema));
+    }
+    Json.member(out, "description").append(outcome.walk.json());
+    return out.append('}').toString();
+  }
+
+  // ------------------------------------------------------------------ explain, lineage
+
+  public String explain(long id) throws Throwable {
+    final PlanHandle handle = plan(id);
+    return (String)
+        run(
+            handle.tag,
+            ANALYSE_MILLIS,
+            new Callable() {
+              public Object call() {
+                return Explain.json(handle.execution, aliases);
+              }
+            });
+  }
+
+  public String lineage(long id) throws Throwable {
+    final PlanHandle handle = plan(id);
+    return (String)
+        run(
+            null,
+            PARSE_MILLIS,
+            new Callable() {
+              public Object call() {
+                return Lineage.json(handle.plan);
+              }
+            });
+  }
+
+  private Object run(String tag, long limitMillis, Callable body) throws Throwable {
+    return Work.call(session, tag, limitMillis, this, body);
+  }
+
+  // ------------------------------------------------------------------ settings
+
+  /** Sets options for one statement; gives back what to restore. */
+  public Map overlay(Map settings) {
+    Map before = new HashMap();
+    SQLConf conf = session.sessionState().conf();
+    for (Iterator each = settings.entrySet().iterator(); each.hasNext(); ) {
+      Map.Entry entry = (Map.Entry) each.next();
+      before.put(entry.getKey(), conf.settings().get(entry.getKey()));
+      conf.setConfString((String) entry.getKey(), (String) entry.getValue());
+    }
+    return before;
+  }
+
+  public void restore(Map before) {
+    SQLConf conf = session.sessionState().conf();
+    for (Iterator each = before.entrySet().iterator(); each.hasNext(); ) {
+      Map.Entry entry = (Map.Entry) each.next();
+      if (entry.getValue() == null) conf.unsetConf((String) entry.getKey());
+      else conf.setConfString((String) entry.getKey(), (String) entry.getValue());
+    }
+  }
+
+  /** The settings as they are now are those to compare with. */
+  public void remember() {
+    expected = settings();
+  }
+
+  private Map settings() {
+    Map settings = session.sessionState().conf().settings();
+    synchronized (settings) {
+      return new HashMap(settings);
+    }
+  }
+
+  /** Whether the session's whole conf, catalogs included, is as we left it (CONF-1). */
+  public boolean checkSettings() {
+    return settings().equals(expected);
+  }
+
+  // ------------------------------------------------------------------ catalogs
+
+  public void mount(String alias, String properties) {
+    TableScope.register(alias, scope);
+    SQLConf conf = session.sessionState().conf();
+    String prefix = CATALOG_PREFIX + alias;
+    for (Iterator each = Json.textMap(Json.read(properties)).entrySet().iterator(); each.hasNext(); ) {
+      Map.Entry entry = (Map.Entry) each.next();
+      conf.setConfString(prefix + "." + entry.getKey(), (String) entry.getValue());
+    }
+    // Iceberg's cache would show other people's commits never, as long as a session keeps reading (iceberg#2319).
+    conf.setConfString(prefix + ".cache-enabled", "false");
+    conf.setConfString(prefix, SqeCatalog.class.getName());
+    aliases.add(alias);
+    remember();
+  }
+
+  public void unmount(String alias) {
+    SQLConf conf = session.sessionState().conf();
+    String prefix = CATALOG_PREFIX + alias;
+    for (Iterator each = settings().keySet().iterator(); each.hasNext(); ) {
+      String key = (String) each.next();
+      if (key.equals(prefix) || key.startsWith(prefix + ".")) conf.unsetConf(key);
+    }
+    // Unsetting alone leaves a loaded catalog usable. Only this one is dropped: others would have to log in again.
+    CatalogPlugin loaded = LoadedCatalogs.remove(session.sessionState().catalogManager(), alias);
+    if (loaded instanceof SqeCatalog) Catalogs.close(((SqeCatalog) loaded).icebergCatalog());
+    TableScope.forget(alias);
+    aliases.remove(alias);
+    remember();
+  }
+
+  /** The metadata of a mounted catalog; loads the catalog when it is the first use. */
+  public Catalogs catalog(final String alias) throws Throwable {
+    return (Catalogs)
+        run(
+            null,
+            PARSE_MILLIS,
+            new Callable() {
+              public Object call() {
+                CatalogManager manager = session.sessionState().catalogManager();
+                return new Catalogs(session, (SqeCatalog) manager.catalog(alias));
+              }
+            });
+  }
+
+  public void enterScope() {
+    scope.enter();
+  }
+
+  public void exitScope() {
+    scope.exit();
+  }
+
+  public void close() {
+    for (Iterator each = new ArrayList(aliases).iterator(); each.hasNext(); ) unmount((String) each.next());
+    plans.clear();
+    session.sessionState().catalog().reset();
+  }
+}

@@ -1,0 +1,74 @@
+package sqe.bridge;
+
+import java.util.ArrayDeque;
+import java.util.ArrayList;
+import java.util.Iterator;
+import java.util.List;
+import java.util.regex.Pattern;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.SubqueryAlias;
+import org.apache.spark.sql.execution.QueryExecution;
+import org.apache.spark.sql.internal.SQLConf;
+
+/** The texts of EXPLAIN. In the logical plan everything that was secured is one opaque line (META-5). */
+final class Explain {
+  // Numbers that Spark gives to columns; they differ in each run and say nothing.
+  private static final Pattern IDS = Pattern.compile("#\\d+L?");
+
+  private Explain() {}
+
+  static String json(QueryExecution execution, List aliases) {
+    StringBuilder out = new StringBuilder("[");
+    row(out, "logical_plan", logical(execution.analyzed()), aliases);
+    row(out, "physical_plan", execution.executedPlan().toString(), aliases);
+    return out.append(']').toString();
+  }
+
+  private static void row(StringBuilder out, String type, String text, List aliases) {
+    String shown = IDS.matcher(text).replaceAll("");
+    for (Iterator each = new ArrayList(aliases).iterator(); each.hasNext(); ) {
+      String alias = (String) each.next();
+      shown = shown.replace("`" + alias + "`.", "").replace(alias + ".", "").replace(alias, "");
+    }
+    Json.element(out);
+    out.append('[');
+    Json.string(out, type);
+    out.append(',');
+    Json.string(out, shown.trim());
+    out.append(']');
+  }
+
+  private static final class Line {
+    final LogicalPlan plan;
+    final int depth;
+
+    Line(LogicalPlan plan, int depth) {
+      this.plan = plan;
+      this.depth = depth;
+    }
+  }
+
+  private static String logical(LogicalPlan root) {
+    StringBuilder text = new StringBuilder();
+    ArrayDeque lines = new ArrayDeque();
+    lines.push(new Line(root, 0));
+    while (!lines.isEmpty()) {
+      Line line = (Line) lines.pop();
+      for (int i = 0; i < line.depth; i++) text.append(i == line.depth - 1 ? "+- " : "   ");
+      boolean cover = line.plan instanceof SubqueryAlias && Secured.isCover((SubqueryAlias) line.plan);
+      if (cover) {
+        text.append("Table ").append(((SubqueryAlias) line.plan).identifier().toString()).append('\n');
+        continue;
+      }
+      text.append(line.plan.simpleString(SQLConf.get().maxToStringFields()).trim()).append('\n');
+      List below = Trees.list(line.plan.children());
+      // Subqueries, definitions of common table expressions and the query of a command hang here.
+      for (scala.collection.Iterator each = line.plan.innerChildren().iterator(); each.hasNext(); ) {
+        Object inner = each.next();
+        if (inner instanceof LogicalPlan && !Trees.isChild(line.plan, inner)) below.add(inner);
+      }
+      for (int i = below.size() - 1; i >= 0; i--) lines.push(new Line((LogicalPlan) below.get(i), line.depth + 1));
+    }
+    return text.toString();
+  }
+}

@@ -1,0 +1,90 @@
+package sqe.bridge;
+
+import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.plans.logical.Filter;
+import org.apache.spark.sql.catalyst.plans.logical.LocalRelation;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.Project;
+import org.apache.spark.sql.catalyst.plans.logical.SubqueryAlias;
+import org.apache.spark.sql.catalyst.plans.logical.View;
+import org.apache.spark.sql.connector.catalog.CatalogPlugin;
+import org.apache.spark.sql.connector.catalog.Identifier;
+import org.apache.spark.sql.connector.catalog.Table;
+import org.apache.spark.sql.connector.write.RowLevelOperationTable;
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
+
+/** The fields of the nodes that the verifier looks at (ENF-11). */
+final class NodeFields {
+  private NodeFields() {}
+
+  /** Writes the members of a node that has a form of its own; false for all others. */
+  static boolean write(StringBuilder out, LogicalPlan plan, boolean analysed) {
+    if (plan instanceof SubqueryAlias) {
+      SubqueryAlias alias = (SubqueryAlias) plan;
+      Json.member(out, "identifier").append('[');
+      for (scala.collection.Iterator each = alias.identifier().qualifier().iterator(); each.hasNext(); ) {
+        Json.element(out);
+        Json.string(out, (String) each.next());
+      }
+      Json.element(out);
+      Json.string(out, alias.identifier().name());
+      out.append(']');
+      if (Secured.isCover(alias)) Json.member(out, "secured").append(true);
+      if (analysed) output(out, plan);
+    } else if (plan instanceof LocalRelation) {
+      Json.member(out, "rows").append(((LocalRelation) plan).data().size());
+      Json.member(out, "isStreaming").append(plan.isStreaming());
+      output(out, plan);
+    } else if (analysed && plan instanceof Project) {
+      Json.member(out, "projectList").append('[');
+      for (scala.collection.Iterator each = ((Project) plan).projectList().iterator(); each.hasNext(); ) {
+        Json.element(out);
+        Json.string(out, Values.sql((Expression) each.next()));
+      }
+      out.append(']');
+      output(out, plan);
+    } else if (analysed && plan instanceof Filter) {
+      Json.member(out, "condition", Values.sql(((Filter) plan).condition()));
+    } else if (plan instanceof DataSourceV2Relation) source(out, (DataSourceV2Relation) plan);
+    else if (analysed && plan instanceof View) {
+      View view = (View) plan;
+      Json.strings(Json.member(out, "identifier"), view.desc().identifier().nameParts());
+      Json.member(out, "isTempView").append(view.isTempView());
+      output(out, plan);
+    } else return false;
+    return true;
+  }
+
+  /** The resolved table: where it is from, which state of it, and its columns. */
+  private static void source(StringBuilder out, DataSourceV2Relation relation) {
+    if (relation.catalog().isDefined()) Json.member(out, "catalog", ((CatalogPlugin) relation.catalog().get()).name());
+    if (relation.identifier().isDefined())
+      Values.render(Json.member(out, "identifier"), (Identifier) relation.identifier().get(), false);
+    Table table = relation.table();
+    Json.member(out, "tableClass", table.getClass().getName());
+    if (table instanceof RowLevelOperationTable) {
+      Json.member(out, "operation", ((RowLevelOperationTable) table).operation().command().toString());
+      table = (Table) ((RowLevelOperationTable) table).table();
+      Json.member(out, "innerTableClass", table.getClass().getName());
+    }
+    if (table instanceof org.apache.iceberg.spark.source.SparkTable) {
+      org.apache.iceberg.spark.source.SparkTable iceberg = (org.apache.iceberg.spark.source.SparkTable) table;
+      Json.member(out, "icebergClass", iceberg.table().getClass().getName());
+      Json.member(out, "snapshotId").append(iceberg.snapshotId());
+      Json.member(out, "branch", iceberg.branch());
+    }
+    Json.member(out, "timeTravel", relation.timeTravelSpec().isDefined() ? relation.timeTravelSpec().get().toString() : null);
+    Json.map(Json.member(out, "options"), relation.options().asCaseSensitiveMap());
+    output(out, relation);
+  }
+
+  private static void output(StringBuilder out, LogicalPlan plan) {
+    Json.member(out, "output").append('[');
+    for (scala.collection.Iterator each = plan.output().iterator(); each.hasNext(); ) {
+      Json.element(out);
+      Json.string(out, ((Attribute) each.next()).name());
+    }
+    out.append(']');
+  }
+}

@@ -1,0 +1,97 @@
+package sqe.bridge;
+
+import java.io.ByteArrayOutputStream;
+import java.nio.channels.Channels;
+import java.util.ArrayList;
+import java.util.List;
+import org.apache.arrow.vector.ipc.WriteChannel;
+import org.apache.arrow.vector.ipc.message.MessageSerializer;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.expressions.Cast;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.StructsToJson;
+import org.apache.spark.sql.catalyst.expressions.st.ST_AsBinary;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.Project;
+import org.apache.spark.sql.internal.SQLConf;
+import org.apache.spark.sql.types.ArrayType;
+import org.apache.spark.sql.types.CalendarIntervalType;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.DataTypes;
+import org.apache.spark.sql.types.GeographyType;
+import org.apache.spark.sql.types.GeometryType;
+import org.apache.spark.sql.types.MapType;
+import org.apache.spark.sql.types.StructField;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.types.VariantType;
+import org.apache.spark.sql.types.YearMonthIntervalType;
+import org.apache.spark.sql.util.ArrowUtils;
+import scala.Option;
+
+/** The columns of a result as they travel: types that Arrow or its readers do not know become text. */
+final class Output {
+  private Output() {}
+
+  /** The Arrow schema of a plan, as the one message that starts an IPC stream. */
+  static byte[] arrowSchema(StructType schema) throws Exception {
+    SQLConf conf = SQLConf.get();
+    ByteArrayOutputStream bytes = new ByteArrayOutputStream();
+    MessageSerializer.serialize(
+        new WriteChannel(Channels.newChannel(bytes)),
+        ArrowUtils.toArrowSchema(schema, conf.sessionLocalTimeZone(), false, conf.arrowUseLargeVarTypes()));
+    return bytes.toByteArray();
+  }
+
+  /** The plan below a projection that makes its columns fit for Arrow, or null when all do. */
+  static LogicalPlan withTransportableColumns(LogicalPlan plan) {
+    List columns = new ArrayList();
+    boolean changed = false;
+    for (scala.collection.Iterator each = plan.output().iterator(); each.hasNext(); ) {
+      Attribute column = (Attribute) each.next();
+      if (fits(column.dataType())) columns.add(column);
+      else {
+        columns.add(PlanRewrite.alias(converted(column), column.name()));
+        changed = true;
+      }
+    }
+    return changed ? new Project(Trees.seq(columns), plan) : null;
+  }
+
+  private static Expression converted(Expression column) {
+    Option zone = Option.apply(SQLConf.get().sessionLocalTimeZone());
+    DataType type = column.dataType();
+    if (type instanceof VariantType)
+      return new StructsToJson(new scala.collection.immutable.HashMap(), column, zone);
+    if (type instanceof GeometryType || type instanceof GeographyType) return new ST_AsBinary(column);
+    return new Cast(column, transportable(type), zone, Cast.apply$default$4());
+  }
+
+  private static boolean fits(DataType type) {
+    return type.sameType(transportable(type));
+  }
+
+  private static DataType transportable(DataType type) {
+    if (type instanceof YearMonthIntervalType
+        || type instanceof CalendarIntervalType
+        || type instanceof VariantType
+        || type instanceof GeometryType
+        || type instanceof GeographyType) return DataTypes.StringType;
+    if (type instanceof ArrayType) {
+      ArrayType array = (ArrayType) type;
+      return new ArrayType(transportable(array.elementType()), array.containsNull());
+    }
+    if (type instanceof MapType) {
+      MapType map = (MapType) type;
+      return new MapType(transportable(map.keyType()), transportable(map.valueType()), map.valueContainsNull());
+    }
+    if (type instanceof StructType) {
+      StructField[] before = ((StructType) type).fields();
+      StructField[] after = new StructField[before.length];
+      for (int i = 0; i < before.length; i++)
+        after[i] =
+            new StructField(before[i].name(), transportable(before[i].dataType()), before[i].nullable(), before[i].metadata());
+      return new StructType(after);
+    }
+    return type;
+  }
+}

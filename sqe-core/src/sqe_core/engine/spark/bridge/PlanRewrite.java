@@ -1,0 +1,149 @@
+package sqe.bridge;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import java.util.ArrayList;
+import java.util.Base64;
+import java.util.HashMap;
+import java.util.IdentityHashMap;
+import java.util.List;
+import java.util.Map;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.analysis.RelationTimeTravel;
+import org.apache.spark.sql.catalyst.analysis.UnresolvedAttribute;
+import org.apache.spark.sql.catalyst.analysis.UnresolvedFunctionName;
+import org.apache.spark.sql.catalyst.analysis.UnresolvedRelation;
+import org.apache.spark.sql.catalyst.expressions.Alias;
+import org.apache.spark.sql.catalyst.expressions.UnsafeProjection;
+import org.apache.spark.sql.catalyst.parser.ParserInterface;
+import org.apache.spark.sql.catalyst.plans.logical.LocalRelation;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.Project;
+import org.apache.spark.sql.catalyst.trees.CurrentOrigin;
+import org.apache.spark.sql.catalyst.trees.Origin;
+import org.apache.spark.sql.catalyst.trees.TreeNode;
+import org.apache.spark.sql.catalyst.types.DataTypeUtils$;
+import org.apache.spark.sql.execution.arrow.ArrowConverters$;
+import org.apache.spark.sql.types.Metadata$;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.util.CloseableIterator;
+import scala.Option;
+
+/** Exchanges names of a plan, addressed by index, for secured plans or internal names. */
+final class PlanRewrite extends Rebuild {
+  /** Marks error contexts that lie in text of ours, not in the user's (ERR-3). */
+  static final String OBJECT_TYPE = "SQE";
+
+  private final ParserInterface parser;
+  private final Map plans; // id -> PlanHandle
+  private final IdentityHashMap exchanged = new IdentityHashMap(); // node -> its replacement
+  private final IdentityHashMap travels = new IdentityHashMap(); // nodes whose time travel goes with them
+
+  PlanRewrite(ParserInterface parser, Map plans) {
+    this.parser = parser;
+    this.plans = plans;
+  }
+
+  LogicalPlan rewrite(PlanHandle handle, JsonNode replacements) throws Exception {
+    // A command of Iceberg is named by itself and by nothing below it; everything else once.
+    Map byIndex = new HashMap();
+    for (int i = 0; i < replacements.size(); i++) {
+      JsonNode request = Json.at(replacements, i);
+      int index = request.get("index").asInt(-1);
+      if (index < 0 || index >= handle.relations.size())
+        throw new BridgeException("SQE_NO_SUCH_RELATION", "index " + index);
+      if (byIndex.put(Integer.valueOf(index), request) != null)
+        throw new BridgeException("SQE_REPLACED_TWICE", "index " + index);
+      PlanWalk.Relation relation = (PlanWalk.Relation) handle.relations.get(index);
+      exchanged.put(relation.node, replacement(relation, request));
+    }
+    return apply(handle.plan);
+  }
+
+  TreeNode exchange(TreeNode node) {
+    return (TreeNode) exchanged.get(node);
+  }
+
+  TreeNode finish(TreeNode before, TreeNode after) {
+    // The clause stands inside the secured text, on the raw table (NAME-5).
+    if (before instanceof RelationTimeTravel && travels.containsKey(((RelationTimeTravel) before).relation()))
+      return ((RelationTimeTravel) after).relation();
+    return after;
+  }
+
+  private LogicalPlan replacement(PlanWalk.Relation relation, JsonNode request) throws Exception {
+    String kind = request.get("kind").asText();
+    List name = Json.texts(request.get("name"));
+    if (kind.equals("target")) return renamed(relation, Json.texts(request.get("parts")), name);
+    if (!(relation.node instanceof UnresolvedRelation))
+      throw new BridgeException("SQE_CANNOT_REWRITE", "a " + relation.kind + " is no relation to read");
+    travels.put(relation.node, Boolean.TRUE);
+    if (kind.equals("sql")) return Secured.cover(parse(request.get("sql").asText()), name);
+    if (kind.equals("plan")) return Secured.cover(inlined(request), name);
+    if (kind.equals("rows")) return Secured.cover(rows(Base64.getDecoder().decode(request.get("rows").asText())), name);
+    throw new BridgeException("SQE_BAD_REQUEST", "replacement " + kind);
+  }
+
+  private LogicalPlan parse(String sql) throws Exception {
+    Origin before = CurrentOrigin.get();
+    Option none = Option.empty();
+    CurrentOrigin.set(
+        new Origin(none, none, none, none, none, Option.apply(OBJECT_TYPE), Option.apply("secured"), none, none, none));
+    try {
+      return parser.parsePlan(sql);
+    } finally {
+      CurrentOrigin.set(before);
+    }
+  }
+
+  private LogicalPlan inlined(JsonNode request) {
+    PlanHandle handle = (PlanHandle) plans.get(Long.valueOf(request.get("plan").asLong()));
+    if (handle == null) throw new BridgeException("SQE_NO_SUCH_PLAN", "an inlined plan");
+    JsonNode columns = request.get("columns");
+    if (columns == null || columns.isNull()) return handle.plan;
+    List list = new ArrayList();
+    for (int i = 0; i < columns.size(); i++) {
+      UnresolvedAttribute column = new UnresolvedAttribute(Trees.seq(Json.at(Json.at(columns, i), 0).asText()));
+      list.add(alias(column, Json.at(Json.at(columns, i), 1).asText()));
+    }
+    return new Project(Trees.seq(list), handle.plan);
+  }
+
+  static Alias alias(org.apache.spark.sql.catalyst.expressions.Expression expression, String name) {
+    scala.collection.immutable.Seq none = Trees.seq(new ArrayList());
+    return new Alias(
+        expression, name, org.apache.spark.sql.catalyst.expressions.NamedExpression.newExprId(), none, Option.empty(), none);
+  }
+
+  private static LogicalPlan rows(byte[] arrow) throws Exception {
+    scala.Tuple2 stream = ArrowConverters$.MODULE$.fromIPCStream(arrow);
+    CloseableIterator each = (CloseableIterator) stream._1();
+    StructType schema = (StructType) stream._2();
+    List rows = new ArrayList();
+    try {
+      UnsafeProjection projection = UnsafeProjection.create(schema);
+      while (each.hasNext()) rows.add(projection.apply((InternalRow) each.next()).copy());
+    } finally {
+      each.close();
+    }
+    return new LocalRelation(DataTypeUtils$.MODULE$.toAttributes(schema), Trees.seq(rows), false, Option.empty());
+  }
+
+  private static LogicalPlan renamed(PlanWalk.Relation relation, List parts, List visibleName) {
+    LogicalPlan node = relation.node;
+    if (node instanceof UnresolvedFunctionName || !hasPartsFirst(node))
+      throw new BridgeException("SQE_CANNOT_REWRITE", "the name of a " + Trees.simpleName(node));
+    Object[] fields = new Object[node.productArity()];
+    for (int i = 0; i < fields.length; i++) fields[i] = node.productElement(i);
+    fields[0] = Trees.seq(parts);
+    LogicalPlan renamed = (LogicalPlan) node.makeCopy(fields);
+    if (!relation.aliased && PlanWalk.isRowLevelTarget(relation.holder, relation.field))
+      return Secured.cover(renamed, visibleName);
+    return renamed;
+  }
+
+  private static boolean hasPartsFirst(LogicalPlan node) {
+    String field = node.productArity() == 0 ? "" : node.productElementName(0);
+    return PlanWalk.isIcebergCommand(node)
+        || (Trees.simpleName(node).startsWith("Unresolved") && (field.equals("multipartIdentifier") || field.equals("nameParts")));
+  }
+}

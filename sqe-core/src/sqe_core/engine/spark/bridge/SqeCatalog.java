@@ -1,0 +1,86 @@
+package sqe.bridge;
+
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.Map;
+import java.util.Set;
+import org.apache.iceberg.PartitionSpec;
+import org.apache.iceberg.Schema;
+import org.apache.iceberg.catalog.Catalog;
+import org.apache.iceberg.exceptions.AlreadyExistsException;
+import org.apache.iceberg.spark.Spark3Util;
+import org.apache.iceberg.spark.SparkCatalog;
+import org.apache.iceberg.spark.source.SparkTable;
+import org.apache.iceberg.spark.source.StagedSparkTable;
+import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
+import org.apache.spark.sql.catalyst.analysis.TableAlreadyExistsException;
+import org.apache.spark.sql.connector.catalog.Identifier;
+import org.apache.spark.sql.connector.catalog.StagedTable;
+import org.apache.spark.sql.connector.catalog.Table;
+import org.apache.spark.sql.connector.catalog.TableCatalogCapability;
+import org.apache.spark.sql.connector.catalog.TableInfo;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+
+/**
+ * Iceberg's Spark catalog, and three things it lacks: a name of its own apart from Spark's alias, tables that stay the
+ * same within a statement, and DEFAULT in CREATE TABLE.
+ */
+public class SqeCatalog extends SparkCatalog {
+  /** JdbcCatalog writes its name into every row; the alias is new in each session. */
+  public static final String NAME_OPTION = "sqe.catalog-name";
+
+  protected Catalog buildIcebergCatalog(String alias, CaseInsensitiveStringMap options) {
+    String name = options.get(NAME_OPTION);
+    return TableScope.wrap(alias, super.buildIcebergCatalog(name == null ? alias : name, options));
+  }
+
+  public Set capabilities() {
+    Set capabilities = new HashSet();
+    capabilities.add(TableCatalogCapability.SUPPORT_COLUMN_DEFAULT_VALUE);
+    return capabilities;
+  }
+
+  public Table createTable(Identifier identifier, TableInfo info) throws TableAlreadyExistsException {
+    if (!ColumnDefaults.any(info.columns())) return super.createTable(identifier, info);
+    try {
+      return new SparkTable(builder(identifier, info).create());
+    } catch (AlreadyExistsException exists) {
+      throw new TableAlreadyExistsException(identifier);
+    }
+  }
+
+  public StagedTable stageCreate(Identifier identifier, TableInfo info) throws TableAlreadyExistsException {
+    if (!ColumnDefaults.any(info.columns())) return super.stageCreate(identifier, info);
+    try {
+      return new StagedSparkTable(builder(identifier, info).createTransaction());
+    } catch (AlreadyExistsException exists) {
+      throw new TableAlreadyExistsException(identifier);
+    }
+  }
+
+  public StagedTable stageReplace(Identifier identifier, TableInfo info) throws NoSuchTableException {
+    if (!ColumnDefaults.any(info.columns())) return super.stageReplace(identifier, info);
+    try {
+      return new StagedSparkTable(builder(identifier, info).replaceTransaction());
+    } catch (org.apache.iceberg.exceptions.NoSuchTableException missing) {
+      throw new NoSuchTableException(identifier);
+    }
+  }
+
+  public StagedTable stageCreateOrReplace(Identifier identifier, TableInfo info) {
+    if (!ColumnDefaults.any(info.columns())) return super.stageCreateOrReplace(identifier, info);
+    return new StagedSparkTable(builder(identifier, info).createOrReplaceTransaction());
+  }
+
+  private Catalog.TableBuilder builder(Identifier identifier, TableInfo info) {
+    Schema schema = ColumnDefaults.schema(info.columns());
+    PartitionSpec spec = Spark3Util.toPartitionSpec(schema, info.partitions());
+    Map properties = new HashMap(Spark3Util.rebuildCreateProperties(info.properties()));
+    ColumnDefaults.requireFormat(properties);
+    return icebergCatalog()
+        .buildTable(buildIdentifier(identifier), schema)
+        .withPartitionSpec(spec)
+        .withLocation((String) info.properties().get("location"))
+        .withProperties(properties);
+  }
+}

@@ -1,0 +1,113 @@
+package sqe.bridge;
+
+import java.lang.reflect.InvocationHandler;
+import java.lang.reflect.InvocationTargetException;
+import java.lang.reflect.Method;
+import java.lang.reflect.Proxy;
+import java.util.HashMap;
+import java.util.LinkedHashSet;
+import java.util.Map;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+import org.apache.iceberg.Table;
+import org.apache.iceberg.catalog.Catalog;
+import org.apache.iceberg.catalog.TableIdentifier;
+
+/**
+ * Within a statement every table is loaded once, so that what was decided about is what is read. Iceberg's own cache
+ * cannot do that: it lives on for as long as it is read from, across statements.
+ */
+final class TableScope {
+  private static final ConcurrentHashMap BY_ALIAS = new ConcurrentHashMap(); // alias -> TableScope
+
+  private final Map tables = new HashMap(); // alias and identifier -> Table
+  private int depth;
+
+  static void register(String alias, TableScope scope) {
+    BY_ALIAS.put(alias, scope);
+  }
+
+  static void forget(String alias) {
+    BY_ALIAS.remove(alias);
+  }
+
+  synchronized void enter() {
+    depth++;
+  }
+
+  synchronized void exit() {
+    if (depth > 0) depth--;
+    if (depth == 0) tables.clear();
+  }
+
+  /** The catalog, with its tables kept within statements of the session that mounted the alias. */
+  static Catalog wrap(String alias, Catalog catalog) {
+    TableScope scope = (TableScope) BY_ALIAS.get(alias);
+    if (scope == null) return catalog;
+    Set interfaces = new LinkedHashSet();
+    for (Class type = catalog.getClass(); type != null; type = type.getSuperclass()) {
+      Class[] own = type.getInterfaces();
+      for (int i = 0; i < own.length; i++) if (java.lang.reflect.Modifier.isPublic(own[i].getModifiers())) interfaces.add(own[i]);
+    }
+    interfaces.add(Unwrappable.class);
+    return (Catalog)
+        Proxy.newProxyInstance(
+            TableScope.class.getClassLoader(),
+            (Class[]) interfaces.toArray(new Class[0]),
+            new Handler(alias, catalog, scope));
+  }
+
+  static Catalog unwrap(Catalog catalog) {
+    return catalog instanceof Unwrappable ? ((Unwrappable) catalog).unwrapped() : catalog;
+  }
+
+  public interface Unwrappable {
+    Catalog unwrapped();
+  }
+
+  private static final class Handler implements InvocationHandler {
+    private final String alias;
+    private final Catalog catalog;
+    private final TableScope scope;
+
+    Handler(String alias, Catalog catalog, TableScope scope) {
+      this.alias = alias;
+      this.catalog = catalog;
+      this.scope = scope;
+    }
+
+    public Object invoke(Object proxy, Method method, Object[] arguments) throws Throwable {
+      String name = method.getName();
+      if (name.equals("unwrapped")) return catalog;
+      if (name.equals("loadTable") && arguments.length == 1) return load((TableIdentifier) arguments[0]);
+      if (name.equals("dropTable") || name.equals("renameTable") || name.equals("registerTable")) scope.clear();
+      try {
+        return method.invoke(catalog, arguments);
+      } catch (InvocationTargetException failed) {
+        throw failed.getCause();
+      }
+    }
+
+    private Table load(TableIdentifier identifier) {
+      String key = alias + "\u0000" + identifier;
+      Table table = scope.find(key);
+      if (table == null) {
+        table = catalog.loadTable(identifier);
+        scope.keep(key, table);
+      }
+      return table;
+    }
+  }
+
+  private synchronized Table find(String key) {
+    return (Table) tables.get(key);
+  }
+
+  private synchronized void keep(String key, Table table) {
+    if (depth > 0) tables.put(key, table);
+  }
+
+  private synchronized void clear() {
+    tables.clear();
+  }
+}

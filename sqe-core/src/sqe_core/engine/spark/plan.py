@@ -1,0 +1,142 @@
+"""Plans of the Spark engine: a number that the bridge knows, and its description decoded."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from sqe_core.engine.port import (
+    AnalysedPlan,
+    EnginePlan,
+    FunctionCall,
+    PlanDescription,
+    PlanNode,
+    Relation,
+    RelationKind,
+    TimeTravel,
+)
+from sqe_core.engine.spark.failures import engine_errors
+
+if TYPE_CHECKING:
+    from sqe_core.engine.spark.session import SparkEngineSession
+
+_QUOTED_PART = re.compile(r"`((?:[^`]|``)*)`(?:\.|$)")
+
+
+class SparkPlan(EnginePlan):
+    """A parsed plan. `handle` is its number in the bridge; `text` is what was parsed."""
+
+    def __init__(self, session: SparkEngineSession, answer: Mapping[str, Any], text: str) -> None:
+        self.session = session
+        self.text = text
+        self.handle: int = answer["plan"]
+        self._answer = answer
+
+    @cached_property
+    def description(self) -> PlanDescription:
+        return decode_description(self._answer["description"])
+
+    def __del__(self) -> None:
+        # The bridge frees it with the next statement; a call from here could come at any moment, from any thread.
+        handle = getattr(self, "handle", None)
+        if handle is not None:
+            self.session.forget(handle)
+
+
+class SparkAnalysedPlan(SparkPlan, AnalysedPlan):
+    """A plan with every name resolved. `settings` are those it was analysed with."""
+
+    def __init__(
+        self, session: SparkEngineSession, answer: Mapping[str, Any], text: str, tag: str, settings: Mapping[str, str]
+    ) -> None:
+        super().__init__(session, answer, text)
+        self.tag = tag
+        self.settings = settings
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        return pa.ipc.read_schema(pa.py_buffer(base64.b64decode(self._answer["schema"])))
+
+    @property
+    def is_command(self) -> bool:
+        return bool(self._answer["is_command"])
+
+    def explain(self) -> Sequence[tuple[str, str]]:
+        with engine_errors(self.session.gateway, self.text):
+            rows = json.loads(self.session.bridge.explain(self.handle))
+        return [(kind, text) for kind, text in rows]
+
+    def lineage(self) -> Mapping[str, tuple[tuple[str, str], ...]]:
+        return {
+            name: tuple((quote_relation(parts), column) for parts, column, _ in sources)
+            for name, sources in self.lineage_details["columns"]
+        }
+
+    @cached_property
+    def lineage_details(self) -> Mapping[str, Any]:
+        """Lineage with its kinds.
+
+        `columns` lists (name, [(relation parts, column, kind)]) with the kinds IDENTITY, TRANSFORMATION, WINDOW and
+        AGGREGATION; `indirect` maps FILTER, JOIN, GROUP_BY, SORT and WINDOW to [(relation parts, column)].
+        """
+        with engine_errors(self.session.gateway, self.text):
+            details: Mapping[str, Any] = json.loads(self.session.bridge.lineage(self.handle))
+        return details
+
+
+def quote_relation(parts: Sequence[str]) -> str:
+    """Join the parts of an internal name, each in backticks, so that `split_relation` can take it apart again."""
+    return ".".join("`" + part.replace("`", "``") + "`" for part in parts)
+
+
+def split_relation(name: str) -> tuple[str, ...]:
+    """Return the parts of a name that `quote_relation` joined."""
+    return tuple(part.replace("``", "`") for part in _QUOTED_PART.findall(name))
+
+
+def decode_description(described: Mapping[str, Any]) -> PlanDescription:
+    """Build the description from the answer of the bridge's `PlanWalk`."""
+    return PlanDescription(
+        nodes=tuple(
+            PlanNode(id=index, parent=parent, slot=slot, type=type_name, fields=fields)
+            for index, (parent, slot, type_name, fields) in enumerate(described["nodes"])
+        ),
+        expressions=frozenset(described["expressions"]),
+        relations=tuple(_decode_relation(index, each) for index, each in enumerate(described["relations"])),
+        functions=tuple(
+            FunctionCall(
+                parts=tuple(each["parts"]),
+                table_valued=each.get("table_valued", False),
+                literals=tuple(each["literals"]),
+                start=each.get("start"),
+            )
+            for each in described["functions"]
+        ),
+        hints=tuple(described["hints"]),
+        parameters=tuple(described["parameters"]),
+        expression_count=described["expression_count"],
+        depth=described["depth"],
+    )
+
+
+def _decode_relation(index: int, each: Mapping[str, Any]) -> Relation:
+    travel = each.get("time_travel")
+    return Relation(
+        index=index,
+        kind=RelationKind(each["kind"]),
+        parts=tuple(each["parts"]),
+        holder=each["holder"],
+        field=each["field"],
+        cte=each.get("cte", False),
+        aliased=each.get("aliased", False),
+        options=each.get("options", {}),
+        time_travel=None if travel is None else TimeTravel(**travel),
+        streaming=each.get("streaming", False),
+        start=each.get("start"),
+    )

@@ -1,0 +1,168 @@
+"""Isolated sessions of the Spark engine. Each method is one call into the bridge."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import json
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from sqe_core.engine.port import (
+    AnalysedPlan,
+    EngineCatalog,
+    EngineExecutionError,
+    EnginePlan,
+    EngineSession,
+    InlinedPlan,
+    InlinedRows,
+    RenamedTarget,
+    Replacement,
+    ResultStream,
+    SecuredTable,
+    StatementScope,
+)
+from sqe_core.engine.spark.catalog import SparkEngineCatalog
+from sqe_core.engine.spark.conf import PINNED_SESSION_SETTINGS
+from sqe_core.engine.spark.failures import PLANNING_TIMEOUT, engine_errors
+from sqe_core.engine.spark.gateway import Gateway
+from sqe_core.engine.spark.literals import encode_parameters, encode_rows
+from sqe_core.engine.spark.plan import SparkAnalysedPlan, SparkPlan
+from sqe_core.spi.errors import InternalError, QueryCancelledError
+
+if TYPE_CHECKING:
+    from sqe_core.engine.spark.engine import SparkEngine
+
+_EMPTY: Mapping[str, Any] = MappingProxyType({})
+_TEMPLATES = "sqe_core.engine.spark.templates"
+
+
+class SparkEngineSession(EngineSession):
+    """One `SparkSession` of its own. `bridge` is its Java side, `sqe.bridge.BridgeSession`."""
+
+    def __init__(self, gateway: Gateway, engine: SparkEngine) -> None:
+        self.gateway = gateway
+        self._engine = engine
+        self._forgotten: list[int] = []
+        self._usable = True
+        self._catalogs: dict[str, SparkEngineCatalog] = {}
+        with engine_errors(gateway):
+            self.bridge: Any = gateway.jvm.sqe.bridge.BridgeSession.open(json.dumps(dict(PINNED_SESSION_SETTINGS)))
+            self.spark: Any = self.bridge.spark()
+            if importlib.util.find_spec(_TEMPLATES) is not None:
+                importlib.import_module(_TEMPLATES).install(gateway, self.spark)
+                self.bridge.remember()
+
+    @property
+    def alive(self) -> bool:
+        return self._usable and self._engine.process_alive and self._engine.gateway is self.gateway
+
+    def mount(self, alias: str, properties: Mapping[str, str]) -> None:
+        with engine_errors(self.gateway):
+            self.bridge.mount(alias, json.dumps(dict(properties)))
+
+    def unmount(self, alias: str) -> None:
+        self._catalogs.pop(alias, None)
+        with engine_errors(self.gateway):
+            self.bridge.unmount(alias)
+
+    def catalog(self, alias: str) -> EngineCatalog:
+        catalog = self._catalogs.get(alias)
+        if catalog is None:
+            with engine_errors(self.gateway):
+                catalog = SparkEngineCatalog(self.gateway, self.bridge.catalog(alias))
+            self._catalogs[alias] = catalog
+        return catalog
+
+    def parse(self, sql: str, parameters: Mapping[str, Any] = _EMPTY) -> EnginePlan:
+        forgotten, self._forgotten = self._forgotten, []
+        values = encode_parameters(parameters)
+        with engine_errors(self.gateway, sql):
+            answer = self.bridge.parse(sql, values, json.dumps(forgotten))
+        return SparkPlan(self, json.loads(answer), sql)
+
+    def rewrite(self, plan: EnginePlan, replacements: Sequence[Replacement]) -> EnginePlan:
+        own = self._own(plan)
+        requests = json.dumps([self._encode(replacement) for replacement in replacements])
+        with engine_errors(self.gateway, own.text):
+            answer = self.bridge.rewrite(own.handle, requests)
+        return SparkPlan(self, json.loads(answer), own.text)
+
+    def analyse(self, plan: EnginePlan, *, tag: str, settings: Mapping[str, str] = _EMPTY) -> AnalysedPlan:
+        own = self._own(plan)
+        try:
+            with engine_errors(self.gateway, own.text):
+                answer = self.bridge.analyse(own.handle, tag, json.dumps(dict(settings)))
+        except (QueryCancelledError, EngineExecutionError) as error:
+            self._check_usable(error)
+            raise
+        return SparkAnalysedPlan(self, json.loads(answer), own.text, tag, settings)
+
+    def _check_usable(self, error: QueryCancelledError | EngineExecutionError) -> None:
+        """Stop using the session when a thread got lost in it: its state may change under the next statement."""
+        if isinstance(error, QueryCancelledError) or error.failure.condition == PLANNING_TIMEOUT:
+            with engine_errors(self.gateway):
+                self._usable = not self.bridge.isAbandoned()
+
+    def execute(self, plan: AnalysedPlan, *, tag: str, settings: Mapping[str, str] = _EMPTY) -> ResultStream:
+        execution = importlib.import_module("sqe_core.engine.spark.execution")
+        stream: ResultStream = execution.execute(self, plan, tag=tag, settings=settings)
+        return stream
+
+    def cancel(self, tag: str) -> None:
+        with engine_errors(self.gateway):
+            self.gateway.jvm.sqe.bridge.Running.cancel(tag)
+        if importlib.util.find_spec("sqe_core.engine.spark.execution") is not None:
+            importlib.import_module("sqe_core.engine.spark.execution").cancel(self, tag)
+
+    def statement_scope(self) -> StatementScope:
+        return _SparkScope(self)
+
+    def check_settings(self) -> bool:
+        with engine_errors(self.gateway):
+            return bool(self.bridge.checkSettings())
+
+    def close(self) -> None:
+        if not self.alive:
+            return
+        self._usable = False
+        with engine_errors(self.gateway):
+            self.bridge.close()
+
+    def forget(self, handle: int) -> None:
+        """Note that nobody holds the plan any more."""
+        self._forgotten.append(handle)
+
+    def _own(self, plan: EnginePlan) -> SparkPlan:
+        if not isinstance(plan, SparkPlan) or plan.session is not self:
+            raise InternalError("A plan belongs to another engine session")
+        return plan
+
+    def _encode(self, replacement: Replacement) -> Mapping[str, Any]:
+        request = {"index": replacement.index, "name": replacement.visible_name}
+        match replacement:
+            case SecuredTable():
+                return request | {"kind": "sql", "sql": replacement.sql}
+            case InlinedPlan():
+                inlined = self._own(replacement.plan)
+                return request | {"kind": "plan", "plan": inlined.handle, "columns": replacement.columns}
+            case InlinedRows():
+                return request | {"kind": "rows", "rows": encode_rows(replacement.rows)}
+            case RenamedTarget():
+                return request | {"kind": "target", "parts": replacement.parts}
+
+
+class _SparkScope(StatementScope):
+    def __init__(self, session: SparkEngineSession) -> None:
+        self._session = session
+
+    def __enter__(self) -> StatementScope:
+        with engine_errors(self._session.gateway):
+            self._session.bridge.enterScope()
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        if self._session.alive:
+            with engine_errors(self._session.gateway):
+                self._session.bridge.exitScope()
