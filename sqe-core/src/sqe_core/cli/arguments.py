@@ -1,0 +1,239 @@
+"""The command line of `sqe-cli`: features §8.1 and §8.2. Imports only the standard library, so that --help is quick."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, NoReturn
+
+from sqe_core import __version__
+from sqe_core.cli.exit_codes import UsageError
+
+FORMATS = ("table", "csv", "tsv", "json", "vertical")
+DEFAULT_WAREHOUSE = "~/.sqe/warehouse"
+RESERVED_CATALOGS = ("iceberg", "system")
+
+_EPILOG = """\
+Without -e, --file or a script on standard input an interactive shell opens; .help lists its commands.
+Exit codes: 0 all right, 1 a statement failed, 2 the command line or a script file cannot be used,
+130 interrupted with Ctrl-C, 141 the reader of the output went away, 143 terminated."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """One text to run: the argument of an -e, or a --file ("-" is standard input)."""
+
+    kind: Literal["execute", "file"]
+    value: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """What the command line asks for, checked."""
+
+    sources: tuple[Source, ...]
+    format: str
+    stop_on_error: bool
+    raw_errors: bool
+    warehouse: Path
+    catalogs: Mapping[str, Path]
+    in_memory: bool
+    memory_limit: str | None
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(message)
+
+
+class _AppendSource(argparse.Action):
+    """Keeps the order in which -e and --file were given."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: str | Sequence[Any] | None,
+        option_string: str | None = None,
+    ) -> None:
+        if self.dest == "file":
+            source = Source(kind="file", value=str(values))
+        else:
+            source = Source(kind="execute", value=_statement_text(str(values)))
+        namespace.sources = [*(namespace.sources or ()), source]
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """Describe every option; those that are not built yet are refused by `parse`."""
+    parser = _Parser(
+        prog="sqe-cli",
+        description="SQL on Iceberg lakehouses, in this process or on an SQE server.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.set_defaults(sources=None)
+    parser.add_argument("--version", action="version", version=f"sqe-cli {__version__}")
+
+    run = parser.add_argument_group("what to run")
+    run.add_argument(
+        "-e",
+        "--execute",
+        metavar="SQL",
+        action=_AppendSource,
+        help="run these statements, separated by semicolons, and leave; repeatable",
+    )
+    run.add_argument(
+        "--file",
+        metavar="SCRIPT",
+        action=_AppendSource,
+        help="run a script file and leave; - is standard input; repeatable",
+    )
+    run.add_argument(
+        "-f",
+        "--format",
+        type=str.lower,
+        choices=FORMATS,
+        default="table",
+        help="how results are written (default: table)",
+    )
+    run.add_argument("--stop-on-error", action="store_true", help="end a script at its first failing statement")
+    run.add_argument("--raw-errors", action="store_true", help="errors as one line `CODE: message`")
+
+    embedded = parser.add_argument_group("embedded engine (the default)")
+    embedded.add_argument("--embedded", action="store_true", help="run the engine in this process")
+    embedded.add_argument(
+        "--warehouse",
+        metavar="DIR",
+        help=f"folder of the catalog `iceberg`, made when it is missing (default: {DEFAULT_WAREHOUSE})",
+    )
+    embedded.add_argument(
+        "--catalog",
+        metavar="NAME=PATH",
+        action="append",
+        default=[],
+        help="mount another warehouse folder under that name; repeatable",
+    )
+    embedded.add_argument("--memory", action="store_true", help="keep nothing after the end")
+    embedded.add_argument("--memory-limit", metavar="SIZE", help="memory of the engine, such as 2GB (default: 1GB)")
+    embedded.add_argument("--catalog-backend", choices=("glue", "s3tables"), help="mount an AWS catalog, read only")
+    embedded.add_argument("--catalog-warehouse", metavar="ARN_OR_URL", help="its warehouse or table bucket")
+    embedded.add_argument("--region", metavar="REGION", help="its AWS region")
+    embedded.add_argument("--catalog-name", metavar="NAME", help="its name in SQL")
+
+    remote = parser.add_argument_group("server (any of these connects to one)")
+    remote.add_argument("-H", "--host", metavar="HOST", help="host of the server (default: localhost)")
+    remote.add_argument("-p", "--port", metavar="PORT", type=_port, help="port of the server (default: 50051)")
+    remote.add_argument("--protocol", choices=("flight", "http"), help="Arrow Flight SQL, or Trino's HTTP protocol")
+    remote.add_argument("-u", "--user", "--username", metavar="USER", dest="user", help="user name, also from SQE_USER")
+    remote.add_argument("--token", metavar="TOKEN", help="bearer token (flight)")
+    remote.add_argument("--tls", action="store_true", help="encrypt the connection")
+    remote.add_argument("--insecure", action="store_true", help="do not check the server's certificate")
+    return parser
+
+
+def parse(arguments: Sequence[str]) -> Options:
+    """Read the command line; raise UsageError with one clear sentence when it cannot be done."""
+    known, rest = build_parser().parse_known_args(arguments)
+    if rest:
+        hint = "" if rest[0].startswith("-") else "; a statement is given with -e, a script with --file"
+        raise UsageError(f"unknown argument {rest[0]!r}{hint}")
+    _refuse_what_is_not_built(known)
+    if known.memory and known.warehouse is not None:
+        raise UsageError("--memory keeps nothing, so it cannot be used with --warehouse")
+    warehouse = _folder("--warehouse", known.warehouse if known.warehouse is not None else DEFAULT_WAREHOUSE)
+    return Options(
+        sources=tuple(known.sources or ()),
+        format=known.format,
+        stop_on_error=known.stop_on_error,
+        raw_errors=known.raw_errors,
+        warehouse=warehouse,
+        catalogs=_catalogs(known.catalog),
+        in_memory=known.memory,
+        memory_limit=_size(known.memory_limit),
+    )
+
+
+def _refuse_what_is_not_built(known: argparse.Namespace) -> None:
+    remote = {
+        "--host": known.host,
+        "--port": known.port,
+        "--protocol": known.protocol,
+        "--user": known.user,
+        "--token": known.token,
+        "--tls": known.tls or None,
+        "--insecure": known.insecure or None,
+    }
+    given = [option for option, value in remote.items() if value is not None]
+    if given and known.embedded:
+        raise UsageError(f"--embedded and {given[0]} exclude each other: {given[0]} connects to a server")
+    if given:
+        raise UsageError(
+            f"{given[0]} connects to a server, and this version of SQE has no wire protocol yet;"
+            " without the server options the engine runs in this process"
+        )
+    aws = {
+        "--catalog-backend": known.catalog_backend,
+        "--catalog-warehouse": known.catalog_warehouse,
+        "--region": known.region,
+        "--catalog-name": known.catalog_name,
+    }
+    for option, value in aws.items():
+        if value is not None:
+            raise UsageError(
+                f"{option} mounts an AWS catalog, which this version of SQE cannot do yet;"
+                " --catalog NAME=PATH mounts a local warehouse"
+            )
+
+
+def _statement_text(argument: str) -> str:
+    """Statements are UTF-8 whatever the locale says, in which Python decodes arguments."""
+    try:
+        return os.fsencode(argument).decode("utf-8")
+    except UnicodeError:
+        raise UsageError("the statement of -e is no UTF-8 text") from None
+
+
+def _port(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or not 0 < int(text) < 65536:
+        raise argparse.ArgumentTypeError(f"{text!r} is no port number")
+    return int(text)
+
+
+def _size(text: str | None) -> str | None:
+    if text is not None and not re.fullmatch(r"\d+(\.\d+)?\s*([KMGT]?B?)", text, re.IGNORECASE | re.ASCII):
+        raise UsageError(f"--memory-limit {text!r} is no size; write it like 512MB or 2GB")
+    return text
+
+
+def _folder(option: str, text: str) -> Path:
+    if not text:
+        raise UsageError(f"{option} needs a folder")
+    try:
+        folder = Path(text).expanduser().absolute()
+        if folder.exists() and not folder.is_dir():
+            raise UsageError(f"{option} {text}: this is a file, not a folder")
+    except (OSError, RuntimeError, ValueError) as error:
+        raise UsageError(f"{option} {text!r}: {error}") from error
+    return folder
+
+
+def _catalogs(entries: Sequence[str]) -> dict[str, Path]:
+    catalogs: dict[str, Path] = {}
+    for entry in entries:
+        name, equals, path = entry.partition("=")
+        if not equals or not path:
+            raise UsageError(f"--catalog {entry!r}: write it as NAME=PATH")
+        if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name, re.ASCII):
+            raise UsageError(f"--catalog {entry!r}: a name consists of letters, digits and underscores")
+        name = name.lower()
+        if name in RESERVED_CATALOGS:
+            raise UsageError(f"--catalog {entry!r}: {name!r} is a catalog that SQE has already")
+        if name in catalogs:
+            raise UsageError(f"--catalog {entry!r}: {name!r} is given twice")
+        catalogs[name] = _folder(f"--catalog {name}", path)
+    return catalogs
