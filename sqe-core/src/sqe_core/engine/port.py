@@ -55,7 +55,9 @@ class Relation:
     index: int
     kind: RelationKind
     parts: tuple[str, ...]
-    holder: str  # simple class name of the nearest ancestor that is no SubqueryAlias and no time travel, "" for the root
+    holder: (
+        str  # simple class name of the nearest ancestor that is no SubqueryAlias and no time travel, "" for the root
+    )
     field: str  # the field of the holder, for example "table", "child", "targetTable"
     cte: bool = False  # bound to a common table expression in scope
     aliased: bool = False  # the user gave it an alias, so its own name is not visible
@@ -248,6 +250,7 @@ class EngineFailure:
     parameters: Mapping[str, str]
     fragment: str | None = None
     start: int | None = None
+    generated: bool = False  # the error lies in text of ours or in a view's, not in the statement's own (ERR-3)
     raw: str = ""  # for the server's own log only, never for a client (ERR-1)
 
 

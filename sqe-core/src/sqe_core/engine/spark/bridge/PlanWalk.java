@@ -104,7 +104,7 @@ final class PlanWalk {
   }
 
   private static final Set OTHER_NAMES =
-      new HashSet(Arrays.asList(new Object[] {"multipartIdentifier", "nameParts", "tableName", "name"}));
+      new HashSet(Arrays.asList(new Object[] {"multipartIdentifier", "nameParts", "tableName"}));
 
   final List relations = new ArrayList(); // of Relation
   private final boolean analysed;
@@ -290,7 +290,9 @@ final class PlanWalk {
       String field = plan.productElementName(i);
       scala.collection.Seq parts = null;
       if (value instanceof CatalystIdentifier) parts = ((CatalystIdentifier) value).nameParts();
-      else if (value instanceof scala.collection.Seq && OTHER_NAMES.contains(field)) parts = (scala.collection.Seq) value;
+      else if (value instanceof scala.collection.Seq
+          && (OTHER_NAMES.contains(field) || (plan instanceof Command && field.equals("name"))))
+        parts = (scala.collection.Seq) value;
       if (parts == null || parts.isEmpty() || !(parts.head() instanceof String)) continue;
       Visit inside = new Visit(plan, visit.depth, visit.parent, visit.slot);
       inside.holder = Trees.simpleName(plan);
