@@ -19,6 +19,7 @@ from sqe_core.policy.builtin import AllowAllEnforcer
 from sqe_core.query.admission import QueryLimits
 from sqe_core.query.completion import CompletionCache, VisibleNames
 from sqe_core.query.inspect import PlanLimits
+from sqe_core.query.parts import QueryParts
 from sqe_core.query.record import Notify, Recorder
 from sqe_core.query.result import StatementResult
 from sqe_core.query.service import Parameters, QueryService
@@ -76,15 +77,17 @@ def build(
     catalogs = CatalogRegistry(mounts)
     history = QueryHistory()
     service = QueryService(
-        engine=engine,
-        reader=Reader(),
-        catalogs=catalogs,
-        authorizer=Authorizer(enforcers),
-        recorder=Recorder(history, notify=notify, redact=redact),
-        limits=limits,
-        plan_limits=PlanLimits(),
-        template_functions=functions.template_names() | functions.spark_names(),
-        functions=functions.documented,
+        QueryParts(
+            engine=engine,
+            reader=Reader(),
+            catalogs=catalogs,
+            authorizer=Authorizer(enforcers),
+            recorder=Recorder(history, notify=notify, redact=redact),
+            limits=limits,
+            plan_limits=PlanLimits(),
+            template_functions=functions.template_names(),
+            functions=functions.documented,
+        )
     )
     return Sqe(engine=engine, catalogs=catalogs, service=service, history=history)
 

@@ -58,12 +58,13 @@ class CompletionCache:
 
     def _read(self) -> VisibleNames:
         visible = self._visible()
+        if not self._ready():
+            # Loading columns would wait for the engine; listings of some backends would too.
+            return VisibleNames(catalogs=tuple(mount.name for mount in visible.registry.mounts()))
         schemas: dict[str, tuple[str, ...]] = {}
         tables: dict[tuple[str, str], tuple[str, ...]] = {}
         columns: dict[tuple[str, str, str], tuple[str, ...]] = {}
         for mount in visible.registry.mounts():
-            if not self._ready() and mount.backend.quick_metadata is None:
-                continue
             listed = visible.schemas(mount)
             schemas[mount.name] = tuple(".".join(namespace) for namespace in listed)
             for namespace in listed:
@@ -72,7 +73,7 @@ class CompletionCache:
                 key = (mount.name, ".".join(namespace))
                 tables[key] = tuple(name for name, _ in visible.objects(mount, namespace))
                 for name in tables[key]:
-                    if not self._ready() or len(columns) >= _MAX_TABLES_WITH_COLUMNS:
+                    if len(columns) >= _MAX_TABLES_WITH_COLUMNS:
                         break
                     loaded = visible.find(mount, ObjectName(catalog=mount.name, namespace=namespace, name=name))
                     if loaded is not None:

@@ -58,6 +58,10 @@ class StatementResult:
         on_close, self._on_close = self._on_close, lambda: None
         on_close()
 
+    def __del__(self) -> None:
+        # A result that somebody lost must not keep its slot for ever.
+        self.close()
+
     def __enter__(self) -> StatementResult:
         return self
 

@@ -33,10 +33,14 @@ from sqe_core.session.session import Session, SessionView
 from sqe_core.spi.catalog import TableMetadata, ViewMetadata
 from sqe_core.spi.errors import InternalError, NotSupportedError, UserError
 from sqe_core.spi.names import ObjectName
+from sqe_core.spi.policy import Action
 from sqe_core.sql.statement import EngineStatement, PositionMap, SqlReader, StatementKind
 
 _MAX_VIEW_DEPTH = 10
 VIEW_COLUMNS_PROPERTY = "sqe.view-query-columns"
+
+
+Decisions = Mapping[tuple[ObjectName, Action], Access]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,9 +121,7 @@ class StatementSecurer:
         replacements = [self._replacement(entry, access, collected, views, positions) for entry in bound]
         return self.engine.rewrite(parsed, replacements) if replacements else parsed
 
-    def _decide(
-        self, bound: Sequence[BoundRelation], positions: PositionMap | None
-    ) -> Mapping[tuple[ObjectName, object], Access]:
+    def _decide(self, bound: Sequence[BoundRelation], positions: PositionMap | None) -> Decisions:
         """Step 5: one request for all objects of this plan."""
         requests = {
             (entry.resolved.name, entry.action): AccessRequest(
@@ -143,7 +145,7 @@ class StatementSecurer:
     def _replacement(
         self,
         entry: BoundRelation,
-        access: Mapping[tuple[ObjectName, object], Access],
+        access: Decisions,
         collected: _Collected,
         views: tuple[object, ...],
         positions: PositionMap | None,

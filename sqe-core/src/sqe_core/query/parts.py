@@ -1,0 +1,38 @@
+"""What the pipeline is made of, wired once by `bootstrap`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from sqe_core.catalog.registry import CatalogRegistry
+from sqe_core.engine.port import Engine
+from sqe_core.policy.authorizer import Authorizer
+from sqe_core.query.admission import QueryLimits
+from sqe_core.query.inspect import PlanLimits
+from sqe_core.query.names import NameResolver
+from sqe_core.query.record import Recorder
+from sqe_core.sql.statement import SqlReader
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueryParts:
+    """The collaborators of every statement.
+
+    `template_functions` are the names of SQE's own function templates, which users cannot write; `functions` lists
+    (name, kind, description) of what users can call.
+    """
+
+    engine: Engine
+    reader: SqlReader
+    catalogs: CatalogRegistry
+    authorizer: Authorizer
+    recorder: Recorder
+    limits: QueryLimits
+    plan_limits: PlanLimits
+    template_functions: frozenset[str]
+    functions: Callable[[], Sequence[tuple[str, str, str]]]
+    resolver: NameResolver = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "resolver", NameResolver(self.catalogs))
