@@ -1,0 +1,264 @@
+"""Stand-ins for what the core offers, for the tests of plugins."""
+
+from __future__ import annotations
+
+import secrets
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from types import MappingProxyType
+
+import pyarrow as pa
+
+from sqe_core.spi.auth import BasicCredential, BearerCredential, ClientInfo, Credential, NoCredential
+from sqe_core.spi.errors import InvalidCredentialsError, QueryCancelledError
+from sqe_core.spi.identity import Identity, Secret
+from sqe_core.spi.names import NamespaceName
+from sqe_core.spi.protocol import (
+    BrowserLogins,
+    GatewaySession,
+    QueryProgress,
+    QueryResult,
+    ServerState,
+    ServerStatus,
+    SessionChanges,
+    StatementDescription,
+    StatementRequest,
+    TableFilter,
+    TableListing,
+)
+
+_EMPTY: Mapping[str, str] = MappingProxyType({})
+
+
+class FixedClock:
+    """A clock that stands still until it is moved.
+
+    Example:
+        >>> clock = FixedClock()
+        >>> before = clock.now()
+        >>> clock.advance(60)
+        >>> (clock.now() - before).total_seconds()
+        60.0
+    """
+
+    def __init__(self, now: datetime = datetime(2026, 1, 1, tzinfo=UTC)) -> None:
+        self._now = now
+
+    def now(self) -> datetime:
+        """Return the time."""
+        return self._now
+
+    def advance(self, seconds: float) -> None:
+        """Move the clock.
+
+        Args:
+            seconds: how far.
+        """
+        self._now += timedelta(seconds=seconds)
+
+
+class RecordingMetrics:
+    """Keeps what was counted: `values[name]` is the sum of a counter, or the last value of a gauge."""
+
+    def __init__(self) -> None:
+        self.values: dict[str, float] = {}
+
+    def count(self, name: str, amount: float = 1, labels: Mapping[str, str] = _EMPTY) -> None:
+        """Add to a counter."""
+        self.values[name] = self.values.get(name, 0) + amount
+
+    def gauge(self, name: str, value: float, labels: Mapping[str, str] = _EMPTY) -> None:
+        """Set a gauge."""
+        self.values[name] = value
+
+    def observe(self, name: str, value: float, labels: Mapping[str, str] = _EMPTY) -> None:
+        """Add a value to a histogram."""
+        self.count(name)
+
+
+def make_identity(username: str = "alice", *, token: str | None = None, roles: Sequence[str] = ()) -> Identity:
+    """Return an identity for a test.
+
+    Args:
+        username: the user name, which is the subject too.
+        token: the access token.
+        roles: the roles.
+
+    Example:
+        >>> make_identity("bob").subject
+        'bob'
+    """
+    return Identity(
+        issuer="https://idp.test",
+        subject=username,
+        username=username,
+        provider="test",
+        roles=frozenset(roles),
+        access_token=Secret(token) if token else None,
+    )
+
+
+class FakeResult:
+    """A result that is a table in memory."""
+
+    def __init__(self, table: pa.Table | None, *, kind: str = "query", affected_rows: int | None = None) -> None:
+        self.query_id = secrets.token_hex(8)
+        self.statement_kind = kind
+        self.schema = None if table is None else table.schema
+        self.affected_rows = affected_rows
+        self.changes = SessionChanges()
+        self.warnings: tuple[str, ...] = ()
+        self.closed = False
+        self.cancelled = threading.Event()
+        self._table = table
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        for batch in [] if self._table is None else self._table.to_batches(max_chunksize=1000):
+            if self.cancelled.is_set():
+                raise QueryCancelledError("The statement was cancelled")
+            yield batch
+
+    def progress(self) -> QueryProgress:
+        """Return that it is done."""
+        return QueryProgress(state="finished")
+
+    def cancel(self) -> None:
+        """Remember the wish."""
+        self.cancelled.set()
+
+    def close(self) -> None:
+        """Remember the end."""
+        self.closed = True
+
+    def __enter__(self) -> QueryResult:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+
+class FakeSession:
+    """A session of a FakeGateway."""
+
+    def __init__(self, gateway: FakeGateway, identity: Identity, token: Secret) -> None:
+        self._gateway = gateway
+        self.identity = identity.without_tokens()
+        self.token = token
+        self.expires_at: datetime | None = None
+        self.catalog = "iceberg"
+        self.schema: tuple[str, ...] = ("default",)
+        self.closed = False
+        self._properties: dict[str, str] = {}
+
+    def execute(self, request: StatementRequest) -> QueryResult:
+        """Answer with the table of that text, or raise the error of that text."""
+        self._gateway.statements.append(request)
+        answer = self._gateway.answers[request.sql]
+        if isinstance(answer, Exception):
+            raise answer
+        result = FakeResult(answer)
+        self._gateway.results.append(result)
+        return result
+
+    def describe(self, request: StatementRequest) -> StatementDescription:
+        """Describe the answer of that text."""
+        answer = self._gateway.answers[request.sql]
+        if isinstance(answer, Exception):
+            raise answer
+        schema = None if answer is None else answer.schema
+        return StatementDescription(schema=schema, parameters=pa.schema([]), statement_kind="query")
+
+    def catalogs(self) -> Sequence[str]:
+        """List one catalog."""
+        return ["iceberg"]
+
+    def schemas(self, catalog: str | None = None, pattern: str | None = None) -> Sequence[NamespaceName]:
+        """List one schema."""
+        return [NamespaceName(catalog="iceberg", namespace=("default",))]
+
+    def tables(self, filter: TableFilter) -> Sequence[TableListing]:
+        """List the tables that the test put there."""
+        return self._gateway.tables
+
+    def properties(self) -> Mapping[str, str]:
+        """Return what was set."""
+        return dict(self._properties)
+
+    def set_properties(self, values: Mapping[str, str | None]) -> None:
+        """Remember properties."""
+        for name, value in values.items():
+            if value is None:
+                self._properties.pop(name, None)
+            else:
+                self._properties[name] = value
+
+    def use(self, catalog: str | None, schema: tuple[str, ...] | None) -> None:
+        """Remember the current names."""
+        self.catalog = catalog or self.catalog
+        self.schema = schema or self.schema
+
+    def cancel(self, query_id: str) -> bool:
+        """Cancel a result of this gateway."""
+        found = [result for result in self._gateway.results if result.query_id == query_id]
+        for result in found:
+            result.cancel()
+        return bool(found)
+
+    def close(self) -> None:
+        """Remember the end."""
+        self.closed = True
+
+
+class FakeGateway:
+    """A core with one user and answers by text, for the tests of protocols.
+
+    Example:
+        >>> gateway = FakeGateway()
+        >>> credential = BasicCredential(username="alice", password=Secret("wonderland"))
+        >>> session = gateway.authenticate(credential, ClientInfo(protocol="test"))
+        >>> with session.execute(StatementRequest(sql="SELECT 1 AS one")) as result:
+        ...     [batch.to_pydict() for batch in result]
+        [{'one': [1]}]
+    """
+
+    def __init__(self, *, username: str = "alice", password: str = "wonderland") -> None:  # noqa: S107 - a test user
+        self._username = username
+        self._password = Secret(password)
+        self.bearer = Secret(secrets.token_urlsafe(24))
+        """A token that logs the same user in."""
+        self.answers: dict[str, pa.Table | Exception | None] = {"SELECT 1 AS one": pa.table({"one": [1]})}
+        """What a text is answered with: a table, None for a statement without rows, or an exception to raise."""
+        self.tables: list[TableListing] = []
+        self.statements: list[StatementRequest] = []
+        self.results: list[FakeResult] = []
+        self.logins: list[tuple[Credential, ClientInfo]] = []
+        self.sessions: list[FakeSession] = []
+        self.state = ServerState.ACTIVE
+        self.browser_logins: BrowserLogins | None = None
+
+    def authenticate(self, credential: Credential, client: ClientInfo) -> GatewaySession:
+        """Log in with the one user name and password, the bearer, or the token of a session."""
+        self.logins.append((credential, client))
+        match credential:
+            case BasicCredential(username=username, password=password):
+                if username == self._username and password == self._password:
+                    return self._session()
+            case BearerCredential(token=token):
+                if token == self.bearer or any(token == session.token for session in self.sessions):
+                    return self._session()
+            case NoCredential():
+                pass
+        raise InvalidCredentialsError
+
+    def status(self) -> ServerStatus:
+        """Return the state that the test chose."""
+        return ServerStatus(state=self.state, version="0", started_at=datetime(2026, 1, 1, tzinfo=UTC))
+
+    def _session(self) -> GatewaySession:
+        for session in self.sessions:
+            if not session.closed:
+                return session
+        session = FakeSession(self, make_identity(self._username), Secret(secrets.token_urlsafe(24)))
+        self.sessions.append(session)
+        return session
