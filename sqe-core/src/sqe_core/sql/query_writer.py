@@ -1,0 +1,265 @@
+"""Rules for queries, FROM and windows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlglot import exp
+
+from sqe_core.sql.nodes import Call, Frame, TimeTravel
+from sqe_core.sql.writer import Writer, operand, rule
+
+_TAIL = ("order", "limit", "offset")
+
+
+@rule(
+    exp.Select,
+    "with_",
+    "distinct",
+    "expressions",
+    "from_",
+    "joins",
+    "where",
+    "group",
+    "having",
+    "windows",
+    *_TAIL,
+)
+def _select(writer: Writer, node: Any) -> str:
+    pieces = [_with(writer, node), "SELECT "]
+    if node.args.get("distinct") is not None:
+        pieces.append("DISTINCT ")
+    pieces.append(writer.writes(node.expressions))
+    source = node.args.get("from_")
+    if source is not None:
+        pieces.append(f" FROM {write_joined(writer, source.this)}")
+    # What follows a comma is a CROSS join, which binds like the comma when all before it is written first.
+    pieces.extend(writer.write(join) for join in node.args.get("joins") or ())
+    for key, words in (("where", "WHERE"), ("having", "HAVING")):
+        if key == "having" and node.args.get("group") is not None:
+            pieces.append(f" GROUP BY {writer.write(node.args['group'])}")
+        clause = node.args.get(key)
+        if clause is not None:
+            pieces.append(f" {words} {writer.write(clause.this)}")
+    windows = node.args.get("windows")
+    if windows:
+        pieces.append(" WINDOW " + ", ".join(_named_window(writer, window) for window in windows))
+    pieces.append(_tail(writer, node))
+    return "".join(pieces)
+
+
+def _with(writer: Writer, node: Any) -> str:
+    with_ = node.args.get("with_")
+    return "" if with_ is None else f"{writer.write(with_)} "
+
+
+@rule(exp.With, "expressions", "recursive")
+def _with_clause(writer: Writer, node: Any) -> str:
+    word = "WITH RECURSIVE" if node.args.get("recursive") else "WITH"
+    return f"{word} {writer.writes(node.expressions)}"
+
+
+@rule(exp.CTE, "this", "alias")
+def _cte(writer: Writer, node: Any) -> str:
+    return f"{writer.write(node.args['alias'])} AS ({writer.write(node.this)})"
+
+
+@rule(exp.TableAlias, "this", "columns")
+def _table_alias(writer: Writer, node: Any) -> str:
+    name = writer.write(node.this)
+    columns = node.args.get("columns")
+    return f"{name}({writer.writes(columns)})" if columns else name
+
+
+def _tail(writer: Writer, node: Any) -> str:
+    pieces = []
+    order = node.args.get("order")
+    if order is not None:
+        pieces.append(f" ORDER BY {writer.write(order)}")
+    limit = node.args.get("limit")
+    if limit is not None:
+        pieces.append(f" LIMIT {operand(writer, limit.expression)}")
+    offset = node.args.get("offset")
+    if offset is not None:
+        pieces.append(f" OFFSET {operand(writer, offset.expression)}")
+    return "".join(pieces)
+
+
+@rule(exp.Order, "expressions")
+def _order(writer: Writer, node: Any) -> str:
+    return writer.writes(node.expressions)
+
+
+@rule(exp.Ordered, "this", "desc", "nulls_first")
+def _ordered(writer: Writer, node: Any) -> str:
+    direction = "DESC" if node.args.get("desc") else "ASC"
+    nulls = "FIRST" if node.args.get("nulls_first") else "LAST"
+    return f"{writer.write(node.this)} {direction} NULLS {nulls}"
+
+
+@rule(exp.Group, "expressions", "all")
+def _group(writer: Writer, node: Any) -> str:
+    return "ALL" if node.args.get("all") else writer.writes(node.expressions)
+
+
+@rule(exp.GroupingSets, "expressions")
+def _grouping_sets(writer: Writer, node: Any) -> str:
+    return f"GROUPING SETS ({', '.join(_bracketed(writer, one) for one in node.expressions)})"
+
+
+def _bracketed(writer: Writer, node: Any) -> str:
+    nested = isinstance(node, exp.GroupingSets | exp.Rollup | exp.Cube | exp.Tuple | exp.Paren)
+    return writer.write(node) if nested else f"({writer.write(node)})"
+
+
+@rule(exp.Rollup, "expressions")
+def _rollup(writer: Writer, node: Any) -> str:
+    return f"ROLLUP ({writer.writes(node.expressions)})"
+
+
+@rule(exp.Cube, "expressions")
+def _cube(writer: Writer, node: Any) -> str:
+    return f"CUBE ({writer.writes(node.expressions)})"
+
+
+@rule(exp.Alias, "this", "alias")
+def _alias(writer: Writer, node: Any) -> str:
+    return f"{writer.write(node.this)} AS {writer.write(node.args['alias'])}"
+
+
+def _set_operation(writer: Writer, node: Any) -> str:
+    words = {exp.Union: "UNION", exp.Except: "EXCEPT", exp.Intersect: "INTERSECT"}
+    pieces: list[str] = []
+    current = node
+    while isinstance(current, exp.Union | exp.Except | exp.Intersect) and (current is node or _bare(current)):
+        word = words[type(current)] + ("" if current.args.get("distinct") else " ALL")
+        pieces.append(f" {word} {_branch(writer, current.expression)}")
+        current = current.this
+        if isinstance(node, exp.Intersect) is not isinstance(current, exp.Intersect):
+            break
+    return _with(writer, node) + _branch(writer, current) + "".join(reversed(pieces)) + _tail(writer, node)
+
+
+def _bare(node: Any) -> bool:
+    return not any(node.args.get(key) for key in ("with_", *_TAIL))
+
+
+def _branch(writer: Writer, node: Any) -> str:
+    written = writer.write(node)
+    return (
+        written if isinstance(node, exp.Subquery) or (isinstance(node, exp.Select) and _bare(node)) else f"({written})"
+    )
+
+
+for _kind in (exp.Union, exp.Except, exp.Intersect):
+    rule(_kind, "with_", "this", "expression", "distinct", *_TAIL)(_set_operation)
+
+
+@rule(exp.Subquery, "this", "alias", "with_", "joins", "pivots", "sample", *_TAIL)
+def _subquery(writer: Writer, node: Any) -> str:
+    return f"{_with(writer, node)}({writer.write(node.this)}){_tail(writer, node)}"
+
+
+@rule(exp.Values, "expressions", "with_", *_TAIL)
+def _values(writer: Writer, node: Any) -> str:
+    return f"{_with(writer, node)}VALUES {writer.writes(node.expressions)}{_tail(writer, node)}"
+
+
+@rule(exp.Table, "this", "db", "catalog", "alias", "joins", "version", "sample", "pivots")
+def _table(writer: Writer, node: Any) -> str:
+    if isinstance(node.this, Call):
+        return f"{spark_function_name(node.this)}({writer.writes(node.this.expressions)})"
+    parts = [node.args.get(key) for key in ("catalog", "db", "this")]
+    name = ".".join(writer.write(part) for part in parts if part is not None)
+    version = node.args.get("version")
+    return name if version is None else f"{name} {writer.write(version)}"
+
+
+def spark_function_name(call: Call) -> str:
+    """The name of a table function, as written."""
+    return str(call.this)
+
+
+@rule(TimeTravel, "this", "kind")
+def _time_travel(writer: Writer, node: Any) -> str:
+    word = "VERSION" if node.args["kind"] == "version" else "TIMESTAMP"
+    return f"{word} AS OF {writer.write(node.this)}"
+
+
+def write_joined(writer: Writer, node: Any) -> str:
+    """A table with its alias, its sample and the joins that hang on it."""
+    pieces = [writer.write(node)] if not isinstance(node, exp.Paren) else [f"({write_joined(writer, node.this)})"]
+    sample = node.args.get("sample")
+    if sample is not None:
+        pieces.append(f" {writer.write(sample)}")
+    pieces.extend(f" {writer.write(pivot)}" for pivot in node.args.get("pivots") or ())
+    alias = node.args.get("alias")
+    if alias is not None:
+        pieces.append(f" AS {writer.write(alias)}")
+    pieces.extend(writer.write(join) for join in node.args.get("joins") or ())
+    return "".join(pieces)
+
+
+@rule(exp.Join, "this", "kind", "side", "method", "on", "using")
+def _join(writer: Writer, node: Any) -> str:
+    words = [node.args.get(key) for key in ("method", "side", "kind")]
+    head = " ".join(word for word in words if word)
+    table = node.this
+    right = write_joined(writer, table)
+    if table.args.get("joins"):
+        right = f"({right})"
+    joined = f" {head} JOIN {right}" if head else f" JOIN {right}"
+    if node.args.get("on") is not None:
+        return f"{joined} ON {writer.write(node.args['on'])}"
+    using = node.args.get("using")
+    return f"{joined} USING ({writer.writes(using)})" if using else joined
+
+
+@rule(exp.Lateral, "this", "alias", "joins")
+def _lateral(writer: Writer, node: Any) -> str:
+    return f"LATERAL {writer.write(node.this)}"
+
+
+@rule(exp.TableSample, "method", "percent", "seed")
+def _sample(writer: Writer, node: Any) -> str:
+    seed = node.args.get("seed")
+    repeat = "" if seed is None else f" REPEATABLE ({writer.write(seed)})"
+    return f"TABLESAMPLE ({writer.write(node.args['percent'])} PERCENT){repeat}"
+
+
+@rule(exp.Window, "this", "alias", "partition_by", "order", "spec")
+def _window(writer: Writer, node: Any) -> str:
+    called = writer.write(node.this)
+    body = _window_body(writer, node)
+    only_name = node.args.get("alias") is not None and body == writer.write(node.args["alias"])
+    return f"{called} OVER {body}" if only_name else f"{called} OVER ({body})"
+
+
+def _named_window(writer: Writer, node: Any) -> str:
+    return f"{writer.write(node.this)} AS ({_window_body(writer, node)})"
+
+
+def _window_body(writer: Writer, node: Any) -> str:
+    pieces = []
+    if node.args.get("alias") is not None:
+        pieces.append(writer.write(node.args["alias"]))
+    if node.args.get("partition_by"):
+        pieces.append(f"PARTITION BY {writer.writes(node.args['partition_by'])}")
+    if node.args.get("order") is not None:
+        pieces.append(f"ORDER BY {writer.write(node.args['order'])}")
+    if node.args.get("spec") is not None:
+        pieces.append(writer.write(node.args["spec"]))
+    return " ".join(pieces)
+
+
+@rule(Frame, "kind", "start", "start_side", "end", "end_side")
+def _frame(writer: Writer, node: Any) -> str:
+    start = _bound(writer, node.args["start"], node.args.get("start_side"))
+    if node.args.get("end") is None:
+        return f"{node.args['kind']} {start}"
+    return f"{node.args['kind']} BETWEEN {start} AND {_bound(writer, node.args['end'], node.args.get('end_side'))}"
+
+
+def _bound(writer: Writer, value: Any, side: str | None) -> str:
+    written = value if isinstance(value, str) else operand(writer, value)
+    return f"{written} {side}" if side else written

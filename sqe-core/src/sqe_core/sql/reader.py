@@ -1,0 +1,79 @@
+"""The reader: limits, tokens, recognition, translation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from sqe_core.spi.errors import NotSupportedError, UserError
+from sqe_core.sql.context import Dialect, StatementText
+from sqe_core.sql.limits import check_text, check_tokens
+from sqe_core.sql.recogniser import recognise
+from sqe_core.sql.split import split
+from sqe_core.sql.statement import EngineStatement, ScriptStatement, Statement, TextLimits
+from sqe_core.sql.tokens import Kind, Text, Token, tokenize
+from sqe_core.sql.translator import Translator
+
+RESERVED_PREFIXES = ("_sqe_", "__sqe")
+
+
+class Reader:
+    """Implements `SqlReader`. Holds no state: one serves all sessions."""
+
+    def read(self, sql: str, *, dialect: str, limits: TextLimits) -> Statement:
+        """Recognise and translate one statement; raise an error with a position in `sql`."""
+        check_text(sql, limits)
+        text = Text(sql)
+        chosen = _dialect(dialect)
+        tokens = tokenize(text, chosen.lexicon)
+        depth = check_tokens(text, tokens, limits)
+        tokens = _one_statement(text, tokens)
+        _check_names(text, tokens)
+        return recognise(StatementText(text=text, tokens=tokens, dialect=chosen, engine=Translator(), depth=depth))
+
+    def translate_view(self, representations: Mapping[str, str]) -> str:
+        """Return the Spark SQL of a stored view, from its `spark` or else its `trino` text (VIEW-4)."""
+        for name, dialect in (("spark", Dialect.SPARK), ("trino", Dialect.TRINO)):
+            found = next((sql for key, sql in representations.items() if key.lower() == name), None)
+            if found is None:
+                continue
+            if dialect is Dialect.SPARK:
+                return found
+            statement = self.read(found, dialect=dialect.value, limits=TextLimits())
+            if not isinstance(statement, EngineStatement):
+                break
+            return statement.spark_sql
+        raise NotSupportedError("The view is not written in a dialect that SQE reads")
+
+    def split(self, script: str) -> Sequence[ScriptStatement]:
+        """Split a script at its semicolons; strings, comments and quoted names are respected."""
+        return split(script)
+
+
+def _dialect(name: str) -> Dialect:
+    try:
+        return Dialect(name.lower())
+    except ValueError:
+        known = ", ".join(one.value for one in Dialect)
+        raise UserError(f"Unknown SQL dialect {name[:40]!r}", hint=f"the dialects are {known}") from None
+
+
+def _one_statement(text: Text, tokens: list[Token]) -> list[Token]:
+    """Drop the final semicolon; refuse a second statement."""
+    first = next((index for index, token in enumerate(tokens) if token.is_symbol(";")), None)
+    if first is None:
+        return tokens
+    following = next((token for token in tokens[first:] if not token.is_symbol(";")), tokens[-1])
+    if following.kind is not Kind.END:
+        raise text.error("Only one statement at a time", following.start, hint="send the statements one by one")
+    start = tokens[first].start
+    return [*tokens[:first], Token(Kind.END, "", start, start)]
+
+
+def _check_names(text: Text, tokens: Sequence[Token]) -> None:
+    """Refuse names of the kind that SQE makes up itself (NAME-6)."""
+    for token in tokens:
+        named = token.kind in (Kind.WORD, Kind.QUOTED, Kind.PARAMETER)
+        if named and token.value.lstrip(":").lower().startswith(RESERVED_PREFIXES):
+            raise text.error(
+                f"Names that begin with {RESERVED_PREFIXES[0]} are reserved", token.start, hint="rename it"
+            )
