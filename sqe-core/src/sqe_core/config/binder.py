@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import MISSING, Field, fields, is_dataclass
 from difflib import get_close_matches
 from enum import Enum
+from functools import cache
 from pathlib import Path
 from types import MappingProxyType, NoneType, UnionType
 from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
@@ -57,6 +58,12 @@ def bind(
 
 def field_hints(config_type: Any) -> Mapping[str, Any]:
     """The resolved types of a dataclass' fields."""
+    return _resolved(config_type)
+
+
+@cache
+def _resolved(config_type: Any) -> Mapping[str, Any]:
+    # Compiling every annotation anew is most of what loading a configuration costs.
     return get_type_hints(config_type)
 
 
@@ -92,13 +99,14 @@ class Binder:
         declared = {field.name: field for field in fields(cast(Any, config_type)) if field.init}
         rest = next((field for field in declared.values() if field.metadata.get("remainder")), None)
         taken, left = self._assign(node, declared, rest, path)
+        hints = field_hints(config_type)
         arguments: dict[str, Any] = {}
         complete = True
         for name, field in declared.items():
             if field is rest:
                 arguments[name] = self._remainder(node, left, taken, declared, path)
                 continue
-            hint = field_hints(config_type)[name]
+            hint = hints[name]
             given = taken.get(name)
             if given is None and is_dataclass(hint) and hint is not Share:
                 given = Node({}, DEFAULT)  # a table that always exists: its own keys have defaults

@@ -1,0 +1,111 @@
+"""How catalogs get their names (features §5.2), and which providers are asked (§1.3)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from sqe_core.config import SqeConfig, load
+from sqe_core.config.catalog_names import mounted_catalogs
+from sqe_core.config.login_chain import login_chain
+
+
+def config(tmp_path: Path, text: str) -> SqeConfig:
+    file = tmp_path / "sqe.toml"
+    file.write_text(text)
+    return load(file, environ={}).config
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "aliases"),
+    [
+        ('warehouse = "sales"\ncatalog_url = "http://c"', "sales", {"iceberg", "rest"}),
+        ('warehouse = "sales"\ntype = "sqlite"', "sales", {"iceberg", "sqlite"}),
+        ('warehouse = "s3://b/w"\ntype = "hadoop"', "hadoop", {"iceberg", "s3://b/w"}),
+        ('warehouse = "my-lake"\ntype = "hadoop"', "hadoop", {"iceberg", "my-lake"}),
+        ('warehouse = "9lives"\ntype = "hadoop"', "hadoop", {"iceberg", "9lives"}),
+        ('warehouse = "/data/w"\ncatalog_url = "http://c"', "iceberg", {"rest", "/data/w"}),
+        ('catalog_url = "http://c"', "iceberg", {"rest"}),
+        ('catalog_url = "http://c"\ntype = "polaris"', "polaris", {"iceberg"}),
+        ('type = "sqlite"\nwarehouse = "w"\n[query]\ndefault_catalog = "main"', "main", {"iceberg", "w", "sqlite"}),
+        ('type = "sqlite"\nwarehouse = "w"\n[query]\ndefault_catalog = "w"', "w", {"iceberg", "sqlite"}),
+    ],
+)
+def test_the_one_catalog(tmp_path: Path, text: str, name: str, aliases: set[str]) -> None:
+    (mount,) = mounted_catalogs(config(tmp_path, f"[catalog]\n{text}\n"))
+
+    assert (mount.name, mount.aliases, mount.default, mount.path) == (name, aliases, True, ("catalog",))
+
+
+def test_several_catalogs_are_sorted_and_have_no_other_names(tmp_path: Path) -> None:
+    text = (
+        '[catalogs.b]\ntype = "sqlite"\nwarehouse = "x"\n[catalogs.a]\ntype = "jdbc"\n[catalogs.C]\ntype = "hadoop"\n'
+    )
+    mounts = mounted_catalogs(config(tmp_path, text))
+
+    assert [(mount.name, mount.kind, mount.aliases, mount.default) for mount in mounts] == [
+        ("C", "hadoop", frozenset(), False),
+        ("a", "jdbc", frozenset(), False),
+        ("b", "sqlite", frozenset(), False),
+    ]
+    assert mounts[1].path == ("catalogs", "a")
+
+
+def test_the_one_of_several_is_the_default(tmp_path: Path) -> None:
+    (mount,) = mounted_catalogs(config(tmp_path, '[catalogs.b]\ntype = "sqlite"\n'))
+
+    assert mount.default
+
+
+TWO = '[catalog]\ntype = "sqlite"\n[catalogs.b]\ntype = "jdbc"\n'
+
+
+@pytest.mark.parametrize(
+    ("default", "names"),
+    [
+        (None, {"b": False}),
+        ("b", {"b": True}),
+        ("main", {"b": False, "main": True}),
+    ],
+)
+def test_the_one_joins_several_only_under_the_default_name(
+    tmp_path: Path, default: str | None, names: dict[str, bool]
+) -> None:
+    query = f'[query]\ndefault_catalog = "{default}"\n' if default else ""
+    mounts = mounted_catalogs(config(tmp_path, TWO + query))
+
+    if default is None:
+        names = {"b": True}
+    assert {mount.name: mount.default for mount in mounts} == names
+    if default == "main":
+        assert mounts[1].path == ("catalog",)
+        assert mounts[1].kind == "sqlite"
+
+
+def test_no_catalog_at_all(tmp_path: Path) -> None:
+    assert mounted_catalogs(config(tmp_path, "")) == ()
+
+
+def test_no_auth_table_is_one_anonymous_user(tmp_path: Path) -> None:
+    (login,) = login_chain(config(tmp_path, ""))
+
+    assert login.kind == "anonymous"
+    assert not login.options.entries
+
+
+def test_keycloak_is_a_password_provider(tmp_path: Path) -> None:
+    text = '[auth]\nkeycloak_url = "https://k/auth/"\nrealm = "my realm"\nclient_id = "sqe"\nclient_secret = "s"\n'
+    (login,) = login_chain(config(tmp_path, text))
+
+    assert login.kind == "oidc_password"
+    assert login.options.get("token_url") == "https://k/auth/realms/my%20realm/protocol/openid-connect/token"
+    assert login.options.get("client_id") == "sqe"
+    assert "client_secret" in login.options
+
+
+def test_the_chain_is_in_order(tmp_path: Path) -> None:
+    text = '[[auth.providers]]\ntype = "b"\nuser = "x"\n[[auth.providers]]\ntype = "a"\n'
+    first, second = login_chain(config(tmp_path, text))
+
+    assert (first.kind, first.path, first.options.get("user")) == ("b", ("auth", "providers", 0), "x")
+    assert (second.kind, second.path) == ("a", ("auth", "providers", 1))

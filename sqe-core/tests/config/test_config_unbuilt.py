@@ -1,0 +1,127 @@
+"""Nothing that can be configured is silently ignored."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from sqe_core.config import LoadedConfig, load
+from sqe_core.config.origin import dotted
+from sqe_core.config.sections.root import SqeConfig
+from sqe_core.config.unbuilt import BUILT, DEFAULT_ON, NO_EFFECT_YET, UNBUILT, check_built, classify, without_effect
+from sqe_core.config.walk import keys
+
+EVERY_KEY = sorted({dotted(key.path).replace("catalogs.", "catalog.").replace("*.", "") for key in keys(SqeConfig)})
+
+
+def loaded(tmp_path: Path, text: str, environ: dict[str, str] | None = None) -> LoadedConfig:
+    file = tmp_path / "sqe.toml"
+    file.write_text(text)
+    return load(file, environ=environ or {})
+
+
+def stops(tmp_path: Path, text: str) -> list[str]:
+    found = loaded(tmp_path, text)
+    base = set(check_built(load(None, environ={}).config))
+    return [
+        fault.removeprefix(f"{tmp_path}/") for fault in check_built(found.config, found.sources) if fault not in base
+    ]
+
+
+@pytest.mark.parametrize("name", EVERY_KEY)
+def test_every_key_has_a_place(name: str) -> None:
+    assert classify(tuple(name.split("."))) in ("built", "unbuilt", "no effect yet")
+
+
+@pytest.mark.parametrize("prefix", sorted(BUILT | NO_EFFECT_YET | set(DEFAULT_ON) | {row.prefix for row in UNBUILT}))
+def test_every_row_is_about_a_key(prefix: str) -> None:
+    assert [name for name in EVERY_KEY if name == prefix or name.startswith(f"{prefix}.")]
+
+
+def test_no_prefix_stands_twice() -> None:
+    prefixes = [*BUILT, *NO_EFFECT_YET, *DEFAULT_ON, *(row.prefix for row in UNBUILT)]
+
+    assert sorted(prefixes) == sorted(set(prefixes))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ('[auth]\ntoken_endpoint = "http://t"', "sqe.toml:1: auth: logins with `client_credentials_passthrough` are"),
+        ('[[auth.providers]]\ntype = "ldap"', "sqe.toml:1: auth.providers[0]: logins with `ldap` are not built yet"),
+        ('[auth.external]\nissuer = "http://i"\nclient_id = "x"', "auth.external: browser login is not built yet"),
+        ('[catalog]\ncatalog_url = "http://c"', "sqe.toml:1: catalog.type: catalogs of type `rest` are not built yet"),
+        ('[catalogs.a]\ntype = "glue"', "sqe.toml:2: catalogs.a.type: catalogs of type `glue` are not built yet"),
+        ('[policy]\nengine = "opa"\nopa.url = "http://o"', "sqe.toml:2: policy.engine: the policy engine `opa` is not"),
+        ("[rate_limit]\nenabled = true", "sqe.toml:1: rate_limit: rate limits are not built yet"),
+        ("[query_cache]\nenabled = true", "sqe.toml:2: query_cache.enabled: the cache of results is not built yet"),
+        ("[metrics]\nprometheus_port = 9090", "sqe.toml:2: metrics.prometheus_port: metrics are not built yet"),
+        ("[coordinator]\ntrino_http_port = 8081", "sqe.toml:2: coordinator.trino_http_port: Trino HTTP is not built"),
+        ('[coordinator]\nworker_secret = "s"', "sqe.toml:2: coordinator.worker_secret: workers are not built yet"),
+        ('[metrics]\naudit_log_path = "/a"', "sqe.toml:2: metrics.audit_log_path: the audit log is not built yet"),
+        ('[metrics.audit]\nformat = "ocsf"', "sqe.toml:2: metrics.audit.format: the audit log is not built yet"),
+        ('[maintenance]\nmode = "advisory"', "sqe.toml:1: maintenance: maintenance is not built yet"),
+        ('[session]\npersistence = "file"', "sqe.toml:2: session.persistence: sessions that survive a restart"),
+        ('[storage]\ns3_endpoint = "http://s"', "sqe.toml:2: storage.s3_endpoint: object stores are not built yet"),
+        ("[storage.tvf]\nallow_http = true", "sqe.toml:2: storage.tvf.allow_http: file functions on a server are not"),
+        (
+            '[catalogs.a]\ntype = "sqlite"\ndefault_table_format_version = 3',
+            "sqe.toml:3: catalogs.a.default_table_format_version: this default of new tables is not built yet",
+        ),
+        ('[query]\ncatalog_discovery = "polaris-auto"', "sqe.toml:2: query.catalog_discovery: finding catalogs by"),
+        ("[query.role_overrides]\netl = 9", "query.role_overrides: roles are not built yet"),
+    ],
+)
+def test_using_what_is_not_built_stops(tmp_path: Path, text: str, expected: str) -> None:
+    found = stops(tmp_path, text)
+
+    assert [fault for fault in found if expected in fault], found
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[query]\ntimeout_secs = 5\nmax_result_rows = 10\nmax_sql_bytes = 100\nmax_concurrent_queries = 1",
+        '[catalogs.a]\ntype = "sqlite"\nwarehouse = "/w"\n[catalogs.b]\ntype = "jdbc"',
+        '[engine]\nmaster = "local[2]"\njar_dir = "/jars"',
+        '[coordinator]\nmemory_limit = "2GB"\nspill_dir = "/spill"',
+        "[coordinator]\ntrino_http_port = 0\n[metrics]\nprometheus_port = 0\n[query_cache]\nenabled = false",
+        "[rate_limit]\nenabled = false\nglobal_queries_per_minute = 5",
+        '[[auth.providers]]\ntype = "anonymous"\nuser = "me"',
+        "[query]\nstar_schema_min_ratio = 3\n[catalog]\ntype = 'sqlite'\nmanifest_concurrency = 3",
+        "[metrics.openlineage]\nenabled = false\nemit_selects = true",
+    ],
+)
+def test_what_is_built_or_switched_off_does_not_stop(tmp_path: Path, text: str) -> None:
+    assert stops(tmp_path, text) == []
+
+
+def test_passthrough_is_the_built_engine(tmp_path: Path) -> None:
+    text = '[policy]\nengine = "passthrough"\ni_understand_no_enforcement = true\n'
+    found = loaded(tmp_path, text)
+
+    assert not [fault for fault in check_built(found.config, found.sources) if "policy" in fault]
+
+
+def test_a_server_without_any_protocol_is_told_so() -> None:
+    assert "coordinator: no protocol is built yet that this server could speak; use `sqe-cli`" in check_built(
+        load(None, environ={}).config
+    )
+
+
+def test_keys_that_change_nothing_are_named(tmp_path: Path) -> None:
+    text = "[query]\ntimeout_secs = 5\nstar_schema_min_ratio = 10\nwrite_buffer_tracking = true\n"
+    found = loaded(tmp_path, text, {"SQE_STORAGE__PREFETCH_BUFFER": "1MB"})
+
+    assert [fault.removeprefix(f"{tmp_path}/") for fault in without_effect(found.config, found.sources)] == [
+        "environment variable SQE_STORAGE__PREFETCH_BUFFER: storage.prefetch_buffer: has no effect: "
+        "Parquet and S3 readers take it where Iceberg has the option",
+        "sqe.toml:3: query.star_schema_min_ratio: has no effect: nothing reads it yet",
+        "sqe.toml:4: query.write_buffer_tracking: has no effect: Spark counts them itself",
+    ]
+
+
+def test_defaults_are_nobodys_wish() -> None:
+    found = load(None, environ={})
+
+    assert without_effect(found.config, found.sources) == ()
