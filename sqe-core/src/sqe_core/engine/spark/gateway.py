@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from py4j.clientserver import ClientServer, JavaParameters, PythonParameters
+from py4j.protocol import Py4JNetworkError
+
+from sqe_core.spi.errors import EngineLostError
 
 
 class Gateway:
     """Calls into one JVM; safe to use from every thread.
 
-    Spark keeps the active session, job tags and job groups per Java thread, hence the pinning (ENF-3).
+    Spark keeps the active session, job tags and job groups per Java thread, hence the pinning (ENF-3). A gateway serves
+    one JVM and never another: after a restart of the engine there is a new one.
     """
 
     def __init__(self, *, port: int, secret: str) -> None:
@@ -19,8 +25,30 @@ class Gateway:
             # Nothing in the JVM calls Python back, so no callback server listens.
             python_parameters=PythonParameters(port=0, eager_load=False),
         )
+        self._alive = True
         self.jvm: Any = self._server.jvm
+
+    @property
+    def alive(self) -> bool:
+        """False when the JVM has ended or the gateway was closed, and from then on."""
+        return self._alive
+
+    def mark_lost(self) -> None:
+        """Note that the JVM has ended."""
+        self._alive = False
+
+    @contextmanager
+    def calls(self) -> Iterator[None]:
+        """Turn what py4j says of a vanished JVM into `EngineLostError`."""
+        try:
+            yield
+        except (Py4JNetworkError, ConnectionError) as error:
+            raise EngineLostError(
+                "The engine ended while the statement ran", hint="it restarts by itself; send the statement again"
+            ) from error
 
     def close(self) -> None:
         """Drop every connection; the JVM goes on."""
-        self._server.close()
+        self._alive = False
+        with suppress(Py4JNetworkError, OSError):
+            self._server.close()

@@ -1,14 +1,23 @@
-"""What the operator may choose about the engine; every value comes from the server's configuration, none from a client."""
+"""What the operator may choose about the engine; nothing of it ever comes from a client."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import Enum
 from pathlib import Path
 from types import MappingProxyType
 
 _EMPTY: Mapping[str, str] = MappingProxyType({})
+
+
+class ClassArchive(Enum):
+    """What to do with the archive of loaded classes, which more than halves the time of a start."""
+
+    MAKE = "make"  # use it; when there is none, make one in the background after the first run: what a product wants
+    USE = "use"  # use it if it is there: what a test wants
+    OFF = "off"
 
 
 def default_cache_dir(environ: Mapping[str, str] | None = None) -> Path:
@@ -23,7 +32,22 @@ def default_cache_dir(environ: Mapping[str, str] | None = None) -> Path:
 class EngineOptions:
     """The `[engine]` table and what other tables say about the engine (features §17).
 
-    Sizes are bytes. `settings` are Spark settings of the operator; they cannot change what CONF-1 and ISO pin.
+    Attributes:
+        master: where tasks run, as Spark writes it.
+        memory_bytes: the heap of the engine's JVM.
+        java_home: the Java to use; without it, `find_java` looks for one.
+        java_options: further arguments of the JVM.
+        jar_dir: a folder that holds the jars of the lock file; nothing is fetched for those.
+        jar_mirror: a Maven repository to fetch from instead of the default one.
+        jar_groups: jars beyond the base: `aws`, `postgresql`.
+        cache_dir: fetched jars, the compiled bridge, class archives and the engine's logs.
+        local_dir: where shuffles, spills and temporary files go, in a private folder that is removed at the end.
+        settings: Spark settings; those that CONF-1 and ISO fix are refused.
+        environment: variables for the JVM beside the few that it inherits. No secrets: any code there can read them.
+        auth_secret: what the processes of a cluster prove to each other (ISO-11).
+        class_archive: whether starts may use and make an archive of classes.
+        start_timeout_secs: how long the JVM may take until it answers.
+        restart_limit: how many times within `restart_window_secs` a lost JVM is replaced before the engine gives up.
     """
 
     master: str = "local[*]"
@@ -34,9 +58,11 @@ class EngineOptions:
     jar_mirror: str | None = None
     jar_groups: frozenset[str] = frozenset()
     cache_dir: Path = field(default_factory=default_cache_dir)
-    local_dir: Path | None = None  # where shuffles and spills go; a private folder is made inside
+    local_dir: Path | None = None
     settings: Mapping[str, str] = field(default_factory=lambda: _EMPTY)
-    class_archive: bool = True
+    environment: Mapping[str, str] = field(default_factory=lambda: _EMPTY)
+    auth_secret: str | None = field(default=None, repr=False)
+    class_archive: ClassArchive = ClassArchive.USE
     start_timeout_secs: float = 120.0
-    restart_limit: int = 5  # restarts within `restart_window_secs`, then FAILED
+    restart_limit: int = 5
     restart_window_secs: float = 600.0
