@@ -15,7 +15,11 @@ from sqe_core.cli.commands import COMMAND_NAMES
 
 _PART = r'(?:"(?:[^"]|"")+"|[\w$]+)'
 _PATH = re.compile(rf'(?:{_PART}\.)*(?:"(?:[^"]|"")*|[\w$]*)$')
-_NAME_AND_ALIAS = rf"({_PART}(?:\.{_PART}){{0,2}})(?:\s+(?:as\s+)?({_PART}))?"
+_NO_ALIASES = (
+    "as|cross|except|for|full|group|having|inner|intersect|join|left|limit|natural|offset|on|order|qualify|right|select"
+    "|set|union|using|values|when|where|window"
+)
+_NAME_AND_ALIAS = rf"({_PART}(?:\.{_PART}){{0,2}})(?:\s+(?:as\s+)?(?!(?:{_NO_ALIASES})\b)({_PART}))?"
 _RELATION = re.compile(rf"\b(?:from|join|into|update|table|using)\s+{_NAME_AND_ALIAS}", re.IGNORECASE)
 _NEXT_RELATION = re.compile(rf"\s*,\s*{_NAME_AND_ALIAS}", re.IGNORECASE)
 _WANTS_TABLE = re.compile(
@@ -26,28 +30,28 @@ _WANTS_SCHEMA = re.compile(
     r"\b(?:use|schema|(?:tables|views|schemas)\s+(?:from|in))\s+(?:if\s+exists\s+)?$", re.IGNORECASE
 )
 _STRING_OR_COMMENT = re.compile(r"'(?:[^']|'')*(?:'|$)|--[^\n]*|/\*.*?(?:\*/|$)", re.DOTALL)
-_WORDS_AFTER_TABLES = """
-as cross except for full group having inner intersect join left limit natural offset on order qualify right select set
-union using values when where window
-"""
-_NOT_ALIASES = frozenset(_WORDS_AFTER_TABLES.split())
 _NAME_COMMANDS = frozenset((".schema", ".describe", ".d", ".summarize", ".summary", "\\d", ".tables", "\\dt", "\\dv"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TypedName:
-    """A name as far as it is typed: the parts before the last dot, the beginning of the last one, its length."""
+    """A name as far as it is typed: the parts before the last dot, folded, and the beginning of the last, as typed."""
 
     holders: tuple[str, ...]
-    word: str
-    length: int
+    last: str
 
     @classmethod
     def read(cls, path: str) -> TypedName:
         """Split at the dots; unquoted parts fold to lower case."""
         parts = re.findall(rf"{_PART}(?=\.)", path)
         last = path[sum(len(part) + 1 for part in parts) :]
-        return cls(holders=tuple(map(_fold, parts)), word=_fold(last), length=len(last))
+        return cls(holders=tuple(map(_fold, parts)), last=last)
+
+    def begins(self, name: str) -> bool:
+        """Whether a name may be meant; what is quoted is meant exactly."""
+        return name.startswith(_fold(self.last)) or (
+            self.last[:1] != '"' and name.lower().startswith(self.last.lower())
+        )
 
 
 class SqlCompleter(Completer):
@@ -96,10 +100,10 @@ class SqlCompleter(Completer):
         columns = dict.fromkeys(column for key in used.values() for column in names.columns.get(key, ()))
         yield from _identifiers(columns, typed, "column")
         yield from _identifiers([alias[0] for alias in used if len(alias) == 1], typed, "table")
-        if typed.word:
-            yield from _words(names.functions, typed.word, "function")
-            lower = typed.word.islower()
-            yield from _words([word.lower() if lower else word for word in names.keywords], typed.word, "keyword")
+        if typed.last:
+            yield from _words(names.functions, typed.last, "function")
+            lower = typed.last.islower()
+            yield from _words([word.lower() if lower else word for word in names.keywords], typed.last, "keyword")
 
     def _relations(self, names: Completions, typed: TypedName) -> Iterator[Completion]:
         """Complete the name of a table, from wherever the path has got to."""
@@ -132,7 +136,7 @@ class SqlCompleter(Completer):
                 key = self._key(parts)
                 alias = match.group(2)
                 if key in names.columns:
-                    if alias is not None and alias.lower() not in _NOT_ALIASES:
+                    if alias is not None:
                         yield (_fold(alias),), key
                     else:
                         yield parts[-1:], key
@@ -170,8 +174,8 @@ def _quoted(name: str) -> str:
 
 def _identifiers(names: Iterable[str], typed: TypedName, meta: str) -> Iterator[Completion]:
     for name in names:
-        if name.lower().startswith(typed.word.lower()):
-            yield Completion(_quoted(name), start_position=-typed.length, display_meta=meta)
+        if typed.begins(name):
+            yield Completion(_quoted(name), start_position=-len(typed.last), display_meta=meta)
 
 
 def _words(words: Iterable[str], beginning: str, meta: str) -> Iterator[Completion]:

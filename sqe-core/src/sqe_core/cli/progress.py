@@ -40,14 +40,14 @@ def duration(seconds: float) -> str:
 
 def describe(progress: Progress, seconds: float) -> str:
     """Say in one line how far a statement is."""
-    parts = []
-    if progress.tasks:
-        parts.append(bar(progress.tasks_done / progress.tasks))
-        parts.append(f"{progress.stages_done}/{progress.stages} stages")
-        parts.append(f"{progress.tasks_done}/{progress.tasks} tasks ({progress.tasks_active} running)")
+    # What matters most comes first: a narrow terminal cuts the end.
+    parts = [bar(progress.tasks_done / progress.tasks)] if progress.tasks else []
+    parts.append(f"{int(seconds)} s")
     if progress.rows:
         parts.append(f"{progress.rows:,} rows")
-    parts.append(f"{int(seconds)} s")
+    if progress.tasks:
+        parts.append(f"{progress.tasks_done}/{progress.tasks} tasks, {progress.tasks_active} running")
+        parts.append(f"{progress.stages_done}/{progress.stages} stages")
     parts.append("Ctrl-C cancels")
     return "  ".join(parts)
 

@@ -86,6 +86,7 @@ class Shell:
         self._script = Script(
             Context(executor=executor, read=self._read_file, edit=self._edit), stop_on_error=stop_on_error
         )
+        self._started = False
         self._next_text = ""
         self._last_text = ""
         self._session: PromptSession[str] = PromptSession(
@@ -107,19 +108,13 @@ class Shell:
 
     def run(self) -> None:
         """Stay until the person leaves. Raises what kept the warehouse from opening."""
-        watcher = threading.Thread(target=self._watch_engine, name="sqe-engine-note", daemon=True)
-
-        def start() -> None:
-            # The warehouse opens once the prompt is about to be drawn, and not before.
-            self._backend.start()
-            if watcher.ident is None:
-                watcher.start()
-
+        # The warehouse opens behind the prompt: its imports would keep the prompt from being drawn.
+        self._session.app.after_render += self._start
         try:
             while True:
                 try:
                     default, self._next_text = self._next_text, ""
-                    text = self._session.prompt(default=default, pre_run=start)
+                    text = self._session.prompt(default=default)
                 except KeyboardInterrupt:
                     continue
                 except EOFError:
@@ -128,6 +123,12 @@ class Shell:
                     return
         finally:
             clear_title()
+
+    def _start(self, _: object) -> None:
+        if not self._started:
+            self._started = True
+            self._backend.start()
+            threading.Thread(target=self._watch_engine, name="sqe-engine-note", daemon=True).start()
 
     def _run_text(self, text: str) -> bool:
         """Run what was typed; False when it says to leave."""

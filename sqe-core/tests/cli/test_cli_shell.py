@@ -1,0 +1,301 @@
+"""The interactive shell, typed at through a pseudo-terminal as a person would."""
+
+from __future__ import annotations
+
+import os
+import pty
+import re
+import select
+import signal
+import stat
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from cli_fakes import FAKE_CLI
+
+_ESCAPES = re.compile(r"\x1b(?:\][^\x07\x1b]*\x07|\[[0-?]*[ -/]*[@-~]|[=>])")
+
+
+class PtyShell:
+    """A `sqe-cli` on the fake backend, in a terminal of 100 columns and 30 lines."""
+
+    def __init__(self, home: Path, *arguments: str, command: list[str] = FAKE_CLI, **environment: str) -> None:
+        self._pid, self._terminal = pty.fork()
+        if self._pid == 0:
+            environment = {"HOME": str(home), "PATH": os.environ["PATH"], "TERM": "xterm-256color", **environment}
+            environment = {"PAGER": "", "COLUMNS": "100", "LINES": "30", **environment}
+            os.execve(command[0], [*command, *arguments], environment)
+        self.raw = ""
+        self._seen = 0
+        self._status: int | None = None
+
+    @property
+    def text(self) -> str:
+        """Everything that was shown, without escapes."""
+        return _ESCAPES.sub("", self.raw).replace("\r", "")
+
+    def expect(self, pattern: str, timeout: float = 20) -> str:
+        """Wait until something new matches; returns what was shown up to and with it."""
+        deadline = time.monotonic() + timeout
+        while True:
+            shown = self.text[self._seen :]
+            match = re.search(pattern, shown)
+            if match:
+                self._seen += match.end()
+                return shown[: match.end()]
+            if time.monotonic() > deadline or not self._read(0.1):
+                raise AssertionError(f"waited for {pattern!r}, got {shown!r}")
+
+    def _read(self, seconds: float) -> bool:
+        ready, _, _ = select.select([self._terminal], [], [], seconds)
+        if not ready:
+            return True
+        try:
+            data = os.read(self._terminal, 65536)
+        except OSError:
+            return False
+        # What a terminal answers when it is asked where its cursor is.
+        for _ in range(data.count(b"\x1b[6n")):
+            os.write(self._terminal, b"\x1b[20;1R")
+        self.raw += data.decode("utf-8", "replace")
+        return bool(data)
+
+    def type(self, keys: str) -> None:
+        os.write(self._terminal, keys.encode())
+
+    def run(self, line: str, pattern: str) -> str:
+        """Type a line and wait for its answer."""
+        self.type(line + "\r")
+        # Only what comes after the line was accepted counts, not its echo.
+        return self.expect(rf"(?s)\n.*?{pattern}")
+
+    def end(self, timeout: float = 20) -> int:
+        """Wait for the process; returns its exit code."""
+        deadline = time.monotonic() + timeout
+        while self._status is None:
+            self._read(0.05)
+            pid, status = os.waitpid(self._pid, os.WNOHANG)
+            if pid:
+                self._status = os.waitstatus_to_exitcode(status)
+            elif time.monotonic() > deadline:
+                raise AssertionError(f"still running; shown: {self.text!r}")
+        return self._status
+
+    def close(self) -> None:
+        if self._status is None:
+            os.kill(self._pid, signal.SIGKILL)
+            os.waitpid(self._pid, 0)
+        os.close(self._terminal)
+
+
+@pytest.fixture
+def open_shell(tmp_path: Path) -> Iterator[Callable[..., PtyShell]]:
+    shells: list[PtyShell] = []
+
+    def make(*arguments: str, **options: str) -> PtyShell:
+        shells.append(PtyShell(tmp_path, *arguments, **options))  # type: ignore[arg-type]
+        shells[-1].expect("sqe>")
+        return shells[-1]
+
+    yield make
+    for shell in shells:
+        shell.close()
+
+
+@pytest.fixture
+def shell(open_shell: Callable[..., PtyShell]) -> PtyShell:
+    return open_shell()
+
+
+def test_a_statement_over_several_lines(shell: PtyShell) -> None:
+    shell.type("SELECT 1\r")
+    shell.expect(r"\.\.\.>")
+    shown = shell.run("AS one;", r"\(1 row\)")
+    assert "one\n-----\n1\n(1 row)" in shown
+    shell.expect(r"Time: \d+")
+    shell.expect("sqe>")
+
+
+def test_a_semicolon_in_a_string_or_comment_ends_nothing(shell: PtyShell) -> None:
+    shell.type("NONSENSE 'a;\r")
+    shell.expect(r"\.\.\.>")
+    shell.type("' -- ;\r")
+    shell.expect(r"\.\.\.>")
+    shell.run(";", "SYNTAX_ERROR: line 1:1: mismatched input NONSENSE")
+
+
+def test_several_statements_on_one_line(shell: PtyShell) -> None:
+    shown = shell.run("SELECT 1; SELECT 2;", r"\n2\n\(1 row\)")
+    assert "\n1\n(1 row)" in shown
+
+
+@pytest.mark.parametrize("leave", ["\\q\r", "quit\r", "exit\r", "EXIT;\r", ".exit\r", ".quit\r", ".q\r", "\x04"])
+def test_leaving(shell: PtyShell, leave: str) -> None:
+    shell.type(leave)
+    assert shell.end() == 0
+
+
+def test_ctrl_c_clears_the_line(shell: PtyShell) -> None:
+    shell.type("half of a\r")
+    shell.expect(r"\.\.\.>")
+    shell.type("statement\x03")
+    shell.expect("sqe>")
+    shell.run("SELECT 7;", r"\n7\n\(1 row\)")
+
+
+def test_ctrl_c_cancels_the_statement_and_not_the_shell(shell: PtyShell) -> None:
+    shell.type("SLEEP; SELECT 5;\r")
+    shown = shell.expect("Ctrl-C cancels")
+    assert "40%" in shown
+    assert "4/10 tasks" in shown
+    assert "1,234 rows" in shown
+    shell.type("\x03")
+    shell.expect("QUERY_CANCELLED")
+    assert "\n5\n" not in shell.expect("sqe>"), "what followed on the same line was cancelled too"
+    shell.run("SELECT 6;", r"\n6\n\(1 row\)")
+
+
+def test_an_error_is_coloured_and_points_at_its_place(shell: PtyShell) -> None:
+    shell.run("MISSING orderz;", 'Hint: did you mean "orders"\\?')
+    assert "\x1b[1;31mUSER_ERROR TABLE_NOT_FOUND\x1b[0m: line 1:9" in shell.raw
+    assert "\n    |         ^\n" in shell.text
+
+
+def test_no_color(open_shell: Callable[..., PtyShell]) -> None:
+    shell = open_shell(NO_COLOR="1")
+    shell.run("MISSING orderz;", "Hint: did you mean")
+    assert not re.search(r"\x1b\[[0-9;]*3[0-9]", shell.raw)
+
+
+def test_formats(shell: PtyShell) -> None:
+    shell.run("\\format json", "sqe>")
+    shell.run("SELECT 1;", r'\[\n\{"n": 1\}\n\]\n\(1 row\)')
+    shell.run("SET FORMAT csv;", "sqe>")
+    shell.run("SELECT 2;", r"\nn\n2\n\(1 row\)")
+    shell.run(".format", "Format: csv")
+    shell.run(".format xml", "unknown format xml")
+    shell.run("\\x", "Format: vertical")
+    shell.run("SELECT 3;", r"-\[ 1 \]\n?.*n \| 3")
+
+
+def test_timer(shell: PtyShell) -> None:
+    shell.run(".timer off", "sqe>")
+    assert "Time" not in shell.run("SELECT 1;", "sqe>")
+    shell.run("\\timing", "Timer: on")
+    shell.run("SELECT 1;", "Time: ")
+
+
+def test_tab_completes_names(shell: PtyShell) -> None:
+    shell.run("SELECT 1;", r"\(1 row\)(?s:.*)sqe>")
+    shell.type("NONSENSE FROM ord\t")
+    shell.expect("ers")
+    shell.type(";\r")
+    shell.expect(r"1 \| NONSENSE FROM orders;")
+
+
+def test_history_is_kept_without_secrets(open_shell: Callable[..., PtyShell], tmp_path: Path) -> None:
+    first = open_shell()
+    first.run("SELECT 41;", r"\(1 row\)")
+    first.run("CREATE SECRET s (TYPE bearer, TOKEN 'hush');", "CREATE TABLE")
+    first.run("NONSENSE 'password';", r"SYNTAX_ERROR(?s:.*)sqe>")
+    first.type("\x04")
+    assert first.end() == 0
+    file = tmp_path / ".sqe_history"
+    assert "SELECT 41;" in file.read_text()
+    assert not re.search("hush|password", file.read_text())
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+
+    second = open_shell()
+    second.type("\x1b[A")
+    second.expect("SELECT 41;")
+    second.type("\r")
+    second.expect(r"\n41\n\(1 row\)")
+
+
+def test_a_home_that_cannot_be_written_is_no_obstacle(tmp_path: Path) -> None:
+    shell = PtyShell(tmp_path / "missing")
+    try:
+        shell.expect("sqe>")
+        shell.run("SELECT 1;", r"\(1 row\)")
+    finally:
+        shell.close()
+
+
+def test_read_runs_a_script_that_cannot_read_another(shell: PtyShell, tmp_path: Path) -> None:
+    script = tmp_path / "s.sql"
+    script.write_text("SELECT 11;\n.read other.sql\n\nNONSENSE;\n.exit\nSELECT 13;\n")
+    shown = shell.run(f".read {script}", "mismatched input NONSENSE")
+    assert "\n11\n(1 row)" in shown
+    assert "scripts cannot be read from scripts" in shown
+    assert "s.sql, line 4:1" in shown
+    assert "13" not in shell.expect("sqe>"), ".exit ends the script, and only the script"
+    shell.run("\\i nowhere.sql", "cannot read nowhere.sql: No such file or directory")
+
+
+def test_the_editor_gives_its_text_back_to_the_prompt(open_shell: Callable[..., PtyShell], tmp_path: Path) -> None:
+    editor = tmp_path / "editor"
+    editor.write_text("#!/bin/sh\nsed -i 's/1/23/' \"$1\"\n")
+    editor.chmod(0o755)
+    shell = open_shell(EDITOR=str(editor))
+    shell.run("SELECT 1;", r"\(1 row\)")
+    shell.run("\\e", "SELECT 23;")
+    shell.type("\r")
+    shell.expect(r"\n23\n\(1 row\)")
+
+
+def test_long_results_go_through_the_pager(open_shell: Callable[..., PtyShell], tmp_path: Path) -> None:
+    pager = tmp_path / "pager"
+    pager.write_text("#!/bin/sh\nhead -n 3\necho paged\n")
+    pager.chmod(0o755)
+    shell = open_shell(PAGER=str(pager))
+    assert "paged" not in shell.run("COUNT 5;", r"\(5 rows\)")
+    shell.run("COUNT 100000;", "paged")
+    # The pager left early: the statement is cancelled and the shell goes on.
+    shell.run("SELECT 8;", r"\n8\n\(1 row\)")
+
+
+def test_help_lists_the_commands(shell: PtyShell) -> None:
+    shown = shell.run(".help", "Ctrl-D leaves")
+    for command in (".tables", ".schema", ".summarize", ".catalogs", ".read", ".timer", ".format", "\\q"):
+        assert command in shown
+
+
+def test_the_prompt_is_there_before_the_engine(tmp_path: Path) -> None:
+    slow = "import sys, time; from sqe_core.cli.main import main; sys.exit(main(None, lambda o: time.sleep(60)))"
+    shell = PtyShell(tmp_path, command=[FAKE_CLI[0], "-c", slow])
+    try:
+        began = time.monotonic()
+        shell.expect("sqe>")
+        assert time.monotonic() - began < 5, "seconds here, for slow machines; 0.4 on a quiet one"
+        shell.expect("the engine is starting")
+        shell.type("sel\x03")
+        shell.expect("sqe>")
+    finally:
+        shell.close()
+
+
+def test_a_warehouse_that_cannot_be_opened_ends_the_shell(tmp_path: Path) -> None:
+    broken = (
+        "import sys; from sqe_core.cli.main import main; from sqe_core.spi.errors import ConfigError\n"
+        "def fail(options): raise ConfigError(('no such warehouse',))\n"
+        "sys.exit(main(None, fail))"
+    )
+    shell = PtyShell(tmp_path, command=[FAKE_CLI[0], "-c", broken])
+    try:
+        assert shell.end() == 2
+        assert "sqe-cli: no such warehouse\n" in shell.text
+    finally:
+        shell.close()
+
+
+def test_execute_on_a_terminal_draws_progress_and_removes_it(tmp_path: Path) -> None:
+    shell = PtyShell(tmp_path, "-e", "SLEEP")
+    try:
+        shell.expect("Ctrl-C cancels")
+        shell.type("\x03")
+        assert shell.end() == 130
+        assert shell.raw.rindex("\x1b[K") < shell.raw.rindex("QUERY_CANCELLED")
+    finally:
+        shell.close()
