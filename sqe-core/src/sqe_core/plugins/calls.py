@@ -89,8 +89,8 @@ class HookCalls:
         return bool(self._implementations("sqe_on_query_event"))
 
     def _implementations(self, hook: str) -> Sequence[pluggy.HookImpl]:
-        # pluggy keeps them in the order of its calls, the last registered first.
-        return list(reversed(getattr(self._manager.hook, hook).get_hookimpls()))
+        implementations: Sequence[pluggy.HookImpl] = getattr(self._manager.hook, hook).get_hookimpls()
+        return implementations
 
     def _collect(self, hook: str, label: str, context: StartupContext, expected: type[Any]) -> list[Any]:
         factories: list[Any] = []

@@ -1,0 +1,169 @@
+"""What is built in passes the contracts that vendors have to pass."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from sqe_core.catalog.factories import (
+    HadoopConfig,
+    HadoopFactory,
+    JdbcConfig,
+    JdbcFactory,
+    SqliteConfig,
+    SqliteFactory,
+)
+from sqe_core.observe.lineage_file import FileLineageConfig, FileLineageFactory
+from sqe_core.policy.builtin import AllowAllFactory, PassthroughConfig, PassthroughFactory
+from sqe_core.session.anonymous import AnonymousConfig, AnonymousFactory
+from sqe_core.spi import (
+    AttachRequest,
+    AttachSecret,
+    BasicCredential,
+    BearerCredential,
+    CertificateCredential,
+    ClientInfo,
+    LoginRequest,
+    NoConfig,
+    NoCredential,
+    ObjectName,
+    PolicyRequest,
+    Secret,
+)
+from sqe_core.testing import (
+    AuthProviderContract,
+    CatalogContract,
+    LineageSinkContract,
+    PluginContract,
+    PolicyEnforcerContract,
+    make_policy_request,
+)
+
+CLIENT = ClientInfo(protocol="test", address="127.0.0.1")
+PEOPLE = ObjectName(catalog="lake", namespace=("hr",), name="people")
+
+
+class TestCore(PluginContract):
+    plugin_name = "core"
+
+
+class TestAnonymous(AuthProviderContract):
+    @pytest.fixture
+    def factory(self) -> AnonymousFactory:
+        return AnonymousFactory()
+
+    @pytest.fixture
+    def config(self) -> AnonymousConfig:
+        return AnonymousConfig(user="guest", roles=("reader",))
+
+    @pytest.fixture
+    def accepted(self) -> LoginRequest:
+        return LoginRequest(credential=NoCredential(), client=CLIENT)
+
+    @pytest.fixture
+    def foreign(self) -> Sequence[LoginRequest]:
+        credentials = (
+            BasicCredential(username="guest", password=Secret("")),
+            BearerCredential(token=Secret("t")),
+            CertificateCredential(der=b""),
+        )
+        return [LoginRequest(credential=credential, client=CLIENT) for credential in credentials]
+
+
+class TestSqlite(CatalogContract):
+    capabilities = frozenset({"attach", "views", "writes", "quick_metadata"})
+
+    @pytest.fixture
+    def factory(self) -> SqliteFactory:
+        return SqliteFactory()
+
+    @pytest.fixture
+    def config(self, tmp_path: Path) -> SqliteConfig:
+        return SqliteConfig(directory=tmp_path / "lake")
+
+    @pytest.fixture
+    def attach_request(self, tmp_path: Path) -> AttachRequest:
+        return AttachRequest(name="other", location=str(tmp_path / "other"))
+
+
+class TestJdbc(CatalogContract):
+    capabilities = frozenset({"attach", "views", "writes"})
+
+    @pytest.fixture
+    def factory(self) -> JdbcFactory:
+        return JdbcFactory()
+
+    @pytest.fixture
+    def config(self) -> JdbcConfig:
+        return JdbcConfig(
+            url=Secret("postgresql://ann:hunter2-5d1f@db:5432/lake"),
+            warehouse="s3://lake/warehouse",
+            password=Secret("other-77c3"),
+        )
+
+    @pytest.fixture
+    def attach_request(self) -> AttachRequest:
+        login = AttachSecret(name="pg", type="basic", values={"username": Secret("ann"), "password": Secret("hunter2")})
+        return AttachRequest(
+            name="pg", location="jdbc:postgresql://db/lake", options={"warehouse": "s3://lake"}, secret=login
+        )
+
+
+class TestHadoop(CatalogContract):
+    capabilities = frozenset({"attach"})
+
+    @pytest.fixture
+    def factory(self) -> HadoopFactory:
+        return HadoopFactory()
+
+    @pytest.fixture
+    def config(self, tmp_path: Path) -> HadoopConfig:
+        return HadoopConfig(warehouse=str(tmp_path))
+
+    @pytest.fixture
+    def attach_request(self) -> AttachRequest:
+        return AttachRequest(name="files", location="s3://bucket/tables")
+
+
+class TestAllowAll(PolicyEnforcerContract):
+    @pytest.fixture
+    def factory(self) -> AllowAllFactory:
+        return AllowAllFactory()
+
+    @pytest.fixture
+    def config(self) -> NoConfig:
+        return NoConfig()
+
+    @pytest.fixture
+    def allowed(self) -> PolicyRequest:
+        return make_policy_request(PEOPLE)
+
+
+class TestPassthrough(PolicyEnforcerContract):
+    @pytest.fixture
+    def factory(self) -> PassthroughFactory:
+        return PassthroughFactory()
+
+    @pytest.fixture
+    def config(self) -> PassthroughConfig:
+        return PassthroughConfig(i_understand_no_enforcement=True)
+
+    @pytest.fixture
+    def allowed(self) -> PolicyRequest:
+        return make_policy_request(PEOPLE)
+
+
+class TestFileLineage(LineageSinkContract):
+    @pytest.fixture
+    def factory(self) -> FileLineageFactory:
+        return FileLineageFactory()
+
+    @pytest.fixture
+    def config(self, tmp_path: Path) -> FileLineageConfig:
+        return FileLineageConfig(file_path=tmp_path / "lineage.jsonl")
+
+    @pytest.fixture
+    def delivered(self, config: FileLineageConfig):
+        return lambda: [json.loads(line) for line in config.file_path.read_text("utf-8").splitlines()]
