@@ -6,6 +6,7 @@ import os
 import pty
 import re
 import select
+import shlex
 import signal
 import stat
 import time
@@ -286,6 +287,37 @@ def test_a_warehouse_that_cannot_be_opened_ends_the_shell(tmp_path: Path) -> Non
     try:
         assert shell.end() == 2
         assert "sqe-cli: no such warehouse\n" in shell.text
+    finally:
+        shell.close()
+
+
+def test_a_statement_typed_before_the_warehouse_failed_ends_the_shell_too(tmp_path: Path) -> None:
+    broken = (
+        "import sys, time; from sqe_core.cli.main import main; from sqe_core.spi.errors import ConfigError\n"
+        "def fail(options): time.sleep(1.5); raise ConfigError(('no such warehouse',))\n"
+        "sys.exit(main(None, fail))"
+    )
+    shell = PtyShell(tmp_path, command=[FAKE_CLI[0], "-c", broken])
+    try:
+        shell.expect("sqe>")
+        shell.type("SELECT 1;\r")
+        assert shell.end() == 2
+        assert "sqe-cli: no such warehouse\n" in shell.text
+        assert "unexpected" not in shell.text
+    finally:
+        shell.close()
+
+
+def test_the_prompt_stays_on_the_terminal_when_results_go_to_a_file(tmp_path: Path) -> None:
+    command = ["/bin/sh", "-c", f"exec {shlex.join(FAKE_CLI)} -f csv > '{tmp_path}/out.csv'"]
+    shell = PtyShell(tmp_path, command=command)
+    try:
+        shell.expect("sqe>")
+        shell.type("SELECT 1;\r")
+        shell.expect("Time:")
+        shell.type("\\q\r")
+        assert shell.end() == 0
+        assert (tmp_path / "out.csv").read_text() == "n\n1\n"
     finally:
         shell.close()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shlex
 import subprocess
@@ -17,9 +18,8 @@ from prompt_toolkit.formatted_text import FormattedText
 from prompt_toolkit.input import Input
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.lexers import Lexer, PygmentsLexer, SimpleLexer
-from prompt_toolkit.output import Output
+from prompt_toolkit.output import Output, create_output
 from prompt_toolkit.shortcuts import PromptSession
-from prompt_toolkit.shortcuts.utils import clear_title, set_title
 
 from sqe_core.cli.commands import Context, Leave, command_error
 from sqe_core.cli.completion import SqlCompleter
@@ -103,7 +103,8 @@ class Shell:
             key_bindings=self._bindings(),
             rprompt=self._engine_note,
             input=terminal_input,
-            output=terminal_output,
+            # With standard output in a file, the prompt still belongs to the terminal.
+            output=terminal_output or create_output(always_prefer_tty=True),
         )
 
     def run(self) -> None:
@@ -121,8 +122,11 @@ class Shell:
                     return
                 if not self._run_text(text):
                     return
+                if self._backend.error is not None:
+                    raise self._backend.error
         finally:
-            clear_title()
+            self._session.output.clear_title()
+            self._session.output.flush()
 
     def _start(self, _: object) -> None:
         if not self._started:
@@ -138,7 +142,7 @@ class Shell:
             return False
         if text.strip() and not text.lstrip().startswith("\\e"):
             self._last_text = text
-        set_title("sqe " + ".".join(part for part in self._backend.current if part))
+        self._session.output.set_title("sqe " + ".".join(part for part in self._backend.current if part))
         return True
 
     def _bindings(self) -> KeyBindings:
@@ -149,7 +153,13 @@ class Shell:
             buffer = event.current_buffer
             if buffer.complete_state is not None and buffer.complete_state.current_completion is not None:
                 buffer.complete_state = None
-            elif self._script.is_complete(buffer.text):
+                return
+            try:
+                complete = self._script.is_complete(buffer.text)
+            except Exception as error:  # noqa: BLE001 whatever kept the warehouse from opening ends the prompt
+                self._leave_with(error)
+                return
+            if complete:
                 buffer.validate_and_handle()
             else:
                 buffer.newline(copy_margin=False)
@@ -173,19 +183,22 @@ class Shell:
 
     def _watch_engine(self) -> None:
         """Keep the note at the prompt true until the engine is up; leave the prompt when it cannot be opened."""
-        while (state := self._backend.state_name) in ("stopped", "preparing", "starting"):
+        while self._backend.state_name in ("stopped", "preparing", "starting"):
             time.sleep(_STATE_SECONDS)
-        app, error = self._session.app, self._backend.error
-        if state == "failed" and error is not None and app.is_running and app.loop is not None:
-            app.loop.call_soon_threadsafe(lambda: app.exit(exception=error))
+        error, loop = self._backend.error, self._session.app.loop
+        if error is not None and loop is not None:
+            # Between two prompts the loop is closed; then `run` finds the error.
+            with contextlib.suppress(RuntimeError):
+                loop.call_soon_threadsafe(self._leave_with, error)
         self._redraw()
 
+    def _leave_with(self, error: BaseException) -> None:
+        app = self._session.app
+        if app.is_running and not app.is_done:
+            app.exit(exception=error)
+
     def _read_file(self, name: str) -> Outcome:
-        try:
-            text = read_script_file(name)
-        except UsageError as error:
-            raise command_error(str(error)) from error
-        return self._script.run(text, name=name)
+        return self._script.run(_text_of(name), name=name)
 
     def _edit(self) -> Outcome:
         """Write the last statement anew in the person's editor; it comes back to the prompt, not to the engine."""
@@ -201,7 +214,14 @@ class Shell:
                 raise command_error(f"cannot start the editor {editor!r}: {error}", hint="set EDITOR") from error
             if done.returncode != 0:
                 return Outcome.FAILED
-            self._next_text = read_script_file(name).rstrip("\n")
+            self._next_text = _text_of(name).rstrip("\n")
         finally:
             path.unlink(missing_ok=True)
         return Outcome.OK
+
+
+def _text_of(name: str) -> str:
+    try:
+        return read_script_file(name)
+    except UsageError as error:
+        raise command_error(str(error)) from error
