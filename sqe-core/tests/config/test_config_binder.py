@@ -12,6 +12,7 @@ from typing import Any, Literal
 import pytest
 from sqe_core.config import PluginTable, bind, load
 from sqe_core.config.catalog_names import mounted_catalogs
+from sqe_core.config.login_chain import login_chain
 from sqe_core.spi.identity import Secret
 
 
@@ -196,6 +197,54 @@ def test_tables_of_engines_and_plugins(tmp_path: Path) -> None:
     )
     loaded = load(file, environ={})
 
-    assert bind(loaded.table("policy", "acme"), Retry) == (Retry(attempts=2), ())
+    assert bind(loaded.engine_table("acme"), Retry) == (Retry(attempts=2), ())
     assert bind(loaded.config.plugins["watch"], Retry) == (Retry(attempts=4), ())
     assert bind(loaded.table("policy", "nowhere"), Retry) == (Retry(), ())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineSettings:
+    cache_ttl_secs: int = 1
+    mask_key: Secret | None = None
+
+
+def test_an_engine_may_ask_for_keys_of_the_policy_table(tmp_path: Path) -> None:
+    file = tmp_path / "sqe.toml"
+    file.write_text('[policy]\nengine = ["a","b"]\ncache_ttl_secs = 7\nmask_key = "k"\n[policy.b]\ncache_ttl_secs=8\n')
+    loaded = load(file, environ={})
+
+    assert bind(loaded.engine_table("a"), EngineSettings)[0] == EngineSettings(cache_ttl_secs=7, mask_key=Secret("k"))
+    assert bind(loaded.engine_table("b"), EngineSettings)[0] == EngineSettings(cache_ttl_secs=8, mask_key=Secret("k"))
+    assert bind(loaded.engine_table("a"), Retry) == (Retry(), ())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProviderSettings:
+    user: str = ""
+    roles_claim: str = "none"
+    role_mappings: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: MappingProxyType({}))
+
+
+def test_a_provider_may_ask_for_keys_of_the_auth_table(tmp_path: Path) -> None:
+    file = tmp_path / "sqe.toml"
+    file.write_text(
+        '[auth]\nroles_claim = "groups"\nrole_mappings = { "arn:x" = "admin" }\n'
+        '[[auth.providers]]\ntype = "x"\n[[auth.providers]]\ntype = "x"\nroles_claim = "own"\n'
+    )
+    first, second = login_chain(load(file, environ={}).config)
+
+    mappings = {"arn:x": ("admin",)}
+    assert bind(first.options, ProviderSettings)[0] == ProviderSettings(roles_claim="groups", role_mappings=mappings)
+    assert bind(second.options, ProviderSettings)[0] == ProviderSettings(roles_claim="own", role_mappings=mappings)
+    assert bind(first.options, Retry) == (Retry(), ())
+
+
+def test_settings_that_the_core_has_checked(tmp_path: Path) -> None:
+    file = tmp_path / "sqe.toml"
+    file.write_text("[query_cache]\nttl_secs = 7\nmax_entry_mb = 1\n")
+
+    @dataclass(frozen=True, slots=True, kw_only=True)
+    class Wanted:
+        ttl_secs: int = 0
+
+    assert bind(load(file, environ={}).settings("query_cache"), Wanted) == (Wanted(ttl_secs=7), ())

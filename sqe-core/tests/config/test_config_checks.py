@@ -135,6 +135,7 @@ CASES: dict[str, list[tuple[str, list[str]]]] = {
         ("[policy]\nengine = []", ["policy.engine"]),
         ('[policy]\nengine = ["opa", "grants", "opa"]', ["policy.engine"]),
         ('[policy]\nengine = ["passthrough", "grants"]', ["policy.engine"]),
+        ('[policy]\nengine = "allow_all"', ["policy.engine"]),
         ('[policy]\nenginee = "opa"', ["policy.enginee"]),
         ("[policy.acme]\nurl = 1", ["policy.acme"]),
         ('[policy]\nengine = "acme"\nacme = 5', ["policy.acme"]),

@@ -382,6 +382,7 @@ ADDED = {
     "policy.cedar.schema_path",
     "policy.cedar.entities_path",
     "engine.java_home",
+    "engine.cache_dir",
     "engine.jar_dir",
     "engine.jar_mirror",
     "plugins",

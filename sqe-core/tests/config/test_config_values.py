@@ -101,6 +101,10 @@ def test_urls(url: str) -> None:
     assert parse_url(url) == url
 
 
+def test_a_file_has_no_host() -> None:
+    assert parse_url("file:///mirror", ("https", "file")) == "file:///mirror"
+
+
 @pytest.mark.parametrize("url", ["", "localhost", "//h", "http:", "http://:80", "http://h:x", "ftp://h", "http://h /"])
 def test_no_urls(url: str) -> None:
     with pytest.raises(ValueError, match="URL"):

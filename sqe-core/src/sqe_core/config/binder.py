@@ -48,8 +48,7 @@ def bind(
         table = PluginTable(path=(path,) if path else (), node=as_node(dict(table), DEFAULT), environ=environ)
     binder = Binder(table.environ)
     wanted = {field.name for field in fields(cast(Any, config_type))}
-    # A warehouse also names the catalog, so that it may stand beside any kind; other keys must mean something to it.
-    shared = {key: node for key, node in table.shared.items() if key in wanted or key != "warehouse"}
+    shared = {key: node for key, node in table.shared.items() if key in wanted or key in table.must_fit}
     node = Node({**shared, **table.entries}, table.node.origin)
     value = binder.bind_table(node, config_type, table.path, also_known=table.core_keys)
     faults = tuple(str(fault) for fault in binder.faults)
@@ -182,6 +181,8 @@ class Binder:
             path=path,
             node=Node(left, node.origin),
             shared=MappingProxyType({key: taken[key] for key in ("catalog_url", "warehouse") if key in taken}),
+            # A warehouse also names its catalog, so that it may stand beside any kind.
+            must_fit=frozenset({"catalog_url"}),
             core_keys=tuple(name for name, field in declared.items() if not field.metadata.get("remainder")),
             environ=self._environ,
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -34,11 +34,24 @@ class LoadedConfig:
     environ: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}), repr=False)
 
     def table(self, *path: str) -> PluginTable:
-        """A table as it was written, for a plugin to bind: `loaded.table("policy", "opa")`. Empty when absent."""
+        """A table as it was written, of which a plugin knows every key. Empty when absent."""
+        return PluginTable(path=path, node=self._node(path), environ=self.environ)
+
+    def settings(self, *path: str) -> PluginTable:
+        """A table that the core has checked, of which a plugin takes the keys that it knows."""
+        node = self._node(path)
+        return PluginTable(path=path, node=Node({}, node.origin), shared=node.value, environ=self.environ)
+
+    def engine_table(self, name: str) -> PluginTable:
+        """The settings of a policy engine: `[policy.<name>]`, and what it asks for of `[policy]`."""
+        table = self.table("policy", name)
+        return replace(table, shared=self._node(("policy",)).value)
+
+    def _node(self, path: tuple[str, ...]) -> Node:
         node = self.tree
         for part in path:
             node = node.value.get(part, Node({}, DEFAULT)) if isinstance(node.value, dict) else Node({}, DEFAULT)
-        return PluginTable(path=path, node=node, environ=self.environ)
+        return node
 
 
 def locate(given: str | Path | None, environ: Mapping[str, str], folder: Path) -> Path | None:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from urllib.parse import quote
 
-from sqe_core.config.origin import DEFAULT, KeyPath, Node
+from sqe_core.config.origin import DEFAULT, KeyPath, Node, as_node
 from sqe_core.config.plugin_table import PluginTable
 from sqe_core.config.sections.auth import AuthConfig
 from sqe_core.config.sections.root import SqeConfig
+
+# Keys of `[auth]` that every provider takes when it has none of its own.
+_OF_ALL_PROVIDERS = ("roles_claim", "role_mappings", "token_refresh_buffer_secs")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,12 +29,15 @@ def login_chain(config: SqeConfig) -> tuple[LoginProvider, ...]:
     auth = config.auth
     if auth is None:
         return (LoginProvider(kind="anonymous", options=PluginTable(path=("auth",)), path=("auth",)),)
+    shared = _nodes({key: getattr(auth, key) for key in _OF_ALL_PROVIDERS} | {"tls_skip_verify": not auth.verify_tls})
     chain = [
         LoginProvider(kind=provider.type, options=provider.options, path=("auth", "providers", index))
         for index, provider in enumerate(auth.providers)
     ]
     single = _single_provider(auth)
-    return (*((single,) if single else ()), *chain)
+    if single is not None:
+        chain.insert(0, single)
+    return tuple(replace(provider, options=replace(provider.options, shared=shared)) for provider in chain)
 
 
 def _single_provider(auth: AuthConfig) -> LoginProvider | None:
@@ -41,16 +47,17 @@ def _single_provider(auth: AuthConfig) -> LoginProvider | None:
             "token_url": f"{base}/protocol/openid-connect/token",
             "client_id": auth.client_id,
             "client_secret": auth.client_secret,
-            "roles_claim": auth.roles_claim,
         }
         return _provider("oidc_password", keys)
     if auth.token_endpoint:
-        return _provider(
-            "client_credentials_passthrough", {"token_url": auth.token_endpoint, "roles_claim": auth.roles_claim}
-        )
+        return _provider("client_credentials_passthrough", {"token_url": auth.token_endpoint})
     return None
 
 
 def _provider(kind: str, keys: Mapping[str, object]) -> LoginProvider:
-    entries = {key: Node(value, DEFAULT) for key, value in keys.items() if value is not None}
-    return LoginProvider(kind=kind, options=PluginTable(path=("auth",), node=Node(entries, DEFAULT)), path=("auth",))
+    options = PluginTable(path=("auth",), node=Node(_nodes(keys), DEFAULT))
+    return LoginProvider(kind=kind, options=options, path=("auth",))
+
+
+def _nodes(keys: Mapping[str, object]) -> dict[str, Node]:
+    return {key: as_node(value, DEFAULT) for key, value in keys.items() if value is not None}

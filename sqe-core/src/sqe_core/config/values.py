@@ -103,7 +103,7 @@ def parse_url(value: str, schemes: tuple[str, ...] = ("http", "https")) -> str:
         raise ValueError(f"{expected}, without blanks")
     if parts.scheme not in schemes:
         raise ValueError(f"{expected}; the scheme is one of {', '.join(schemes)}")
-    if not parts.hostname:
+    if not parts.hostname and parts.scheme != "file":
         raise ValueError(f"{expected}; the host is missing")
     return value
 

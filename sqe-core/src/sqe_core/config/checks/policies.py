@@ -11,6 +11,7 @@ from sqe_core.config.sections.policy import PolicyConfig
 from sqe_core.config.sections.root import SqeConfig
 
 PASSTHROUGH = "passthrough"
+EMBEDDED_ONLY = "allow_all"
 
 
 def check_engine_names(config: SqeConfig) -> Iterator[Fault]:
@@ -18,6 +19,9 @@ def check_engine_names(config: SqeConfig) -> Iterator[Fault]:
     policy = config.policy
     if not policy.engine:
         yield Fault(("policy", "engine"), 'is empty; without an engine nothing is decided (write "passthrough")')
+    if EMBEDDED_ONLY in policy.engine:
+        # It asks for no confirmation, because in embedded mode the one user owns the files.
+        yield Fault(("policy", "engine"), f"names `{EMBEDDED_ONLY}`, which is for embedded mode; see `passthrough`")
     for name in sorted({name for name in policy.engine if policy.engine.count(name) > 1}):
         yield Fault(("policy", "engine"), f'names "{name}" twice')
     if PASSTHROUGH in policy.engine and len(set(policy.engine)) > 1:

@@ -123,6 +123,9 @@ class EngineConfig:
         ),
     )
     java_home: str | None = setting(None, "A Java 17 or 21, before JAVA_HOME and `java` on the path.")
+    cache_dir: str | None = setting(
+        None, "Folder for jars and what is made of them; unset = $XDG_CACHE_HOME/sqe, else ~/.cache/sqe."
+    )
     jar_dir: str | None = setting(None, "Folder that holds the jars of the lock file, for machines without network.")
     jar_mirror: str | None = setting(
         None, "Maven repository that the jars are fetched from.", url=("https", "http", "file")

@@ -1,0 +1,70 @@
+"""The keys that belong to plugins' kinds, checked against the plugins that are installed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from sqe_core.config.binder import bind
+from sqe_core.config.catalog_names import mounted_catalogs
+from sqe_core.config.loading import LoadedConfig
+from sqe_core.config.login_chain import login_chain
+from sqe_core.config.origin import Fault, KeyPath
+from sqe_core.config.plugin_table import PluginTable
+from sqe_core.plugins.kinds import KNOWN_DISTRIBUTIONS, NOT_BUILT_YET, ExtensionPoint, Kind
+from sqe_core.plugins.manager import PluginManager
+from sqe_core.spi.errors import PluginError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PluginSettings:
+    """`faults` are wrong in the file; `notes` are right in the file and missing on this machine."""
+
+    faults: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Use:
+    """One place of the configuration that names a kind."""
+
+    kind: Kind
+    path: KeyPath
+    table: PluginTable
+
+
+def check_plugin_settings(loaded: LoadedConfig, plugins: PluginManager | None = None) -> PluginSettings:
+    """Bind the table of every kind that the configuration names; only the plugins of these kinds are imported."""
+    plugins = plugins or PluginManager()
+    faults: list[str] = []
+    notes: list[str] = []
+    for use in _uses(loaded):
+        if use.kind in NOT_BUILT_YET:
+            continue  # `unbuilt` says so
+        try:
+            config_type = plugins.config_type(use.kind)
+        except PluginError as error:
+            message = f"{error.message} ({error.hint})" if error.hint else error.message
+            text = str(Fault(use.path, message, loaded.sources.place(*use.path)))
+            (notes if _is_known(use.kind, plugins) else faults).append(text)
+            continue
+        faults.extend(bind(use.table, config_type)[1])
+    return PluginSettings(faults=tuple(dict.fromkeys(faults)), notes=tuple(dict.fromkeys(notes)))
+
+
+def _uses(loaded: LoadedConfig) -> Iterator[_Use]:
+    for provider in login_chain(loaded.config):
+        path = (*provider.path, "type") if len(provider.path) > 1 else provider.path
+        yield _Use(kind=Kind(ExtensionPoint.AUTH, provider.kind), path=path, table=provider.options)
+    for mount in mounted_catalogs(loaded.config):
+        kind = Kind(ExtensionPoint.CATALOG, mount.kind)
+        yield _Use(kind=kind, path=(*mount.path, "type"), table=mount.config.options)
+    for engine in loaded.config.policy.engines:
+        kind = Kind(ExtensionPoint.POLICY, engine)
+        yield _Use(kind=kind, path=("policy", "engine"), table=loaded.engine_table(engine))
+
+
+def _is_known(kind: Kind, plugins: PluginManager) -> bool:
+    """Whether the name is right, so that only the plugin is missing or broken."""
+    declared = any(kind in plugin.kinds for plugin in plugins.declared)
+    return declared or kind in KNOWN_DISTRIBUTIONS

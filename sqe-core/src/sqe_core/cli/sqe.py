@@ -1,0 +1,190 @@
+"""The command `sqe`: plugins, configuration, doctor, benchmarks (features §8.4)."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, TextIO
+
+from sqe_core import __version__
+from sqe_core.cli.exit_codes import ExitCode
+from sqe_core.cli.terminal_text import escape_unprintable
+from sqe_core.config.loading import LoadedConfig, load, locate
+from sqe_core.spi.errors import ConfigError, SqeError
+
+if TYPE_CHECKING:
+    from sqe_core.cli.doctor import Finding
+
+    _Commands = argparse._SubParsersAction[argparse.ArgumentParser]
+
+_EPILOG = """\
+Exit codes: 0 all right, 1 something failed, 2 the command line or the configuration cannot be used."""
+_CONFIG_HELP = "the file (default: $SQE_CONFIG, else ./sqe.toml)"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """What a command sees of the process that it runs in."""
+
+    environ: Mapping[str, str]
+    folder: Path
+    output: TextIO
+    errors: TextIO
+
+    def print(self, text: str) -> None:
+        """Write a line of the answer."""
+        print(escape_unprintable(text), file=self.output)
+
+    def complain(self, text: str) -> None:
+        """Write a line beside the answer."""
+        print(escape_unprintable(text), file=self.errors)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command in this process' surroundings."""
+    here = Surroundings(environ=os.environ, folder=Path.cwd(), output=sys.stdout, errors=sys.stderr)
+    return run(sys.argv[1:] if argv is None else argv, here)
+
+
+def run(argv: Sequence[str], here: Surroundings) -> int:
+    """Run one command and return its exit code; a wrong command line ends in argparse's SystemExit."""
+    if argv and argv[0] == "bench":
+        # Everything behind it is sqe-bench's own command line, --help included.
+        return _guarded(lambda: _bench(argv[1:], here), here)
+    arguments = _parser().parse_args(argv)
+    command: Callable[[argparse.Namespace, Surroundings], int] = arguments.run
+    return _guarded(lambda: command(arguments, here), here)
+
+
+def _guarded(command: Callable[[], int], here: Surroundings) -> int:
+    try:
+        code = command()
+        here.output.flush()
+        return code
+    except ConfigError as error:
+        for fault in error.faults:
+            here.complain(fault)
+        return ExitCode.USAGE
+    except SqeError as error:
+        here.complain(f"sqe: {error}")
+        if error.hint:
+            here.complain(f"Hint: {error.hint}")
+        return ExitCode.STATEMENT_FAILED
+    except BrokenPipeError:
+        # The reader (`| head`) has what it wanted; Python must not write the rest at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return ExitCode.READER_GONE
+    except KeyboardInterrupt:
+        return ExitCode.INTERRUPTED
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="sqe", description="SQE, the Sovereign Query Engine.", epilog=_EPILOG)
+    parser.add_argument("--version", action="version", version=f"sqe {__version__}")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+
+    plugins = _group(commands, "plugins", "what is installed")
+    _command(plugins, "list", "list the installed plugins, without importing them", _list_plugins)
+
+    config = _group(commands, "config", "the configuration")
+    _with_config(_command(config, "check", "name every fault of the configuration, or say ok", _check))
+    show = _command(config, "show", "print every key with its value, secrets redacted", _show)
+    _with_config(show).add_argument("--sources", action="store_true", help="also print where each value came from")
+
+    _with_config(_command(commands, "doctor", "look for what would keep SQE from working here", _doctor))
+    commands.add_parser("bench", help="run benchmarks (sqe-bench)", add_help=False)
+    return parser
+
+
+def _group(commands: _Commands, name: str, help_text: str) -> _Commands:
+    parser = commands.add_parser(name, help=help_text, description=help_text)
+    return parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+
+
+def _command(
+    commands: _Commands,
+    name: str,
+    help_text: str,
+    function: Callable[[argparse.Namespace, Surroundings], int],
+) -> argparse.ArgumentParser:
+    parser = commands.add_parser(name, help=help_text, description=help_text, epilog=_EPILOG)
+    parser.set_defaults(run=function)
+    return parser
+
+
+def _with_config(parser: argparse.ArgumentParser) -> argparse.ArgumentParser:
+    parser.add_argument("-c", "--config", metavar="FILE", help=_CONFIG_HELP)
+    return parser
+
+
+def load_config(arguments: argparse.Namespace, here: Surroundings) -> LoadedConfig:
+    """Load what the command line, the environment and the folder name."""
+    return load(locate(arguments.config, here.environ, here.folder), environ=here.environ)
+
+
+def _list_plugins(arguments: argparse.Namespace, here: Surroundings) -> int:
+    from sqe_core.plugins.listing import main_list
+
+    return main_list(here.output)
+
+
+def _check(arguments: argparse.Namespace, here: Surroundings) -> int:
+    from sqe_core.cli.plugin_settings import check_plugin_settings
+    from sqe_core.config.unbuilt import check_built, without_effect
+
+    loaded = load_config(arguments, here)
+    settings = check_plugin_settings(loaded)
+    if settings.faults:
+        raise ConfigError(settings.faults)
+    here.print("ok")
+    for note in (*settings.notes, *check_built(loaded.config, loaded.sources)):
+        here.complain(f"note: a server would not start: {note}")
+    for note in without_effect(loaded.config, loaded.sources):
+        here.complain(f"note: {note}")
+    return ExitCode.OK
+
+
+def _show(arguments: argparse.Namespace, here: Surroundings) -> int:
+    from sqe_core.config.show import render
+
+    loaded = load_config(arguments, here)
+    for line in render(loaded, with_sources=arguments.sources):
+        here.print(line)
+    return ExitCode.OK
+
+
+def _doctor(arguments: argparse.Namespace, here: Surroundings) -> int:
+    from sqe_core.cli.doctor import Level, examine
+
+    findings = list(_reported(examine(locate(arguments.config, here.environ, here.folder), here.environ), here))
+    if any(finding.level is Level.FAULT for finding in findings):
+        return ExitCode.USAGE
+    return ExitCode.STATEMENT_FAILED if any(finding.level is Level.PROBLEM for finding in findings) else ExitCode.OK
+
+
+def _reported(findings: Iterator[Finding], here: Surroundings) -> Iterator[Finding]:
+    """Print each finding as soon as it is there: some take a moment."""
+    for finding in findings:
+        here.print(f"{finding.level.value:<8} {finding.subject:<14} {finding.text}")
+        here.output.flush()
+        yield finding
+
+
+def _bench(arguments: Sequence[str], here: Surroundings) -> int:
+    if importlib.util.find_spec("sqe_bench") is None:
+        here.complain("sqe: the benchmarks are a distribution of their own, which is not installed")
+        here.complain("Hint: pip install sqe-bench")
+        return ExitCode.STATEMENT_FAILED
+    from importlib import import_module
+
+    code: int = import_module("sqe_bench.main").main(list(arguments))
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())
