@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from sqe_core.spi.catalog import CatalogMetadata
+from sqe_core.spi.catalog import CatalogMetadata, Column
 
 _EMPTY: Mapping[str, Any] = MappingProxyType({})
 
@@ -357,9 +357,7 @@ class EngineCatalog(CatalogMetadata):
         namespace: tuple[str, ...],
         name: str,
         *,
-        columns: pa.Schema,
-        column_types: Sequence[str],
-        column_comments: Mapping[str, str],
+        columns: Sequence[Column],
         representations: Mapping[str, str],
         default_catalog: str | None,
         default_namespace: tuple[str, ...],

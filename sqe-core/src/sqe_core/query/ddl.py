@@ -16,7 +16,7 @@ from sqe_core.query.answers import MetadataAnswers
 from sqe_core.query.names import NameContext, NameResolver, ResolvedName, table_not_found
 from sqe_core.query.secured import VIEW_COLUMNS_PROPERTY, SecuredStatement
 from sqe_core.session.session import Session, SessionView
-from sqe_core.spi.catalog import TableMetadata, ViewMetadata
+from sqe_core.spi.catalog import Column, TableMetadata, ViewMetadata
 from sqe_core.spi.errors import ErrorCode, NotSupportedError, ObjectNotFoundError, UserError
 from sqe_core.spi.names import NamespaceName, ObjectName
 from sqe_core.spi.policy import Action
@@ -318,9 +318,12 @@ class CatalogChanges:
         if any(entry.resolved is not None and entry.resolved.name == resolved.name for entry in secured.bound):
             raise UserError(f"View {resolved.name} would read itself")
         columns = self._view_columns(statement, secured.plan.schema)
-        comments = {name: comment for name, comment in statement.columns if comment}
-        schema = pa.schema(
-            field.with_name(visible) for field, (_, visible) in zip(secured.plan.schema, columns, strict=True)
+        comments = dict(statement.columns)
+        described = tuple(
+            Column(name=visible, type=type_text, nullable=field.nullable, comment=comments.get(visible))
+            for field, type_text, (_, visible) in zip(
+                secured.plan.schema, secured.plan.column_types, columns, strict=True
+            )
         )
         properties = {
             VIEW_COLUMNS_PROPERTY: "\n".join(inner for inner, _ in columns),
@@ -333,9 +336,7 @@ class CatalogChanges:
         self.session.metadata(resolved.mount).create_view(
             resolved.name.namespace,
             resolved.name.name,
-            columns=schema,
-            column_types=secured.plan.column_types,
-            column_comments=comments,
+            columns=described,
             representations={"spark": statement.query.spark_sql},
             default_catalog=self.session.catalog,
             default_namespace=self.session.schema,

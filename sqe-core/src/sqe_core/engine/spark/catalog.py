@@ -8,12 +8,10 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any
 
-import pyarrow as pa
-
 from sqe_core.engine.port import EngineCatalog, EngineExecutionError
 from sqe_core.engine.spark.failures import engine_errors
 from sqe_core.engine.spark.gateway import Gateway
-from sqe_core.engine.spark.literals import encode, encode_schema
+from sqe_core.engine.spark.literals import encode
 from sqe_core.spi.catalog import Column, PartitionField, Snapshot, SnapshotRef, TableMetadata, ViewMetadata
 from sqe_core.spi.errors import ErrorCode, NotSupportedError, ObjectNotFoundError, UserError
 
@@ -55,7 +53,9 @@ class SparkEngineCatalog(EngineCatalog):
                 what = "views" if condition.endswith("VIEWS") else "schemas"
                 raise NotSupportedError(f"This catalog has no {what}") from error
             if condition == "SQE_DEFAULT_TYPE":
-                raise UserError("The default value does not fit the column's type", code=ErrorCode.TYPE_MISMATCH) from error
+                raise UserError(
+                    "The default value does not fit the column's type", code=ErrorCode.TYPE_MISMATCH
+                ) from error
             raise
 
     # What is read
@@ -96,6 +96,10 @@ class SparkEngineCatalog(EngineCatalog):
     def create_namespace(self, namespace: tuple[str, ...], properties: Mapping[str, str]) -> None:
         with self._errors(namespace):
             self._catalogs.createNamespace(json.dumps(namespace), json.dumps(dict(properties)))
+
+    def set_namespace_properties(self, namespace: tuple[str, ...], properties: Mapping[str, str | None]) -> None:
+        with self._errors(namespace):
+            self._catalogs.setNamespaceProperties(json.dumps(namespace), json.dumps(dict(properties)))
 
     def drop_namespace(self, namespace: tuple[str, ...]) -> None:
         with self._errors(namespace):
@@ -147,8 +151,7 @@ class SparkEngineCatalog(EngineCatalog):
         namespace: tuple[str, ...],
         name: str,
         *,
-        columns: pa.Schema,
-        column_comments: Mapping[str, str],
+        columns: Sequence[Column],
         representations: Mapping[str, str],
         default_catalog: str | None,
         default_namespace: tuple[str, ...],
@@ -156,8 +159,8 @@ class SparkEngineCatalog(EngineCatalog):
         replace: bool,
     ) -> None:
         request = {
-            "columns": encode_schema(columns),
-            "comments": dict(column_comments),
+            "columns": [{"name": column.name, "type": column.type, "nullable": column.nullable} for column in columns],
+            "comments": {column.name: column.comment for column in columns if column.comment},
             "representations": dict(representations),
             "default_catalog": default_catalog,
             "default_namespace": default_namespace,
@@ -175,9 +178,7 @@ class SparkEngineCatalog(EngineCatalog):
         with self._rename_errors(source, target):
             self._catalogs.renameView(json.dumps(source[0]), source[1], json.dumps(target[0]), target[1])
 
-    def set_view_properties(
-        self, namespace: tuple[str, ...], name: str, properties: Mapping[str, str | None]
-    ) -> None:
+    def set_view_properties(self, namespace: tuple[str, ...], name: str, properties: Mapping[str, str | None]) -> None:
         with self._errors(namespace, name):
             self._catalogs.setViewProperties(json.dumps(namespace), name, json.dumps(dict(properties)))
 

@@ -59,9 +59,7 @@ def _infer(value: Any) -> pa.Scalar[Any]:
     try:
         return pa.scalar(value)
     except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
-        raise UserError(
-            f"A parameter cannot be a {type(value).__name__}", code=ErrorCode.INVALID_ARGUMENTS
-        ) from error
+        raise UserError(f"A parameter cannot be a {type(value).__name__}", code=ErrorCode.INVALID_ARGUMENTS) from error
 
 
 def _encode_int(value: int) -> dict[str, Any]:
@@ -166,12 +164,6 @@ def encode_rows(rows: pa.Table) -> str:
     return base64.b64encode(sink.getvalue()).decode()
 
 
-def encode_schema(schema: pa.Schema) -> str:
-    """Return the schema as an Arrow message, base64, with only types that Spark reads."""
-    readable = pa.schema([pa.field(field.name, _readable(field.type), field.nullable) for field in schema])
-    return base64.b64encode(readable.serialize()).decode()
-
-
 def _readable(type: pa.DataType) -> pa.DataType:
     if kinds.is_unsigned_integer(type):
         return {8: pa.int16(), 16: pa.int32(), 32: pa.int64(), 64: pa.decimal128(20, 0)}[type.bit_width]
@@ -198,5 +190,3 @@ def _readable(type: pa.DataType) -> pa.DataType:
     if kinds.is_nested(type) and type.num_fields == 1:
         return pa.list_(_readable(type.value_type))
     return type
-
-

@@ -64,6 +64,10 @@ class SparkAnalysedPlan(SparkPlan, AnalysedPlan):
         return pa.ipc.read_schema(pa.py_buffer(base64.b64decode(self._answer["schema"])))
 
     @property
+    def column_types(self) -> tuple[str, ...]:
+        return tuple(self._answer["column_types"])
+
+    @property
     def is_command(self) -> bool:
         return bool(self._answer["is_command"])
 

@@ -20,6 +20,8 @@ import org.apache.spark.sql.connector.catalog.CatalogManager;
 import org.apache.spark.sql.connector.catalog.CatalogPlugin;
 import org.apache.spark.sql.execution.CommandExecutionMode;
 import org.apache.spark.sql.execution.QueryExecution;
+import org.apache.spark.sql.types.StructField;
+import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.internal.SQLConf;
 
 /**
@@ -87,12 +89,14 @@ public final class BridgeSession implements Work.Abandoned {
     final LogicalPlan plan;
     final QueryExecution execution; // null for a parsed plan
     final byte[] schema;
+    final StructType columns; // as SQL sees them, before what Arrow cannot carry became text
     final PlanWalk walk;
 
-    Outcome(LogicalPlan plan, QueryExecution execution, byte[] schema) {
+    Outcome(LogicalPlan plan, QueryExecution execution, byte[] schema, StructType columns) {
       this.plan = plan;
       this.execution = execution;
       this.schema = schema;
+      this.columns = columns;
       this.walk = PlanWalk.over(plan, execution != null);
     }
   }
@@ -112,7 +116,7 @@ public final class BridgeSession implements Work.Abandoned {
                   public Object call() throws Exception {
                     ParserInterface parser = session.sessionState().sqlParser();
                     LogicalPlan parsed = parser.parsePlan(sql);
-                    return new Outcome(new Parameters(parser, Parameters.literals(values)).apply(parsed), null, null);
+                    return new Outcome(new Parameters(parser, Parameters.literals(values)).apply(parsed), null, null, null);
                   }
                 }));
   }
@@ -128,7 +132,7 @@ public final class BridgeSession implements Work.Abandoned {
                 new Callable() {
                   public Object call() throws Exception {
                     PlanRewrite rewrite = new PlanRewrite(session.sessionState().sqlParser(), plans);
-                    return new Outcome(rewrite.rewrite(plan(id), requests), null, null);
+                    return new Outcome(rewrite.rewrite(plan(id), requests), null, null, null);
                   }
                 }));
   }
@@ -156,12 +160,13 @@ public final class BridgeSession implements Work.Abandoned {
 
   private Outcome analysed(LogicalPlan parsed) throws Exception {
     QueryExecution execution = resolved(parsed);
+    StructType columns = execution.analyzed().schema();
     if (!isCommand(execution.analyzed())) {
       LogicalPlan fit = Output.withTransportableColumns(execution.analyzed());
       if (fit != null) execution = resolved(fit);
     }
     LogicalPlan plan = execution.analyzed();
-    return new Outcome(plan, execution, Output.arrowSchema(plan.schema()));
+    return new Outcome(plan, execution, Output.arrowSchema(plan.schema()), columns);
   }
 
   private QueryExecution resolved(LogicalPlan plan) {
@@ -181,6 +186,13 @@ public final class BridgeSession implements Work.Abandoned {
     Json.member(out, "plan").append(id);
     if (outcome.execution != null) {
       Json.member(out, "is_command").append(isCommand(outcome.plan));
+      Json.member(out, "column_types").append('[');
+      StructField[] columns = outcome.columns.fields();
+      for (int i = 0; i < columns.length; i++) {
+        Json.element(out);
+        Json.string(out, IcebergTypes.text(columns[i].dataType()));
+      }
+      out.append(']');
       Json.member(out, "schema", Base64.getEncoder().encodeToString(outcome.schema));
     }
     Json.member(out, "description").append(outcome.walk.json());

@@ -1,20 +1,16 @@
 package sqe.bridge;
 
 import com.fasterxml.jackson.databind.JsonNode;
-import java.io.ByteArrayInputStream;
 import java.io.Closeable;
 import java.io.IOException;
 import java.util.ArrayList;
 import java.util.Arrays;
-import java.util.Base64;
 import java.util.HashSet;
 import java.util.Iterator;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
-import org.apache.arrow.vector.ipc.ReadChannel;
-import org.apache.arrow.vector.ipc.message.MessageSerializer;
 import org.apache.iceberg.Schema;
 import org.apache.iceberg.Table;
 import org.apache.iceberg.TableUtil;
@@ -35,8 +31,9 @@ import org.apache.iceberg.types.Types;
 import org.apache.iceberg.view.UpdateViewProperties;
 import org.apache.iceberg.view.View;
 import org.apache.iceberg.view.ViewBuilder;
+import org.apache.spark.sql.catalyst.parser.CatalystSqlParser$;
 import org.apache.spark.sql.classic.SparkSession;
-import org.apache.spark.sql.util.ArrowUtils;
+import org.apache.spark.sql.types.StructType;
 
 /** The metadata of one mounted catalog, and its DDL that Spark's SQL cannot say. Names are JSON arrays of parts. */
 public final class Catalogs {
@@ -106,6 +103,19 @@ public final class Catalogs {
 
   public void createNamespace(String name, String properties) {
     namespaces().createNamespace(namespace(name), Json.textMap(Json.read(properties)));
+  }
+
+  public void setNamespaceProperties(String name, String properties) {
+    Map wanted = Json.textMap(Json.read(properties));
+    Set removed = new HashSet();
+    for (Iterator each = wanted.entrySet().iterator(); each.hasNext(); ) {
+      Map.Entry entry = (Map.Entry) each.next();
+      if (entry.getValue() != null) continue;
+      removed.add(entry.getKey());
+      each.remove();
+    }
+    if (!wanted.isEmpty()) namespaces().setProperties(namespace(name), wanted);
+    if (!removed.isEmpty()) namespaces().removeProperties(namespace(name), removed);
   }
 
   public void dropNamespace(String name) {
@@ -203,12 +213,19 @@ public final class Catalogs {
     return TableJson.view(views().loadView(identifier(namespace, name)));
   }
 
-  /** `request`: columns (an Arrow schema, base64), comments, representations, properties, default catalog, namespace. */
+  /** `request`: columns (name, type, nullable), comments, representations, properties, default catalog, namespace. */
   public void createView(String namespace, String name, String request) throws Exception {
     JsonNode view = Json.read(request);
-    byte[] arrow = Base64.getDecoder().decode(view.get("columns").asText());
-    ReadChannel channel = new ReadChannel(java.nio.channels.Channels.newChannel(new ByteArrayInputStream(arrow)));
-    Schema schema = SparkSchemaUtil.convert(ArrowUtils.fromArrowSchema(MessageSerializer.deserializeSchema(channel)));
+    StructType struct = new StructType();
+    for (Iterator each = view.get("columns").iterator(); each.hasNext(); ) {
+      JsonNode column = (JsonNode) each.next();
+      struct =
+          struct.add(
+              column.get("name").asText(),
+              CatalystSqlParser$.MODULE$.parseDataType(column.get("type").asText()),
+              column.get("nullable").asBoolean());
+    }
+    Schema schema = SparkSchemaUtil.convert(struct);
     Map comments = Json.textMap(view.get("comments"));
     List columns = new ArrayList();
     List columnNames = new ArrayList();

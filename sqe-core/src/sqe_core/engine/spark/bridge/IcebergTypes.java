@@ -12,6 +12,13 @@ import org.apache.iceberg.spark.SparkSchemaUtil;
 import org.apache.iceberg.types.Type;
 import org.apache.iceberg.types.Types;
 import org.apache.spark.sql.catalyst.parser.CatalystSqlParser$;
+import org.apache.spark.sql.types.ArrayType;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.MapType;
+import org.apache.spark.sql.types.StructField;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.types.TimeType;
+import org.apache.spark.sql.types.TimestampType;
 
 /**
  * Iceberg's types in the notation of SQE: Spark's words, Iceberg's where Spark has none. Both timestamps are written with
@@ -41,6 +48,22 @@ final class IcebergTypes {
       Types.NestedField field = (Types.NestedField) each.next();
       if (out.charAt(out.length() - 1) != '<') out.append(',');
       out.append(name(field.name())).append(':').append(text(field.type()));
+    }
+    return out.append('>').toString();
+  }
+
+  /** A Spark type in the same notation. */
+  static String text(DataType type) {
+    if (type instanceof TimestampType) return "timestamp_ltz";
+    if (type instanceof TimeType) return "time";
+    if (type instanceof ArrayType) return "array<" + text(((ArrayType) type).elementType()) + ">";
+    if (type instanceof MapType) return "map<" + text(((MapType) type).keyType()) + "," + text(((MapType) type).valueType()) + ">";
+    if (!(type instanceof StructType)) return type.catalogString();
+    StringBuilder out = new StringBuilder("struct<");
+    StructField[] fields = ((StructType) type).fields();
+    for (int i = 0; i < fields.length; i++) {
+      if (i > 0) out.append(',');
+      out.append(name(fields[i].name())).append(':').append(text(fields[i].dataType()));
     }
     return out.append('>').toString();
   }

@@ -1,5 +1,6 @@
 package sqe.bridge;
 
+import java.lang.reflect.Field;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.plans.logical.Filter;
@@ -7,6 +8,7 @@ import org.apache.spark.sql.catalyst.plans.logical.LocalRelation;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.catalyst.plans.logical.SubqueryAlias;
+import org.apache.spark.sql.catalyst.plans.logical.UnresolvedHint;
 import org.apache.spark.sql.catalyst.plans.logical.View;
 import org.apache.spark.sql.connector.catalog.CatalogPlugin;
 import org.apache.spark.sql.connector.catalog.Identifier;
@@ -32,6 +34,10 @@ final class NodeFields {
       out.append(']');
       if (Secured.isCover(alias)) Json.member(out, "secured").append(true);
       if (analysed) output(out, plan);
+    } else if (plan instanceof UnresolvedHint) {
+      Json.member(out, "name", ((UnresolvedHint) plan).name());
+      Json.member(out, "parameters");
+      Values.render(out, ((UnresolvedHint) plan).parameters(), true);
     } else if (plan instanceof LocalRelation) {
       Json.member(out, "rows").append(((LocalRelation) plan).data().size());
       Json.member(out, "isStreaming").append(plan.isStreaming());
@@ -71,12 +77,24 @@ final class NodeFields {
     if (table instanceof org.apache.iceberg.spark.source.SparkTable) {
       org.apache.iceberg.spark.source.SparkTable iceberg = (org.apache.iceberg.spark.source.SparkTable) table;
       Json.member(out, "icebergClass", iceberg.table().getClass().getName());
-      Json.member(out, "snapshotId").append(iceberg.snapshotId());
+      // Every table is pinned to a snapshot when it is loaded; only a chosen one is a version that somebody named.
+      Json.member(out, "snapshotId").append(isTimeTravel(iceberg) ? iceberg.snapshotId() : null);
+      Json.member(out, "pinnedSnapshotId").append(iceberg.snapshotId());
       Json.member(out, "branch", iceberg.branch());
     }
     Json.member(out, "timeTravel", relation.timeTravelSpec().isDefined() ? relation.timeTravelSpec().get().toString() : null);
     Json.map(Json.member(out, "options"), relation.options().asCaseSensitiveMap());
     output(out, relation);
+  }
+
+  private static boolean isTimeTravel(org.apache.iceberg.spark.source.SparkTable table) {
+    try {
+      Field field = org.apache.iceberg.spark.source.SparkTable.class.getDeclaredField("timeTravel");
+      field.setAccessible(true);
+      return field.get(table) != null;
+    } catch (ReflectiveOperationException otherIceberg) {
+      return true; // whoever expects no version refuses
+    }
   }
 
   private static void output(StringBuilder out, LogicalPlan plan) {

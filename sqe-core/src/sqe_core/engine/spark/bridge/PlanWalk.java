@@ -27,10 +27,12 @@ import org.apache.spark.sql.catalyst.analysis.UnresolvedTableValuedFunction;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedView;
 import org.apache.spark.sql.catalyst.expressions.ApplyFunctionExpression;
 import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.InheritAnalysisRules;
 import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.catalyst.expressions.NamedArgumentExpression;
 import org.apache.spark.sql.catalyst.expressions.SubqueryExpression;
 import org.apache.spark.sql.catalyst.expressions.UnaryMinus;
+import org.apache.spark.sql.catalyst.expressions.objects.Invoke;
 import org.apache.spark.sql.catalyst.expressions.objects.StaticInvoke;
 import org.apache.spark.sql.catalyst.plans.logical.Command;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
@@ -42,6 +44,8 @@ import org.apache.spark.sql.catalyst.plans.logical.UnresolvedWith;
 import org.apache.spark.sql.catalyst.trees.Origin;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
 import org.apache.spark.sql.internal.SQLConf;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.ObjectType;
 
 /**
  * Describes a plan as JSON in one walk over all fields of all nodes, without recursion: the depth of a plan is the
@@ -92,6 +96,7 @@ final class PlanWalk {
     String holder = "";
     String field = "";
     boolean aliased;
+    boolean builtin; // inside of what one of Spark's own functions stands for
     RelationTimeTravel travel;
     Scope scope;
 
@@ -348,27 +353,17 @@ final class PlanWalk {
 
   private void expression(Visit visit, Expression expression) {
     expressionCount++;
-    expressionClasses.add(expression.getClass().getName());
-    if (expression instanceof UnresolvedFunction) {
-      UnresolvedFunction call = (UnresolvedFunction) expression;
-      function(call.nameParts(), false, call.arguments(), call.origin());
-    } else if (expression instanceof UnresolvedGenerator) {
-      UnresolvedGenerator call = (UnresolvedGenerator) expression;
-      function(call.name().nameParts(), true, call.children(), call.origin());
-    } else if (expression instanceof StaticInvoke) {
-      StaticInvoke call = (StaticInvoke) expression;
-      String owner = call.staticObject().getName();
-      function(Trees.seq(Arrays.asList(new Object[] {owner, call.functionName()})), false, call.arguments(), call.origin());
-    } else if (expression instanceof ApplyFunctionExpression) {
-      ApplyFunctionExpression call = (ApplyFunctionExpression) expression;
-      function(Trees.seq(call.function().canonicalName()), false, call.children(), call.origin());
-    } else if (expression instanceof Parameter) parameters.add(((Parameter) expression).name());
+    if (!(visit.builtin && isOfSpark(expression))) {
+      expressionClasses.add(expression.getClass().getName());
+      call(expression);
+    }
     List next = new ArrayList();
-    List found = new ArrayList();
-    for (int i = 0; i < expression.productArity(); i++) {
-      String name = expression.productElementName(i);
-      found.clear();
+    // What such a function stands for is analysed and run; its own fields keep a state from before.
+    boolean replaced = expression instanceof InheritAnalysisRules;
+    for (int i = 0; !replaced && i < expression.productArity(); i++) {
+      List found = new ArrayList();
       Trees.nodesIn(expression.productElement(i), found);
+      String name = expression.productElementName(i);
       for (int k = 0; k < found.size(); k++) next.add(below(visit, expression, (TreeNode) found.get(k), name));
     }
     for (scala.collection.Iterator each = expression.children().iterator(); each.hasNext(); ) {
@@ -380,12 +375,48 @@ final class PlanWalk {
     for (int i = next.size() - 1; i >= 0; i--) stack.push(next.get(i));
   }
 
+  private void call(Expression expression) {
+    if (expression instanceof UnresolvedFunction) {
+      UnresolvedFunction call = (UnresolvedFunction) expression;
+      function(call.nameParts(), false, call.arguments(), call.origin());
+    } else if (expression instanceof UnresolvedGenerator) {
+      UnresolvedGenerator call = (UnresolvedGenerator) expression;
+      function(call.name().nameParts(), true, call.children(), call.origin());
+    } else if (expression instanceof ApplyFunctionExpression) {
+      ApplyFunctionExpression call = (ApplyFunctionExpression) expression;
+      function(Trees.seq(call.function().canonicalName()), false, call.children(), call.origin());
+    } else if (expression instanceof StaticInvoke) {
+      StaticInvoke call = (StaticInvoke) expression;
+      function(names(owner(call), call.functionName()), false, call.arguments(), call.origin());
+    } else if (expression instanceof Invoke) {
+      Invoke call = (Invoke) expression;
+      function(names(owner(call), call.functionName()), false, call.arguments(), call.origin());
+    } else if (expression instanceof Parameter) parameters.add(((Parameter) expression).name());
+  }
+
+  private static scala.collection.Iterable names(String owner, String method) {
+    return Trees.seq(Arrays.asList(new Object[] {owner, method}));
+  }
+
+  /** The class whose method is called. */
+  private static String owner(Expression call) {
+    if (call instanceof StaticInvoke) return ((StaticInvoke) call).staticObject().getName();
+    DataType target = ((Invoke) call).targetObject().dataType();
+    return target instanceof ObjectType ? ((ObjectType) target).cls().getName() : target.catalogString();
+  }
+
+  private static boolean isOfSpark(Expression expression) {
+    boolean call = expression instanceof StaticInvoke || expression instanceof Invoke;
+    return call && owner(expression).startsWith("org.apache.spark.sql.catalyst.");
+  }
+
   private static Visit below(Visit visit, Expression expression, TreeNode node, String field) {
     Visit child = new Visit(node, visit.depth + 1, visit.parent, node instanceof LogicalPlan ? "subquery" : visit.slot);
     child.holder = Trees.simpleName(expression);
     child.field = field;
     boolean binds = !(node instanceof LogicalPlan) || expression instanceof SubqueryExpression;
     child.scope = binds ? visit.scope : null;
+    child.builtin = !(node instanceof LogicalPlan) && (visit.builtin || expression instanceof InheritAnalysisRules);
     return child;
   }
 
@@ -407,12 +438,32 @@ final class PlanWalk {
 
   private void argument(Expression argument) {
     if (argument instanceof NamedArgumentExpression) argument = ((NamedArgumentExpression) argument).value();
-    if (argument instanceof Literal) Values.literal(functions, (Literal) argument);
+    if (argument instanceof UnresolvedFunction) {
+      int mark = functions.length();
+      if (!options((UnresolvedFunction) argument)) {
+        functions.setLength(mark);
+        functions.append("null");
+      }
+    } else if (argument instanceof Literal) Values.literal(functions, (Literal) argument);
     else if (argument instanceof UnaryMinus && ((UnaryMinus) argument).child() instanceof Literal) {
       StringBuilder number = new StringBuilder();
       Values.literal(number, (Literal) ((UnaryMinus) argument).child());
       boolean positive = number.length() > 0 && Character.isDigit(number.charAt(0));
       functions.append(positive ? "-" + number : "null");
     } else functions.append("null");
+  }
+
+  /** `map('k', 'v', …)` of literals only, as option maps are written. */
+  private boolean options(UnresolvedFunction call) {
+    if (call.nameParts().size() != 1 || !"map".equalsIgnoreCase((String) call.nameParts().head())) return false;
+    List entries = Trees.list(call.arguments());
+    functions.append('{');
+    for (int i = 0; i + 1 < entries.size(); i += 2) {
+      if (!(entries.get(i) instanceof Literal) || !(entries.get(i + 1) instanceof Literal)) return false;
+      Json.member(functions, String.valueOf(((Literal) entries.get(i)).value()));
+      Values.literal(functions, (Literal) entries.get(i + 1));
+    }
+    functions.append('}');
+    return entries.size() % 2 == 0;
   }
 }
