@@ -7,7 +7,7 @@ import os
 import shutil
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TextIO
 
 from sqe_core.cli.terminal_text import clean
@@ -91,5 +91,10 @@ class Console:
 
     def size(self) -> tuple[int, int]:
         """Columns and lines of the terminal."""
+        for stream in (self.out, self.err):
+            with suppress(OSError, ValueError):
+                size = os.get_terminal_size(stream.fileno())
+                if size.columns > 0 and size.lines > 0:
+                    return size.columns, size.lines
         size = shutil.get_terminal_size()
         return size.columns, size.lines
