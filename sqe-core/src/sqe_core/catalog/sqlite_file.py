@@ -31,8 +31,12 @@ _BUSY_SECS = 30.0
 
 
 def create_catalog_file(path: Path) -> None:
-    """Make the file, with an empty schema `default`, unless it is a catalog already. Safe in several processes."""
+    """Make the file, with an empty schema `default`, unless it holds something already. Safe in several processes."""
     try:
+        if path.exists():
+            with _reading(path) as connection:
+                if _tables(connection):
+                    return
         with closing(sqlite3.connect(path, timeout=_BUSY_SECS, isolation_level=None)) as connection:
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute("BEGIN IMMEDIATE")
