@@ -201,9 +201,9 @@ class _Inspector:
         known, denied = (
             (lists.table, {**lists.denied, **lists.denied_table})
             if call.table_valued
-            else (lists.callable | self.extra_functions, lists.denied)
+            else (lists.callable, lists.denied)
         )
-        if len(call.parts) == 1 and name in known:
+        if len(call.parts) == 1 and (name in known or name in self.extra_functions):
             return name
         position = self._position(call)
         if len(call.parts) == 1 and name in denied:
@@ -213,7 +213,7 @@ class _Inspector:
             f"{what} {shown('.'.join(call.parts))} does not exist",
             code=ErrorCode.FUNCTION_NOT_FOUND,
             position=position,
-            hint=did_you_mean(name, sorted(known - self.extra_functions)),
+            hint=did_you_mean(name, sorted(known)),
         )
 
     def _check_options(self, name: str, call: FunctionCall) -> None:
