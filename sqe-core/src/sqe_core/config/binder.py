@@ -5,28 +5,24 @@ It reads any dataclass: ours, and the `config_type` of a plugin. `schema` lists 
 
 from __future__ import annotations
 
-import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import MISSING, Field, fields, is_dataclass
-from difflib import get_close_matches
-from enum import Enum
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType, NoneType, UnionType
-from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
+from typing import Any, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 from sqe_core.config.origin import DEFAULT, Fault, KeyPath, Node, Origin, as_node, dotted, unknown_key
 from sqe_core.config.plugin_table import PluginTable
+from sqe_core.config.scalars import describe, read_scalar
 from sqe_core.config.secrets import file_of, read_secret
-from sqe_core.config.values import Share, format_bytes, parse_bytes, parse_duration, parse_share, parse_url
+from sqe_core.config.values import Share
 from sqe_core.spi.identity import Secret
 
 T = TypeVar("T")
 
 _RANK = {"default": 0, "file": 1, "environment": 2, "flag": 3}
-_TRUE = frozenset({"true", "1", "yes"})
-_FALSE = frozenset({"false", "0", "no"})
 
 
 class _Invalid(Exception):
@@ -93,7 +89,7 @@ class Binder:
         checks of the rest still run.
         """
         if not isinstance(node.value, dict):
-            self._fault(path, node, f"expected a table, not {_describe(node)}")
+            self._fault(path, node, f"expected a table, not {describe(node)}")
             return None
         declared = {field.name: field for field in fields(cast(Any, config_type)) if field.init}
         rest = next((field for field in declared.values() if field.metadata.get("remainder")), None)
@@ -164,7 +160,7 @@ class Binder:
             elif isinstance(entry.value, dict):
                 entries.extend((inner, value, key) for inner, value in entry.value.items())
             else:
-                self._fault((*path, key), entry, f"expected a table, not {_describe(entry)}")
+                self._fault((*path, key), entry, f"expected a table, not {describe(entry)}")
         return entries
 
     def _remainder(
@@ -189,7 +185,7 @@ class Binder:
 
     def _plugin_table(self, node: Node, path: KeyPath) -> PluginTable:
         if not isinstance(node.value, dict):
-            self._fault(path, node, f"expected a table, not {_describe(node)}")
+            self._fault(path, node, f"expected a table, not {describe(node)}")
             raise _Invalid
         for key, entry in node.value.items():
             self.origins[(*path, key)] = entry.origin
@@ -223,7 +219,7 @@ class Binder:
             if bound is None:
                 raise _Invalid
             return bound
-        return self._guard(node, path, lambda: self._scalar(node, hint, metadata))
+        return self._guard(node, path, lambda: read_scalar(node, hint, metadata))
 
     def _guard(self, node: Node, path: KeyPath, read: Any) -> Any:
         try:
@@ -257,7 +253,7 @@ class Binder:
         elif metadata.get("one_or_many") and not isinstance(value, list):
             value = [node]
         if not isinstance(value, list):
-            self._fault(path, node, f"expected an array, not {_describe(node)}")
+            self._fault(path, node, f"expected an array, not {describe(node)}")
             raise _Invalid
         items: list[Any] = []
         valid = True
@@ -283,7 +279,7 @@ class Binder:
     def _mapping(self, node: Node, hint: Any, metadata: Mapping[str, Any], path: KeyPath) -> Mapping[str, Any]:
         node = self._parsed(node, path, "{")
         if not isinstance(node.value, dict):
-            self._fault(path, node, f"expected a table, not {_describe(node)}")
+            self._fault(path, node, f"expected a table, not {describe(node)}")
             raise _Invalid
         item_hint = (get_args(hint) or (str, Any))[1]
         bound: dict[str, Any] = {}
@@ -293,31 +289,6 @@ class Binder:
             except _Invalid:
                 continue
         return MappingProxyType(bound)
-
-    def _scalar(self, node: Node, hint: Any, metadata: Mapping[str, Any]) -> Any:
-        value = node.value
-        refused = metadata.get("refused", {})
-        if isinstance(value, str) and value in refused:
-            raise ValueError(refused[value])
-        if get_origin(hint) is Literal:
-            return _choose(node, get_args(hint))
-        if isinstance(hint, type) and issubclass(hint, Enum):
-            return hint(_choose(node, tuple(member.value for member in hint)))
-        if hint is Share:
-            return parse_share(value)
-        if metadata.get("unit") == "bytes":
-            return _within(parse_bytes(value), metadata)
-        if metadata.get("unit") == "duration":
-            return _within(parse_duration(value), metadata)
-        if hint is bool:
-            return _boolean(node)
-        if hint is int or hint is float:
-            return _within(_number(node, hint), metadata)
-        if hint is str or hint is Path:
-            return _string(node, hint, metadata)
-        if hint is Any or hint is object:
-            return node.plain()
-        raise TypeError(f"no key can have the type {hint!r}")
 
     def _fault(self, path: KeyPath, node: Node, message: str) -> None:
         self.faults.append(Fault(path, message, node.origin))
@@ -333,79 +304,3 @@ def _is_table(hint: Any) -> bool:
 
 def _has_indices(table: Mapping[str, Node]) -> bool:
     return bool(table) and all(key.isdecimal() for key in table)
-
-
-def _describe(node: Node) -> str:
-    value = node.value
-    match value:
-        case bool():
-            return "true" if value else "false"
-        case int() | float():
-            return f"the number {value}"
-        case str():
-            return f'the text "{value}"' if len(value) <= 60 else "a text"
-        case dict():
-            return "a table"
-        case list():
-            return "an array"
-        case _:
-            return f"a {type(value).__name__}"
-
-
-def _boolean(node: Node) -> bool:
-    if isinstance(node.value, bool):
-        return node.value
-    if node.text and isinstance(node.value, str):
-        word = node.value.strip().lower()
-        if word in _TRUE | _FALSE:
-            return word in _TRUE
-        raise ValueError(f"expected true, 1, yes, false, 0 or no, not {_describe(node)}")
-    raise ValueError(f"expected true or false, not {_describe(node)}")
-
-
-def _number(node: Node, kind: type[int] | type[float]) -> float:
-    value = node.value
-    if node.text and isinstance(value, str):
-        try:
-            value = kind(value.strip())
-        except ValueError:
-            pass
-    accepted = (int,) if kind is int else (int, float)
-    if isinstance(value, bool) or not isinstance(value, accepted) or value != value:
-        raise ValueError(f"expected a {'whole ' if kind is int else ''}number, not {_describe(node)}")
-    return kind(value)
-
-
-def _within(number: float, metadata: Mapping[str, Any]) -> float:
-    def shown(limit: float) -> str:
-        return format_bytes(int(limit)) if metadata.get("unit") == "bytes" else f"{limit:g}"
-
-    if "minimum" in metadata and number < metadata["minimum"]:
-        raise ValueError(f"must be at least {shown(metadata['minimum'])}, not {number:g}")
-    if "maximum" in metadata and number > metadata["maximum"]:
-        raise ValueError(f"must be at most {shown(metadata['maximum'])}, not {number:g}")
-    if "above" in metadata and number <= metadata["above"]:
-        raise ValueError(f"must be above {shown(metadata['above'])}, not {number:g}")
-    return number
-
-
-def _choose(node: Node, choices: tuple[Any, ...]) -> Any:
-    for choice in choices:
-        if (type(choice) is type(node.value) and choice == node.value) or (node.text and str(choice) == node.value):
-            return choice
-    close = get_close_matches(str(node.value), [str(choice) for choice in choices], n=1)
-    hint = f'; did you mean "{close[0]}"?' if close and isinstance(node.value, str) else ""
-    raise ValueError(f"expected one of {', '.join(map(str, choices))}, not {_describe(node)}{hint}")
-
-
-def _string(node: Node, hint: type[Any], metadata: Mapping[str, Any]) -> Any:
-    value = node.value
-    if not isinstance(value, str):
-        raise ValueError(f"expected text, not {_describe(node)}")
-    if "url" in metadata:
-        value = value if value == "" and metadata.get("optional") else parse_url(value, metadata["url"])
-    if "pattern" in metadata:
-        pattern, expected = metadata["pattern"]
-        if not re.fullmatch(pattern, value):
-            raise ValueError(f"expected {expected}, not {_describe(node)}")
-    return Path(value) if hint is Path else value

@@ -41,6 +41,8 @@ def _from_environment(name: str, environ: Mapping[str, str]) -> Secret:
 
 
 def _from_file(path: Path) -> Secret:
+    if "\0" in str(path):
+        raise ValueError(EXPECTED)
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as error:

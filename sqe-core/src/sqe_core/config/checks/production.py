@@ -234,8 +234,8 @@ def refuse_public_files(files: Mapping[KeyPath, Path]) -> Iterator[Fault]:
     for path, file in files.items():
         try:
             mode = file.stat().st_mode
-        except OSError:
-            continue  # a missing file is another check's fault, or is made later
+        except (OSError, ValueError):
+            continue  # a missing or impossible file is another check's fault, or is made later
         if mode & 0o004:
             yield _refuse(path, f"everybody on this machine can read {file} (chmod o-r)")
 
