@@ -84,7 +84,9 @@ def _guarded(command: Callable[[], int], here: Surroundings) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="sqe", description="SQE, the Sovereign Query Engine.", epilog=_EPILOG)
+    parser = argparse.ArgumentParser(
+        prog="sqe", description="SQE, the Sovereign Query Engine.", epilog=_EPILOG, allow_abbrev=False
+    )
     parser.add_argument("--version", action="version", version=f"sqe {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
 
@@ -112,7 +114,7 @@ def _command(
     help_text: str,
     function: Callable[[argparse.Namespace, Surroundings], int],
 ) -> argparse.ArgumentParser:
-    parser = commands.add_parser(name, help=help_text, description=help_text, epilog=_EPILOG)
+    parser = commands.add_parser(name, help=help_text, description=help_text, epilog=_EPILOG, allow_abbrev=False)
     parser.set_defaults(run=function)
     return parser
 

@@ -30,9 +30,9 @@ One TOML file serves coordinator and worker. It is named by `--config`/`-c FILE`
 
 | command | does | exit code |
 |---|---|---|
-| `sqe config check [-c FILE]` | names every fault at once, or says `ok`; notes what would keep a server from starting | 0, 2 |
-| `sqe config show [--sources] [-c FILE]` | prints every key with its value, secrets redacted, and where it came from | 0, 2 |
-| `sqe doctor [-c FILE]` | looks for what would keep SQE from working on this machine, and names the bad pair | 0, 1, 2 |
+| `sqe config check [-c FILE]` | every fault at once, or `ok`; notes what would keep a server from starting | 0, 2 |
+| `sqe config show [--sources] [-c FILE]` | every key with its value, secrets redacted, and where it came from | 0, 2 |
+| `sqe doctor [-c FILE]` | what would keep SQE from working on this machine, with the bad pair | 0, 1, 2 |
 
 Exit code 2 means that the configuration (or the command line) cannot be used, 1 that something else is wrong.
 
