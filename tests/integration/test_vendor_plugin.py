@@ -7,11 +7,13 @@ downloaded.
 
 from __future__ import annotations
 
+import os
+import re
 import shutil
 import subprocess
 import sys
 import sysconfig
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -66,10 +68,8 @@ def copy_source(source: Path, target: Path) -> Path:
     return target
 
 
-@pytest.fixture(scope="module")
-def environment(tmp_path_factory: pytest.TempPathFactory) -> Environment:
-    """sqe-core and the vendor's plugin, as wheels."""
-    folder = tmp_path_factory.mktemp("vendor")
+def new_environment(folder: Path) -> Environment:
+    """Make an environment that has sqe-core as a wheel."""
     environment = Environment(folder / "venv")
     uv = find_uv()
     make = [uv, "venv", "-q", "--offline", "--python", sys.executable] if uv else [sys.executable, "-m", "venv"]
@@ -77,8 +77,16 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> Environment:
     purelib = environment.run("python", "-c", "import sysconfig; print(sysconfig.get_path('purelib'))").stdout.strip()
     # Third-party libraries of the running environment; what is installed here comes first.
     (Path(purelib) / "borrowed.pth").write_text(sysconfig.get_path("purelib") + "\n")
-    core = copy_source(REPOSITORY / "sqe-core", folder / "sqe-core")
-    environment.install(core, copy_source(VENDOR, folder / "acme"))
+    environment.install(copy_source(REPOSITORY / "sqe-core", folder / "sqe-core"))
+    return environment
+
+
+@pytest.fixture(scope="module")
+def environment(tmp_path_factory: pytest.TempPathFactory) -> Environment:
+    """sqe-core and the vendor's plugin."""
+    folder = tmp_path_factory.mktemp("vendor")
+    environment = new_environment(folder)
+    environment.install(copy_source(VENDOR, folder / "acme"))
     return environment
 
 
@@ -135,6 +143,66 @@ def test_broken_variants_do_not_break_the_list(environment: Environment, tmp_pat
         answer = environment.run("python", "-c", code)
         assert answer.returncode != 0
         assert text in answer.stderr
+
+
+TUTORIAL = REPOSITORY / "docs" / "write-your-first-plugin.md"
+BLOCK = re.compile(r'^```(?P<language>\w+)(?: title="(?P<title>[^"]+)")?\n(?P<text>.*?)^```$', re.MULTILINE | re.DOTALL)
+
+
+def test_tutorial_works_as_written(tmp_path_factory: pytest.TempPathFactory, tmp_path: Path) -> None:
+    """Every block of the page: files are written, commands are run, shown output is compared."""
+    environment = new_environment(tmp_path_factory.mktemp("tutorial"))
+    ran = []
+    for block in BLOCK.finditer(TUTORIAL.read_text("utf-8")):
+        if block["title"]:
+            file = tmp_path / block["title"]
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(block["text"], "utf-8")
+        elif block["language"] == "console":
+            for command, expected in console_steps(block["text"]):
+                if command == "pip install .":
+                    environment.install(tmp_path)
+                else:
+                    check_step(environment, tmp_path, command, expected)
+                ran.append(command)
+        else:
+            check_fragment(environment, tmp_path, block["text"])
+            ran.append("fragment")
+    assert ran == ["pip install .", "sqe plugins list", "sqe config check -c sqe.toml", "pytest -q tests", "fragment"]
+
+
+def console_steps(text: str) -> Iterator[tuple[str, list[str]]]:
+    """Split a console block into commands and the lines that they print."""
+    for step in text.split("$ ")[1:]:
+        command, *expected = step.splitlines()
+        yield command, expected
+
+
+def check_step(environment: Environment, folder: Path, command: str, expected: Sequence[str]) -> None:
+    """Run a command; every shown line has to be printed, `…` stands for any others."""
+    path = f"{environment.folder / 'bin'}{os.pathsep}{os.environ['PATH']}"
+    # pytest itself is borrowed and has no script in the new environment.
+    command = command.replace("pytest ", "python -m pytest -c /dev/null -p no:cacheprovider ")
+    answer = subprocess.run(
+        command, shell=True, cwd=folder, env={**os.environ, "PATH": path}, capture_output=True, text=True, timeout=120
+    )
+    assert answer.returncode == 0, answer.stdout + answer.stderr
+    printed = [" ".join(line.split()) for line in answer.stdout.splitlines()]
+    shown = [" ".join(line.split()) for line in expected if line != "…"]
+    assert [line for line in shown if line not in printed] == []
+    if expected and "…" not in expected:
+        assert printed == shown
+
+
+def check_fragment(environment: Environment, folder: Path, text: str) -> None:
+    """Append a fragment to the tests, where it stands for a strict known fault: the plugin has none, so it fails."""
+    test = folder / "tests" / "test_fragment.py"
+    test.write_text((folder / "tests" / "test_folder_contract.py").read_text("utf-8"), "utf-8")
+    body = text.partition("\n")[2]
+    test.write_text(f"{test.read_text('utf-8')}\n{body}", "utf-8")
+    answer = environment.run("python", "-m", "pytest", "-q", "-c", "/dev/null", "-p", "no:cacheprovider", str(test))
+    assert "1 failed" in answer.stdout, answer.stdout
+    assert "[XPASS(strict)] https://example.com/issues/7" in answer.stdout
 
 
 def variant(name: str, folder: Path, changes: dict[str, tuple[str, str]]) -> Path:
