@@ -25,7 +25,7 @@ _SECONDS = {
     "day": 86_400.0,
     "week": 604_800.0,
 }
-_FORMAT_NUMBERS = re.compile(r"%[^%a-zA-Z]*?(\d+)")
+_FORMAT_DIRECTIVE = re.compile(r"%([^%a-zA-Z]*)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,7 +113,12 @@ def _special(name: str, call: FunctionCall) -> Iterator[tuple[float, str, str]]:
         case "format_string" | "printf":
             text = call.literals[0] if call.literals else None
             if isinstance(text, str):
-                yield max(map(float, _FORMAT_NUMBERS.findall(text)), default=0), "max_digits", "characters in one place"
+                directives = " ".join(_FORMAT_DIRECTIVE.findall(text.replace("%%", "")))
+                yield (
+                    max(map(float, re.findall(r"\d+", directives)), default=0),
+                    "max_digits",
+                    "characters in one place",
+                )
         case "window" if len(call.literals) > 2 and not call.table_valued:
             length, slide = _seconds(call.literals[1]), _seconds(call.literals[2])
             if length is None or not slide:
