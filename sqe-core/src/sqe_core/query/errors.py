@@ -18,6 +18,7 @@ from sqe_core.catalog.types import display_type
 from sqe_core.engine.port import EngineFailure
 from sqe_core.query import allowed
 from sqe_core.query.error_templates import JAVA, SPARK, TEXTS, Template
+from sqe_core.query.scrubber import Scrubber
 from sqe_core.query.suggestions import did_you_mean
 from sqe_core.query.wording import shown
 from sqe_core.spi.errors import ErrorCode, InternalError, NotSupportedError, Position, SqeError, UserError
@@ -30,6 +31,7 @@ _HIDDEN = "…"
 _MOST = 100
 # In these the engine sees secured relations only, so that what it proposes is visible to the user.
 _SEES_SECURED_ONLY = frozenset({StatementKind.QUERY, StatementKind.CREATE_TABLE_AS, StatementKind.DESCRIBE})
+_without_internal = Scrubber(()).visible_text
 _INTERNAL_PART = re.compile(r"_sqe_[a-z]_[0-9a-f]{8,}|spark_catalog", re.IGNORECASE)
 _PREFIX = re.compile(r"__?sqe_", re.IGNORECASE)
 _QUOTED_PART = re.compile(r"`((?:[^`]|``)*)`")
@@ -54,7 +56,7 @@ class VisibleNames:
 
     columns: Callable[[], Iterable[str]] | None = None
     functions: Callable[[], Iterable[str]] = field(default=lambda: sorted(allowed.functions().callable))
-    catalogs: Mapping[str, str] = _EMPTY
+    catalogs: Mapping[str, str] = field(default_factory=lambda: _EMPTY)
 
 
 def translate(
@@ -174,7 +176,7 @@ class _Translation:
                 return shown(value) if _WORD.fullmatch(value) else _HIDDEN
             case "value":
                 return _value(value) if self.echo_values else _HIDDEN
-        return shown(_PREFIX.sub("", value), _MOST)
+        return shown(_without_internal(value), _MOST)
 
     def _name(self, value: str) -> str:
         parts = [self.names.catalogs.get(part, part) for part in _parts(value)]
@@ -205,4 +207,4 @@ def _numbers(value: str) -> str:
 
 def _value(value: str) -> str:
     typed = _TYPED_NUMBER.fullmatch(value)
-    return shown(typed.group(1) if typed else value, _MOST)
+    return shown(typed.group(1) if typed else _without_internal(value), _MOST)

@@ -1,0 +1,417 @@
+"""What a client reads about failures of the engine: our text, the user's words, nothing of the engine's."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import replace
+from string import Formatter
+from typing import Any
+
+import pytest
+from sqe_core.engine.port import EngineFailure
+from sqe_core.query.error_templates import JAVA, SPARK, TEXTS
+from sqe_core.query.errors import VisibleNames, translate
+from sqe_core.query.scrubber import Scrubber
+from sqe_core.query.suggestions import closest, did_you_mean
+from sqe_core.spi.errors import (
+    CommitConflictError,
+    ErrorCode,
+    ExternalError,
+    InternalError,
+    NotSupportedError,
+    ObjectNotFoundError,
+    Position,
+    QueryTimeoutError,
+    ResourcesError,
+    SqeError,
+    UserError,
+)
+from sqe_core.sql.statement import StatementKind
+
+ALIAS = "_sqe_c_0123456789abcdef0123456789abcdef"
+MARKER = "_sqe_r_0123456789abcdef0123456789abcdef"
+RAW = f"org.apache.spark.SparkException: secret at sqe.Bridge /warehouse/hr {ALIAS} Caused by"
+
+
+class Places:
+    def locate(self, start: int | None, fragment: str | None) -> Position | None:
+        return None if start is None else Position(2, start)
+
+
+def fail(condition: str, sql_state: str | None = "42000", raw: str = RAW, **more: Any) -> EngineFailure:
+    parameters: Mapping[str, str] = more.pop("parameters", {})
+    return EngineFailure(condition=condition, sql_state=sql_state, parameters=parameters, raw=raw, **more)
+
+
+def told(failure: EngineFailure, kind: StatementKind = StatementKind.QUERY, **more: Any) -> SqeError:
+    return translate(failure, kind=kind, positions=Places(), query_id="q1", **more)
+
+
+def message(condition: str, **parameters: str) -> str:
+    return told(fail(condition, parameters=parameters)).message
+
+
+@pytest.mark.rule("ERR-2")
+@pytest.mark.parametrize(
+    ("condition", "parameters", "code", "text"),
+    [
+        (
+            "UNRESOLVED_COLUMN.WITH_SUGGESTION",
+            {"objectName": "`nope`", "proposal": "`hidden`"},
+            ErrorCode.COLUMN_NOT_FOUND,
+            "Column nope does not exist",
+        ),
+        (
+            "TABLE_OR_VIEW_NOT_FOUND",
+            {"relationName": f"`{ALIAS}`.`hr`.`pay`"},
+            ErrorCode.TABLE_NOT_FOUND,
+            "Table hr.pay does not exist or you may not see it",
+        ),
+        (
+            "UNRESOLVED_ROUTINE",
+            {"routineName": "`nofn`", "searchPath": "[`system`.`builtin`, `spark_catalog`.`default`]"},
+            ErrorCode.FUNCTION_NOT_FOUND,
+            "Function nofn does not exist",
+        ),
+        (
+            "WRONG_NUM_ARGS.WITHOUT_SUGGESTION",
+            {"functionName": "`_sqe_substr`", "expectedNum": "[2, 3]", "actualNum": "4"},
+            ErrorCode.INVALID_ARGUMENTS,
+            "Function substr takes 2 or 3 arguments, not 4",
+        ),
+        (
+            "DATATYPE_MISMATCH.BINARY_OP_DIFF_TYPES",
+            {"left": '"ARRAY<INT>"', "right": '"STRUCT<a: STRING, b: DECIMAL(3,1)>"', "sqlExpr": '"(secret + 1)"'},
+            ErrorCode.TYPE_MISMATCH,
+            "An operator cannot take array(integer) and row(a varchar, b decimal(3,1))",
+        ),
+        (
+            "DATATYPE_MISMATCH.UNEXPECTED_INPUT_TYPE",
+            {"paramIndex": "first", "inputType": '"INT"', "requiredType": '("ARRAY" or "MAP")'},
+            ErrorCode.TYPE_MISMATCH,
+            "The first argument is integer; it must be array or map",
+        ),
+        ("DATATYPE_MISMATCH.NULL_TYPE", {}, ErrorCode.TYPE_MISMATCH, "The types of an expression do not fit"),
+        ("PARSE_SYNTAX_ERROR", {"error": "'selec'", "hint": ""}, ErrorCode.SYNTAX_ERROR, "Syntax error near 'selec'"),
+        (
+            "AMBIGUOUS_REFERENCE",
+            {"name": "`a`", "referenceNames": f"[`q`.`a`, `w`.`a`, `{MARKER}`.`a`]"},
+            ErrorCode.SEMANTIC_ERROR,
+            "Column a is ambiguous: it may be q.a or w.a or a",
+        ),
+        ("MISSING_AGGREGATION", {"expression": "secret"}, ErrorCode.SEMANTIC_ERROR, None),
+        (
+            "GROUP_BY_POS_OUT_OF_RANGE",
+            {"index": "2", "size": "1"},
+            ErrorCode.SEMANTIC_ERROR,
+            "GROUP BY 2 names no column: the query has 1 of them",
+        ),
+        (
+            "NUM_COLUMNS_MISMATCH",
+            {"operator": "UNION", "firstNumColumns": "1", "invalidOrdinalNum": "second", "invalidNumColumns": "2"},
+            ErrorCode.SEMANTIC_ERROR,
+            "UNION: the first query has 1 columns, the second has 2",
+        ),
+        ("DIVIDE_BY_ZERO", {"config": '"spark.sql.ansi.enabled"'}, ErrorCode.DIVISION_BY_ZERO, "Division by zero"),
+        (
+            "CAST_INVALID_INPUT",
+            {"expression": "'abc'", "targetType": '"INT"'},
+            ErrorCode.INVALID_CAST,
+            "'abc' cannot be cast to integer",
+        ),
+        (
+            "CAST_OVERFLOW",
+            {"value": "99999999999L", "targetType": '"INT"'},
+            ErrorCode.INVALID_CAST,
+            "99999999999 is too big for integer",
+        ),
+        ("ARITHMETIC_OVERFLOW", {"message": "secret"}, ErrorCode.INVALID_ARGUMENTS, "A number is too big for its type"),
+        (
+            "INVALID_ARRAY_INDEX",
+            {"indexValue": "5", "arraySize": "2"},
+            ErrorCode.INVALID_ARGUMENTS,
+            "Index 5 is out of bounds: the array has 2 elements",
+        ),
+        (
+            "INSERT_COLUMN_ARITY_MISMATCH.NOT_ENOUGH_DATA_COLUMNS",
+            {"tableName": "`t`", "tableColumns": "`a`, `b`, `c`.`d`", "dataColumns": "`1`"},
+            ErrorCode.SEMANTIC_ERROR,
+            "INSERT has 1 columns but the table takes 3",
+        ),
+        (
+            "INCOMPATIBLE_DATA_FOR_TABLE.CANNOT_SAFELY_CAST",
+            {"tableName": "``", "colName": "`a`", "srcType": '"STRING"', "targetType": '"INT"'},
+            ErrorCode.TYPE_MISMATCH,
+            "Column a is integer and cannot take varchar",
+        ),
+        ("NOT_NULL_ASSERT_VIOLATION", {"walkedTypePath": "secret"}, ErrorCode.SEMANTIC_ERROR, None),
+        ("MERGE_CARDINALITY_VIOLATION", {}, ErrorCode.SEMANTIC_ERROR, None),
+        ("SCALAR_SUBQUERY_TOO_MANY_ROWS", {}, ErrorCode.SEMANTIC_ERROR, None),
+        (
+            "TABLE_OR_VIEW_ALREADY_EXISTS",
+            {"relationName": "`n`.`t`"},
+            ErrorCode.DUPLICATE_TABLE,
+            "n.t already exists",
+        ),
+        ("SCHEMA_NOT_FOUND", {"schemaName": "`n`"}, ErrorCode.SCHEMA_NOT_FOUND, None),
+        ("COLUMN_ALREADY_EXISTS", {"columnName": "`a`"}, ErrorCode.DUPLICATE_COLUMN, None),
+        ("UNSUPPORTED_FEATURE.LATERAL_JOIN_USING", {}, ErrorCode.NOT_SUPPORTED, None),
+        ("CommitFailedException", {}, ErrorCode.COMMIT_CONFLICT, "Another statement changed the table first"),
+        ("NoSuchTableException", {}, ErrorCode.TABLE_NOT_FOUND, None),
+        ("NoSuchNamespaceException", {}, ErrorCode.SCHEMA_NOT_FOUND, None),
+        ("AlreadyExistsException", {}, ErrorCode.DUPLICATE_TABLE, None),
+        ("NotFoundException", {}, ErrorCode.STORAGE_ERROR, "A file of a table is missing"),
+        ("OutOfMemoryError", {}, ErrorCode.RESOURCE_EXHAUSTED, None),
+        ("StackOverflowError", {}, ErrorCode.RESOURCE_EXHAUSTED, None),
+        ("ServiceUnavailableException", {}, ErrorCode.CATALOG_UNAVAILABLE, None),
+        ("ForbiddenException", {}, ErrorCode.ACCESS_DENIED, None),
+        ("SQE_PLANNING_TIMEOUT", {}, ErrorCode.QUERY_TIMEOUT, None),
+        (
+            "SQE_FUNCTION_TYPES",
+            {"function": "_sqe_date_add", "types": "int"},
+            ErrorCode.TYPE_MISMATCH,
+            "Function date_add does not take arguments of these types",
+        ),
+    ],
+)
+def test_a_condition_is_told_in_our_words(
+    condition: str, parameters: Mapping[str, str], code: ErrorCode, text: str | None
+) -> None:
+    error = told(fail(condition, parameters=parameters, start=5))
+    assert error.code is code
+    assert text is None or error.message == text
+    assert error.position == Position(2, 5)
+    shown = f"{error} {error.hint}"
+    for never in ("secret", "spark", "_sqe_", "hidden", "org.apache", "Caused by", "/warehouse"):
+        assert never not in shown
+
+
+@pytest.mark.rule("ERR-1")
+def test_no_template_tells_more_than_its_parameters() -> None:
+    """Whatever the engine puts into a parameter, the text stays one short line without internal names."""
+    nasty = f"/etc/passwd\n`{ALIAS}`.`x` org.apache.spark.X at sqe.Y(Z.java:1) " + "a" * 5000
+    for condition, template in {**SPARK, **JAVA}.items():
+        names = [name for _, name, _, _ in Formatter().parse(template.text) if name]
+        for value in (f"`{ALIAS}`.`{MARKER}`", f"`{ALIAS}`.`hr`.`t`", "`a\nb`", nasty, ""):
+            error = told(fail(condition, parameters=dict.fromkeys(names, value)))
+            shown = str(error)
+            assert ALIAS not in Scrubber([ALIAS]).visible_text(shown)
+            if value is not nasty:
+                assert "_sqe_" not in shown, condition
+            assert shown.isprintable(), condition
+            assert len(shown) < 1200, condition
+
+
+@pytest.mark.rule("ERR-2")
+def test_an_unlisted_condition_says_only_that_the_query_failed(caplog: pytest.LogCaptureFixture) -> None:
+    for condition, state, code, kind in (
+        ("NOVEL_CONDITION", "42K99", ErrorCode.SEMANTIC_ERROR, UserError),
+        ("NOVEL_CONDITION", "22999", ErrorCode.INVALID_ARGUMENTS, UserError),
+        ("NOVEL_CONDITION", "0A000", ErrorCode.NOT_SUPPORTED, NotSupportedError),
+        ("INTERNAL_ERROR", "XX000", ErrorCode.EXECUTION_FAILED, InternalError),
+        ("SomeException", None, ErrorCode.EXECUTION_FAILED, InternalError),
+        ("_LEGACY_ERROR_TEMP_2500", None, ErrorCode.EXECUTION_FAILED, InternalError),
+    ):
+        error = told(fail(condition, state, parameters={"a": "secret"}))
+        assert error.message == "Query failed (query id q1)"
+        assert (error.code, error.hint) == (code, None)
+        assert isinstance(error, kind)
+    assert "q1" in caplog.text
+    assert "/warehouse" not in "\n".join(r.message for r in caplog.records if r.levelno > logging.DEBUG)
+    assert translate(fail("NOVEL"), kind=StatementKind.QUERY).message == "Query failed"
+
+
+@pytest.mark.rule("ERR-3")
+def test_places_in_our_own_text_are_not_told() -> None:
+    failure = fail(
+        "UNRESOLVED_COLUMN.WITH_SUGGESTION", parameters={"objectName": "`nme`", "proposal": "`name`"}, start=3
+    )
+    assert told(failure).position == Position(2, 3)
+    hidden = told(replace(failure, generated=True))
+    assert (hidden.position, hidden.hint) == (None, None)
+    assert told(replace(failure, start=None)).position is None
+    assert translate(failure, kind=StatementKind.QUERY).position is None
+
+
+@pytest.mark.rule("ERR-4")
+def test_values_are_repeated_only_where_that_is_safe() -> None:
+    failure = fail("CAST_INVALID_INPUT", "22018", parameters={"expression": "'4111-1111'", "targetType": '"INT"'})
+    assert told(failure).message == "'4111-1111' cannot be cast to integer"
+    for error in (told(failure, echo_values=False), told(replace(failure, generated=True))):
+        assert error.message == "… cannot be cast to integer"
+    raised = fail("USER_RAISED_EXCEPTION", parameters={"errorMessage": "salary is 100"})
+    assert told(raised).message == "salary is 100"
+    assert told(raised, echo_values=False).message == "…"
+
+
+@pytest.mark.rule("ERR-4")
+def test_values_are_bounded_and_on_one_line() -> None:
+    text = message("USER_RAISED_EXCEPTION", errorMessage="a\n\x1b[31m\u202e" + "b" * 1000)
+    assert text.isprintable()
+    assert len(text) <= 100
+
+
+@pytest.mark.rule("ERR-5")
+def test_suggestions_come_from_visible_names() -> None:
+    failure = fail("UNRESOLVED_COLUMN.WITH_SUGGESTION", parameters={"objectName": "`salry`", "proposal": "`salary`"})
+    assert told(failure).hint == 'did you mean "salary"?'
+    # Where the engine sees the raw table, its proposals may be hidden columns.
+    for kind in (StatementKind.UPDATE, StatementKind.ALTER_TABLE, StatementKind.INSERT, StatementKind.MERGE):
+        assert told(failure, kind).hint is None
+    names = VisibleNames(columns=lambda: ["name", "salesarea"])
+    assert told(failure, StatementKind.UPDATE, names=names).hint is None
+    names = VisibleNames(columns=lambda: ["salry_2"])
+    assert told(failure, StatementKind.UPDATE, names=names).hint == 'did you mean "salry_2"?'
+    routine = fail("UNRESOLVED_ROUTINE", parameters={"routineName": "`substing`"})
+    assert told(routine).hint == 'did you mean "substring"?'
+    assert told(routine, names=VisibleNames(functions=lambda: ["subs_ting"])).hint == 'did you mean "subs_ting"?'
+
+
+def test_catalogs_have_their_users_names() -> None:
+    failure = fail("EXPECT_TABLE_NOT_VIEW", parameters={"viewName": f"`{ALIAS}`.`hr`.`v`"})
+    assert told(failure, names=VisibleNames(catalogs={ALIAS: "sales"})).message == "sales.hr.v is a view, not a table"
+    assert told(failure).message == "hr.v is a view, not a table"
+
+
+@pytest.mark.parametrize(
+    ("raw", "code", "text"),
+    [
+        ("Cannot find snapshot with ID 12345", ErrorCode.INVALID_ARGUMENTS, "Snapshot 12345 does not exist"),
+        (
+            "Cannot find matching snapshot ID or reference name for version nope\n  at x",
+            ErrorCode.INVALID_ARGUMENTS,
+            "The table has no snapshot, branch or tag nope",
+        ),
+        ("Cannot find a snapshot older than 1999", ErrorCode.INVALID_ARGUMENTS, "The table has no snapshot that old"),
+        ("Cannot use branch (does not exist): b\n", ErrorCode.INVALID_ARGUMENTS, "Branch b does not exist"),
+        ("Branch does not exist: b2", ErrorCode.INVALID_ARGUMENTS, "Branch b2 does not exist"),
+        ("Ref main already exists", ErrorCode.SEMANTIC_ERROR, "A branch or tag main already exists"),
+        (
+            "Cannot change column type: a: int -> array<string>",
+            ErrorCode.TYPE_MISMATCH,
+            "Column a cannot change from integer to array(varchar)",
+        ),
+        ("Not a supported type: time(6)", ErrorCode.TYPE_MISMATCH, "Type time(6) cannot be stored"),
+        ("Cannot downgrade v2 table to v1", ErrorCode.NOT_SUPPORTED, "format-version cannot be lowered"),
+        (
+            "Cannot find field 'nope' in struct: struct<1: salary>",
+            ErrorCode.COLUMN_NOT_FOUND,
+            "Column nope does not exist",
+        ),
+        ("Cannot bind: hour cannot transform int values from 'a'", ErrorCode.TYPE_MISMATCH, None),
+        ("Invalid source type int for transform: hour", ErrorCode.TYPE_MISMATCH, None),
+        (
+            "Invalid schema for v2: - Invalid type for x: unknown is not supported until v3",
+            ErrorCode.NOT_SUPPORTED,
+            "Column x: type unknown needs format-version 3",
+        ),
+        (
+            "Found conflicting files that can contain records matching true: [s3://secret]",
+            ErrorCode.COMMIT_CONFLICT,
+            None,
+        ),
+        ("java.io.IOException: No space left on device", ErrorCode.RESOURCE_EXHAUSTED, None),
+        ("java.lang.OutOfMemoryError: Java heap space", ErrorCode.RESOURCE_EXHAUSTED, None),
+    ],
+)
+def test_texts_of_iceberg_become_ours(raw: str, code: ErrorCode, text: str | None) -> None:
+    for condition in ("IllegalArgumentException", "ValidationException", "_LEGACY_ERROR_TEMP_2045"):
+        error = told(fail(condition, None, raw=f"java.lang.X: {raw}"))
+        assert error.code is code
+        assert text is None or error.message == text
+        assert "secret" not in str(error)
+
+
+def test_the_condition_counts_before_the_text() -> None:
+    raised = fail("USER_RAISED_EXCEPTION", raw="No space left on device", parameters={"errorMessage": "x"})
+    assert told(raised).code is ErrorCode.INVALID_ARGUMENTS
+
+
+def test_whose_fault_it_is_stays_visible() -> None:
+    for condition, kind in (
+        ("DIVIDE_BY_ZERO", UserError),
+        ("TABLE_OR_VIEW_NOT_FOUND", ObjectNotFoundError),
+        ("CommitFailedException", CommitConflictError),
+        ("S3Exception", ExternalError),
+        ("UNABLE_TO_ACQUIRE_MEMORY", ResourcesError),
+        ("SQE_PLANNING_TIMEOUT", QueryTimeoutError),
+    ):
+        assert type(told(fail(condition))) is kind
+
+
+def test_every_text_and_pattern_is_used_by_one_template_each() -> None:
+    for _, template in TEXTS:
+        assert Formatter().parse(template.text)
+    for template in (*SPARK.values(), *JAVA.values()):
+        assert template.suggest is None or template.suggest_from in ("columns", "functions")
+        assert not template.text.endswith(".")
+
+
+# Suggestions
+
+
+def test_the_closest_name_is_found() -> None:
+    names = ["orders", "customers", "order_items", "ORDERS_OLD"]
+    assert closest("oders", names) == "orders"
+    assert closest("Orders", names) == "orders"
+    assert closest("custmers", names) == "customers"
+    assert closest("orders_ol", names) == "ORDERS_OLD"
+    assert closest("xyz", names) is None
+    assert closest("", names) is None
+    assert closest("a" * 200, ["a" * 200 + "b"]) is None
+    assert closest("orders", ["orders"]) is None
+    assert did_you_mean("oders", names) == 'did you mean "orders"?'
+    assert did_you_mean("oders", ["orders\n"]) is None
+    assert did_you_mean("xyz", names) is None
+
+
+def test_suggestions_take_little_time_for_many_names() -> None:
+    import time
+
+    names = [f"column_{number}_{'x' * (number % 60)}" for number in range(20_000)]
+    start = time.perf_counter()
+    closest("colunm_17_xxxxxxxxxxxxxxxxx", names)
+    assert time.perf_counter() - start < 5
+
+
+# The last line
+
+
+@pytest.mark.rule("ERR-6")
+@pytest.mark.rule("ENF-8")
+def test_the_scrubber_replaces_secrets_and_alarms(caplog: pytest.LogCaptureFixture) -> None:
+    alarms: list[None] = []
+    scrubber = Scrubber([ALIAS, "eyJtoken.with.dots", "abc"], on_alarm=lambda: alarms.append(None))
+    assert scrubber.clean("Table hr.t is missing") == "Table hr.t is missing"
+    assert not alarms
+    for text, clean in (
+        (f"Table `{ALIAS}`.`hr`.t is missing", "Table `hr`.t is missing"),
+        (f"Table {ALIAS.upper()}.hr.t is missing", "Table hr.t is missing"),
+        (f"Column {MARKER}.a", "Column a"),
+        ("Bearer eyJtoken.with.dots is bad", "Bearer … is bad"),
+        ("function _sqe_date_add and __sqe_x", "function date_add and x"),
+    ):
+        assert scrubber.clean(text) == clean
+    assert len(alarms) == 5
+    assert "held a secret" in caplog.text
+    assert ALIAS not in caplog.text
+    # A secret that short would spoil every text.
+    assert scrubber.clean("abc") == "abc"
+    assert scrubber.clean("my_sqe_column") == "my_sqe_column"
+
+
+@pytest.mark.rule("ERR-6")
+def test_an_error_is_scrubbed_in_place() -> None:
+    error = UserError(f"Table {ALIAS}.t", hint=f"did you mean {MARKER}?", position=Position(1, 2))
+    assert Scrubber([]).scrub(error) is error
+    assert str(error) == "line 1:2: Table t"
+    assert error.args == ("Table t",)
+    assert error.hint == "did you mean ?"
+
+
+@pytest.mark.rule("ENF-8")
+def test_expected_internal_names_are_hidden_without_an_alarm(caplog: pytest.LogCaptureFixture) -> None:
+    text = f"RelationV2[a#1] {ALIAS}.hr.t, SubqueryAlias {MARKER}"
+    assert Scrubber([ALIAS]).visible_text(text) == "RelationV2[a#1] hr.t, SubqueryAlias "
+    assert not caplog.records
