@@ -1,0 +1,78 @@
+"""Each distribution builds, and the core works alone in a clean environment."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+DISTRIBUTIONS = sorted(
+    path.parent for pattern in ("sqe-core", "sqe-bench", "sqe-plugins/*") for path in ROOT.glob(f"{pattern}/pyproject.toml")
+)
+
+
+def run(*command: object, **environ: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [str(part) for part in command],
+        text=True,
+        capture_output=True,
+        timeout=600,
+        check=False,
+        env={**os.environ, **environ},
+    )
+
+
+@pytest.fixture(scope="session")
+def wheels(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Every distribution, built afresh from a copy: a build must not need files that only a checkout has."""
+    folder = tmp_path_factory.mktemp("wheels")
+    for source in DISTRIBUTIONS:
+        copy = folder / "sources" / source.name
+        shutil.copytree(source, copy, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info", "tests"))
+        built = run("uv", "build", "--wheel", "--out-dir", folder, copy)
+        assert built.returncode == 0, built.stderr
+    return folder
+
+
+@pytest.fixture(scope="session")
+def python(wheels: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A clean environment with the core alone."""
+    environment = tmp_path_factory.mktemp("alone") / "venv"
+    assert run("uv", "venv", "--python", sys.executable, environment).returncode == 0
+    (wheel,) = wheels.glob("sqe_core-*.whl")
+    installed = run("uv", "pip", "install", "--python", environment / "bin" / "python", wheel)
+    assert installed.returncode == 0, installed.stderr
+    return environment / "bin" / "python"
+
+
+def test_the_core_carries_its_data_files(wheels: Path) -> None:
+    (wheel,) = wheels.glob("sqe_core-*.whl")
+    names = zipfile.ZipFile(wheel).namelist()
+    for needed in ("sqe_core/py.typed", "sqe_core/engine/spark/jars.lock.toml"):
+        assert needed in names
+    assert any(name.startswith("sqe_core/engine/spark/bridge/") and name.endswith(".java") for name in names)
+    assert any(name.startswith("sqe_core/query/allowed/") and name.endswith(".txt") for name in names)
+    assert not any("test_" in Path(name).name for name in names)
+
+
+def test_the_core_alone_lists_its_plugins(python: Path) -> None:
+    listed = run(python.parent / "sqe", "plugins", "list")
+    assert listed.returncode == 0, listed.stderr
+    assert "sqlite" in listed.stdout
+
+
+def test_the_core_alone_answers_a_query(python: Path, tmp_path: Path) -> None:
+    answered = run(
+        python.parent / "sqe-cli",
+        *("--warehouse", tmp_path / "warehouse", "-f", "csv", "-e"),
+        "CREATE TABLE t AS SELECT 41 + 1 AS answer; SELECT answer FROM t",
+        PATH=f"{python.parent}:/nonexistent",  # no Java, nothing else
+    )
+    assert answered.returncode == 0, answered.stderr
+    assert answered.stdout == "answer\n42\n"
