@@ -7,6 +7,7 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -65,8 +66,8 @@ def _measure(sqe: EmbeddedSqe, folder: Path, warmup: int, rounds: int) -> Mappin
     jobs_before = plain.jobs()
     for statement in ("SHOW TABLES", "DESCRIBE points"):
         for _ in range(warmup):
-            sqe.execute(statement).read_all()
-        times = [_timed(lambda text=statement: sqe.execute(text).read_all()) for _ in range(rounds)]
+            _answer(sqe, statement)
+        times = [_timed(partial(_answer, sqe, statement)) for _ in range(rounds)]
         passed &= statistics.median(times) < _METADATA_MS
         results[statement] = {"sqe": _summary(times)}
         print(f"{statement:<14}{'sqe':>6}{statistics.median(times):>12.2f}{_p95(times):>10.2f}")
@@ -76,10 +77,15 @@ def _measure(sqe: EmbeddedSqe, folder: Path, warmup: int, rounds: int) -> Mappin
     return {"passed": passed, "rounds": rounds, "metadata_jobs": jobs, "statements": results}
 
 
+def _answer(sqe: EmbeddedSqe, sql: str) -> None:
+    sqe.execute(sql).read_all()
+
+
 def _in_turn(
     ours: Callable[[], Any], theirs: Callable[[], Any], rounds: int
 ) -> tuple[Sequence[float], Sequence[float]]:
-    own, other = [], []
+    own: list[float] = []
+    other: list[float] = []
     for place in range(rounds):
         # Who goes first changes, so that neither always finds the other's caches warm.
         order = ((ours, own), (theirs, other)) if place % 2 else ((theirs, other), (ours, own))

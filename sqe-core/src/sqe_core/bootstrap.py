@@ -6,14 +6,20 @@ import shutil
 import tempfile
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+from sqe_core import __version__
 from sqe_core.catalog.backends import SqliteBackend
 from sqe_core.catalog.registry import CatalogRegistry, Mount
+from sqe_core.config.binder import bind
+from sqe_core.config.catalog_names import mounted_catalogs
+from sqe_core.config.loading import LoadedConfig
+from sqe_core.config.sections.root import SqeConfig
 from sqe_core.engine.port import Engine, EngineState, Progress
 from sqe_core.engine.spark.engine import EngineOptions, SparkEngine
 from sqe_core.observe.history import QueryHistory
+from sqe_core.plugins.manager import PluginManager
 from sqe_core.policy.authorizer import Authorizer
 from sqe_core.policy.builtin import AllowAllEnforcer
 from sqe_core.query.admission import QueryLimits
@@ -24,7 +30,9 @@ from sqe_core.query.record import Notify, Recorder
 from sqe_core.query.result import StatementResult
 from sqe_core.query.service import Parameters, QueryService
 from sqe_core.session.session import Session
+from sqe_core.spi.catalog import CatalogContext
 from sqe_core.spi.errors import ConfigError, ObjectNotFoundError, SqeError
+from sqe_core.spi.factory import PluginContext
 from sqe_core.spi.identity import Identity
 from sqe_core.spi.policy import PolicyEnforcer
 from sqe_core.sql import functions
@@ -90,6 +98,79 @@ def build(
         )
     )
     return Sqe(engine=engine, catalogs=catalogs, service=service, history=history)
+
+
+def compose(loaded: LoadedConfig, plugins: PluginManager | None = None) -> Sqe:
+    """Build what a configuration file describes: its catalogs, policy engines, limits and engine, not started.
+
+    Only the distributions whose kinds the file names are imported.
+
+    Raises:
+        ConfigError: settings of plugins that do not fit, every fault of them.
+        PluginError: a plugin that is missing or broken.
+    """
+    config = loaded.config
+    plugins = plugins or PluginManager(sqe_version=__version__)
+    production = config.coordinator.production_mode
+    faults: list[str] = []
+    mounts: list[Mount] = []
+    jars: set[str] = set()
+    for entry in mounted_catalogs(config):
+        catalog_factory = plugins.catalog(entry.kind)
+        settings, found = bind(entry.config.options, catalog_factory.config_type)
+        faults += found
+        if settings is not None:
+            required = entry.config.require_vended_credentials
+            backend = catalog_factory.create(
+                entry.name,
+                settings,
+                CatalogContext(
+                    require_vended_credentials=required, production_mode=production, sqe_version=__version__
+                ),
+            )
+            jars.update(backend.required_jars())
+            mounts.append(Mount(name=entry.name, backend=backend, aliases=entry.aliases))
+    enforcers: list[PolicyEnforcer] = []
+    for kind in config.policy.engines:
+        policy_factory = plugins.policy_enforcer(kind)
+        settings, found = bind(loaded.engine_table(kind), policy_factory.config_type)
+        faults += found
+        if settings is not None:
+            enforcers.append(
+                policy_factory.create(
+                    kind, settings, PluginContext(production_mode=production, sqe_version=__version__)
+                )
+            )
+    if faults:
+        raise ConfigError(tuple(faults))
+    query = config.query
+    return build(
+        engine=SparkEngine(_engine_options(config, frozenset(jars))),
+        mounts=mounts,
+        enforcers=enforcers,
+        limits=QueryLimits(
+            timeout_secs=query.timeout_secs,
+            max_result_rows=query.max_result_rows,
+            max_sql_bytes=query.max_sql_bytes,
+            max_concurrent_queries=query.max_concurrent_queries,
+            max_concurrent_per_user=query.max_concurrent_per_user,
+        ),
+        notify=plugins.calls.query_event,
+    )
+
+
+def _engine_options(config: SqeConfig, jar_groups: frozenset[str]) -> EngineOptions:
+    engine = config.engine
+    options = EngineOptions(
+        master=engine.master,
+        memory_bytes=config.coordinator.memory_limit,
+        java_home=Path(engine.java_home) if engine.java_home else None,
+        jar_dir=Path(engine.jar_dir) if engine.jar_dir else None,
+        jar_mirror=engine.jar_mirror or None,
+        jar_groups=jar_groups,
+        local_dir=Path(config.coordinator.spill_dir),
+    )
+    return replace(options, cache_dir=Path(engine.cache_dir)) if engine.cache_dir else options
 
 
 def open_embedded(

@@ -55,9 +55,7 @@ class Relation:
     index: int
     kind: RelationKind
     parts: tuple[str, ...]
-    holder: (
-        str  # simple class name of the nearest ancestor that is no SubqueryAlias and no time travel, "" for the root
-    )
+    holder: str  # simple class of the nearest ancestor that is no SubqueryAlias and no time travel, "" for the root
     field: str  # the field of the holder, for example "table", "child", "targetTable"
     cte: bool = False  # bound to a common table expression in scope
     aliased: bool = False  # the user gave it an alias, so its own name is not visible
