@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from sqe_core.plugins.discovery import discover
 from sqe_core.plugins.kinds import KNOWN_DISTRIBUTIONS, NOT_BUILT_YET, ExtensionPoint, Kind
+from sqe_core.plugins.lifecycle import Lifecycle
 from sqe_core.plugins.manager import PluginManager
-from sqe_core.spi import CatalogContext, CatalogFactory, PluginError, StartupError
+from sqe_core.spi import CatalogContext, CatalogFactory, PluginContext, PluginError, StartupError
 
 LABEL = r"The plugin catalog-folder \(sqe-catalog-folder 1\.2\.3\)"
 FOLDER = Kind.parse("catalog.folder")
@@ -232,6 +234,30 @@ def test_plugin_by_name(site) -> None:
     with pytest.raises(PluginError, match="No plugin is called 'audit-siem'") as caught:
         manager.plugin("audit-siem")
     assert caught.value.hint == "installed plugins: catalog-folder"
+
+
+def test_observer_starts_with_its_settings_and_stops(site) -> None:
+    code = HEAD + (
+        "class Plugin(SqePlugin):\n"
+        "    calls = []\n"
+        "    def start(self, config, context): self.calls.append((type(config).__name__, context.sqe_version))\n"
+        "    def stop(self): self.calls.append('stop')\n"
+    )
+    site.install_plugin("sqe-audit-siem", package="sqe_audit_siem", kinds=(), code=code)
+    manager = PluginManager(discover(site.path))
+    config = manager.plugin("audit-siem").config_type()
+    lifecycle = Lifecycle([manager.observer("audit-siem", config, PluginContext(sqe_version="1.2"))])
+    lifecycle.start()
+    lifecycle.stop()
+    assert manager.plugin("audit-siem").calls == [("NoConfig", "1.2"), "stop"]
+
+
+def test_many_threads_import_a_plugin_once(site) -> None:
+    site.install_plugin()
+    manager = PluginManager(discover(site.path))
+    with ThreadPoolExecutor(max_workers=8) as pool:
+        factories = list(pool.map(lambda _: manager.catalog("folder"), range(16)))
+    assert len(set(map(id, factories))) == 1
 
 
 def test_two_plugins_of_one_name(site) -> None:

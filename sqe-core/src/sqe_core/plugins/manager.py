@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import difflib
+import threading
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, cast
 
 from sqe_core.plugins.calls import HookCalls, is_frozen_dataclass
 from sqe_core.plugins.discovery import DeclaredPlugin, discover
 from sqe_core.plugins.kinds import KNOWN_DISTRIBUTIONS, NOT_BUILT_YET, ExtensionPoint, Kind
+from sqe_core.plugins.lifecycle import Component
 from sqe_core.plugins.loading import load_plugin
 from sqe_core.spi.auth import AuthProviderFactory
 from sqe_core.spi.catalog import CatalogFactory
 from sqe_core.spi.errors import PluginError
-from sqe_core.spi.factory import Metrics, PluginFactory
+from sqe_core.spi.factory import Metrics, PluginContext, PluginFactory
 from sqe_core.spi.hooks import SqePlugin, StartupContext
 from sqe_core.spi.lineage import LineageSinkFactory
 from sqe_core.spi.policy import PolicyEnforcerFactory
@@ -23,7 +25,7 @@ AnyFactory = PluginFactory[Any, Any, Any]
 
 
 class PluginManager:
-    """Finds, loads and keeps plugins, and hands out their factories.
+    """Finds, loads and keeps plugins, and hands out their factories. Safe for use from several threads.
 
     A factory that is asked for and not there yet loads its plugin, which is how ATTACH reaches a catalog type that
     the configuration does not mention.
@@ -44,6 +46,7 @@ class PluginManager:
         self.declared = discover() if declared is None else tuple(declared)
         self.calls = HookCalls(metrics)
         self._context = StartupContext(sqe_version=sqe_version)
+        self._lock = threading.RLock()
         self._loaded: dict[DeclaredPlugin, SqePlugin] = {}
         self._factories: dict[Kind, AnyFactory] = {}
 
@@ -60,7 +63,19 @@ class PluginManager:
         if not found:
             known = ", ".join(declared.name for declared in self.declared)
             raise PluginError(f"No plugin is called '{name}'", hint=f"installed plugins: {known}")
-        return self._load(_only(found, f"plugin name '{name}'"))
+        with self._lock:
+            return self._load(_only(found, f"plugin name '{name}'"))
+
+    def observer(self, name: str, config: Any, context: PluginContext) -> Component:
+        """Return the component of a plugin that observes, for the server's lifecycle.
+
+        Args:
+            name: the plugin, as in `[plugins.<name>]`.
+            config: that table, as an instance of the plugin's `config_type`.
+            context: what the core offers.
+        """
+        plugin = self.plugin(name)
+        return Component(name=f"plugin {name}", start=lambda: plugin.start(config, context), stop=plugin.stop)
 
     def auth_provider(self, kind: str) -> AuthProviderFactory[Any]:
         """Return the factory of a login provider."""
@@ -88,14 +103,13 @@ class PluginManager:
         return config_type
 
     def _factory(self, kind: Kind) -> AnyFactory:
-        factory = self._factories.get(kind)
-        if factory is None:
-            providers = [declared for declared in self.declared if kind in declared.kinds]
-            if not providers:
-                raise self._missing(kind)
-            self._load(_only(providers, kind.label))
-            factory = self._factories[kind]
-        return factory
+        with self._lock:
+            if kind not in self._factories:
+                providers = [declared for declared in self.declared if kind in declared.kinds]
+                if not providers:
+                    raise self._missing(kind)
+                self._load(_only(providers, kind.label))
+            return self._factories[kind]
 
     def _missing(self, kind: Kind) -> PluginError:
         if kind in NOT_BUILT_YET:

@@ -88,8 +88,8 @@ class SqeError(Exception):
         position: where in the client's own text.
     """
 
-    kind = ErrorKind.INTERNAL
-    default_code = ErrorCode.GENERIC_INTERNAL_ERROR
+    kind: ErrorKind = ErrorKind.INTERNAL
+    default_code: ErrorCode = ErrorCode.GENERIC_INTERNAL_ERROR
 
     def __init__(
         self,

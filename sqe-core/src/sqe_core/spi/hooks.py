@@ -23,8 +23,8 @@ PROJECT = "sqe"
 SPI_VERSION = "1.0"
 """Major and minor. A plugin made for 1.x works with every 1.y, y >= x."""
 
-hookspec = pluggy.HookspecMarker(PROJECT)
-hookimpl = pluggy.HookimplMarker(PROJECT)
+hookspec: pluggy.HookspecMarker = pluggy.HookspecMarker(PROJECT)
+hookimpl: pluggy.HookimplMarker = pluggy.HookimplMarker(PROJECT)
 """Marks a method of a `SqePlugin` as the implementation of the hook of that name. Takes no options."""
 
 _FORBIDDEN_OPTIONS = ("wrapper", "hookwrapper", "optionalhook", "tryfirst", "trylast", "specname")
