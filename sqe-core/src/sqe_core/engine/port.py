@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from dataclasses import field as computed
 from enum import Enum
 from types import MappingProxyType
 from typing import Any
@@ -59,7 +60,7 @@ class Relation:
     field: str  # the field of the holder, for example "table", "child", "targetTable"
     cte: bool = False  # bound to a common table expression in scope
     aliased: bool = False  # the user gave it an alias, so its own name is not visible
-    options: Mapping[str, str] = field(default_factory=lambda: _EMPTY)
+    options: Mapping[str, str] = computed(default_factory=lambda: _EMPTY)
     time_travel: TimeTravel | None = None
     streaming: bool = False
     start: int | None = None  # offset in the parsed text, in code points
@@ -87,7 +88,7 @@ class PlanNode:
     parent: int  # -1 for the root
     slot: str  # the parent's field that holds it; "subquery" when it hangs on an expression
     type: str  # fully qualified class name
-    fields: Mapping[str, Any] = field(default_factory=lambda: _EMPTY)
+    fields: Mapping[str, Any] = computed(default_factory=lambda: _EMPTY)
 
     @property
     def simple_type(self) -> str:
