@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -58,12 +59,14 @@ def open_embedded(options: Options) -> Backend:
     """Open the warehouse of the command line; the engine starts in the background."""
     # All of these bring Arrow, and some more; neither --help nor the prompt waits for them.
     from sqe_core import bootstrap
+    from sqe_core.cli import logs
     from sqe_core.config.values import parse_bytes
     from sqe_core.engine.spark.options import EngineOptions
 
     engine = EngineOptions()
     if options.memory_limit is not None:
         engine = replace(engine, memory_bytes=parse_bytes(options.memory_limit))
+    logs.configure(os.environ, engine.cache_dir / "logs" / "sqe-cli.log")
     return EmbeddedBackend(
         bootstrap.open_embedded(
             options.warehouse, catalogs=options.catalogs, in_memory=options.in_memory, engine_options=engine
