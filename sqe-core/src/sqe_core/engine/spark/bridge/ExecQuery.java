@@ -1,0 +1,140 @@
+package sqe.bridge;
+
+import java.util.Arrays;
+import org.apache.spark.SparkContext;
+import org.apache.spark.TaskContext;
+import org.apache.spark.TaskContext$;
+import org.apache.spark.rdd.RDD;
+import org.apache.spark.sql.execution.CollectLimitExec;
+import org.apache.spark.sql.execution.CommandResultExec;
+import org.apache.spark.sql.execution.InputAdapter;
+import org.apache.spark.sql.execution.LocalTableScanExec;
+import org.apache.spark.sql.execution.OneRowRelationExec;
+import org.apache.spark.sql.execution.ProjectExec;
+import org.apache.spark.sql.execution.SparkPlan;
+import org.apache.spark.sql.execution.TakeOrderedAndProjectExec;
+import org.apache.spark.sql.execution.WholeStageCodegenExec;
+import org.apache.spark.sql.execution.adaptive.AdaptiveSparkPlanExec;
+import org.apache.spark.sql.internal.SQLConf;
+import org.apache.spark.sql.types.StructType;
+import scala.reflect.ClassTag$;
+import scala.runtime.AbstractFunction2;
+import scala.runtime.BoxedUnit;
+
+/** Runs a physical plan so that its rows reach the sink. */
+final class ExecQuery {
+  private static final int COLLECTED_ROWS = 10000;
+
+  private final SparkContext context;
+  private final StreamSink sink;
+  private final StructType type;
+  private final StreamFormat format;
+
+  ExecQuery(SparkContext context, StreamSink sink, StructType type, StreamFormat format) {
+    this.context = context;
+    this.sink = sink;
+    this.type = type;
+    this.format = format;
+  }
+
+  /** Answers in this thread what needs no job: rows that are here already, or one row to compute. */
+  boolean runHere(SparkPlan physical) throws Exception {
+    if (physical instanceof LocalTableScanExec || physical instanceof CommandResultExec) {
+      deliver(iterator(physical.executeCollect()));
+      return true;
+    }
+    if (!isOneRow(physical)) return false;
+    RDD rdd = physical.execute();
+    TaskContext task = TaskContext$.MODULE$.empty();
+    deliver(rdd.iterator(rdd.partitions()[0], task));
+    return true;
+  }
+
+  private static boolean isOneRow(SparkPlan plan) {
+    if (plan instanceof OneRowRelationExec) return true;
+    boolean transparent =
+        plan instanceof WholeStageCodegenExec || plan instanceof InputAdapter || plan instanceof ProjectExec;
+    // A subquery in the projection runs jobs of its own.
+    return transparent && plan.subqueries().isEmpty() && isOneRow((SparkPlan) plan.children().head());
+  }
+
+  private static scala.collection.Iterator iterator(Object[] rows) {
+    return scala.jdk.javaapi.CollectionConverters.asScala(Arrays.asList(rows).iterator());
+  }
+
+  /** Encodes rows that are in the driver. */
+  void deliver(scala.collection.Iterator rows) throws Exception {
+    StreamEncoder encoder = new StreamEncoder(type, format, Long.MAX_VALUE);
+    try {
+      StreamBatch batch;
+      while ((batch = encoder.next(rows)) != null) sink.push(0, 0, batch);
+    } finally {
+      encoder.close();
+    }
+    sink.complete(0, 0);
+    sink.finish(1);
+  }
+
+  Object run(SparkPlan physical) {
+    try {
+      SparkPlan root =
+          physical instanceof AdaptiveSparkPlanExec
+              ? ((AdaptiveSparkPlanExec) physical).finalPhysicalPlan()
+              : physical;
+      if (root instanceof CollectLimitExec) {
+        limited((CollectLimitExec) root);
+      } else if (root instanceof TakeOrderedAndProjectExec
+          && ((TakeOrderedAndProjectExec) root).limit() <= COLLECTED_ROWS) {
+        // One job, while the same rows as a partition of their own would need a shuffle.
+        deliver(iterator(root.executeCollect()));
+      } else {
+        RDD rdd = root.execute();
+        int count = rdd.getNumPartitions();
+        if (count > 0) stream(rdd, 0, count, Long.MAX_VALUE);
+        sink.finish(count);
+      }
+    } catch (Throwable error) {
+      org.apache.spark.unsafe.Platform.throwException(error);
+    }
+    return BoxedUnit.UNIT;
+  }
+
+  /**
+   * LIMIT as the last step: looks at a few partitions first and at more while rows are missing, as Spark's own `take`
+   * does, but streams what it finds. The reader cuts the first and the last batch.
+   */
+  private void limited(CollectLimitExec plan) {
+    long wanted = plan.limit() < 0 ? Long.MAX_VALUE : plan.limit();
+    sink.window(plan.offset(), wanted == Long.MAX_VALUE ? -1 : Math.max(0, wanted - plan.offset()));
+    RDD rdd = plan.child().execute();
+    int count = rdd.getNumPartitions();
+    SQLConf conf = plan.conf();
+    int done = 0;
+    long rows = 0;
+    int round = wanted > 100L * COLLECTED_ROWS ? count : Math.max(1, conf.limitInitialNumPartitions());
+    while (done < count && rows < wanted) {
+      int next = (int) Math.min(count, (long) done + round);
+      stream(rdd, done, next, wanted - rows);
+      done = next;
+      rows = sink.completeRows();
+      long guess = rows == 0 ? Long.MAX_VALUE : (long) (1.5 * (wanted - rows) * done / rows) + 1;
+      round = (int) Math.min(guess, (long) done * Math.max(2, conf.limitScaleUpFactor()));
+    }
+    sink.finish(done);
+  }
+
+  private void stream(RDD rdd, int from, int to, long maxRows) {
+    context.runJob(
+        rdd,
+        new StreamTask(sink, type, format, maxRows),
+        scala.collection.immutable.Range$.MODULE$.apply(from, to),
+        new Ignore(),
+        ClassTag$.MODULE$.apply(Boolean.class));
+  }
+
+  private static final class Ignore extends AbstractFunction2 {
+    public Object apply(Object index, Object value) {
+      return BoxedUnit.UNIT;
+    }
+  }
+}

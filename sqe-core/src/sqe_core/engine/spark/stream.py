@@ -1,0 +1,236 @@
+"""A statement's result as it arrives from the engine: frames, each a letter, a length and a body."""
+
+from __future__ import annotations
+
+import socket
+import struct
+import threading
+from collections.abc import Callable, Iterator
+from enum import Enum
+from typing import Protocol
+
+import pyarrow as pa
+
+from sqe_core.engine.port import Progress, ResultStream
+from sqe_core.spi.errors import EngineLostError, QueryCancelledError
+
+_HEADER = struct.Struct(">cq")
+_WINDOW = struct.Struct(">qq")
+
+# The letters of StreamReader.java.
+WINDOW = b"W"
+BATCH = b"B"
+END = b"E"
+FAILURE = b"F"
+CANCELLED = b"C"
+
+
+class FrameSource(Protocol):
+    """Where frames come from."""
+
+    def read(self, size: int) -> pa.Buffer:
+        """Return exactly `size` bytes, or raise EngineLostError."""
+
+    def close(self) -> None:
+        """Free it; a `read` in another thread ends."""
+
+
+class InlineFrames:
+    """A small result that came with the answer itself."""
+
+    def __init__(self, frames: pa.Buffer) -> None:
+        self._frames = frames
+        self._position = 0
+
+    def read(self, size: int) -> pa.Buffer:
+        if self._position + size > self._frames.size:
+            raise EngineLostError("The engine sent an incomplete result")
+        part = self._frames.slice(self._position, size)
+        self._position += size
+        return part
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+class SocketFrames:
+    """A result that is fetched; hanging up cancels the statement."""
+
+    def __init__(self, address: str, credentials: bytes) -> None:
+        kind, _, place = address.partition(":")
+        try:
+            if kind == "unix":
+                self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+                self._socket.connect(place)
+            else:
+                self._socket = socket.create_connection(("127.0.0.1", int(place)))
+            self._socket.sendall(credentials)
+        except OSError as error:
+            raise _lost() from error
+
+    def read(self, size: int) -> pa.Buffer:
+        # Straight into the memory that the Arrow batch then refers to.
+        buffer = pa.allocate_buffer(size)
+        view = memoryview(buffer)
+        done = 0
+        try:
+            while done < size:
+                count = self._socket.recv_into(view[done:])
+                if count == 0:
+                    raise _lost()
+                done += count
+        except OSError as error:
+            raise _lost() from error
+        return buffer
+
+    def close(self) -> None:
+        try:
+            # Unlike close, this also wakes a thread that waits in `read`.
+            self._socket.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            pass
+        self._socket.close()
+
+
+def _lost() -> EngineLostError:
+    return EngineLostError("The engine ended while the statement ran", hint="send the statement again")
+
+
+def parse_progress(counts: str) -> Progress | None:
+    """Read what `Exec.progress` and the last frame of a result say; None when the statement is unknown."""
+    if not counts:
+        return None
+    stages, stages_done, tasks, tasks_done, tasks_active, rows, size = map(int, counts.split(","))
+    return Progress(
+        stages=stages,
+        stages_done=stages_done,
+        tasks=tasks,
+        tasks_done=tasks_done,
+        tasks_active=max(0, tasks_active),
+        rows=rows,
+        bytes=size,
+    )
+
+
+class _State(Enum):
+    OPEN = "open"
+    CANCELLED = "cancelled"
+    CLOSED = "closed"  # by its reader, or at its end
+
+
+class SparkResultStream(ResultStream):
+    """The batches of one statement. For one reader; `cancel`, `close` and `progress` may be called from any thread."""
+
+    def __init__(
+        self,
+        *,
+        schema: pa.Schema,
+        frames: FrameSource,
+        affected_rows: int | None,
+        cancel_statement: Callable[[], None],
+        read_progress: Callable[[], Progress | None],
+        describe_failure: Callable[[bytes], Exception],
+    ) -> None:
+        self._schema = schema
+        self._frames = frames
+        self._affected_rows = affected_rows
+        self._cancel_statement = cancel_statement
+        self._read_progress = read_progress
+        self._describe_failure = describe_failure
+        self._lock = threading.Lock()
+        self._state = _State.OPEN
+        self._skip = 0
+        self._left = -1
+        self._progress = Progress()
+        self._batches = self._read()
+
+    @property
+    def schema(self) -> pa.Schema:
+        return self._schema
+
+    @property
+    def affected_rows(self) -> int | None:
+        return self._affected_rows
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        return self._batches
+
+    def __enter__(self) -> SparkResultStream:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    def _read(self) -> Iterator[pa.RecordBatch]:
+        try:
+            while True:
+                kind, size = self._read_header()
+                body = self._read_body(size)
+                if kind == BATCH:
+                    batch = self._cut(pa.ipc.read_record_batch(pa.ipc.read_message(body), self._schema))
+                    if batch.num_rows:
+                        yield batch
+                elif kind == END:
+                    self._progress = parse_progress(body.to_pybytes().decode()) or self._progress
+                    return
+                elif kind == WINDOW:
+                    self._skip, self._left = _WINDOW.unpack(body)
+                elif kind == CANCELLED:
+                    raise QueryCancelledError("The query was cancelled")
+                else:
+                    raise self._describe_failure(body.to_pybytes())
+        finally:
+            # No call into the engine: a reader that just drops the stream brings the collector here, in any thread.
+            # Hanging up is enough, the engine cancels what still runs.
+            self._hang_up(_State.CLOSED)
+
+    def _read_header(self) -> tuple[bytes, int]:
+        kind, size = _HEADER.unpack(self._read_body(_HEADER.size))
+        return kind, size
+
+    def _read_body(self, size: int) -> pa.Buffer:
+        try:
+            body = self._frames.read(size)
+        except EngineLostError:
+            self._require_open()
+            raise
+        self._require_open()
+        return body
+
+    def _require_open(self) -> None:
+        if self._state is _State.CANCELLED:
+            raise QueryCancelledError("The query was cancelled")
+        if self._state is _State.CLOSED:
+            # An end that looked like the result's own would hide that rows are missing.
+            raise QueryCancelledError("The result was closed before it was read")
+
+    def _cut(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Leave out what lies before an OFFSET or behind a LIMIT."""
+        skipped = min(self._skip, batch.num_rows)
+        self._skip -= skipped
+        count = batch.num_rows - skipped
+        if self._left >= 0:
+            count = min(count, self._left)
+            self._left -= count
+        return batch if count == batch.num_rows else batch.slice(skipped, count)
+
+    def progress(self) -> Progress:
+        if self._state is _State.OPEN:
+            self._progress = self._read_progress() or self._progress
+        return self._progress
+
+    def cancel(self) -> None:
+        if self._hang_up(_State.CANCELLED):
+            self._cancel_statement()
+
+    def close(self) -> None:
+        if self._hang_up(_State.CLOSED):
+            self._cancel_statement()
+
+    def _hang_up(self, state: _State) -> bool:
+        with self._lock:
+            if self._state is not _State.OPEN:
+                return False
+            self._state = state
+        self._frames.close()
+        return True
