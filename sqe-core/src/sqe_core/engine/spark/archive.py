@@ -159,7 +159,7 @@ def _train(plan: LaunchPlan, class_list: Path, scratch: Path) -> None:
         finally:
             gateway.close()
     finally:
-        process.stop()
+        process.stop(orderly=True)  # the list of classes is complete only then
 
 
 def _run_training(jvm: Any, scratch: Path) -> None:
@@ -262,6 +262,8 @@ class ArchiveMaker:
             assert process.stdin is not None
             with process.stdin:
                 process.stdin.write(json.dumps(_as_json(self._plan.options)).encode())
+            # It may outlive this process; while it does not, somebody has to collect its exit code.
+            threading.Thread(target=process.wait, name="sqe-archive-wait", daemon=True).start()
         except OSError as error:
             _log.info("no class archive is made: %s", error)
 

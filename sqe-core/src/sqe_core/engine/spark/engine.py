@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 
 from sqe_core.engine.port import Engine, EngineSession, EngineState
 from sqe_core.engine.spark.archive import ArchiveMaker, archive_flags
-from sqe_core.engine.spark.launcher import EngineProcess
+from sqe_core.engine.spark.launcher import EngineProcess, LaunchPlan
 from sqe_core.engine.spark.options import ClassArchive, EngineOptions
-from sqe_core.engine.spark.preparation import prepare_launch
+from sqe_core.engine.spark.preparation import Report, prepare_launch
 from sqe_core.spi.errors import EngineLostError, InternalError, ResourcesError, SqeError, StartupError
 
 if TYPE_CHECKING:
@@ -39,8 +39,11 @@ class SparkEngine(Engine):
     the state or waits for it to change.
     """
 
-    def __init__(self, options: EngineOptions) -> None:
+    def __init__(
+        self, options: EngineOptions, *, prepare: Callable[[EngineOptions, Report], LaunchPlan] = prepare_launch
+    ) -> None:
         self.options = options
+        self._prepare = prepare
         self._changed = threading.Condition()
         self._state = EngineState.STOPPED
         self._failure: Exception | None = None
@@ -171,7 +174,7 @@ class SparkEngine(Engine):
     def _launch(self) -> None:
         """Bring up one JVM, to READY."""
         self._enter(EngineState.PREPARING)
-        plan = prepare_launch(self.options, self._report)
+        plan = self._prepare(self.options, self._report)
         self._enter(EngineState.STARTING)
         self._report("Starting Spark", None)
         deadline = time.monotonic() + self.options.start_timeout_secs
@@ -188,7 +191,7 @@ class SparkEngine(Engine):
             gateway = Gateway(port=process.port, secret=process.secret)
             process.wait_session(deadline)
         except BaseException:
-            process.kill()
+            process.stop(orderly=False)
             raise
         self._gateway = gateway
         self._archive_maker = ArchiveMaker(plan) if not flags else None

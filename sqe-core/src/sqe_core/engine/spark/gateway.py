@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
@@ -10,6 +11,9 @@ from py4j.clientserver import ClientServer, JavaParameters, PythonParameters
 from py4j.protocol import Py4JNetworkError
 
 from sqe_core.spi.errors import EngineLostError
+
+# At DEBUG py4j logs every command, and with it the gateway's secret and the values of parameters.
+logging.getLogger("py4j").setLevel(logging.WARNING)
 
 
 class Gateway:
