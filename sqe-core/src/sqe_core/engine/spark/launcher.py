@@ -163,13 +163,15 @@ class RunFolder:
         except OSError as error:
             raise disk_error(error, base) from error
         self._lock = try_lock(self.path / "lock")
+        self._removing = threading.Lock()
 
     def remove(self) -> None:
-        """Delete everything in it."""
-        shutil.rmtree(self.path, ignore_errors=True)
-        if self._lock is not None:
-            os.close(self._lock)
-            self._lock = None
+        """Delete everything in it; from any thread."""
+        with self._removing:
+            shutil.rmtree(self.path, ignore_errors=True)
+            if self._lock is not None:
+                os.close(self._lock)
+                self._lock = None
 
     @classmethod
     def _sweep(cls, base: Path) -> None:
@@ -201,7 +203,11 @@ class EngineProcess:
         self._changed = threading.Condition()
         self._gateway_up = self._session_up = self._over = self._stopping = False
         self._folder = RunFolder(plan.options.local_dir)
-        self.log_file = _new_log_file(plan.options.cache_dir)
+        try:
+            self.log_file = _new_log_file(plan.options.cache_dir)
+        except StartupError:
+            # A read-only cache, as in an image that was prepared: this log ends with the JVM.
+            self.log_file = self.run_dir / "engine.log"
         try:
             settings = engine_settings(plan.options, self.run_dir, plan.executor_jars)
             command = [str(plan.java.executable), *extra_flags, *self._arguments(settings)]
@@ -284,9 +290,7 @@ class EngineProcess:
             orderly = not is_local(self.plan.options.master)
         if not orderly:
             self._process.kill()
-        with contextlib.suppress(OSError):
-            if self._process.stdin is not None:
-                self._process.stdin.close()
+        self._close_input()
         try:
             self._process.wait(_STOP_TIMEOUT_SECS)
         except subprocess.TimeoutExpired:
@@ -297,6 +301,12 @@ class EngineProcess:
     def abort(self) -> None:
         """End the JVM at once, without waiting for it."""
         self._process.kill()
+
+    def _close_input(self) -> None:
+        """Tell the JVM to leave, if it is still there."""
+        with self._changed, contextlib.suppress(OSError):
+            if self._process.stdin is not None:
+                self._process.stdin.close()
 
     def _listen(self) -> None:
         """Follow standard output to its end, which is the JVM's."""
@@ -311,6 +321,7 @@ class EngineProcess:
                     log.write(line)
                     log.flush()
         self._process.wait()
+        self._close_input()
         with self._changed:
             self._over = True
             self._changed.notify_all()

@@ -1,0 +1,137 @@
+"""Which Spark settings are fixed, and what an operator may not touch."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqe_core.engine.spark.conf import (
+    PINNED_SESSION_SETTINGS,
+    check_operator_settings,
+    engine_settings,
+    is_local,
+    local_cores,
+)
+from sqe_core.engine.spark.options import EngineOptions, default_cache_dir
+from sqe_core.spi.errors import StartupError
+
+
+def settings(**given: Any) -> dict[str, str]:
+    return engine_settings(EngineOptions(**given), Path("/run/sqe"), [Path("/jars/a.jar"), Path("/jars/b.jar")])
+
+
+@pytest.mark.rule("CONF-1")
+def test_every_setting_that_the_rule_names_is_pinned() -> None:
+    expected = {
+        "runSQLOnFiles": "false",
+        "variable.substitute": "false",
+        "ansi.enabled": "true",
+        "ansi.doubleQuotedIdentifiers": "false",
+        "ansi.enforceReservedKeywords": "false",
+        "parser.escapedStringLiterals": "false",
+        "parser.quotedRegexColumnNames": "false",
+        "caseSensitive": "false",
+        "scripting.enabled": "false",
+        "session.timeZone": "UTC",
+        "optimizer.excludedRules": "",
+    }
+    assert {key: PINNED_SESSION_SETTINGS[f"spark.sql.{key}"] for key in expected} == expected
+    assert int(PINNED_SESSION_SETTINGS["spark.sql.maxPlanStringLength"]) < 100_000
+    assert {key: settings()[key] for key in PINNED_SESSION_SETTINGS} == dict(PINNED_SESSION_SETTINGS)
+
+
+@pytest.mark.rule("ISO-3")
+@pytest.mark.rule("ISO-4")
+@pytest.mark.rule("ISO-10")
+@pytest.mark.rule("ISO-11")
+def test_what_isolates_is_set() -> None:
+    found = settings()
+    assert found["spark.sql.catalogImplementation"] == "in-memory"
+    assert found["spark.sql.warehouse.dir"] == "file:///run/sqe/warehouse"
+    assert found["spark.ui.enabled"] == found["spark.eventLog.enabled"] == found["spark.master.rest.enabled"] == "false"
+    assert found["spark.authenticate"] == "true"
+    assert found["spark.driver.bindAddress"] == found["spark.driver.host"] == "127.0.0.1"
+    assert found["spark.sql.globalTempDatabase"] != settings()["spark.sql.globalTempDatabase"]
+    assert len(found["spark.sql.globalTempDatabase"]) > 32
+
+
+@pytest.mark.rule("ISO-6")
+@pytest.mark.parametrize(
+    "key",
+    [
+        "spark.jars",
+        "spark.jars.packages",
+        "spark.plugins",
+        "spark.extraListeners",
+        "spark.sql.extensions",
+        "spark.sql.catalog.mine",
+        "spark.sql.legacy.timeParserPolicy",
+        "spark.sql.runSQLOnFiles",
+        "spark.ui.enabled",
+        "spark.authenticate.secret",
+        "spark.driver.extraClassPath",
+        "spark.local.dir",
+        "spark.redaction.regex",
+        "sqe.gateway.secret",
+    ],
+)
+def test_an_operator_cannot_open_what_is_closed(key: str) -> None:
+    with pytest.raises(StartupError, match=key.replace(".", r"\.")):
+        check_operator_settings({key: "x"})
+
+
+def test_an_operator_can_tune() -> None:
+    mine = {"spark.sql.shuffle.partitions": "7", "spark.executor.memory": "2g", "spark.driver.maxResultSize": "1g"}
+    found = settings(settings=mine)
+    assert {key: found[key] for key in mine} == mine
+    with pytest.raises(StartupError, match=r"must begin with spark\."):
+        settings(settings={"executor.memory": "2g"})
+
+
+@pytest.mark.parametrize(
+    ("master", "local"),
+    [
+        ("local", True),
+        ("local[*]", True),
+        ("local[4]", True),
+        ("local[4,2]", True),
+        ("local-cluster[2,1,1024]", False),
+        ("spark://host:7077", False),
+        ("k8s://https://host", False),
+        ("yarn", False),
+    ],
+)
+def test_which_masters_are_local(master: str, local: bool) -> None:
+    assert is_local(master) is local
+    found = settings(master=master)
+    assert ("spark.jars" in found) is not local
+    assert (found.get("spark.driver.host") == "127.0.0.1") is local
+    assert (found.get("spark.io.encryption.enabled") == "true") is not local
+
+
+def test_cores_of_a_local_master() -> None:
+    assert (local_cores("local"), local_cores("local[3]"), local_cores("local[2,4]")) == (1, 3, 2)
+    assert local_cores("local[*]") >= 1
+
+
+def test_executors_get_our_jars() -> None:
+    assert settings(master="yarn")["spark.jars"] == "file:///jars/a.jar,file:///jars/b.jar"
+
+
+def test_a_standalone_cluster_authenticates_with_the_given_secret() -> None:
+    assert settings(master="spark://h:1", auth_secret="s3cret")["spark.authenticate.secret"] == "s3cret"
+    assert settings(master="spark://h:1")["spark.authenticate"] == "false"
+    first, second = (settings(master="local-cluster[1,1,1024]")["spark.authenticate.secret"] for _ in range(2))
+    assert first != second
+
+
+def test_options_do_not_show_the_secret() -> None:
+    assert "s3cret" not in repr(EngineOptions(auth_secret="s3cret"))
+
+
+def test_the_cache_follows_the_desktop_specification(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/home/somebody")
+    assert default_cache_dir({"XDG_CACHE_HOME": "/var/cache/x"}) == Path("/var/cache/x/sqe")
+    assert default_cache_dir({"XDG_CACHE_HOME": "relative"}) == Path("/home/somebody/.cache/sqe")
+    assert default_cache_dir({}) == Path("/home/somebody/.cache/sqe")
