@@ -57,6 +57,16 @@ def test_a_damaged_foreign_file_does_not_matter(site) -> None:
     assert [plugin.name for plugin in discover(site.path)] == ["catalog-folder"]
 
 
+def test_files_that_are_no_text_do_not_matter(site) -> None:
+    site.install("damaged", entry_points="")
+    (site.folder / "damaged-1.2.3.dist-info" / "entry_points.txt").write_bytes(b"\xff\xfe\x00")
+    site.install("worse", entry_points="[sqe.plugins]\nx = m:C\n")
+    (site.folder / "worse-1.2.3.dist-info" / "METADATA").write_bytes(b"Name: w\xff\n")
+    site.install_plugin()
+    found = {plugin.name: find_fault(plugin) for plugin in discover(site.path)}
+    assert found == {"catalog-folder": None, "worse-1.2.3.dist-info": "its METADATA file is missing or damaged"}
+
+
 def test_the_first_of_two_copies_counts(site, tmp_path: Path) -> None:
     site.install_plugin(version="2.0")
     second = tmp_path / "older"

@@ -64,7 +64,8 @@ def discover(path: Sequence[str] | None = None) -> tuple[DeclaredPlugin, ...]:
     found: dict[str, Distribution] = {}
     for place, distribution in enumerate(_distributions(path)):
         # The first of a name is the one that an import would find.
-        found.setdefault(_normalised_name(distribution) or f"#{place}", distribution)
+        name = _header(distribution, "Name")
+        found.setdefault(name.lower().replace("_", "-").replace(".", "-") if name else f"#{place}", distribution)
     declared = [plugin for distribution in found.values() for plugin in _plugins_of(distribution)]
     return tuple(sorted(declared, key=_core_first))
 
@@ -96,22 +97,22 @@ def _distributions(path: Sequence[str] | None) -> Iterable[Distribution]:
     return MetadataPathFinder.find_distributions(DistributionFinder.Context(path=list(path)))
 
 
-def _normalised_name(distribution: Distribution) -> str | None:
-    name = _name(distribution)
-    return name.lower().replace("_", "-").replace(".", "-") if name else None
-
-
-def _name(distribution: Distribution) -> str | None:
-    # Without a METADATA file there is no name: `metadata["Name"]` is None then, whatever its annotation says.
-    name: str | None = distribution.metadata["Name"]
-    return name
+def _header(distribution: Distribution, key: str) -> str | None:
+    try:
+        metadata = distribution.metadata
+    except (OSError, ValueError):
+        return None
+    return metadata[key] if key in metadata else None
 
 
 def _plugins_of(distribution: Distribution) -> Iterator[DeclaredPlugin]:
-    text = distribution.read_text("entry_points.txt")
+    try:
+        text = distribution.read_text("entry_points.txt")
+    except (OSError, ValueError):
+        return  # not even text: nobody can say whose it is
     if text is None or GROUP not in text:
         return
-    name, version = _name(distribution), distribution.metadata["Version"]
+    name, version = _header(distribution, "Name"), _header(distribution, "Version")
     if name is None or version is None:
         folder = getattr(getattr(distribution, "_path", None), "name", "an unnamed folder")
         yield _faulty(str(folder), "?", "its METADATA file is missing or damaged")
