@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import doctest
+import importlib
 import importlib.util
 import subprocess
 import sys
@@ -116,3 +118,8 @@ def test_unknown_capability_fails() -> None:
 
         class TestTypo(AuthProviderContract):
             capabilities = frozenset({"refreshes"})
+
+
+@pytest.mark.parametrize("module", ["auth", "catalog", "contract", "fakes", "lineage", "plugin", "policy", "protocol"])
+def test_examples_of_the_kit_run(module: str) -> None:
+    assert doctest.testmod(importlib.import_module(f"sqe_core.testing.{module}")).failed == 0
