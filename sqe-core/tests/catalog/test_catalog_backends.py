@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pyarrow as pa
@@ -30,8 +31,11 @@ from sqe_core.testing import make_identity
 ME = make_identity()
 
 
-def open_with_pyiceberg(file: Path, name: str) -> SqlCatalog:
-    return SqlCatalog(name, uri=f"sqlite:///{file}", warehouse=f"file://{file.parent}")
+@contextmanager
+def open_with_pyiceberg(file: Path, name: str) -> Iterator[SqlCatalog]:
+    catalog = SqlCatalog(name, uri=f"sqlite:///{file}", warehouse=f"file://{file.parent}")
+    yield catalog
+    catalog.engine.dispose()
 
 
 def test_new_embedded_warehouse_has_its_schema_and_name(tmp_path: Path) -> None:
@@ -55,10 +59,10 @@ def test_attached_folder_keeps_data_apart(tmp_path: Path) -> None:
 def test_layout_is_the_one_that_pyiceberg_uses(tmp_path: Path) -> None:
     """PyIceberg reads and writes a file of ours, and we read one of PyIceberg's."""
     ours = SqliteBackend.at(tmp_path / "ours", "sqe.db")
-    catalog = open_with_pyiceberg(ours.file, "iceberg")
-    assert catalog.list_namespaces() == [("default",)]
-    catalog.create_namespace("sales.eu", {"owner": "ann"})
-    catalog.create_table("sales.eu.orders", schema=pa.schema([("id", pa.int64())]))
+    with open_with_pyiceberg(ours.file, "iceberg") as catalog:
+        assert catalog.list_namespaces() == [("default",)]
+        catalog.create_namespace("sales.eu", {"owner": "ann"})
+        catalog.create_table("sales.eu.orders", schema=pa.schema([("id", pa.int64())]))
     listing = ours.quick_metadata(ME)
     assert listing.list_namespaces() == [("default",), ("sales",)]
     assert listing.list_namespaces(("sales",)) == [("sales", "eu")]
@@ -66,8 +70,8 @@ def test_layout_is_the_one_that_pyiceberg_uses(tmp_path: Path) -> None:
     assert listing.load_namespace(("sales", "eu")) == {"owner": "ann"}
 
     (tmp_path / "theirs").mkdir()
-    theirs = open_with_pyiceberg(tmp_path / "theirs" / "catalog.db", "lake")
-    theirs.create_namespace("hr")
+    with open_with_pyiceberg(tmp_path / "theirs" / "catalog.db", "lake") as theirs:
+        theirs.create_namespace("hr")
     backend = SqliteBackend.at(tmp_path / "theirs")
     assert backend.spark_properties(ME)["sqe.catalog-name"] == "lake"
     assert backend.quick_metadata(ME).list_namespaces() == [("hr",)]
@@ -129,7 +133,8 @@ def test_missing_namespaces_raise(tmp_path: Path) -> None:
 
 def test_several_names_in_one_file_need_a_choice(tmp_path: Path) -> None:
     for name in ("left", "right"):
-        open_with_pyiceberg(tmp_path / "catalog.db", name).create_namespace(name)
+        with open_with_pyiceberg(tmp_path / "catalog.db", name) as catalog:
+            catalog.create_namespace(name)
     with pytest.raises(ConfigError, match="holds the catalogs left, right; choose one with catalog_name"):
         SqliteBackend.at(tmp_path)
     chosen = SqliteBackend.at(tmp_path, catalog_name="right")
