@@ -87,13 +87,11 @@ final class StreamReader implements Runnable {
           batch.release();
         }
       }
-    } catch (IOException gone) {
-      throw gone;
-    } catch (CancelledException cancelled) {
-      frame(CANCELLED, new byte[0], 0, 0);
-    } catch (Throwable error) {
-      byte[] text = Exec.describe(error).getBytes(StandardCharsets.UTF_8);
-      frame(FAILURE, text, 0, text.length);
+    } catch (Throwable error) { // one clause: Janino's stack maps of several are wrong
+      if (error instanceof IOException) throw (IOException) error;
+      boolean cancelled = error instanceof CancelledException;
+      byte[] text = cancelled ? new byte[0] : Exec.describe(error).getBytes(StandardCharsets.UTF_8);
+      frame(cancelled ? CANCELLED : FAILURE, text, 0, text.length);
     }
   }
 
