@@ -78,7 +78,7 @@ def message(condition: str, **parameters: str) -> str:
             "WRONG_NUM_ARGS.WITHOUT_SUGGESTION",
             {"functionName": "`_sqe_substr`", "expectedNum": "[2, 3]", "actualNum": "4"},
             ErrorCode.INVALID_ARGUMENTS,
-            "Function substr takes 2 or 3 arguments, not 4",
+            "The number of arguments of substr is 4; it must be 2 or 3",
         ),
         (
             "DATATYPE_MISMATCH.BINARY_OP_DIFF_TYPES",
@@ -105,13 +105,13 @@ def message(condition: str, **parameters: str) -> str:
             "GROUP_BY_POS_OUT_OF_RANGE",
             {"index": "2", "size": "1"},
             ErrorCode.SEMANTIC_ERROR,
-            "GROUP BY 2 names no column: the query has 1 of them",
+            "GROUP BY 2 is out of range: positions are 1 to 1",
         ),
         (
             "NUM_COLUMNS_MISMATCH",
             {"operator": "UNION", "firstNumColumns": "1", "invalidOrdinalNum": "second", "invalidNumColumns": "2"},
             ErrorCode.SEMANTIC_ERROR,
-            "UNION: the first query has 1 columns, the second has 2",
+            "UNION: the number of columns is 1 in the first query and 2 in the second",
         ),
         ("DIVIDE_BY_ZERO", {"config": '"spark.sql.ansi.enabled"'}, ErrorCode.DIVISION_BY_ZERO, "Division by zero"),
         (
@@ -131,13 +131,13 @@ def message(condition: str, **parameters: str) -> str:
             "INVALID_ARRAY_INDEX",
             {"indexValue": "5", "arraySize": "2"},
             ErrorCode.INVALID_ARGUMENTS,
-            "Index 5 is out of bounds: the array has 2 elements",
+            "Index 5 is out of bounds: the length of the array is 2",
         ),
         (
             "INSERT_COLUMN_ARITY_MISMATCH.NOT_ENOUGH_DATA_COLUMNS",
             {"tableName": "`t`", "tableColumns": "`a`, `b`, `c`.`d`", "dataColumns": "`1`"},
             ErrorCode.SEMANTIC_ERROR,
-            "INSERT has 1 columns but the table takes 3",
+            "The number of columns of INSERT is 1; the table takes 3",
         ),
         (
             "INCOMPATIBLE_DATA_FOR_TABLE.CANNOT_SAFELY_CAST",

@@ -170,7 +170,7 @@ SPARK: Mapping[str, Template] = {
     "INVALID_SQL_SYNTAX.UNRESOLVED_WINDOW_REFERENCE": _semantic("Window {windowName:name} is not defined"),
     "INVALID_SQL_SYNTAX.INVALID_WINDOW_REFERENCE": _semantic("Window {windowName:name} is not defined"),
     "INVALID_SQL_SYNTAX.TRANSFORM_WRONG_NUM_ARGS": _arguments(
-        "Transform {transform:name} takes {expectedNum:number} arguments, not {actualNum:number}"
+        "The number of arguments of {transform:name} is {actualNum:number}; it must be {expectedNum:number}"
     ),
     "MISSING_WINDOW_SPECIFICATION": _semantic("Window {windowName:name} is not defined"),
     "TRAILING_COMMA_IN_SELECT": _syntax("A comma stands before FROM"),
@@ -193,19 +193,15 @@ SPARK: Mapping[str, Template] = {
         "The rows of VALUES have different types in column {colName:name}"
     ),
     "INVALID_INLINE_TABLE.NUM_COLUMNS_MISMATCH": _semantic(
-        "Row {rowIndex:number} of VALUES has {actualNumCols:number} columns, not {expectedNumCols:number}"
+        "Row {rowIndex:number} of VALUES does not have as many columns as the first"
     ),
     # Shape of queries
     "MISSING_AGGREGATION": _semantic("A column is neither aggregated nor in GROUP BY", "add it to GROUP BY"),
     "MISSING_GROUP_BY": _semantic("GROUP BY is missing: a column stands beside an aggregate"),
     "GROUP_BY_AGGREGATE": _semantic("GROUP BY cannot hold an aggregate"),
     "GROUP_BY_POS_AGGREGATE": _semantic("GROUP BY {index:number} names an aggregate"),
-    "GROUP_BY_POS_OUT_OF_RANGE": _semantic(
-        "GROUP BY {index:number} names no column: the query has {size:number} of them"
-    ),
-    "ORDER_BY_POS_OUT_OF_RANGE": _semantic(
-        "ORDER BY {index:number} names no column: the query has {size:number} of them"
-    ),
+    "GROUP_BY_POS_OUT_OF_RANGE": _semantic("GROUP BY {index:number} is out of range: positions are 1 to {size:number}"),
+    "ORDER_BY_POS_OUT_OF_RANGE": _semantic("ORDER BY {index:number} is out of range: positions are 1 to {size:number}"),
     "STAR_GROUP_BY_POS": _semantic("SELECT * does not go with GROUP BY by position"),
     "UNRESOLVED_ALL_IN_GROUP_BY": _semantic("GROUP BY ALL finds nothing to group by"),
     "NESTED_AGGREGATE_FUNCTION": _semantic("An aggregate cannot stand inside an aggregate", "use a subquery"),
@@ -226,17 +222,19 @@ SPARK: Mapping[str, Template] = {
     "UNSUPPORTED_GENERATOR.MULTI_GENERATOR": _semantic("SELECT may hold one function that makes rows"),
     "MULTI_ALIAS_WITHOUT_GENERATOR": _semantic("Several aliases are given to one column"),
     "NUM_COLUMNS_MISMATCH": _semantic(
-        "{operator:word}: the first query has {firstNumColumns:number} columns, "
-        "the {invalidOrdinalNum:word} has {invalidNumColumns:number}"
+        "{operator:word}: the number of columns is {firstNumColumns:number} in the first query "
+        "and {invalidNumColumns:number} in the {invalidOrdinalNum:word}"
     ),
     "INCOMPATIBLE_COLUMN_TYPE": _types(
         "{operator:word}: a column of one query is {dataType1:type}, of the other {dataType2:type}"
     ),
     "NUM_TABLE_VALUE_ALIASES_MISMATCH": _semantic(
-        "{funcName:name} has {outColsNum:number} columns, not {aliasesNum:number}"
+        "The number of columns of {funcName:name} is {outColsNum:number}, not {aliasesNum:number}"
     ),
     "UDTF_ALIAS_NUMBER_MISMATCH": _semantic("The number of aliases is not the number of columns"),
-    "ASSIGNMENT_ARITY_MISMATCH": _semantic("{numTarget:number} names are given for {numExpr:number} columns"),
+    "ASSIGNMENT_ARITY_MISMATCH": _semantic(
+        "The number of names is {numExpr:number}, the number of columns {numTarget:number}"
+    ),
     "INVALID_LIMIT_LIKE_EXPRESSION": _semantic("LIMIT and OFFSET take a constant"),
     "INVALID_LIMIT_LIKE_EXPRESSION.DATA_TYPE": _types("LIMIT and OFFSET take a whole number"),
     "INVALID_LIMIT_LIKE_EXPRESSION.IS_NEGATIVE": _arguments("LIMIT and OFFSET cannot be negative"),
@@ -287,7 +285,7 @@ SPARK: Mapping[str, Template] = {
     "MULTIPLE_TIME_TRAVEL_SPEC": _syntax("AS OF stands more than once"),
     # Functions and types
     "WRONG_NUM_ARGS": _arguments(
-        "Function {functionName:name} takes {expectedNum:number} arguments, not {actualNum:number}"
+        "The number of arguments of {functionName:name} is {actualNum:number}; it must be {expectedNum:number}"
     ),
     "UNRECOGNIZED_PARAMETER_NAME": _arguments("Function {routineName:name} has no argument {argumentName:name}"),
     "REQUIRED_PARAMETER_NOT_FOUND": _arguments("Function {routineName:name} needs argument {parameterName:name}"),
@@ -312,7 +310,7 @@ SPARK: Mapping[str, Template] = {
     "DATATYPE_MISMATCH.DATA_DIFF_TYPES": _types("The arguments of {functionName:name} have different types"),
     "DATATYPE_MISMATCH.IN_SUBQUERY_DATA_TYPE_MISMATCH": _types("IN compares values of different types"),
     "DATATYPE_MISMATCH.IN_SUBQUERY_LENGTH_MISMATCH": _semantic(
-        "IN compares {leftLength:number} columns with {rightLength:number}"
+        "IN compares rows of {leftLength:number} and {rightLength:number} columns"
     ),
     "DATATYPE_MISMATCH.INVALID_ORDERING_TYPE": _types("Values of type {dataType:type} cannot be sorted"),
     "DATATYPE_MISMATCH.FILTER_NOT_BOOLEAN": _types("A condition is {type:type}, not boolean"),
@@ -378,10 +376,10 @@ SPARK: Mapping[str, Template] = {
     "ILLEGAL_DAY_OF_WEEK": _arguments("{string:value} is no day of the week"),
     "INVALID_TIMEZONE": _arguments("Time zone {timeZone:value} does not exist"),
     "INVALID_ARRAY_INDEX": _arguments(
-        "Index {indexValue:value} is out of bounds: the array has {arraySize:value} elements"
+        "Index {indexValue:value} is out of bounds: the length of the array is {arraySize:value}"
     ),
     "INVALID_ARRAY_INDEX_IN_ELEMENT_AT": _arguments(
-        "Index {indexValue:value} is out of bounds: the array has {arraySize:value} elements"
+        "Index {indexValue:value} is out of bounds: the length of the array is {arraySize:value}"
     ),
     "INVALID_INDEX_OF_ZERO": _arguments("Indexes begin at 1"),
     "NULL_MAP_KEY": _arguments("The key of a map cannot be NULL"),
@@ -418,10 +416,10 @@ SPARK: Mapping[str, Template] = {
     "COLLECTION_SIZE_LIMIT_EXCEEDED": _resources("An array would be too big"),
     # Writes
     "INSERT_COLUMN_ARITY_MISMATCH.NOT_ENOUGH_DATA_COLUMNS": _semantic(
-        "INSERT has {dataColumns:count} columns but the table takes {tableColumns:count}"
+        "The number of columns of INSERT is {dataColumns:count}; the table takes {tableColumns:count}"
     ),
     "INSERT_COLUMN_ARITY_MISMATCH.TOO_MANY_DATA_COLUMNS": _semantic(
-        "INSERT has {dataColumns:count} columns but the table takes {tableColumns:count}"
+        "The number of columns of INSERT is {dataColumns:count}; the table takes {tableColumns:count}"
     ),
     "INSERT_PARTITION_COLUMN_ARITY_MISMATCH": _semantic("INSERT does not have as many columns as the table takes"),
     "INCOMPATIBLE_DATA_FOR_TABLE": _types("A column does not fit column {colName:name} of the table"),

@@ -266,14 +266,14 @@ class _Verifier:
         in_command = parent.type in commands and node.slot in _TARGET_SLOTS
         if not in_command and (self.kind not in _READS_ITS_TARGET or self._in_subquery(node)):
             _deviates(f"{identity} is read without being secured")
+        branch = node.fields.get("branch")
+        if branch is not None and branch != "main" and identity[-1] != f"branch_{branch}":
+            _deviates(f"a branch of {identity} that nobody named")
         self._check_target(node, identity)
 
     def _check_target(self, node: PlanNode, identity: tuple[str, ...]) -> None:
         if identity not in self.targets:
             _deviates(f"{node.simple_type} names {identity}, which is no target")
-        branch = node.fields.get("branch")
-        if branch is not None and branch != "main" and identity[-1] != f"branch_{branch}":
-            _deviates(f"a branch of {identity} that nobody named")
         self.seen.add(identity)
 
     def _in_subquery(self, node: PlanNode) -> bool:
