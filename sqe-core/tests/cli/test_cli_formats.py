@@ -40,13 +40,32 @@ def test_table_is_the_sample_of_the_features(bench: Any) -> None:
 
 
 def test_table_aligns_and_escapes() -> None:
-    assert written(TableWriter, TRICKY.slice(3, 3)).splitlines() == [
-        "a           | b",
-        "------------+------",
-        "line\\nfeed  | 4",
-        "            | 5",
-        "NULL        | NULL",
+    assert written(TableWriter, TRICKY.slice(4, 3)).splitlines() == [
+        "a          | b",
+        "-----------+------",
+        "           | 5",
+        "NULL       | NULL",
+        "tab\\there  | 7",
     ]
+
+
+def test_table_shows_the_lines_of_a_value() -> None:
+    table = pa.table({"a": ["one\ntwo\r\n\nfour", "x"], "b": ["p", "q\nr"]})
+    assert written(TableWriter, table).splitlines() == [
+        "a     | b",
+        "------+---",
+        "one + | p",
+        "two + |",
+        "    + |",
+        "four  |",
+        "x     | q+",
+        "      | r",
+    ]
+
+
+def test_table_of_one_column_can_be_copied() -> None:
+    table = pa.table({"create": ["CREATE TABLE t (\n  a int\n)"]})
+    assert written(TableWriter, table) == "create\n------------------\nCREATE TABLE t (\n  a int\n)\n"
 
 
 def test_table_of_nothing_has_its_header() -> None:

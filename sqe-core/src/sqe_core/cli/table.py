@@ -73,12 +73,12 @@ class TableWriter(ResultWriter):
 
     @staticmethod
     def _cells(column: Texts) -> list[str]:
-        return ["NULL" if value is None else escape_unprintable(value) for value in column]
+        return ["NULL" if value is None else _escape(value) for value in column]
 
     def _lay_out(self) -> None:
         widths = [display_width(name) for name in self._header]
         for row in self._waiting[:SIZING_ROWS]:
-            widths = [max(width, display_width(cell)) for width, cell in zip(widths, row, strict=True)]
+            widths = [max(width, _width(cell)) for width, cell in zip(widths, row, strict=True)]
         limit = self._max_width(len(self._waiting))
         if limit is not None and sum(widths) + 3 * len(widths) > limit:
             widths = fit(widths, limit)
@@ -93,16 +93,38 @@ class TableWriter(ResultWriter):
 
     def _write_rows(self, rows: Sequence[Sequence[str]]) -> None:
         if rows:
-            self.write("".join(self._line(row) for row in rows))
+            self.write("".join(self._row(row) for row in rows))
 
-    def _line(self, row: Sequence[str]) -> str:
+    def _row(self, row: Sequence[str]) -> str:
+        """Write a row; a value of several lines makes it as high, and a plus marks the lines that go on."""
+        if not any("\n" in cell for cell in row):
+            return self._line(row, " " * len(row))
+        cells = [cell.split("\n") for cell in row]
+        lines = []
+        for number in range(max(map(len, cells))):
+            marks = ["+" if len(row) > 1 and number + 1 < len(cell) else " " for cell in cells]
+            lines.append(self._line([cell[number] if number < len(cell) else "" for cell in cells], marks))
+        return "".join(lines)
+
+    def _line(self, texts: Sequence[str], marks: Sequence[str]) -> str:
         assert self._widths is not None
         cells = []
-        for index, (cell, width) in enumerate(zip(row, self._widths, strict=True)):
+        for text, width, mark in zip(texts, self._widths, marks, strict=True):
             if self._cutting:
-                shorter = cut(cell, width)
-                self.was_cut = self.was_cut or shorter is not cell
-                cell = shorter
-            padding = " " * (width - display_width(cell))
-            cells.append(f"{cell}{padding}  " if index == 0 else f" {cell}{padding} ")
+                shorter = cut(text, width)
+                self.was_cut = self.was_cut or shorter is not text
+                text = shorter
+            padding = " " * (width - display_width(text))
+            cells.append(f" {text}{padding}{mark}" if cells else f"{text}{padding}{mark} ")
         return "|".join(cells).rstrip() + "\n"
+
+
+def _escape(value: str) -> str:
+    """Keep the ends of lines and nothing else that moves the cursor."""
+    if "\n" not in value:
+        return escape_unprintable(value)
+    return "\n".join(escape_unprintable(line.removesuffix("\r")) for line in value.split("\n"))
+
+
+def _width(cell: str) -> int:
+    return display_width(cell) if "\n" not in cell else max(map(display_width, cell.split("\n")))
