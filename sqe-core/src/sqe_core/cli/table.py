@@ -108,7 +108,7 @@ class TableWriter(ResultWriter):
 
     def _line(self, texts: Sequence[str], marks: Sequence[str]) -> str:
         assert self._widths is not None
-        cells = []
+        cells: list[str] = []
         for text, width, mark in zip(texts, self._widths, marks, strict=True):
             if self._cutting:
                 shorter = cut(text, width)
