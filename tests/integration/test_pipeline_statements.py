@@ -13,7 +13,7 @@ from sqe_core.sql.statement import StatementKind
 
 def rows(sqe: EmbeddedSqe, sql: str, parameters: Any = ()) -> list[tuple[Any, ...]]:
     table = sqe.execute(sql, parameters).read_all()
-    return [tuple(row.values()) for row in table.to_pylist()]
+    return list(zip(*(column.to_pylist() for column in table.columns), strict=True))
 
 
 def run(sqe: EmbeddedSqe, sql: str) -> int | None:
@@ -245,7 +245,7 @@ def test_views_that_read_each_other_in_a_circle_end_with_an_error(sqe: EmbeddedS
     run(sqe, "CREATE VIEW ring_a AS SELECT 1 AS x")
     run(sqe, "CREATE VIEW ring_b AS SELECT x FROM ring_a")
     run(sqe, "CREATE OR REPLACE VIEW ring_a AS SELECT 2 AS x")
-    assert "reads itself" in error(sqe, "CREATE OR REPLACE VIEW ring_a AS SELECT x FROM ring_b").message
+    assert "read itself" in error(sqe, "CREATE OR REPLACE VIEW ring_a AS SELECT x FROM ring_b").message
     run(sqe, "DROP VIEW ring_b")
     run(sqe, "DROP VIEW ring_a")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 
@@ -63,8 +63,16 @@ class BoundRelation:
 class RelationBinder:
     """Binds the relations of one plan under the names that were current when its text was written."""
 
-    def __init__(self, *, session: Session, resolver: NameResolver, visible: VisibleCatalogs) -> None:
+    def __init__(
+        self,
+        *,
+        session: Session,
+        resolver: NameResolver,
+        visible: VisibleCatalogs,
+        suggest: Callable[[ResolvedName], str | None],
+    ) -> None:
         self._session = session
+        self._suggest = suggest
         self._resolver = resolver
         self._visible = visible
         # One statement sees each object once, however often it names it.
@@ -116,7 +124,7 @@ class RelationBinder:
             self._loaded[resolved] = self._visible.find(resolved.mount, resolved.name)
         loaded = self._loaded[resolved]
         if loaded is None:
-            raise table_not_found(relation.parts, position=position)
+            raise table_not_found(relation.parts, position=position, hint=self._suggest(resolved))
         if role is Role.WRITE and isinstance(loaded, ViewMetadata):
             raise UserError(f"{resolved.name} is a view and cannot be written", position=position)
         return BoundRelation(relation=relation, role=role, action=action, resolved=resolved, loaded=loaded)

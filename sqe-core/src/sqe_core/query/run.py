@@ -178,6 +178,7 @@ class StatementRun:
             resolver=self._resolver,
             visible=self._visible,
             system_rows=self._system_rows,
+            suggest=self._answers.suggest,
             extra_functions=self._parts.template_functions,
             plan_limits=self._parts.plan_limits,
         )

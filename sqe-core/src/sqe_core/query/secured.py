@@ -26,7 +26,7 @@ from sqe_core.engine.port import (
 from sqe_core.policy.authorizer import Access, AccessRequest, Authorizer, Circumstances
 from sqe_core.query.bind import BoundRelation, RelationBinder, Role
 from sqe_core.query.inspect import PlanLimits, inspect
-from sqe_core.query.names import NameContext, NameResolver, table_not_found
+from sqe_core.query.names import NameContext, NameResolver, ResolvedName, table_not_found
 from sqe_core.query.secure import METADATA_PROJECTIONS, all_columns_text, metadata_text, new_marker, table_text
 from sqe_core.query.verify import ExpectedRelation, verify
 from sqe_core.session.session import Session, SessionView
@@ -74,6 +74,7 @@ class StatementSecurer:
     resolver: NameResolver
     visible: VisibleCatalogs
     system_rows: Callable[[ObjectName], pa.Table | None]
+    suggest: Callable[[ResolvedName], str | None]
     extra_functions: frozenset[str]
     plan_limits: PlanLimits
 
@@ -110,7 +111,9 @@ class StatementSecurer:
             extra_functions=self.extra_functions,
             positions=positions,
         )
-        binder = RelationBinder(session=self.session, resolver=self.resolver, visible=self.visible)
+        binder = RelationBinder(
+            session=self.session, resolver=self.resolver, visible=self.visible, suggest=self.suggest
+        )
         # A stored view never sees the session views of whoever reads it (VIEW-3).
         own_views = not views or isinstance(views[-1], SessionView)
         bound = binder.bind(
