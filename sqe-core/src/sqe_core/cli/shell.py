@@ -92,7 +92,7 @@ class Shell:
         self._session: PromptSession[str] = PromptSession(
             message=PROMPT,
             multiline=True,
-            prompt_continuation=lambda width, line, wrapped: CONTINUATION,
+            prompt_continuation=lambda width, line, wrapped: " " * width if wrapped else CONTINUATION,
             lexer=_SqlLexer(),
             history=open_history(history or Path(HISTORY).expanduser()),
             auto_suggest=AutoSuggestFromHistory(),
