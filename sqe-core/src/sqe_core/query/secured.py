@@ -34,7 +34,14 @@ from sqe_core.spi.catalog import TableMetadata, ViewMetadata
 from sqe_core.spi.errors import InternalError, NotSupportedError, UserError
 from sqe_core.spi.names import ObjectName
 from sqe_core.spi.policy import Action
-from sqe_core.sql.statement import EngineStatement, PositionMap, SqlReader, StatementKind
+from sqe_core.sql.statement import (
+    SESSION_FUNCTIONS,
+    EngineStatement,
+    PositionMap,
+    SqlReader,
+    StatementKind,
+    session_marker,
+)
 
 _MAX_VIEW_DEPTH = 10
 VIEW_COLUMNS_PROPERTY = "sqe.view-query-columns"
@@ -80,7 +87,7 @@ class StatementSecurer:
 
     def secure(self, statement: EngineStatement, parameters: Mapping[str, Any], *, tag: str) -> SecuredStatement:
         """Return the verified plan of a statement; nothing was executed."""
-        parsed = self.engine.parse(statement.spark_sql, parameters)
+        parsed = self.engine.parse(statement.spark_sql, {**self._session_values(), **parameters})
         collected = _Collected()
         context = NameContext(catalog=self.session.catalog, schema=self.session.schema)
         plan = self._rewrite(parsed, statement.kind, context, statement.positions, collected, views=())
@@ -310,8 +317,22 @@ class StatementSecurer:
             raise UserError(f"View {_view_name(view)} reads itself")
         if len(views) >= _MAX_VIEW_DEPTH:
             raise UserError(f"Views may be nested {_MAX_VIEW_DEPTH} deep")
-        parsed = self.engine.parse(spark_sql)
+        parsed = self.engine.parse(spark_sql, self._session_values())
         return self._rewrite(parsed, StatementKind.QUERY, context, None, collected, views=(*views, view))
+
+    def _session_values(self) -> Mapping[str, Any]:
+        """FUNC-2: who and where are values of our session, the invoker's in views too; Spark knows neither."""
+        session = self.session
+        schema = ".".join(session.schema)
+        values = {
+            "current_user": session.identity.username,
+            "session_user": session.identity.username,
+            "current_catalog": session.catalog,
+            "current_schema": schema,
+            "current_database": schema,
+            "current_role": ",".join(sorted(session.identity.roles)) or None,
+        }
+        return {session_marker(name): values[name] for name in SESSION_FUNCTIONS}
 
     def _settings(self, statement: EngineStatement, bound: Sequence[BoundRelation]) -> Mapping[str, str]:
         settings: dict[str, str] = {}

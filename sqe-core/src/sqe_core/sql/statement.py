@@ -16,6 +16,24 @@ from typing import Any, Literal, Protocol
 from sqe_core.spi.errors import Position
 
 Name = tuple[str, ...]
+
+SESSION_FUNCTIONS = (
+    "current_user",
+    "session_user",
+    "current_catalog",
+    "current_schema",
+    "current_database",
+    "current_role",
+)
+"""Functions that are literals of the server's session (FUNC-2). `spark_sql` holds each as the marker `:_sqe_<name>`,
+which `query` binds beside the user's parameters; they are not listed in `EngineStatement.parameters`."""
+
+
+def session_marker(function: str) -> str:
+    """Return the name of the marker that stands for a session function."""
+    return f"_sqe_{function}"
+
+
 _EMPTY: Mapping[str, str] = MappingProxyType({})
 
 
