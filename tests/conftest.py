@@ -1,19 +1,26 @@
-"""One engine, one JVM, for all integration tests; warehouses are cheap and new for each test module."""
+"""One engine, one JVM, for all tests that need Spark; warehouses are cheap and new for each test module.
+
+`sqe_core` is imported by the fixtures only: the tests of the wheels run where it is not installed.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
-from sqe_core.bootstrap import EmbeddedSqe, open_embedded
-from sqe_core.engine.spark.engine import EngineOptions, SparkEngine
+if TYPE_CHECKING:
+    from sqe_core.bootstrap import EmbeddedSqe
+    from sqe_core.engine.spark.engine import SparkEngine
 
 
 @pytest.fixture(scope="session")
 def engine() -> Iterator[SparkEngine]:
     """The engine of the test run."""
+    from sqe_core.engine.spark.engine import EngineOptions, SparkEngine
+
     engine = SparkEngine(EngineOptions(memory_bytes=2 << 30))
     engine.start()
     try:
@@ -32,6 +39,8 @@ def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def sqe(engine: SparkEngine, warehouse: Path) -> Iterator[EmbeddedSqe]:
     """An embedded warehouse on the shared engine; `sqe.execute(sql)` runs a statement through the whole pipeline."""
+    from sqe_core.bootstrap import open_embedded
+
     opened = open_embedded(warehouse, engine=engine)
     yield opened
     opened.close()
