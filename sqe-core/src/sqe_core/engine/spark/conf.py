@@ -77,8 +77,9 @@ _STATIC_SETTINGS: Mapping[str, str] = MappingProxyType(
         "spark.master.rest.enabled": "false",
         "spark.metrics.staticSources.enabled": "false",
         "spark.metrics.appStatusSource.enabled": "false",
-        # ISO-3: no Hive, and a session catalog without tables.
+        # ISO-3: no Hive, and a session catalog that has no tables and takes none.
         "spark.sql.catalogImplementation": "in-memory",
+        "spark.sql.catalog.spark_catalog": "sqe.bridge.EmptyCatalog",
         # ISO-11: the driver's ports deserialise Java objects, also for other users of this machine.
         "spark.authenticate": "true",
         # Settings in logs. Catalog properties hold URLs with passwords and headers with tokens, which Spark's own

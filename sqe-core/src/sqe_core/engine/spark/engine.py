@@ -188,7 +188,7 @@ class SparkEngine(Engine):
         try:
             self._check_stopping()
             process.wait_gateway(deadline)
-            gateway = Gateway(port=process.port, secret=process.secret)
+            gateway = Gateway(port=process.port, secret=process.secret, ended=process.ended_within)
             process.wait_session(deadline)
         except BaseException:
             process.stop(orderly=False)

@@ -37,7 +37,7 @@ def translate(gateway: Gateway, error: BaseException, text: str | None = None) -
         if described["condition"] == CANCELLED:
             return QueryCancelledError("The statement was cancelled")
         return EngineExecutionError(decode(described, text))
-    if isinstance(error, Py4JNetworkError | OSError) or isinstance(error.__cause__, Py4JNetworkError | OSError):
+    if gateway.vanished(error) or isinstance(error.__cause__, Py4JNetworkError | OSError):
         return EngineLostError(_LOST)
     # py4j found no such method or class: the bridge and this package are of different versions.
     return InternalError("The engine's bridge does not answer as expected")

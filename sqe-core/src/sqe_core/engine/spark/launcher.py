@@ -95,6 +95,7 @@ appender.file.fileName = {file}
 appender.file.filePattern = {file}.%i
 appender.file.layout.type = PatternLayout
 appender.file.layout.pattern = {pattern}
+appender.file.layout.alwaysWriteExceptions = false
 appender.file.policies.type = Policies
 appender.file.policies.size.type = SizeBasedTriggeringPolicy
 appender.file.policies.size.size = 20MB
@@ -107,9 +108,12 @@ rootLogger.appenderRef.file.ref = file
 
 # The text of an exception holds row values, policy literals and hidden columns (ERR-1, OBS-2); its class and place do
 # not. Log4j itself reads the backslashes in a pattern, so only those before n, r and t arrive.
+_MESSAGE_OF_EXCEPTION = (
+    r"(?s)((?:^|\n)[\t ]*(?:Caused by: |Suppressed: )?[A-Za-z0-9_.$]+): .*?(?=\n[\t ]+(?:at |[.][.][.] )|$)"
+)
 _LOG_PATTERN = (
     r"%d{ISO8601} %-5p %c{1} [%t]: %replace{%m}{[\r\n]+}{ }%n"
-    r"%replace{%ex}{(?s)((?:^|\n)[\t ]*(?:Caused by: |Suppressed: )?[A-Za-z0-9_.$]+): .*?(?=\n[\t ]+at )}{$1}"
+    f"%replace{{%ex}}{{{_MESSAGE_OF_EXCEPTION}}}{{$1}}"
 )
 # These write an exception's text into the message itself.
 _SILENT_LOGGERS = (
@@ -243,6 +247,11 @@ class EngineProcess:
     @property
     def alive(self) -> bool:
         return self._process.poll() is None
+
+    def ended_within(self, timeout_secs: float) -> bool:
+        """Wait that long for the end of the JVM, and say whether it came."""
+        with self._changed:
+            return self._changed.wait_for(lambda: self._over, timeout_secs)
 
     def wait_gateway(self, deadline: float) -> None:
         """Return when the gateway listens on `port`."""

@@ -202,14 +202,18 @@ public final class Boot {
 
     public void run() {
       try {
-        Optional parent = ProcessHandle.of(pid);
-        if (parent.isPresent()) {
-          ((ProcessHandle) parent.get()).onExit().get();
-          leave(0);
+        // A dead parent stays visible as long as nobody collects it; that we got another one shows at once.
+        while (isParent(ProcessHandle.current().parent())) {
+          Thread.sleep(1000L);
         }
-      } catch (Exception error) {
+        leave(0);
+      } catch (InterruptedException error) {
         // Standard input still tells.
       }
+    }
+
+    private boolean isParent(Optional found) {
+      return found.isPresent() && ((ProcessHandle) found.get()).pid() == pid;
     }
   }
 
