@@ -18,6 +18,7 @@ _UNARY = frozenset(("-", "+", "~", "!"))
 _SET_OPERATIONS = frozenset(("union", "intersect", "except", "minus"))
 # AND and OR are read in a loop and balanced by the engine; a comma or a clause begins anew.
 _RESTART = frozenset(("and", "or", "select", "from", "where", "then", "when", "else", "on", "by", "having", "values"))
+_MAX_SELECTS = 1_000  # each becomes a plan of its own, and analysis looks at all of them for each
 _LONG_CHAIN = 8  # times the allowed depth: such chains are loops for us, and recursion for the engine
 
 
@@ -60,6 +61,7 @@ class _DepthCounter:
         self._levels: list[list[int]] = [[0, 0]]  # per bracket: operators in a row, set operations
         self._cases = 0
         self._prefixes = 0
+        self._selects = 0
         self._after_dot = False
         self.deepest = 0
 
@@ -97,7 +99,13 @@ class _DepthCounter:
             self._prefix(token)
             return
         self._prefixes = 0
-        if value == "case":
+        if value == "select":
+            self._selects += 1
+            if self._selects > _MAX_SELECTS:
+                raise ResourcesError(
+                    f"The statement has more than {_MAX_SELECTS:,} SELECTs", hint="split it into several statements"
+                )
+        elif value == "case":
             self._cases += 1
             self._check(token, len(self._levels) - 1 + self._cases)
         elif value == "end":

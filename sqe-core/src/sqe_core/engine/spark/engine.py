@@ -25,6 +25,7 @@ __all__ = ["ClassArchive", "EngineOptions", "SparkEngine"]
 
 _log = logging.getLogger(__name__)
 
+_NOTICE_SECS = 10.0  # how long the end of a JVM may go unnoticed
 _BACK_OFF_SECS = (0.0, 1.0, 2.0, 5.0, 10.0, 30.0)
 
 
@@ -125,10 +126,20 @@ class SparkEngine(Engine):
         # Imported while the JVM starts, by the first caller, not by everyone who only names the engine.
         from sqe_core.engine.spark.session import SparkEngineSession
 
-        self.wait_ready()
-        gateway = self.gateway
-        with gateway.calls():
-            return SparkEngineSession(gateway, self)
+        while True:
+            self.wait_ready()
+            gateway = self.gateway
+            try:
+                with gateway.calls():
+                    return SparkEngineSession(gateway, self)
+            except EngineLostError:
+                # The JVM is gone and its supervisor has yet to notice; the next one will do.
+                with self._changed:
+                    noticed = self._changed.wait_for(
+                        lambda: self._gateway is not gateway or self._state is not EngineState.READY, _NOTICE_SECS
+                    )
+                if not noticed:
+                    raise
 
     def stop(self) -> None:
         with self._changed:
