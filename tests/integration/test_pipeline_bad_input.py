@@ -1,0 +1,116 @@
+"""Bad input of every kind: a clear error of ours each time, quickly, and the next statement works."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from sqe_core.bootstrap import EmbeddedSqe
+from sqe_core.spi.errors import ErrorKind, SqeError
+
+_FOREIGN = [
+    "SHOW ENGINES",
+    "PRAGMA table_info('t')",
+    "SELECT TOP 5 * FROM t",
+    "SELECT * FROM `t`",
+    "SELECT * FROM [t]",
+    "EXEC sp_help 't'",
+    "DB.t.find({})",
+    "from t | where x > 1",
+    "CREATE TABLE t (id int) ENGINE=InnoDB",
+    "SELECT * FROM t FOR UPDATE",
+    "LOAD DATA LOCAL INPATH '/x' INTO TABLE t",
+    "COPY t FROM '/tmp/x.csv'",
+    "GRANT SELECT ON t TO bob",
+    "CREATE INDEX i ON t (id)",
+    "VACUUM t",
+    "SELECT 1; SELECT 2",
+    "SELECT * FROM t WHERE x === 1",
+    "{'a': 1}",
+    "SELECT 'open",
+    'SELECT "open',
+    "SELECT /* open",
+    "",
+    "   ",
+    ";",
+    "-- only a comment",
+]
+
+
+def refused(sqe: EmbeddedSqe, sql: str) -> SqeError:
+    started = time.monotonic()
+    with pytest.raises(SqeError) as raised:
+        sqe.execute(sql).read_all()
+    assert time.monotonic() - started < 20
+    error = raised.value
+    assert error.kind in (ErrorKind.USER, ErrorKind.RESOURCES), error
+    assert error.message
+    for leak in ("Traceback", "org.apache", "sqlglot", "py4j", "_sqe_", "\x1b"):
+        assert leak not in error.message + (error.hint or "")
+    assert sqe.execute("SELECT 1 AS one").read_all().num_rows == 1
+    return error
+
+
+@pytest.mark.rule("STMT-1")
+@pytest.mark.rule("ERR-1")
+@pytest.mark.parametrize("sql", _FOREIGN)
+def test_a_statement_of_another_engine(sqe: EmbeddedSqe, sql: str) -> None:
+    refused(sqe, sql)
+
+
+@pytest.mark.rule("LIM-3")
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT 1" + " " * (20 << 20),
+        "SELECT '" + "x" * (17 << 20) + "'",
+        "SELECT '\0'",
+        "SELECT '\ud800'",
+        "\x7fELF\x02\x01\x01\0\0\0\0",
+        "SELECT \x07 1",
+    ],
+    ids=["size", "literal", "nul", "surrogate", "binary", "control"],
+)
+def test_text_that_no_parser_should_see(sqe: EmbeddedSqe, sql: str) -> None:
+    refused(sqe, sql)
+
+
+@pytest.mark.rule("LIM-4")
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT " + "(" * 5000 + "1" + ")" * 5000,
+        "SELECT " + "(" * 300 + "1" + ")" * 300,
+        "SELECT " + "CASE WHEN true THEN " * 2000 + "1" + " END" * 2000,
+        "SELECT " + "NOT " * 5000 + "true",
+        "SELECT " + "-" * 1 + "(-" * 3000 + "1" + ")" * 3000,
+        "SELECT * FROM " + "(SELECT * FROM " * 1000 + "t" + ")" * 1000,
+        "WITH " + ", ".join(f"c{n} AS (SELECT 1)" for n in range(5000)) + " SELECT 1 FROM nowhere",
+    ],
+    ids=["parentheses", "300", "case", "not", "minus", "subqueries", "ctes"],
+)
+def test_depth(sqe: EmbeddedSqe, sql: str) -> None:
+    refused(sqe, sql)
+
+
+def test_wide_statements_that_are_fine_work(sqe: EmbeddedSqe) -> None:
+    wide = "SELECT " + " OR ".join(f"1 = {number}" for number in range(5000)) + " AS yes"
+    assert sqe.execute(wide).read_all().column(0).to_pylist() == [True]
+    nested = "SELECT " + "(" * 100 + "1" + ")" * 100 + " AS one"
+    assert sqe.execute(nested).read_all().column(0).to_pylist() == [1]
+    listed = "SELECT 1 AS one WHERE 5 IN (" + ", ".join(map(str, range(5000))) + ")"
+    assert sqe.execute(listed).read_all().num_rows == 1
+
+
+@pytest.mark.rule("LIM-6")
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT repeat('x', 2000000000)",
+        "SELECT sequence(1, 10000000000)",
+        "SELECT lpad('x', 2000000000, 'y')",
+    ],
+)
+def test_functions_that_amplify(sqe: EmbeddedSqe, sql: str) -> None:
+    refused(sqe, sql)
