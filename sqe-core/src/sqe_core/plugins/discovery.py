@@ -102,7 +102,8 @@ def _header(distribution: Distribution, key: str) -> str | None:
         metadata = distribution.metadata
     except (OSError, ValueError):
         return None
-    return metadata[key] if key in metadata else None
+    # The protocol of this mapping has no `get`, and a missing key warns from Python 3.12 on.
+    return metadata[key] if key in metadata else None  # noqa: SIM401
 
 
 def _plugins_of(distribution: Distribution) -> Iterator[DeclaredPlugin]:
