@@ -5,12 +5,13 @@ from __future__ import annotations
 import secrets
 import threading
 import time
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from sqe_core.catalog.registry import CatalogRegistry, Mount
 from sqe_core.engine.port import Engine, EngineCatalog, EngineSession
 from sqe_core.session.properties import SessionProperties
-from sqe_core.spi.errors import ErrorCode, UserError
+from sqe_core.spi.errors import EngineLostError, ErrorCode, UserError
 from sqe_core.spi.identity import Identity
 
 _MAX_VIEWS = 1000
@@ -136,4 +137,5 @@ class Session:
             self._views.clear()
             side, self._side = self._side, None
         if side is not None and side.session.alive:
-            side.session.close()
+            with suppress(EngineLostError):  # what has ended needs no closing
+                side.session.close()
