@@ -73,13 +73,20 @@ class Session:
         with self.lock:
             if self.closed:
                 raise UserError("The session has ended; connect again", code=ErrorCode.SESSION_EXPIRED)
-            if self._side is None or not self._side.session.alive:
-                self._side = _EngineSide(self._engine.open_session())
-            elif not self._side.session.check_settings():
-                # CONF-1: a session whose pinned settings drifted is not trusted again.
-                self._side.session.close()
+            if self._side is None or not self._usable(self._side.session):
                 self._side = _EngineSide(self._engine.open_session())
             return self._side.session
+
+    @staticmethod
+    def _usable(session: EngineSession) -> bool:
+        """Whether an engine session is there and still as it was opened (CONF-1)."""
+        try:
+            if session.alive and session.check_settings():
+                return True
+            session.close()
+        except EngineLostError:
+            pass  # nobody had noticed yet
+        return False
 
     def alias_of(self, mount: Mount) -> str:
         """Return the engine's name of a mount, mounting it at first use."""
