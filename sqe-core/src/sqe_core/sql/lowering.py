@@ -5,9 +5,41 @@ from __future__ import annotations
 from sqlglot import exp
 
 from sqe_core.sql.context import StatementText
+from sqe_core.sql.lower_dml import lower_delete, lower_update
+from sqe_core.sql.lower_frames import lower_frames
+from sqe_core.sql.lower_names import name_outputs, name_values
+from sqe_core.sql.lower_qualify import lower_qualify
+from sqe_core.sql.lower_ties import lower_ties
 
 
 def lower(tree: exp.Expression, statement: StatementText) -> exp.Expression:
     """Return the tree as Spark can say it."""
-    del statement
+    tree = name_values(tree, statement)
+    # From the inside out, so that what is wrapped is in its final shape already.
+    for node in reversed(list(tree.walk())):
+        if isinstance(node, exp.Select):
+            name_outputs(node, statement)
+            lower_frames(node, statement)
+        if isinstance(node, exp.Select) and node.args.get("qualify") is not None:
+            tree = _exchange(tree, node, lower_qualify(node))
+        elif isinstance(node, exp.Query) and _has_ties(node):
+            tree = _exchange(tree, node, lower_ties(node, statement))
+    if isinstance(tree, exp.Update) and tree.args.get("from_") is not None:
+        return lower_update(tree, statement)
+    if isinstance(tree, exp.Delete) and tree.args.get("using"):
+        return lower_delete(tree)
     return tree
+
+
+def _exchange(tree: exp.Expression, old: exp.Expression, new: exp.Expression) -> exp.Expression:
+    if old is tree:
+        return new
+    marker = exp.Null()
+    old.replace(marker)
+    marker.replace(new)
+    return tree
+
+
+def _has_ties(node: exp.Expression) -> bool:
+    limit = node.args.get("limit")
+    return limit is not None and limit.args.get("limit_options") is not None

@@ -6,7 +6,9 @@ from typing import Any
 
 from sqlglot import exp
 
-from sqe_core.sql.nodes import Call, Frame, TimeTravel
+from sqe_core.sql.call_writer import write_call
+from sqe_core.sql.nodes import Call, Frame
+from sqe_core.sql.table_functions import is_generated, table_function_alias, write_table_function
 from sqe_core.sql.writer import Writer, operand, rule
 
 _TAIL = ("order", "limit", "offset")
@@ -168,22 +170,11 @@ def _values(writer: Writer, node: Any) -> str:
 @rule(exp.Table, "this", "db", "catalog", "alias", "joins", "version", "sample", "pivots")
 def _table(writer: Writer, node: Any) -> str:
     if isinstance(node.this, Call):
-        return f"{spark_function_name(node.this)}({writer.writes(node.this.expressions)})"
+        return write_table_function(writer, node.this)
     parts = [node.args.get(key) for key in ("catalog", "db", "this")]
     name = ".".join(writer.write(part) for part in parts if part is not None)
     version = node.args.get("version")
     return name if version is None else f"{name} {writer.write(version)}"
-
-
-def spark_function_name(call: Call) -> str:
-    """The name of a table function, as written."""
-    return str(call.this)
-
-
-@rule(TimeTravel, "this", "kind")
-def _time_travel(writer: Writer, node: Any) -> str:
-    word = "VERSION" if node.args["kind"] == "version" else "TIMESTAMP"
-    return f"{word} AS OF {writer.write(node.this)}"
 
 
 def write_joined(writer: Writer, node: Any) -> str:
@@ -194,7 +185,9 @@ def write_joined(writer: Writer, node: Any) -> str:
         pieces.append(f" {writer.write(sample)}")
     pieces.extend(f" {writer.write(pivot)}" for pivot in node.args.get("pivots") or ())
     alias = node.args.get("alias")
-    if alias is not None:
+    if isinstance(node, exp.Table) and isinstance(node.this, Call):
+        pieces.append(table_function_alias(writer, node))
+    elif alias is not None:
         pieces.append(f" AS {writer.write(alias)}")
     pieces.extend(writer.write(join) for join in node.args.get("joins") or ())
     return "".join(pieces)
@@ -206,6 +199,11 @@ def _join(writer: Writer, node: Any) -> str:
     head = " ".join(word for word in words if word)
     table = node.this
     right = write_joined(writer, table)
+    generated = isinstance(table, exp.Unnest) or is_generated(table)
+    if generated:
+        if node.args.get("side") not in (None, "LEFT") or node.args.get("method"):
+            writer.refuse("UNNEST can only be joined with CROSS, INNER or LEFT JOIN", table)
+        right = f"LATERAL {right}"
     if table.args.get("joins"):
         right = f"({right})"
     joined = f" {head} JOIN {right}" if head else f" JOIN {right}"
@@ -213,6 +211,12 @@ def _join(writer: Writer, node: Any) -> str:
         return f"{joined} ON {writer.write(node.args['on'])}"
     using = node.args.get("using")
     return f"{joined} USING ({writer.writes(using)})" if using else joined
+
+
+@rule(exp.Unnest, "expressions", "offset", "alias", "joins")
+def _unnest(writer: Writer, node: Any) -> str:
+    ordinality = "TRUE" if node.args.get("offset") else "FALSE"
+    return f"_sqe_unnest({ordinality}, {writer.writes(node.expressions)})"
 
 
 @rule(exp.Lateral, "this", "alias", "joins")
@@ -229,10 +233,10 @@ def _sample(writer: Writer, node: Any) -> str:
 
 @rule(exp.Window, "this", "alias", "partition_by", "order", "spec")
 def _window(writer: Writer, node: Any) -> str:
-    called = writer.write(node.this)
     body = _window_body(writer, node)
-    only_name = node.args.get("alias") is not None and body == writer.write(node.args["alias"])
-    return f"{called} OVER {body}" if only_name else f"{called} OVER ({body})"
+    name = node.args.get("alias")
+    only_name = name is not None and not any(node.args.get(key) for key in ("partition_by", "order", "spec"))
+    return write_call(writer, node.this, body if only_name else f"({body})")
 
 
 def _named_window(writer: Writer, node: Any) -> str:

@@ -32,7 +32,14 @@ class TableGrammar(CallGrammar):
         tables = self._items(self._joined_table)
         holder.set("from_", exp.From(this=tables[0]))
         for table in tables[1:]:
+            joins = table.args.get("joins") or []
+            # t, u LEFT JOIN v is t CROSS JOIN u LEFT JOIN v, and so v may use t when it is LATERAL.
+            flat = all(join.args.get("side") in (None, "LEFT") and not _merges_columns(join) for join in joins)
+            if flat:
+                table.set("joins", None)
             holder.append("joins", exp.Join(this=table, kind="CROSS"))
+            for join in joins if flat else ():
+                holder.append("joins", join)
 
     def _joined_table(self) -> exp.Expression:
         left = self._table_factor()
@@ -301,3 +308,7 @@ class TableGrammar(CallGrammar):
         values = self._items(self._projection)
         self._close()
         return values
+
+
+def _merges_columns(join: exp.Expression) -> bool:
+    return bool(join.args.get("method") or join.args.get("using"))

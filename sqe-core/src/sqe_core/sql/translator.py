@@ -29,7 +29,10 @@ _READERS: dict[StatementKind, Callable[[SqeGrammar], Callable[[], exp.Expression
 
 
 class Translator:
-    """Implements `EngineText`."""
+    """Implements `EngineText` for one statement."""
+
+    def __init__(self) -> None:
+        self._session_values: set[str] = set()
 
     def query(self, statement: StatementText, first: int, last: int) -> EngineStatement:
         """Translate the query between two token indexes."""
@@ -40,11 +43,12 @@ class Translator:
         part = statement.part(first, last)
         if statement.dialect is Dialect.SPARK:
             return self.unchanged(part, kind)
-        return self.composed(part, kind, self._marked(part, kind))
+        marked, kind = self._marked(part, kind)
+        return self.composed(part, kind, marked)
 
     def marked_query(self, statement: StatementText, first: int, last: int) -> str:
         """Translate a query that becomes part of a composed statement."""
-        return self._marked(statement.part(first, last), StatementKind.QUERY, of=statement)
+        return self._marked(statement.part(first, last), StatementKind.QUERY, of=statement)[0]
 
     def marked_expression(self, statement: StatementText, first: int, last: int) -> str:
         """Translate an expression that becomes part of a composed statement."""
@@ -57,7 +61,7 @@ class Translator:
     def composed(self, statement: StatementText, kind: StatementKind, marked_sql: str) -> EngineStatement:
         """Make a statement of Spark text composed by us, with marks."""
         sql, positions = unmark(statement.text, marked_sql)
-        return _statement(statement, kind, sql, positions)
+        return self._statement(statement, kind, sql, positions)
 
     def unchanged(self, statement: StatementText, kind: StatementKind) -> EngineStatement:
         """Make a statement of the user's own text, with folded names and named parameters."""
@@ -81,51 +85,59 @@ class Translator:
                 places.append((size, done))
         pieces.append(source[done : statement.tokens[-2].end] if len(statement.tokens) > 1 else "")
         sql = "".join(pieces)
-        return _statement(statement, kind, sql, Shifts(statement.text, sql, places))
+        return self._statement(statement, kind, sql, Shifts(statement.text, sql, places))
 
     def with_if_exists(self, made: EngineStatement) -> EngineStatement:
         """The same statement, for which a missing table is no error."""
         return replace(made, if_exists=True)
 
-    def _marked(self, part: StatementText, kind: StatementKind, of: StatementText | None = None) -> str:
+    def _statement(
+        self, statement: StatementText, kind: StatementKind, sql: str, positions: PositionMap
+    ) -> EngineStatement:
+        markers = [token for token in statement.tokens if token.kind is Kind.PARAMETER]
+        positional = any(marker.value == "?" for marker in markers)
+        if positional and not all(marker.value == "?" for marker in markers):
+            named = next(marker for marker in markers if marker.value != "?")
+            raise UserError(
+                "Parameters are either all ? or all named",
+                position=statement.text.position(named.start),
+                hint="use one kind",
+            )
+        if positional:
+            names = tuple(f"{PARAMETER_PREFIX}{number}" for number in range(1, len(markers) + 1))
+        else:
+            names = tuple(dict.fromkeys(marker.value[1:] for marker in markers))
+        return EngineStatement(
+            kind=kind,
+            text=statement.own_text,
+            spark_sql=sql,
+            positions=positions,
+            parameters=names,
+            positional=positional,
+            session_values=tuple(sorted(self._session_values)),
+        )
+
+    def _marked(
+        self, part: StatementText, kind: StatementKind, of: StatementText | None = None
+    ) -> tuple[str, StatementKind]:
+        """Translate a part; the kind changes where Spark says a statement with another one."""
         if part.dialect is Dialect.SPARK:
-            return part.own_text
+            return part.own_text, kind
+        writer = _writer(of or part)
 
-        def work() -> str:
-            tree = Parsing(part, 0, part.last).read(_READERS[kind])
-            return _writer(of or part).write(lower(tree, part))
+        def work() -> tuple[str, StatementKind]:
+            tree = lower(Parsing(part, 0, part.last).read(_READERS[kind]), part)
+            return writer.write(tree), StatementKind.MERGE if isinstance(tree, exp.Merge) else kind
 
-        return with_stack(part.depth, work)
+        written = with_stack(part.depth, work)
+        self._session_values |= writer.session_values
+        return written
 
 
 def _writer(statement: StatementText) -> Writer:
     writer = Writer(statement.text, statement.dialect)
     writer.positional = {start: f"{PARAMETER_PREFIX}{number}" for start, number in _positional(statement).items()}
     return writer
-
-
-def _statement(statement: StatementText, kind: StatementKind, sql: str, positions: PositionMap) -> EngineStatement:
-    markers = [token for token in statement.tokens if token.kind is Kind.PARAMETER]
-    positional = any(marker.value == "?" for marker in markers)
-    if positional and not all(marker.value == "?" for marker in markers):
-        named = next(marker for marker in markers if marker.value != "?")
-        raise UserError(
-            "Parameters are either all ? or all named",
-            position=statement.text.position(named.start),
-            hint="use one kind",
-        )
-    if positional:
-        names = tuple(f"{PARAMETER_PREFIX}{number}" for number in range(1, len(markers) + 1))
-    else:
-        names = tuple(dict.fromkeys(marker.value[1:] for marker in markers))
-    return EngineStatement(
-        kind=kind,
-        text=statement.own_text,
-        spark_sql=sql,
-        positions=positions,
-        parameters=names,
-        positional=positional,
-    )
 
 
 def _positional(statement: StatementText) -> dict[int, int]:

@@ -29,6 +29,8 @@ class Writer:
         self.text = text
         self.dialect = dialect
         self.positional: Mapping[int, str] = {}  # from the place of each ? to the name it gets
+        self.session_values: set[str] = set()  # what the server answers by a literal: current_user and the like
+        self.copies = 1  # how often what is written now will stand in the plan
         self._written = 0
 
     def write(self, node: Any) -> str:

@@ -1,0 +1,85 @@
+"""ORDER BY keys as columns, for queries that are wrapped into another one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from sqlglot import exp
+
+
+@dataclass
+class Keys:
+    """The keys in terms of the wrapped query's columns, and the columns added to it for them."""
+
+    order: list[exp.Expression] = field(default_factory=list)
+    hidden: list[str] = field(default_factory=list)
+
+
+def column(name: str) -> exp.Column:
+    """A column of ours."""
+    return exp.Column(this=exp.Identifier(this=name, quoted=True))
+
+
+def identifier(name: str) -> exp.Identifier:
+    """A name of ours."""
+    return exp.Identifier(this=name, quoted=True)
+
+
+def take_keys(select: exp.Select, *, ordinals: bool) -> Keys:
+    """Take the ORDER BY off a SELECT; what is no output column becomes a hidden one.
+
+    `ordinals` tells whether numbers still mean the same columns outside.
+    """
+    keys = Keys()
+    order = select.args.get("order")
+    if order is None:
+        return keys
+    select.set("order", None)
+    for ordered in order.expressions:
+        key = ordered.this
+        if isinstance(key, exp.Literal) and not key.args.get("is_string"):
+            outer = key if ordinals else _projected(select, keys, int(str(key.this)))
+        elif select.args.get("distinct") is not None or is_output(select, key):
+            outer = key
+        else:
+            outer = _hide(select, keys, key)
+        keys.order.append(
+            exp.Ordered(this=outer, desc=ordered.args.get("desc"), nulls_first=ordered.args.get("nulls_first"))
+        )
+    return keys
+
+
+def is_output(select: exp.Select, key: exp.Expression) -> bool:
+    """Whether a key is just the name of an output column."""
+    if not isinstance(key, exp.Column) or key.args.get("table") is not None:
+        return False
+    name = key.name
+    starred = False
+    for projection in select.expressions:
+        if projection.alias_or_name == name:
+            return True
+        starred = starred or projection.is_star
+    return starred
+
+
+def _projected(select: exp.Select, keys: Keys, number: int) -> exp.Expression:
+    if not 1 <= number <= len(select.expressions) or any(one.is_star for one in select.expressions):
+        return exp.Literal.number(number)
+    projection = select.expressions[number - 1]
+    if isinstance(projection, exp.Alias) or select.args.get("distinct") is not None:
+        return column(projection.alias_or_name)
+    return _hide(select, keys, projection.copy())
+
+
+def _hide(select: exp.Select, keys: Keys, key: exp.Expression) -> exp.Expression:
+    name = f"_sqe_o{len(keys.hidden) + 1}"
+    keys.hidden.append(name)
+    select.append("expressions", exp.Alias(this=key, alias=identifier(name)))
+    return column(name)
+
+
+def wrapped(inner: exp.Expression, *, drop: list[str], alias: str) -> exp.Select:
+    """SELECT * EXCEPT (dropped) FROM (inner) AS alias."""
+    star = exp.Star(except_=[identifier(name) for name in drop]) if drop else exp.Star()
+    source = exp.Subquery(this=inner, alias=exp.TableAlias(this=identifier(alias)))
+    return exp.Select(expressions=[star], from_=exp.From(this=source))
