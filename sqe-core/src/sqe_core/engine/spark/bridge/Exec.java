@@ -132,10 +132,6 @@ public final class Exec implements Runnable {
     return statement != null && statement.sink == sink ? statement : null;
   }
 
-  static String describe(Throwable error) {
-    return Failures.describe(error);
-  }
-
   // ---- the answer
 
   private byte[] answer() throws Exception {
@@ -161,7 +157,7 @@ public final class Exec implements Runnable {
   private static byte[] failed(Throwable error) throws IOException {
     ByteArrayOutputStream out = new ByteArrayOutputStream();
     out.write(StreamReader.FAILURE);
-    out.write(describe(error).getBytes(StandardCharsets.UTF_8));
+    out.write(Failures.describe(error).getBytes(StandardCharsets.UTF_8));
     return out.toByteArray();
   }
 

@@ -2,9 +2,9 @@ package sqe.bridge;
 
 import java.util.Arrays;
 import org.apache.spark.SparkContext;
-import org.apache.spark.TaskContext;
-import org.apache.spark.TaskContext$;
 import org.apache.spark.rdd.RDD;
+import org.apache.spark.sql.catalyst.InternalRow$;
+import org.apache.spark.sql.catalyst.expressions.InterpretedMutableProjection;
 import org.apache.spark.sql.execution.CollectLimitExec;
 import org.apache.spark.sql.execution.CommandResultExec;
 import org.apache.spark.sql.execution.InputAdapter;
@@ -43,19 +43,24 @@ final class ExecQuery {
       deliver(iterator(physical.executeCollect()));
       return true;
     }
-    if (!isOneRow(physical)) return false;
-    RDD rdd = physical.execute();
-    TaskContext task = TaskContext$.MODULE$.empty();
-    deliver(rdd.iterator(rdd.partitions()[0], task));
+    ProjectExec projection = overOneRow(physical);
+    if (projection == null) return false;
+    // Interpreted: to generate code for one row takes longer than to compute it.
+    InterpretedMutableProjection expressions =
+        new InterpretedMutableProjection(projection.projectList(), projection.child().output());
+    expressions.initialize(0);
+    deliver(iterator(new Object[] {expressions.apply(InternalRow$.MODULE$.empty())}));
     return true;
   }
 
-  private static boolean isOneRow(SparkPlan plan) {
-    if (plan instanceof OneRowRelationExec) return true;
-    boolean transparent =
-        plan instanceof WholeStageCodegenExec || plan instanceof InputAdapter || plan instanceof ProjectExec;
-    // A subquery in the projection runs jobs of its own.
-    return transparent && plan.subqueries().isEmpty() && isOneRow((SparkPlan) plan.children().head());
+  /** The projection of a plan that is nothing but `SELECT <expressions>`. */
+  private static ProjectExec overOneRow(SparkPlan plan) {
+    SparkPlan top = plan instanceof WholeStageCodegenExec ? ((WholeStageCodegenExec) plan).child() : plan;
+    if (!(top instanceof ProjectExec)) return null;
+    SparkPlan below = ((ProjectExec) top).child();
+    if (below instanceof InputAdapter) below = ((InputAdapter) below).child();
+    // A subquery among the expressions runs jobs of its own.
+    return below instanceof OneRowRelationExec && top.subqueries().isEmpty() ? (ProjectExec) top : null;
   }
 
   private static scala.collection.Iterator iterator(Object[] rows) {

@@ -116,9 +116,8 @@ public final class StreamHub {
       try {
         SocketChannel reader = server.accept();
         THREADS.execute(new StreamReader(reader));
-      } catch (Exception broken) {
-        // One reader that left at once must not end the others' service.
-        if (!server.isOpen()) return;
+      } catch (Throwable broken) {
+        // One reader that left at once, or no memory for its thread, must not end the others' service.
       }
     }
   }

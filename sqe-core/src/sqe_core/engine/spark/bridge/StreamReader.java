@@ -68,30 +68,34 @@ final class StreamReader implements Runnable {
   }
 
   private void send(Exec statement) throws IOException {
+    Throwable failure = null;
+    try {
+      sendBatches(statement);
+    } catch (IOException gone) {
+      throw gone;
+    } catch (Throwable error) {
+      failure = error;
+    }
+    byte kind = failure == null ? END : failure instanceof CancelledException ? CANCELLED : FAILURE;
+    String text = failure == null ? statement.progressText() : kind == FAILURE ? Failures.describe(failure) : "";
+    byte[] body = text.getBytes(StandardCharsets.UTF_8);
+    frame(kind, body, 0, body.length);
+  }
+
+  private void sendBatches(Exec statement) throws Throwable {
     StreamSink sink = statement.sink;
     boolean begun = false;
-    try {
-      while (true) {
-        StreamBatch batch = sink.poll(100);
-        byte[] window = begun || batch == null ? null : sink.window();
-        if (window != null) frame(WINDOW, window, 0, window.length);
-        begun = begun || batch != null;
-        if (batch == null) {
-          requireReader();
-        } else if (batch == StreamBatch.END) {
-          byte[] last = statement.progressText().getBytes(StandardCharsets.UTF_8);
-          frame(END, last, 0, last.length);
-          return;
-        } else {
-          frame(BATCH, batch.data, batch.offset, batch.length);
-          batch.release();
-        }
+    StreamBatch batch;
+    while ((batch = sink.poll(100)) != StreamBatch.END) {
+      if (batch == null) {
+        requireReader();
+        continue;
       }
-    } catch (Throwable error) { // one clause: Janino's stack maps of several are wrong
-      if (error instanceof IOException) throw (IOException) error;
-      boolean cancelled = error instanceof CancelledException;
-      byte[] text = cancelled ? new byte[0] : Exec.describe(error).getBytes(StandardCharsets.UTF_8);
-      frame(cancelled ? CANCELLED : FAILURE, text, 0, text.length);
+      byte[] window = begun ? null : sink.window();
+      if (window != null) frame(WINDOW, window, 0, window.length);
+      begun = true;
+      frame(BATCH, batch.data, batch.offset, batch.length);
+      batch.release();
     }
   }
 
