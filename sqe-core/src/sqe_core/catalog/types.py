@@ -14,6 +14,7 @@ _NAMES = {
     "string": "varchar",
     "binary": "varbinary",
     "timestamp": "timestamp(6) with time zone",
+    "timestamp_ltz": "timestamp(6) with time zone",
     "timestamp_ntz": "timestamp(6)",
     "timestamp_ns": "timestamp(9)",
     "timestamptz_ns": "timestamp(9) with time zone",
@@ -77,7 +78,7 @@ def numeric_precision(spark_type: str) -> tuple[int | None, int | None]:
 
 def datetime_precision(spark_type: str) -> int | None:
     """Return the fractional digits of a time type, else None."""
-    if spark_type in ("timestamp", "timestamp_ntz", "time"):
+    if spark_type in ("timestamp", "timestamp_ltz", "timestamp_ntz", "time"):
         return 6
     if spark_type.endswith("_ns"):
         return 9

@@ -52,6 +52,8 @@ class SparkEngineCatalog(EngineCatalog):
             if condition in ("SQE_CATALOG_WITHOUT_VIEWS", "SQE_CATALOG_WITHOUT_NAMESPACES"):
                 what = "views" if condition.endswith("VIEWS") else "schemas"
                 raise NotSupportedError(f"This catalog has no {what}") from error
+            if condition == "SQE_NO_ICEBERG_TYPE":
+                raise NotSupportedError("Iceberg has no such type for a column", hint="cast the column") from error
             if condition == "SQE_DEFAULT_TYPE":
                 raise UserError(
                     "The default value does not fit the column's type", code=ErrorCode.TYPE_MISMATCH
@@ -61,8 +63,14 @@ class SparkEngineCatalog(EngineCatalog):
     # What is read
 
     def list_namespaces(self, parent: tuple[str, ...] = ()) -> Sequence[tuple[str, ...]]:
-        with self._errors(parent):
-            return [tuple(parts) for parts in json.loads(self._catalogs.listNamespaces(json.dumps(parent)))]
+        try:
+            with self._errors(parent):
+                found = json.loads(self._catalogs.listNamespaces(json.dumps(parent)))
+        except ObjectNotFoundError:
+            if parent:
+                raise
+            return []  # a file warehouse before its first schema has no folder either
+        return [tuple(parts) for parts in found]
 
     def list_tables(self, namespace: tuple[str, ...]) -> Sequence[str]:
         with self._errors(namespace):

@@ -67,7 +67,7 @@ def decode(described: Mapping[str, Any], text: str | None) -> EngineFailure:
 
 
 def offset(text: str, line: int, column: int) -> int | None:
-    """Return the code point offset of a 1-based line and a 0-based column; only line feeds end a line for the parser."""
+    """Return the offset in code points of a 1-based line and a 0-based column; only line feeds end a line."""
     start = 0
     for _ in range(line - 1):
         start = text.find("\n", start) + 1

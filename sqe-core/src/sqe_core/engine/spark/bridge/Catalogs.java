@@ -27,13 +27,12 @@ import org.apache.iceberg.exceptions.NoSuchViewException;
 import org.apache.iceberg.expressions.Literal;
 import org.apache.iceberg.spark.SparkSchemaUtil;
 import org.apache.iceberg.types.Type;
+import org.apache.iceberg.types.TypeUtil;
 import org.apache.iceberg.types.Types;
 import org.apache.iceberg.view.UpdateViewProperties;
 import org.apache.iceberg.view.View;
 import org.apache.iceberg.view.ViewBuilder;
-import org.apache.spark.sql.catalyst.parser.CatalystSqlParser$;
 import org.apache.spark.sql.classic.SparkSession;
-import org.apache.spark.sql.types.StructType;
 
 /** The metadata of one mounted catalog, and its DDL that Spark's SQL cannot say. Names are JSON arrays of parts. */
 public final class Catalogs {
@@ -214,25 +213,18 @@ public final class Catalogs {
   }
 
   /** `request`: columns (name, type, nullable), comments, representations, properties, default catalog, namespace. */
-  public void createView(String namespace, String name, String request) throws Exception {
+  public void createView(String namespace, String name, String request) {
     JsonNode view = Json.read(request);
-    StructType struct = new StructType();
-    for (Iterator each = view.get("columns").iterator(); each.hasNext(); ) {
-      JsonNode column = (JsonNode) each.next();
-      struct =
-          struct.add(
-              column.get("name").asText(),
-              CatalystSqlParser$.MODULE$.parseDataType(column.get("type").asText()),
-              column.get("nullable").asBoolean());
-    }
-    Schema schema = SparkSchemaUtil.convert(struct);
     Map comments = Json.textMap(view.get("comments"));
     List columns = new ArrayList();
     List columnNames = new ArrayList();
-    for (Iterator each = schema.columns().iterator(); each.hasNext(); ) {
-      Types.NestedField field = (Types.NestedField) each.next();
-      columnNames.add(field.name());
-      columns.add(Types.NestedField.from(field).withDoc((String) comments.get(field.name())).build());
+    FreshIds ids = new FreshIds(view.get("columns").size());
+    for (int i = 0; i < view.get("columns").size(); i++) {
+      JsonNode column = Json.at(view.get("columns"), i);
+      String columnName = column.get("name").asText();
+      Type type = TypeUtil.assignFreshIds(IcebergTypes.parse(column.get("type").asText()), ids);
+      columnNames.add(columnName);
+      columns.add(Types.NestedField.of(i + 1, column.get("nullable").asBoolean(), columnName, type, (String) comments.get(columnName)));
     }
     ViewBuilder builder = views().buildView(identifier(namespace, name));
     builder.withSchema(new Schema(columns));
@@ -249,6 +241,19 @@ public final class Catalogs {
     if (representations.containsKey("spark") && separable) builder.withProperty(QUERY_COLUMNS, joined);
     if (view.get("replace").asBoolean()) builder.createOrReplace();
     else builder.create();
+  }
+
+  /** Numbers for the fields inside of types, above those of the columns themselves. */
+  private static final class FreshIds implements TypeUtil.NextID {
+    private int last;
+
+    FreshIds(int last) {
+      this.last = last;
+    }
+
+    public int get() {
+      return ++last;
+    }
   }
 
   public void dropView(String namespace, String name) {

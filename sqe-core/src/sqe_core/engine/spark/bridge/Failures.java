@@ -100,13 +100,21 @@ public final class Failures {
       if (contexts == null || contexts.length == 0) return;
       QueryContext context = contexts[0];
       Json.member(out, "object_type", context.objectType());
-      Json.member(out, "fragment", context.fragment());
+      if (!(context instanceof SQLQueryContext) || !((SQLQueryContext) context).sqlText().isDefined()) return;
+      String text = (String) ((SQLQueryContext) context).sqlText().get();
+      Json.member(out, "text", text);
+      Json.member(out, "fragment", fragment(text, context.startIndex(), context.stopIndex()));
       Json.member(out, "start").append(context.startIndex());
-      if (context instanceof SQLQueryContext && ((SQLQueryContext) context).sqlText().isDefined())
-        Json.member(out, "text", (String) ((SQLQueryContext) context).sqlText().get());
     } catch (RuntimeException unsupported) {
       // Some exceptions throw when asked for parts that they do not have.
     }
+  }
+
+  /** Spark cuts its own fragment by UTF-16 units although the places count code points. */
+  private static String fragment(String text, int start, int stop) {
+    int length = text.codePointCount(0, text.length());
+    if (start < 0 || stop < start || stop >= length) return null;
+    return text.substring(text.offsetByCodePoints(0, start), text.offsetByCodePoints(0, stop + 1));
   }
 
   /** A syntax error has a line and a column; the offset in the text counts code points, as all offsets do. */

@@ -86,7 +86,12 @@ final class IcebergTypes {
       return Types.FixedType.ofLength(Integer.parseInt(word.substring(6, word.length() - 1).trim()));
     if (word.equals("timestamp_ns")) return Types.TimestampNanoType.withoutZone();
     if (word.equals("timestamptz_ns")) return Types.TimestampNanoType.withZone();
-    return SparkSchemaUtil.convert(CatalystSqlParser$.MODULE$.parseDataType(text));
+    DataType type = CatalystSqlParser$.MODULE$.parseDataType(text);
+    try {
+      return SparkSchemaUtil.convert(type);
+    } catch (UnsupportedOperationException unknown) {
+      throw new BridgeException("SQE_NO_ICEBERG_TYPE", type.catalogString());
+    }
   }
 
   /** A default value as SQL. */

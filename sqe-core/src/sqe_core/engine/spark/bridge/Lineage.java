@@ -24,6 +24,7 @@ import org.apache.spark.sql.catalyst.plans.logical.Filter;
 import org.apache.spark.sql.catalyst.plans.logical.Generate;
 import org.apache.spark.sql.catalyst.plans.logical.Join;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.MergeRows;
 import org.apache.spark.sql.catalyst.plans.logical.Sort;
 import org.apache.spark.sql.catalyst.plans.logical.SubqueryAlias;
 import org.apache.spark.sql.catalyst.plans.logical.UnionBase;
@@ -135,21 +136,25 @@ final class Lineage {
       Map from = references((Expression) ((Generate) plan).generator());
       for (scala.collection.Iterator each = ((Generate) plan).generatorOutput().iterator(); each.hasNext(); )
         add((Attribute) each.next(), from, TRANSFORMATION);
-    } else if (plan instanceof Expand) {
-      for (scala.collection.Iterator each = ((Expand) plan).projections().iterator(); each.hasNext(); ) {
-        List row = Trees.list((scala.collection.Iterable) each.next());
-        for (int i = 0; i < row.size(); i++)
-          add(attribute(plan, i), references((Expression) row.get(i)), kind((Expression) row.get(i)));
-      }
-    }
+    } else if (plan instanceof Expand) rows(plan, ((Expand) plan).projections());
     for (scala.collection.Iterator each = plan.expressions().iterator(); each.hasNext(); ) {
       Object expression = each.next();
+      if (expression instanceof MergeRows.Instruction) rows(plan, ((MergeRows.Instruction) expression).outputs());
       if (expression instanceof Alias) {
         Expression child = ((Alias) expression).child();
         add(((Alias) expression).toAttribute(), references(child), kind(child));
       }
     }
     if (!secured) indirect(plan);
+  }
+
+  /** A node that gives several rows for one, each made of expressions in the order of its output. */
+  private void rows(LogicalPlan plan, scala.collection.Iterable rows) {
+    for (scala.collection.Iterator each = rows.iterator(); each.hasNext(); ) {
+      List row = Trees.list((scala.collection.Iterable) each.next());
+      for (int i = 0; i < row.size() && i < plan.output().size(); i++)
+        add(attribute(plan, i), references((Expression) row.get(i)), kind((Expression) row.get(i)));
+    }
   }
 
   private void source(DataSourceV2Relation relation) {

@@ -60,10 +60,20 @@ final class Output {
   private static Expression converted(Expression column) {
     Option zone = Option.apply(SQLConf.get().sessionLocalTimeZone());
     DataType type = column.dataType();
-    if (type instanceof VariantType)
+    // Spark casts a variant inside of another type to nothing.
+    if (holdsVariant(type))
       return new StructsToJson(new scala.collection.immutable.HashMap(), column, zone);
     if (type instanceof GeometryType || type instanceof GeographyType) return new ST_AsBinary(column);
     return new Cast(column, transportable(type), zone, Cast.apply$default$4());
+  }
+
+  private static boolean holdsVariant(DataType type) {
+    if (type instanceof ArrayType) return holdsVariant(((ArrayType) type).elementType());
+    if (type instanceof MapType) return holdsVariant(((MapType) type).valueType());
+    if (!(type instanceof StructType)) return type instanceof VariantType;
+    StructField[] fields = ((StructType) type).fields();
+    for (int i = 0; i < fields.length; i++) if (holdsVariant(fields[i].dataType())) return true;
+    return false;
   }
 
   private static boolean fits(DataType type) {

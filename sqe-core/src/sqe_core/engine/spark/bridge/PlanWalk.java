@@ -21,6 +21,7 @@ import org.apache.spark.sql.catalyst.analysis.UnresolvedIdentifier;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedNamespace;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedProcedure;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedRelation;
+import org.apache.spark.sql.catalyst.analysis.UnresolvedSubqueryColumnAliases;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedTable;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedTableOrView;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedTableValuedFunction;
@@ -181,7 +182,8 @@ final class PlanWalk {
     List next = new ArrayList();
     List found = new ArrayList();
     boolean transparent = plan instanceof SubqueryAlias || plan instanceof RelationTimeTravel;
-    boolean passesAlias = plan instanceof RelationTimeTravel || plan instanceof Sample;
+    boolean passesAlias =
+        plan instanceof RelationTimeTravel || plan instanceof Sample || plan instanceof UnresolvedSubqueryColumnAliases;
     for (int i = 0; i < plan.productArity(); i++) {
       String name = plan.productElementName(i);
       found.clear();
