@@ -32,7 +32,6 @@ import org.apache.spark.sql.catalyst.expressions.InheritAnalysisRules;
 import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.catalyst.expressions.NamedArgumentExpression;
 import org.apache.spark.sql.catalyst.expressions.SubqueryExpression;
-import org.apache.spark.sql.catalyst.expressions.UnaryMinus;
 import org.apache.spark.sql.catalyst.expressions.objects.Invoke;
 import org.apache.spark.sql.catalyst.expressions.objects.StaticInvoke;
 import org.apache.spark.sql.catalyst.plans.logical.Command;
@@ -447,12 +446,7 @@ final class PlanWalk {
         functions.append("null");
       }
     } else if (argument instanceof Literal) Values.literal(functions, (Literal) argument);
-    else if (argument instanceof UnaryMinus && ((UnaryMinus) argument).child() instanceof Literal) {
-      StringBuilder number = new StringBuilder();
-      Values.literal(number, (Literal) ((UnaryMinus) argument).child());
-      boolean positive = number.length() > 0 && Character.isDigit(number.charAt(0));
-      functions.append(positive ? "-" + number : "null");
-    } else functions.append("null");
+    else LiteralNumbers.write(functions, argument);
   }
 
   /** `map('k', 'v', …)` of literals only, as option maps are written. */
