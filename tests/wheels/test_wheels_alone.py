@@ -13,7 +13,9 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 DISTRIBUTIONS = sorted(
-    path.parent for pattern in ("sqe-core", "sqe-bench", "sqe-plugins/*") for path in ROOT.glob(f"{pattern}/pyproject.toml")
+    path.parent
+    for pattern in ("sqe-core", "sqe-bench", "sqe-plugins/*")
+    for path in ROOT.glob(f"{pattern}/pyproject.toml")
 )
 
 

@@ -8,15 +8,18 @@ from typing import Any
 
 import pyarrow as pa
 from sqe_core.bootstrap import EmbeddedSqe
+from sqe_core.engine.spark.engine import SparkEngine
 
 
 class PlainSpark:
     """A PySpark session in SQE's JVM, with the warehouse mounted as `plain` the way Iceberg's manual says."""
 
     def __init__(self, sqe: EmbeddedSqe, warehouse: Path) -> None:
-        port, secret = sqe.sqe.engine.connection  # type: ignore[attr-defined]
-        os.environ["PYSPARK_GATEWAY_PORT"] = str(port)
-        os.environ["PYSPARK_GATEWAY_SECRET"] = secret
+        engine = sqe.sqe.engine
+        assert isinstance(engine, SparkEngine)
+        own = engine.gateway.jvm._gateway_client  # py4j's client of SQE's own connection
+        os.environ["PYSPARK_GATEWAY_PORT"] = str(own.java_parameters.port)
+        os.environ["PYSPARK_GATEWAY_SECRET"] = own.java_parameters.auth_token
         os.environ["PYSPARK_PIN_THREAD"] = "true"
         from pyspark import SparkContext
         from pyspark.java_gateway import launch_gateway
