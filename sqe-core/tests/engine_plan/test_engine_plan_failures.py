@@ -1,0 +1,113 @@
+"""What a failure in the engine becomes, and that nothing of its text gets out."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
+from sqe_core.engine.port import EngineExecutionError
+from sqe_core.engine.spark.failures import decode, engine_errors, offset, translate
+from sqe_core.spi.errors import EngineLostError, InternalError, QueryCancelledError
+
+
+class FakeFailures:
+    def __init__(self, described: dict[str, Any] | Exception) -> None:
+        self._described = described
+
+    def describe(self, thrown: object) -> str:
+        if isinstance(self._described, Exception):
+            raise self._described
+        return json.dumps(self._described)
+
+
+class FakeGateway:
+    """`gateway.jvm.sqe.bridge.Failures`, and whether the JVM is gone."""
+
+    def __init__(self, described: dict[str, Any] | Exception) -> None:
+        self.jvm = self.sqe = self.bridge = self
+        self.Failures = FakeFailures(described)
+
+    def vanished(self, error: BaseException) -> bool:
+        return isinstance(error, Py4JNetworkError | OSError)
+
+
+class JavaError(Py4JJavaError):
+    """One without a connection behind it."""
+
+    def __init__(self) -> None:
+        Py4JError.__init__(self, "An error occurred while calling SECRET")
+        self.java_exception = None
+
+
+def described(**more: Any) -> dict[str, Any]:
+    return {"condition": "SOME_CONDITION", "raw": "SECRET"} | more
+
+
+def test_a_java_error_becomes_a_failure() -> None:
+    answer = described(
+        sql_state="42703", parameters={"name": "`x`"}, object_type="", fragment="x", start=7, text="SELECT x"
+    )
+    error = translate(FakeGateway(answer), JavaError(), "SELECT x")  # type: ignore[arg-type]  # a fake
+    assert isinstance(error, EngineExecutionError)
+    assert str(error) == "SOME_CONDITION"
+    failure = error.failure
+    assert (failure.condition, failure.sql_state, failure.parameters) == ("SOME_CONDITION", "42703", {"name": "`x`"})
+    assert (failure.fragment, failure.start, failure.generated) == ("x", 7, False)
+    assert failure.raw == "SECRET"
+
+
+@pytest.mark.parametrize("context", [{"object_type": "SQE", "text": "SELECT x"}, {"object_type": "", "text": "other"}])
+def test_places_in_other_texts_are_none(context: dict[str, str]) -> None:
+    failure = decode(described(fragment="secret_column", start=3, **context), "SELECT x")
+    assert failure.generated
+    assert failure.fragment is None
+    assert failure.start is None
+
+
+def test_a_syntax_error_has_a_line_and_a_column() -> None:
+    text = "SELECT '😀'\n  FRM t"
+    failure = decode(described(line=2, column=2), text)
+    assert failure.start is not None
+    assert text[failure.start :] == "FRM t"
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "column", "expected"),
+    [("abc", 1, 2, 2), ("a\nb\nc", 3, 0, 4), ("a\r\nb", 2, 0, 3), ("a", 3, 0, None)],
+)
+def test_offset(text: str, line: int, column: int, expected: int | None) -> None:
+    assert offset(text, line, column) == expected
+
+
+def test_a_cancelled_statement() -> None:
+    error = translate(FakeGateway(described(condition="SQE_CANCELLED")), JavaError())  # type: ignore[arg-type]  # a fake
+    assert isinstance(error, QueryCancelledError)
+
+
+@pytest.mark.parametrize("lost", [Py4JNetworkError("SECRET"), ConnectionResetError("SECRET"), OSError("SECRET")])
+def test_a_lost_connection_is_a_lost_engine(lost: Exception) -> None:
+    gateway: Any = FakeGateway({})
+    with pytest.raises(EngineLostError) as raised, engine_errors(gateway):
+        raise lost
+    assert "SECRET" not in str(raised.value)
+    assert raised.value.__cause__ is None
+
+
+def test_an_engine_that_is_lost_while_it_describes() -> None:
+    gateway: Any = FakeGateway(Py4JNetworkError("SECRET"))
+    assert isinstance(translate(gateway, JavaError()), EngineLostError)
+
+
+def test_a_bridge_that_is_not_ours() -> None:
+    gateway: Any = FakeGateway({})
+    with pytest.raises(InternalError, match="bridge") as raised, engine_errors(gateway):
+        raise Py4JError("Method SECRET does not exist")
+    assert "SECRET" not in str(raised.value)
+
+
+def test_our_own_errors_pass() -> None:
+    gateway: Any = FakeGateway({})
+    with pytest.raises(ZeroDivisionError), engine_errors(gateway):
+        raise ZeroDivisionError
