@@ -39,8 +39,8 @@ final class LiteralNumbers {
     if (expression instanceof UnaryPositive) return of(((UnaryPositive) expression).child(), depth + 1);
     if (expression instanceof UnaryMinus) return -of(((UnaryMinus) expression).child(), depth + 1);
     if (!(expression instanceof BinaryArithmetic)) return Double.NaN;
-    double left = of(((BinaryArithmetic) expression).left(), depth + 1);
-    double right = of(((BinaryArithmetic) expression).right(), depth + 1);
+    double left = of((Expression) ((BinaryArithmetic) expression).left(), depth + 1);
+    double right = of((Expression) ((BinaryArithmetic) expression).right(), depth + 1);
     if (expression instanceof Add) return left + right;
     if (expression instanceof Subtract) return left - right;
     if (expression instanceof Multiply) return left * right;
