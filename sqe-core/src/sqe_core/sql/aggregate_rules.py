@@ -45,7 +45,7 @@ def _array_agg(calling: Calling) -> str:
     skip = calling.node.args.get("nulls") == "ignore"
     calling.node.args["nulls"] = None
     keys = _order_keys(calling, order)
-    if distinct and any(key != value for key, _, _ in keys):
+    if distinct and any(ordered.this != calling.arguments[0] for ordered in (order.expressions if order else ())):
         raise calling.error("With DISTINCT, array_agg can only be ordered by its argument")
     fields = [("v", value)] if distinct else [("v", value), *((f"k{at}", key) for at, (key, _, _) in enumerate(keys))]
     collector = "collect_set" if distinct else "collect_list"

@@ -48,10 +48,14 @@ class Calling:
 
     def aggregate(self, text: str) -> str:
         """A call of Spark's aggregate with the FILTER and OVER of this call."""
-        pieces = [text]
         condition = self.node.args.get("filter")
-        if condition is not None:
-            pieces.append(f" FILTER (WHERE {self.writer.write(condition)})")
+        written = None if condition is None else self.writer.write(condition)
+        if written is not None and self.over is not None:
+            # Spark has no FILTER over windows; aggregates pass over NULL anyway.
+            text = _conditional(text, written)
+        pieces = [text]
+        if written is not None and self.over is None:
+            pieces.append(f" FILTER (WHERE {written})")
         nulls = self.node.args.get("nulls")
         if nulls:
             pieces.append(f" {nulls.upper()} NULLS")
@@ -115,13 +119,50 @@ def write_call(writer: Writer, node: Any, over: str | None = None) -> str:
         text = calling.name
     if functions.is_name(text):
         text = f"{text}({{*}})"
-        return _fill(calling, text)
-    filled = _fill(calling, text)
+        return _fill(calling, function, text)
+    filled = _fill(calling, function, text)
     return (
         filled
         if filled.endswith(")") and functions.is_name(filled.split("(", 1)[0]) and _one_call(filled)
         else f"({filled})"
     )
+
+
+def _conditional(call: str, condition: str) -> str:
+    """An aggregate of the rows that fulfil a condition."""
+    name, inside = call.split("(", 1)
+    if inside == "*)":
+        return f"count(if({condition}, 1, NULL))"
+    if call == "any_value(TRUE)":
+        return f"bool_or({condition})"
+    arguments = [one if _CONSTANT.fullmatch(one) else f"if({condition}, {one}, NULL)" for one in _split(inside[:-1])]
+    return f"{name}({', '.join(arguments)})"
+
+
+_CONSTANT = re.compile(r"TRUE|FALSE|[0-9.]+D?|'[^']*'")
+
+
+def _split(arguments: str) -> list[str]:
+    """Split at the commas outside of brackets and quotes."""
+    pieces, depth, start, quote = [], 0, 0, ""
+    escaped = False
+    for at, char in enumerate(arguments):
+        if escaped:
+            escaped = False
+        elif quote:
+            escaped = char == "\\" and quote == "'"
+            quote = "" if char == quote else quote
+        elif char in "'`":
+            quote = char
+        elif char in "([":
+            depth += 1
+        elif char in ")]":
+            depth -= 1
+        elif char == "," and depth == 0:
+            pieces.append(arguments[start:at].strip())
+            start = at + 1
+    pieces.append(arguments[start:].strip())
+    return pieces
 
 
 def _one_call(text: str) -> bool:
@@ -182,12 +223,13 @@ def _check_clauses(calling: Calling, function: functions.Function) -> None:
             raise calling.error(f"DISTINCT does not belong to {function.name}")
 
 
-def _fill(calling: Calling, text: str) -> str:
+def _fill(calling: Calling, function: functions.Function, text: str) -> str:
     """Put the arguments into a text of functions.toml."""
     most = max((functions.copies(name) for name in re.findall(r"_sqe_\w+", text)), default=1)
     with copied(calling, most * functions.repeated(text)):
         written = [calling.written(at) for at in range(len(calling.arguments))]
-    _check_references(calling, text)
+    if isinstance(function.spark, str):
+        _check_references(calling, text)
 
     def put(match: re.Match[str]) -> str:
         what = match.group(1)

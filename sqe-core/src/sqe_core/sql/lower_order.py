@@ -6,6 +6,9 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
+from sqe_core.sql import functions
+from sqe_core.sql.nodes import Call
+
 
 @dataclass
 class Keys:
@@ -83,3 +86,32 @@ def wrapped(inner: exp.Expression, *, drop: list[str], alias: str) -> exp.Select
     star = exp.Star(except_=[identifier(name) for name in drop]) if drop else exp.Star()
     source = exp.Subquery(this=inner, alias=exp.TableAlias(this=identifier(alias)))
     return exp.Select(expressions=[star], from_=exp.From(this=source))
+
+
+def orders_by_aggregate(select: exp.Select) -> bool:
+    """Whether HAVING stands before an ORDER BY with an aggregate, which Spark cannot resolve."""
+    order = select.args.get("order")
+    if order is None or select.args.get("having") is None or select.args.get("distinct") is not None:
+        return False
+    return any(_is_aggregate(part) for key in order.expressions for part in key.walk())
+
+
+def _is_aggregate(node: exp.Expression) -> bool:
+    if not isinstance(node, Call) or isinstance(node.parent, exp.Window):
+        return False
+    function = functions.find(str(node.this))
+    return function is not None and function.kind == "aggregate"
+
+
+def lower_order(select: exp.Select) -> exp.Select:
+    """Order around the query, by columns that it has for that only."""
+    outside = {key: select.args.get(key) for key in ("with_", "limit", "offset")}
+    for key in outside:
+        select.set(key, None)
+    keys = take_keys(select, ordinals=True)
+    outer = wrapped(select, drop=keys.hidden, alias="_sqe_i")
+    outer.set("order", exp.Order(expressions=keys.order))
+    for key, value in outside.items():
+        if value is not None:
+            outer.set(key, value)
+    return outer

@@ -8,6 +8,7 @@ from sqe_core.sql.context import StatementText
 from sqe_core.sql.lower_dml import lower_delete, lower_update
 from sqe_core.sql.lower_frames import lower_frames
 from sqe_core.sql.lower_names import name_outputs, name_values
+from sqe_core.sql.lower_order import lower_order, orders_by_aggregate
 from sqe_core.sql.lower_qualify import lower_qualify
 from sqe_core.sql.lower_ties import lower_ties
 
@@ -24,6 +25,8 @@ def lower(tree: exp.Expression, statement: StatementText) -> exp.Expression:
             tree = _exchange(tree, node, lower_qualify(node))
         elif isinstance(node, exp.Query) and _has_ties(node):
             tree = _exchange(tree, node, lower_ties(node, statement))
+        elif isinstance(node, exp.Select) and orders_by_aggregate(node):
+            tree = _exchange(tree, node, lower_order(node))
     if isinstance(tree, exp.Update) and tree.args.get("from_") is not None:
         return lower_update(tree, statement)
     if isinstance(tree, exp.Delete) and tree.args.get("using"):

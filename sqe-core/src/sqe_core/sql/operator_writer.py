@@ -115,6 +115,8 @@ def _regexp_ignoring_case(writer: Writer, node: Any) -> str:
 
 _OPERATORS = {exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">="}
 
+_WORDS = {"=": "eq", "<>": "ne", "<": "lt", "<=": "le", ">": "gt", ">=": "ge"}
+
 
 @rule(Quantified, "this", "op", "query", "all")
 def _quantified(writer: Writer, node: Any) -> str:
@@ -125,22 +127,10 @@ def _quantified(writer: Writer, node: Any) -> str:
     if sign == "<>" and every:
         return f"{value} NOT IN {query}"
     summary = (
-        "(SELECT named_struct('n', count(*), 'k', count(`_sqe_v`), 'lo', min(`_sqe_v`), 'hi', max(`_sqe_v`))"
+        "(SELECT named_struct('n', count(*), 't', count(*) = count(`_sqe_v`), 'lo', min(`_sqe_v`), 'hi', max(`_sqe_v`))"
         f" FROM {query} AS `_sqe_q`(`_sqe_v`))"
     )
-    s = "`_sqe_s`"
-    if sign in ("=", "<>"):
-        word = "AND" if sign == "=" else "OR"
-        test = f"({value} {sign} {s}.lo {word} {value} {sign} {s}.hi)"
-    else:
-        bound = "lo" if (sign in ("<", "<=")) is every else "hi"
-        test = f"{value} {sign} {s}.{bound}"
-    empty, decided = ("TRUE", f"NOT ({test}) THEN FALSE") if every else ("FALSE", f"{test} THEN TRUE")
-    body = (
-        f"CASE WHEN {s}.n = 0 THEN {empty} WHEN {value} IS NULL THEN NULL WHEN {s}.k > 0 AND {decided}"
-        f" WHEN {s}.k < {s}.n THEN NULL ELSE {empty} END"
-    )
-    return f"element_at(transform(array({summary}), {s} -> {body}), 1)"
+    return f"_sqe_{_WORDS[sign]}_{'all' if every else 'any'}({value}, {summary})"
 
 
 # --- conversions

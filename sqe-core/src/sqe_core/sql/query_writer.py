@@ -183,12 +183,12 @@ def write_joined(writer: Writer, node: Any) -> str:
     sample = node.args.get("sample")
     if sample is not None:
         pieces.append(f" {writer.write(sample)}")
-    pieces.extend(f" {writer.write(pivot)}" for pivot in node.args.get("pivots") or ())
     alias = node.args.get("alias")
     if isinstance(node, exp.Table) and isinstance(node.this, Call):
         pieces.append(table_function_alias(writer, node))
     elif alias is not None:
         pieces.append(f" AS {writer.write(alias)}")
+    pieces.extend(f" {writer.write(pivot)}" for pivot in node.args.get("pivots") or ())
     pieces.extend(writer.write(join) for join in node.args.get("joins") or ())
     return "".join(pieces)
 

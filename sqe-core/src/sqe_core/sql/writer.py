@@ -181,7 +181,9 @@ def _distinct(writer: Writer, node: Any) -> str:
 @rule(exp.Is, "this", "expression")
 def _is(writer: Writer, node: Any) -> str:
     if isinstance(node.expression, exp.JSON):
-        return writer.write(Call(this="_is_json", expressions=[node.this, exp.Literal.string(node.expression.name)]))
+        return writer.write(
+            Call(this="_sqe_is_json", expressions=[node.this, exp.Literal.string(node.expression.name)])
+        )
     return f"{operand(writer, node.this)} IS {writer.write(node.expression)}"
 
 

@@ -9,6 +9,7 @@ import java.util.concurrent.ConcurrentHashMap;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedAttribute;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.SupportQueryContext;
+import org.apache.spark.sql.catalyst.expressions.UnresolvedNamedLambdaVariable;
 import org.apache.spark.sql.catalyst.parser.CatalystSqlParser$;
 import org.apache.spark.sql.catalyst.trees.CurrentOrigin$;
 import org.apache.spark.sql.catalyst.trees.Origin;
@@ -146,8 +147,10 @@ public final class FunctionTemplates {
     }
 
     private int index(Object node) {
-      if (!(node instanceof UnresolvedAttribute)) return -1;
-      scala.collection.Seq parts = ((UnresolvedAttribute) node).nameParts();
+      scala.collection.Seq parts;
+      if (node instanceof UnresolvedAttribute) parts = ((UnresolvedAttribute) node).nameParts();
+      else if (node instanceof UnresolvedNamedLambdaVariable) parts = ((UnresolvedNamedLambdaVariable) node).nameParts();
+      else return -1;
       if (parts.length() != 1) return -1;
       String name = (String) parts.apply(0);
       if (!name.startsWith("__a")) return -1;

@@ -86,7 +86,7 @@ public final class SqlText {
     return UTF8String.fromString(new String(Character.toChars((int) point)));
   }
 
-  public static long codePoint(UTF8String text) {
+  public static int codePoint(UTF8String text) {
     String value = text.toString();
     if (value.isEmpty() || value.codePointCount(0, value.length()) != 1)
       throw new IllegalArgumentException("codepoint takes a string of one character");
@@ -163,6 +163,11 @@ public final class SqlText {
       }
     }
     return value.codePointCount(0, matcher.start()) + 1;
+  }
+
+  /** A regular expression that matches just this text. */
+  public static UTF8String regexpQuote(UTF8String text) {
+    return UTF8String.fromString(Pattern.quote(text.toString()));
   }
 
   /** The regular expression of a SIMILAR TO pattern; `escape` is one character or empty. */

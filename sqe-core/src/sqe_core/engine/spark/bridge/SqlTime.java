@@ -165,6 +165,10 @@ public final class SqlTime {
     return UTF8String.fromString(text);
   }
 
+  public static long intervalMillis(long micros) {
+    return Math.floorDiv(micros, 1000L);
+  }
+
   public static UTF8String monthsText(int months) {
     int left = Math.abs(months);
     return UTF8String.fromString((months < 0 ? "-" : "") + left / 12 + "-" + left % 12);

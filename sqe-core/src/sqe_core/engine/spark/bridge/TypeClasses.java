@@ -77,7 +77,8 @@ final class TypeClasses {
   /**
    * Fills {t0} the type of an argument, {e0} of its elements, {p0} {s0} its precision and scale as a decimal, {v0} its literal
    * value (a plain word), {f1} the name, as a string, of the field of argument 0 that literal argument 1 counts, {n0} the
-   * type's name in SQL, {wider} the widest type of whole numbers, {all} all arguments, {nulls} whether one of them is NULL.
+   * type's name in SQL, {wider} the widest type of whole numbers, {x0} {y0} the names of the first and the second field of
+   * the rows in an array, {all} all arguments, {nulls} whether one of them is NULL.
    */
   static String fill(String template, Expression[] values) {
     int open = template.indexOf('{');
@@ -100,6 +101,10 @@ final class TypeClasses {
     char kind = question.charAt(0);
     int index = Integer.parseInt(question.substring(1));
     if (kind == 'v') return word(values[index]);
+    if (kind == 'x' || kind == 'y') {
+      StructType entry = (StructType) element(values[index].dataType());
+      return quoted(entry.fields()[kind == 'x' ? 0 : 1].name());
+    }
     if (kind == 'f') return field(values[0].dataType(), values[index]);
     DataType type = values[index].dataType();
     if (kind == 't') return type.sql();
