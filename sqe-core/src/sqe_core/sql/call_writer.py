@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +23,10 @@ _PLACEHOLDER = re.compile(r"\{([0-9]|\*|[0-9]\*|distinct)\}")
 _AGGREGATE = re.compile(r"\[\[(.+?)\]\]")
 # ORDER BY inside the brackets changes nothing for these.
 _ORDER_FREE = frozenset(("count", "sum", "avg", "min", "max", "count_if", "bool_and", "bool_or", "every"))
+# DISTINCT changes nothing for these.
+_DISTINCT_FREE = frozenset(
+    ("min", "max", "bool_and", "bool_or", "every", "any_value", "arbitrary", "approx_distinct", "bit_and", "bit_or")
+)
 _NULLS_KEPT = frozenset(("lag", "lead", "first_value", "last_value", "nth_value"))
 
 
@@ -209,18 +215,14 @@ def _check_clauses(calling: Calling, function: functions.Function) -> None:
         raise calling.error(f"WITHIN GROUP does not belong to {function.name}")
     if args.get("options") and not special:
         raise calling.error(f"These words do not belong to {function.name}")
-    if args.get("distinct") and function.kind != "scalar" and not special and "{distinct}" not in str(function.spark):
-        if function.name not in (
-            "min",
-            "max",
-            "bool_and",
-            "bool_or",
-            "every",
-            "any_value",
-            "arbitrary",
-            "approx_distinct",
-        ):
-            raise calling.error(f"DISTINCT does not belong to {function.name}")
+    if args.get("distinct") and not special and "{distinct}" not in str(function.spark):
+        _drop_distinct(calling, function)
+
+
+def _drop_distinct(calling: Calling, function: functions.Function) -> None:
+    if function.kind != "scalar" and function.name not in _DISTINCT_FREE:
+        raise calling.error(f"DISTINCT does not belong to {function.name}")
+    calling.node.args["distinct"] = None
 
 
 def _fill(calling: Calling, function: functions.Function, text: str) -> str:
@@ -261,23 +263,15 @@ def _check_references(calling: Calling, text: str) -> None:
         calling.wrong_count()
 
 
-class copied:  # noqa: N801 - reads like a word of the with statement
+@contextmanager
+def copied(calling: Calling, times: int) -> Iterator[None]:
     """While the arguments of a call are written that repeats them."""
-
-    def __init__(self, calling: Calling, times: int) -> None:
-        self._writer = calling.writer
-        self._calling = calling
-        self._times = times
-
-    def __enter__(self) -> None:
-        self._writer.copies *= self._times
-        if self._writer.copies > MAX_COPIES:
-            raise ResourcesError(
-                f"Calls of {self._calling.name} nest too deeply", hint="split the expression with a subquery"
-            )
-
-    def __exit__(self, *exc: object) -> None:
-        self._writer.copies //= self._times
+    writer = calling.writer
+    writer.copies *= times
+    if writer.copies > MAX_COPIES:
+        raise ResourcesError(f"Calls of {calling.name} nest too deeply", hint="split the expression with a subquery")
+    yield
+    writer.copies //= times
 
 
 def named(pairs: list[tuple[str, str]]) -> str:

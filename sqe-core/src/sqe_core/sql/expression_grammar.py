@@ -41,6 +41,10 @@ class ExpressionGrammar(StrictParser):
         return self._expression()
 
     @abstractmethod
+    def _star(self) -> exp.Expression:
+        """Read * with EXCEPT."""
+
+    @abstractmethod
     def _call(self) -> exp.Expression:
         """Read a function call."""
 
@@ -206,9 +210,8 @@ class ExpressionGrammar(StrictParser):
                 token = self._curr
                 self._advance()
                 index = self._expression()
-                if self._curr.token_type != TokenType.R_BRACKET:
+                if not self._match(TokenType.R_BRACKET):
                     self._fail('"]"', hint="parts of arrays are written slice(array, start, length)")
-                self._advance()
                 this = exp.Bracket(this=this, expressions=[index])
                 this.update_positions(token)
             elif self._match(TokenType.DCOLON):

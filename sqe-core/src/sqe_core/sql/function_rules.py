@@ -13,10 +13,10 @@ from sqe_core.sql.context import Dialect
 from sqe_core.sql.json_rules import JSON_RULES
 from sqe_core.sql.nodes import Call, Conversion
 from sqe_core.sql.spark_text import quote_string
+from sqe_core.sql.statement import session_marker
 from sqe_core.sql.time_rules import TIME_RULES
 
 _SHA = {"sha224": 224, "sha256": 256, "sha384": 384, "sha512": 512}
-SESSION_MARKER = "_sqe_"
 
 
 def _substring(calling: Calling) -> str:
@@ -131,9 +131,7 @@ def _row(calling: Calling) -> str:
 
 def _session(calling: Calling) -> str:
     calling.count(0)
-    name = {"session_user": "current_user", "current_database": "current_schema"}.get(calling.name, calling.name)
-    calling.writer.session_values.add(name)
-    return f":{SESSION_MARKER}{name}"
+    return f":{session_marker(calling.name)}"
 
 
 RULES: dict[str, Callable[[Calling], str]] = {

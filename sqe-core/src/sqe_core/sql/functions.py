@@ -19,17 +19,86 @@ _CALLED = re.compile(r"\b([A-Za-z_][A-Za-z0-9_]*)\s*\(")
 _ARGUMENT = re.compile(r"\{([0-9])\}")
 _TEMPLATE_ARGUMENT = re.compile(r"__a([0-9])")
 # What reads like a call in an expression and is none.
-_NO_CALLS = frozenset(("and", "or", "not", "in", "as", "decimal", "when", "then", "else", "from", "on", "over", "with"))
+_NO_CALLS = frozenset(("and", "or", "not", "in", "as", "decimal", "when", "then", "else", "from", "on", "over"))
 
 # What the writers and the rules call beside the tables.
 _WRITTEN_BY_RULES = frozenset(
-    """aggregate array array_agg array_sort arrays_zip array_contains base64 cast coalesce collect_list collect_set concat
-    convert_timezone count date_format decode encode exists explode extract filter flatten forall hex if isnull isnotnull
-    listagg map_concat map_contains_key map_entries map_filter map_from_arrays named_struct nullif percentile_cont
-    percentile_disc rank dense_rank rlike sequence size slice sort_array struct substring to_json transform
-    transform_values try_add try_cast try_divide try_element_at try_mod try_multiply try_subtract unbase64 unhex weekday
-    max_by min_by max min grouping map array_distinct array_compact try_parse_json parse_json to_variant_object
-    timestampadd timestampdiff approx_percentile any_value""".split()
+    (
+        "aggregate",
+        "any_value",
+        "approx_percentile",
+        "array",
+        "array_agg",
+        "array_compact",
+        "array_contains",
+        "array_distinct",
+        "array_sort",
+        "arrays_zip",
+        "base64",
+        "cast",
+        "coalesce",
+        "collect_list",
+        "collect_set",
+        "concat",
+        "convert_timezone",
+        "count",
+        "date_format",
+        "decode",
+        "dense_rank",
+        "encode",
+        "exists",
+        "explode",
+        "extract",
+        "filter",
+        "flatten",
+        "forall",
+        "grouping",
+        "hex",
+        "if",
+        "isnotnull",
+        "isnull",
+        "listagg",
+        "map",
+        "map_concat",
+        "map_contains_key",
+        "map_entries",
+        "map_filter",
+        "map_from_arrays",
+        "max",
+        "max_by",
+        "min",
+        "min_by",
+        "named_struct",
+        "nullif",
+        "parse_json",
+        "percentile_cont",
+        "percentile_disc",
+        "rank",
+        "rlike",
+        "sequence",
+        "size",
+        "slice",
+        "sort_array",
+        "struct",
+        "substring",
+        "timestampadd",
+        "timestampdiff",
+        "to_json",
+        "to_variant_object",
+        "transform",
+        "transform_values",
+        "try_add",
+        "try_cast",
+        "try_divide",
+        "try_element_at",
+        "try_mod",
+        "try_multiply",
+        "try_parse_json",
+        "try_subtract",
+        "unbase64",
+        "unhex",
+        "weekday",
+    )
 )
 
 

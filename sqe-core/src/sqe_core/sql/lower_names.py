@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
+
 from sqlglot import exp
 
 from sqe_core.sql.context import Dialect, StatementText
@@ -43,15 +45,19 @@ def _as_written(node: exp.Expression, statement: StatementText) -> str | None:
     first, last = node.meta.get("first"), node.meta.get("last")
     if first is None or last is None:
         return None
+    if last - first > 4 * _LONGEST:
+        return None
     text = statement.text.sql
     pieces: list[str] = []
     before: int | None = None
-    for token in statement.tokens:
-        if token.start < first or token.end > last or token.kind is Kind.END:
-            continue
+    tokens = statement.tokens
+    at = bisect_left(tokens, first, key=lambda token: token.start)
+    while at < len(tokens) and tokens[at].end <= last and tokens[at].kind is not Kind.END:
+        token = tokens[at]
         if before is not None and token.start > before:
             pieces.append(" ")
         pieces.append(token.value if token.kind is Kind.WORD else text[token.start : token.end])
         before = token.end
+        at += 1
     written = "".join(pieces)
-    return written if written and len(written) <= _LONGEST and "\n" not in written else None
+    return written if written and len(written) <= _LONGEST and written.isprintable() else None

@@ -12,6 +12,8 @@ from sqe_core.sql.lower_order import lower_order, orders_by_aggregate
 from sqe_core.sql.lower_qualify import lower_qualify
 from sqe_core.sql.lower_ties import lower_ties
 
+_QUERIES = (exp.Select, exp.SetOperation, exp.Subquery, exp.Values)
+
 
 def lower(tree: exp.Expression, statement: StatementText) -> exp.Expression:
     """Return the tree as Spark can say it."""
@@ -23,7 +25,7 @@ def lower(tree: exp.Expression, statement: StatementText) -> exp.Expression:
             lower_frames(node, statement)
         if isinstance(node, exp.Select) and node.args.get("qualify") is not None:
             tree = _exchange(tree, node, lower_qualify(node))
-        elif isinstance(node, exp.Query) and _has_ties(node):
+        elif isinstance(node, _QUERIES) and _has_ties(node):
             tree = _exchange(tree, node, lower_ties(node, statement))
         elif isinstance(node, exp.Select) and orders_by_aggregate(node):
             tree = _exchange(tree, node, lower_order(node))

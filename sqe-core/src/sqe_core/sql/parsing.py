@@ -271,7 +271,7 @@ def _in_thread(work: Callable[[], T]) -> T:
     def run() -> None:
         try:
             outcome.append(work())
-        except BaseException as error:  # handed to the thread that waits
+        except BaseException as error:  # noqa: BLE001 - handed to the thread that waits
             failure.append(error)
 
     # The limit is one for all threads, so it is raised once and stays: Python's own frames need no C stack, and only

@@ -247,14 +247,8 @@ class QueryGrammar(TableGrammar):
             query.set("order", self._order())
         while True:
             token = self._curr
-            if self._match(TokenType.LIMIT):
-                key, value = "limit", self._limit()
-            elif self._match(TokenType.OFFSET):
-                key, value = "offset", exp.Offset(expression=self._need(self._parse_term, "a number"))
-                self._match_text_seq("ROW") or self._match_text_seq("ROWS")
-            elif self._match(TokenType.FETCH):
-                key, value = "limit", self._fetch()
-            else:
+            key, value = self._bound_of_rows()
+            if key is None:
                 break
             if query.args.get(key):
                 self._fail(token=token)
@@ -262,6 +256,18 @@ class QueryGrammar(TableGrammar):
                 query.set(key, value)
         if self._match_text_seq("FOR", "UPDATE", advance=False) or self._match_text_seq("FOR", "SHARE", advance=False):
             self._refuse("SQE has no row locks", hint="leave FOR UPDATE out")
+
+    def _bound_of_rows(self) -> tuple[str | None, exp.Expression | None]:
+        if self._match(TokenType.LIMIT):
+            return "limit", self._limit()
+        if self._match(TokenType.FETCH):
+            return "limit", self._fetch()
+        if not self._match(TokenType.OFFSET):
+            return None, None
+        offset = exp.Offset(expression=self._need(self._parse_term, "a number"))
+        if not self._match_text_seq("ROW"):
+            self._match_text_seq("ROWS")
+        return "offset", offset
 
     def _limit(self) -> exp.Limit | None:
         if self._match_text_seq("ALL") or self._match(TokenType.NULL):

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from sqe_core.spi.errors import NotSupportedError, UserError
-from sqe_core.sql.context import Dialect, StatementText
+from sqe_core.sql.context import Dialect, EngineText, StatementText
 from sqe_core.sql.limits import check_text, check_tokens
 from sqe_core.sql.recogniser import recognise
 from sqe_core.sql.split import split
 from sqe_core.sql.statement import EngineStatement, ScriptStatement, Statement, TextLimits
 from sqe_core.sql.tokens import Kind, Text, Token, tokenize
-from sqe_core.sql.translator import Translator
 
 RESERVED_PREFIXES = ("_sqe_", "__sqe")
 
@@ -28,7 +27,11 @@ class Reader:
         depth = check_tokens(text, tokens, limits)
         tokens = _one_statement(text, tokens)
         _check_names(text, tokens)
-        return recognise(StatementText(text=text, tokens=tokens, dialect=chosen, engine=Translator(), depth=depth))
+        return recognise(StatementText(text=text, tokens=tokens, dialect=chosen, engine=_translator(), depth=depth))
+
+    def warm_up(self) -> None:
+        """Import the parser of queries now, for example while the engine starts; else the first query does."""
+        _translator()
 
     def translate_view(self, representations: Mapping[str, str]) -> str:
         """Return the Spark SQL of a stored view, from its `spark` or else its `trino` text (VIEW-4)."""
@@ -47,6 +50,13 @@ class Reader:
     def split(self, script: str) -> Sequence[ScriptStatement]:
         """Split a script at its semicolons; strings, comments and quoted names are respected."""
         return split(script)
+
+
+def _translator() -> EngineText:
+    # sqlglot takes 0.3 s to import, which a command line that prints its version need not wait for.
+    from sqe_core.sql.translator import Translator
+
+    return Translator()
 
 
 def _dialect(name: str) -> Dialect:

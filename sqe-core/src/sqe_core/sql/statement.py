@@ -90,9 +90,6 @@ class EngineStatement(Statement):
     """Names of the `:name` markers in `spark_sql`, in the order of the user's `?`, or the user's own names."""
     positional: bool = False
     """Whether the user wrote `?` markers; then values are given as a sequence."""
-    session_values: tuple[str, ...] = ()
-    """Names of the session's values in `spark_sql`, where each stands as the marker `:_sqe_<name>`: `current_user`,
-    `current_role`, `current_catalog`, `current_schema`. Spark knows none of them (FUNC-2): bind them as parameters."""
     column_names: tuple[str, ...] | None = None
     """Visible names of the result columns when they differ from Spark's, else None."""
     overwrite_dynamic: bool | None = None

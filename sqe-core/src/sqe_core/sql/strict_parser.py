@@ -1,9 +1,9 @@
 """The ground of the grammar: sqlglot's parser, made strict.
 
 sqlglot reads thirty dialects and forgives a lot: `SELECT a,,b`, `BETWEEN 1 2`, a FILTER without WHERE. Here every
-clause is either read in full or a syntax error (STMT-8). What is left of sqlglot's parser are its tokens, its steps and the
-levels of precedence; function calls stay what the client wrote, and types are read by our own reader, because sqlglot
-reads nested ROW(ROW(...)) twice on each level.
+clause is either read in full or a syntax error (STMT-8). What is left of sqlglot's parser are its tokens, its steps and
+the levels of precedence; function calls stay what the client wrote, and types are read by our own reader, because
+sqlglot reads nested ROW(ROW(...)) twice on each level.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from sqlglot import exp
@@ -14,8 +14,8 @@ from sqe_core.sql.lowering import lower
 from sqe_core.sql.parsing import Parsing, with_stack
 from sqe_core.sql.positions import Shifts, unmark
 from sqe_core.sql.rules import Writer
-from sqe_core.sql.statement import EngineStatement, PositionMap, StatementKind
-from sqe_core.sql.tokens import Kind
+from sqe_core.sql.statement import SESSION_FUNCTIONS, EngineStatement, PositionMap, StatementKind, session_marker
+from sqe_core.sql.tokens import Kind, Token
 
 PARAMETER_PREFIX = "sqe_p"
 
@@ -29,10 +29,7 @@ _READERS: dict[StatementKind, Callable[[SqeGrammar], Callable[[], exp.Expression
 
 
 class Translator:
-    """Implements `EngineText` for one statement."""
-
-    def __init__(self) -> None:
-        self._session_values: set[str] = set()
+    """Implements `EngineText`."""
 
     def query(self, statement: StatementText, first: int, last: int) -> EngineStatement:
         """Translate the query between two token indexes."""
@@ -66,22 +63,14 @@ class Translator:
     def unchanged(self, statement: StatementText, kind: StatementKind) -> EngineStatement:
         """Make a statement of the user's own text, with folded names and named parameters."""
         source = statement.text.sql
-        start = statement.tokens[0].start
         pieces: list[str] = []
-        done, size = start, 0
-        places = [(0, start)]
-        numbers = _positional(statement)
-        for token in statement.tokens[:-1]:
-            if token.kind is Kind.WORD:
-                written = token.value
-            elif token.kind is Kind.PARAMETER and token.value == "?":
-                written = f":{PARAMETER_PREFIX}{numbers[token.start]}"
-            else:
-                continue
-            pieces += (source[done : token.start], written)
-            size += token.start - done + len(written)
-            done = token.end
-            if len(written) != token.end - token.start:
+        done = start = statement.tokens[0].start
+        size, places = 0, [(0, start)]
+        for first, end, written in _replacements(statement):
+            pieces += (source[done:first], written)
+            size += first - done + len(written)
+            done = end
+            if len(written) != end - first:
                 places.append((size, done))
         pieces.append(source[done : statement.tokens[-2].end] if len(statement.tokens) > 1 else "")
         sql = "".join(pieces)
@@ -114,7 +103,6 @@ class Translator:
             positions=positions,
             parameters=names,
             positional=positional,
-            session_values=tuple(sorted(self._session_values)),
         )
 
     def _marked(
@@ -129,15 +117,47 @@ class Translator:
             tree = lower(Parsing(part, 0, part.last).read(_READERS[kind]), part)
             return writer.write(tree), StatementKind.MERGE if isinstance(tree, exp.Merge) else kind
 
-        written = with_stack(part.depth, work)
-        self._session_values |= writer.session_values
-        return written
+        return with_stack(part.depth, work)
 
 
 def _writer(statement: StatementText) -> Writer:
     writer = Writer(statement.text, statement.dialect)
     writer.positional = {start: f"{PARAMETER_PREFIX}{number}" for start, number in _positional(statement).items()}
     return writer
+
+
+def _replacements(statement: StatementText) -> Iterator[tuple[int, int, str]]:
+    """What is written otherwise in Spark's own dialect: unquoted names, ? and the session's functions."""
+    numbers = _positional(statement)
+    tokens = statement.tokens
+    skip = 0
+    for index, token in enumerate(tokens[:-1]):
+        if index < skip:
+            continue
+        if token.kind is Kind.PARAMETER and token.value == "?":
+            yield token.start, token.end, f":{PARAMETER_PREFIX}{numbers[token.start]}"
+        elif token.kind is Kind.WORD:
+            count = _session_call(tokens, index)
+            skip = index + count
+            if count:
+                name = "current_user" if token.value == "user" else token.value
+                yield token.start, tokens[skip - 1].end, f":{session_marker(name)}"
+            else:
+                yield token.start, token.end, token.value
+
+
+def _session_call(tokens: Sequence[Token], index: int) -> int:
+    """How many tokens call a function of the session here; 0 when they are something else."""
+    word = tokens[index].value
+    if (word not in SESSION_FUNCTIONS and word != "user") or (index and tokens[index - 1].is_symbol(".")):
+        return 0
+    following = tokens[index + 1 : index + 3]
+    if len(following) == 2 and following[0].is_symbol("(") and following[1].is_symbol(")"):
+        return 3
+    plain = word in ("current_user", "session_user") and not (
+        following[0].is_symbol(".") or following[0].is_symbol("(")
+    )
+    return 1 if plain else 0
 
 
 def _positional(statement: StatementText) -> dict[int, int]:

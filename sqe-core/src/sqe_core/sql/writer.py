@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, ClassVar, NoReturn
+from typing import Any, ClassVar, NoReturn, TypeVar
 
 from sqlglot import exp
 
@@ -18,6 +18,7 @@ from sqe_core.sql.types import spark_identifier
 MAX_WRITTEN = 16 * 1024 * 1024  # templates can repeat their arguments; this bounds what nesting makes of that
 
 Rule = Callable[[Any, Any], str]
+R = TypeVar("R", bound=Callable[..., str])
 
 
 class Writer:
@@ -29,9 +30,7 @@ class Writer:
         self.text = text
         self.dialect = dialect
         self.positional: Mapping[int, str] = {}  # from the place of each ? to the name it gets
-        self.session_values: set[str] = set()  # what the server answers by a literal: current_user and the like
         self.copies = 1  # how often what is written now will stand in the plan
-        self._written = 0
 
     def write(self, node: Any) -> str:
         """Write one node."""
@@ -43,8 +42,7 @@ class Writer:
             if key not in allowed and value not in (None, False, []):
                 self.refuse(f"{key.strip('_').upper().replace('_', ' ')} is not supported here", node)
         written = rule(self, node)
-        self._written += len(written)
-        if self._written > MAX_WRITTEN:
+        if len(written) > MAX_WRITTEN:
             raise ResourcesError("The statement is too complex", hint="split it with WITH or a temporary view")
         return self.place(node) + written
 
@@ -72,10 +70,10 @@ def _places(node: Any) -> Iterable[int]:
                 yield start
 
 
-def rule(kind: type[exp.Expression], *allowed: str) -> Callable[[Rule], Rule]:
+def rule(kind: type[exp.Expression], *allowed: str) -> Callable[[R], R]:
     """Register a rule: the node class and the parts of it that the rule writes."""
 
-    def register(write: Rule) -> Rule:
+    def register(write: R) -> R:
         Writer.RULES[kind] = (frozenset(allowed), write)
         return write
 
@@ -189,7 +187,8 @@ def _is(writer: Writer, node: Any) -> str:
 
 @rule(exp.Between, "this", "low", "high")
 def _between(writer: Writer, node: Any) -> str:
-    return f"{operand(writer, node.this)} BETWEEN {operand(writer, node.args['low'])} AND {operand(writer, node.args['high'])}"
+    low, high = operand(writer, node.args["low"]), operand(writer, node.args["high"])
+    return f"{operand(writer, node.this)} BETWEEN {low} AND {high}"
 
 
 @rule(exp.In, "this", "expressions", "query")
