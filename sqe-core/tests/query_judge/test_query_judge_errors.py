@@ -228,8 +228,11 @@ def test_places_in_our_own_text_are_not_told() -> None:
         "UNRESOLVED_COLUMN.WITH_SUGGESTION", parameters={"objectName": "`nme`", "proposal": "`name`"}, start=3
     )
     assert told(failure).position == Position(2, 3)
+    # A view's text names what its reader may not know.
     hidden = told(replace(failure, generated=True))
     assert (hidden.position, hidden.hint) == (None, None)
+    assert hidden.message == "A view of the statement is out of date, or needs what you may not see"
+    assert told(replace(fail("DIVIDE_BY_ZERO"), generated=True)).message == "Division by zero"
     assert told(replace(failure, start=None)).position is None
     assert translate(failure, kind=StatementKind.QUERY).position is None
 

@@ -40,6 +40,8 @@ _QUOTED_TYPE = re.compile(r'"((?:[^"]|"")*)"')
 _TYPE = re.compile(r"[A-Za-z_][A-Za-z0-9_ <>(),:`]*")
 _NUMBER = re.compile(r"[\d\s.,\[\]()<>=-]+")
 _WORD = re.compile(r"[A-Za-z][A-Za-z0-9_ ]*")
+# Names in text that is not the statement's own are those of a view, which this user may not know (VIEW-4).
+_NAMES = re.compile(r"\{\w+:(?:name|names|token)\}")
 _TYPED_NUMBER = re.compile(r"(-?\d[\d.]*)(?:BD|[LSYDFB])")
 
 
@@ -80,6 +82,8 @@ def translate(
     template, parameters = translation.find_template()
     if template is None:
         return _unlisted(failure, position, query_id)
+    if failure.generated and _NAMES.search(template.text):
+        return UserError("A view of the statement is out of date, or needs what you may not see")
     error = template.error(
         translation.write(template, parameters),
         code=template.code,

@@ -14,6 +14,7 @@ import pyarrow as pa
 from sqe_core.catalog.visible import VisibleCatalogs
 from sqe_core.engine.port import (
     AnalysedPlan,
+    EngineExecutionError,
     EnginePlan,
     EngineSession,
     InlinedPlan,
@@ -31,7 +32,7 @@ from sqe_core.query.secure import METADATA_PROJECTIONS, all_columns_text, metada
 from sqe_core.query.verify import ExpectedRelation, verify
 from sqe_core.session.session import Session, SessionView
 from sqe_core.spi.catalog import TableMetadata, ViewMetadata
-from sqe_core.spi.errors import InternalError, NotSupportedError, UserError
+from sqe_core.spi.errors import AccessDeniedError, InternalError, NotSupportedError, UserError
 from sqe_core.spi.names import ObjectName
 from sqe_core.spi.policy import Action
 from sqe_core.sql.statement import (
@@ -317,8 +318,14 @@ class StatementSecurer:
             raise UserError(f"View {_view_name(view)} reads itself")
         if len(views) >= _MAX_VIEW_DEPTH:
             raise UserError(f"Views may be nested {_MAX_VIEW_DEPTH} deep")
-        parsed = self.engine.parse(spark_sql, self._session_values())
-        return self._rewrite(parsed, StatementKind.QUERY, context, None, collected, views=(*views, view))
+        try:
+            parsed = self.engine.parse(spark_sql, self._session_values())
+            return self._rewrite(parsed, StatementKind.QUERY, context, None, collected, views=(*views, view))
+        except (UserError, EngineExecutionError) as error:
+            # The text of a stored view is somebody else's, and names what this user may not know (VIEW-4, ERR-3).
+            if isinstance(view, SessionView) or isinstance(error, AccessDeniedError):
+                raise
+            raise unreadable_view(_view_name(view)) from error
 
     def _session_values(self) -> Mapping[str, Any]:
         """FUNC-2: who and where are values of our session, the invoker's in views too; Spark knows neither."""
@@ -349,6 +356,11 @@ class StatementSecurer:
             dynamic = partitioned if statement.overwrite_dynamic is None else statement.overwrite_dynamic
             settings["spark.sql.sources.partitionOverwriteMode"] = "dynamic" if dynamic else "static"
         return settings
+
+
+def unreadable_view(name: str) -> UserError:
+    """Return the error for whatever is wrong below a stored view."""
+    return UserError(f"View {name} is out of date, or needs what you may not see")
 
 
 def _view_name(view: object) -> str:
