@@ -135,7 +135,7 @@ def test_it_has_no_secret_where_it_can_be_read(hurt: SparkEngine) -> None:
     assert secret not in shown
     assert set(process.environ()) <= {
         *("PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "LC_CTYPE", "KRB5_CONFIG", "KRB5CCNAME"),
-        *("SPARK_HOME", "SPARK_CONF_DIR", "SPARK_LOCAL_IP", "SPARK_LOCAL_HOSTNAME"),
+        *("SPARK_HOME", "SPARK_CONF_DIR", "SPARK_SCALA_VERSION", "SPARK_LOCAL_IP", "SPARK_LOCAL_HOSTNAME"),
     }
     for path in hurt.run_dir.rglob("*"):
         if path.is_file():

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -61,42 +59,6 @@ def test_a_script_from_standard_input_is_clean_for_pipes(home: Path) -> None:
     assert answered.returncode == 0, answered.stderr
     assert answered.stdout == "table\ntrips\nn\n2\n"
     assert "\x1b" not in answered.stdout + answered.stderr
-
-
-def test_stop_on_error_stops(home: Path, tmp_path: Path) -> None:
-    file = tmp_path / "script.sql"
-    file.write_text("SELECT 1 AS a;\nSELECT * FROM nowhere;\nSELECT 3 AS c;\n")
-    stopped = run("-f", "csv", "--stop-on-error", "--file", file, home=home)
-    assert stopped.returncode == 1
-    assert stopped.stdout == "a\n1\n"
-    assert "TABLE_NOT_FOUND" in stopped.stderr
-    assert "line 2:15" in stopped.stderr
-
-
-def test_an_interrupt_ends_the_statement_and_the_script(home: Path) -> None:
-    process = subprocess.Popen(
-        [
-            str(CLI),
-            "--memory",
-            "-e",
-            "SELECT 'up' AS up; SELECT count(*) FROM range(9000000000) r(id) WHERE id % 7 = 9",
-        ],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "HOME": str(home), "XDG_CACHE_HOME": cache()},
-    )
-    assert process.stdout is not None
-    while "(1 row)" not in process.stdout.readline():
-        assert process.poll() is None
-    time.sleep(2)
-    process.send_signal(signal.SIGINT)
-    started = time.monotonic()
-    _, errors = process.communicate(timeout=60)
-    assert time.monotonic() - started < 20
-    assert process.returncode in (1, 130)
-    assert "Traceback" not in errors
 
 
 @pytest.mark.parametrize(

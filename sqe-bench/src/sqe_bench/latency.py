@@ -46,7 +46,7 @@ def _measure(sqe: EmbeddedSqe, folder: Path, warmup: int, rounds: int) -> Mappin
         "SELECT 1": (lambda: sqe.execute("SELECT 1").read_all(), lambda: plain.read_all("SELECT 1")),
         "point query": (
             lambda: sqe.execute(point).read_all(),
-            lambda: plain.read_all(point.replace("points", "plain.default.points")),
+            lambda: plain.read_all(point.replace("points", "iceberg.default.points")),
         ),
     }
     results: dict[str, Any] = {}

@@ -12,7 +12,7 @@ from sqe_core.engine.spark.engine import SparkEngine
 
 
 class PlainSpark:
-    """A PySpark session in SQE's JVM, with the warehouse mounted as `plain` the way Iceberg's manual says."""
+    """A PySpark session in SQE's JVM, with the warehouse mounted by its stored name, the way Iceberg's manual says."""
 
     def __init__(self, sqe: EmbeddedSqe, warehouse: Path) -> None:
         engine = sqe.sqe.engine
@@ -21,14 +21,15 @@ class PlainSpark:
         os.environ["PYSPARK_GATEWAY_PORT"] = str(own.java_parameters.port)
         os.environ["PYSPARK_GATEWAY_SECRET"] = own.java_parameters.auth_token
         os.environ["PYSPARK_PIN_THREAD"] = "true"
-        from pyspark import SparkContext
+        from pyspark import SparkConf, SparkContext
         from pyspark.java_gateway import launch_gateway
         from pyspark.sql import SparkSession
 
         gateway = launch_gateway()
         jvm: Any = gateway.jvm
         scala = jvm.org.apache.spark.SparkContext.getOrCreate()
-        context = SparkContext(gateway=gateway, jsc=jvm.org.apache.spark.api.java.JavaSparkContext(scala))
+        conf = SparkConf(_jvm=jvm, _jconf=scala.getConf())
+        context = SparkContext(conf=conf, gateway=gateway, jsc=jvm.org.apache.spark.api.java.JavaSparkContext(scala))
         root = jvm.org.apache.spark.sql.classic.SparkSession.getDefaultSession().get()
         self._context = context
         self._session = SparkSession(context, root.newSession())
@@ -40,7 +41,7 @@ class PlainSpark:
             ".jdbc.schema-version": "V1",
             ".cache-enabled": "false",
         }.items():
-            self._session.conf.set(f"spark.sql.catalog.plain{key}", value)
+            self._session.conf.set(f"spark.sql.catalog.iceberg{key}", value)
 
     def read_all(self, sql: str) -> pa.Table:
         """Run a query and take its whole result as Arrow."""
