@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sqe_core.cli.arguments import Options
@@ -15,6 +16,7 @@ from sqe_core.cli.keywords import KEYWORDS
 if TYPE_CHECKING:
     from sqe_core.bootstrap import EmbeddedSqe
     from sqe_core.engine.port import EngineState, Progress
+    from sqe_core.engine.spark.options import EngineOptions
     from sqe_core.query.result import StatementResult
     from sqe_core.sql.statement import ScriptStatement
 
@@ -60,18 +62,34 @@ def open_embedded(options: Options) -> Backend:
     # All of these bring Arrow, and some more; neither --help nor the prompt waits for them.
     from sqe_core import bootstrap
     from sqe_core.cli import logs
-    from sqe_core.config.values import parse_bytes
-    from sqe_core.engine.spark.options import EngineOptions
 
-    engine = EngineOptions()
-    if options.memory_limit is not None:
-        engine = replace(engine, memory_bytes=parse_bytes(options.memory_limit))
+    engine = engine_options(options, os.environ)
     logs.configure(os.environ, engine.cache_dir / "logs" / "sqe-cli.log")
     return EmbeddedBackend(
         bootstrap.open_embedded(
             options.warehouse, catalogs=options.catalogs, in_memory=options.in_memory, engine_options=engine
         )
     )
+
+
+def engine_options(options: Options, environ: Mapping[str, str]) -> EngineOptions:
+    """What the engine may use: `--memory-limit`, and the keys of `[engine]` that the environment sets."""
+    from sqe_core.config.loading import load
+    from sqe_core.config.values import parse_bytes
+    from sqe_core.engine.spark.options import EngineOptions
+
+    wanted = load(None, environ={key: value for key, value in environ.items() if key.startswith("SQE_ENGINE__")})
+    folders = wanted.config.engine
+    engine = EngineOptions(
+        java_home=Path(folders.java_home) if folders.java_home else None,
+        jar_dir=Path(folders.jar_dir) if folders.jar_dir else None,
+        jar_mirror=folders.jar_mirror or None,
+    )
+    if folders.cache_dir:
+        engine = replace(engine, cache_dir=Path(folders.cache_dir))
+    if options.memory_limit is not None:
+        engine = replace(engine, memory_bytes=parse_bytes(options.memory_limit))
+    return engine
 
 
 class LateBackend:
