@@ -14,6 +14,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+
 from sqe_core.engine.spark.jars import fetch_jars
 from sqe_core.engine.spark.options import EngineOptions
 from sqe_core.query import allowed

@@ -14,6 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+
 from sqe_core.engine.port import EngineCatalog, EngineExecutionError
 from sqe_core.engine.spark.engine import SparkEngine
 from sqe_core.engine.spark.session import SparkEngineSession

@@ -15,6 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+
 from sqe_core.engine.port import (
     AnalysedPlan,
     EngineExecutionError,

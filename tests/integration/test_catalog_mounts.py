@@ -13,6 +13,7 @@ from types import ModuleType
 import pyarrow as pa
 import pytest
 from pyiceberg.catalog.sql import SqlCatalog
+
 from sqe_core.catalog.backends import HadoopBackend, SqliteBackend
 from sqe_core.catalog.factories import JdbcConfig, JdbcFactory
 from sqe_core.engine.port import EngineCatalog, EngineSession

@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+
 from sqe_core.bootstrap import EMBEDDED_CATALOG, OWNER, EmbeddedSqe
 from sqe_core.session.session import Session
 from sqe_core.spi.errors import ErrorCode, QueryCancelledError, QueryTimeoutError, SqeError

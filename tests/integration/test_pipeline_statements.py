@@ -6,6 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+
 from sqe_core.bootstrap import EmbeddedSqe
 from sqe_core.spi.errors import ErrorCode, SqeError, UserError
 from sqe_core.sql.statement import StatementKind

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 from pyiceberg.catalog.sql import SqlCatalog
+
 from sqe_core.bootstrap import EmbeddedSqe
 
 

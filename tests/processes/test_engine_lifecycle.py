@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -14,12 +16,15 @@ from typing import Any
 
 import psutil
 import pytest
+
 from sqe_core.engine.port import EngineState
 from sqe_core.engine.spark.conf import PINNED_SESSION_SETTINGS, engine_settings
 from sqe_core.engine.spark.engine import EngineOptions, SparkEngine
 from sqe_core.engine.spark.gateway import Gateway
+from sqe_core.engine.spark.jars import fetch_jars
 from sqe_core.engine.spark.java import find_java
 from sqe_core.engine.spark.options import default_cache_dir
+from sqe_core.engine.spark.preparation import spark_home
 from sqe_core.spi.errors import EngineLostError, StartupError
 
 # Starts an engine as a program of its own, says how to find it, and waits.
@@ -33,6 +38,29 @@ engine.wait_ready()
 print(engine.pid, flush=True)
 time.sleep(600)
 """
+
+# Becomes a user id that has no name, and runs a statement. What it needs is imported before: the new user may not read
+# where this Python lies.
+_NOBODY = """
+import encodings.idna, os, pathlib, sys, tempfile
+from sqe_core.engine.spark import engine, gateway
+uid, home = int(sys.argv[1]), pathlib.Path(sys.argv[2])
+os.setgroups([])
+os.setgid(uid)
+os.setuid(uid)
+os.environ["HOME"] = str(home)
+options = engine.EngineOptions(cache_dir=home / "cache", jar_dir=home, local_dir=home / "run", memory_bytes=1 << 29)
+started = engine.SparkEngine(options)
+started.start()
+try:
+    started.wait_ready(120)
+    spark = started.gateway.jvm.org.apache.spark.sql.SparkSession.getDefaultSession().get()
+    print(spark.sql("SELECT count(*) FROM range(4)").collectAsList().get(0).getLong(0))
+finally:
+    started.stop()
+"""
+
+_SPARK_CATALOG = "org.apache.iceberg.spark.SparkCatalog"
 
 
 def wait_for(happened: Callable[[], bool], secs: float = 60) -> None:
@@ -279,8 +307,50 @@ def test_a_java_that_is_too_old_or_too_new_is_refused(tmp_path: Path) -> None:
         engine.wait_ready(60)
 
 
-def test_a_user_without_a_name_can_run_it(tmp_path: Path) -> None:
+@pytest.mark.rule("ISO-12")
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
+def test_a_user_without_a_name_can_run_it() -> None:
     """As a container with an arbitrary user id does."""
-    if os.geteuid() != 0:
-        pytest.skip("only root can become somebody else")
-    pytest.skip("to be written")
+    java = find_java(None)
+    readable = all(folder.stat().st_mode & 0o005 == 0o005 for folder in java.executable.resolve().parents)
+    if not readable:
+        pytest.skip(f"other users cannot run {java.executable}")
+    nobody = 4_242_424
+    with tempfile.TemporaryDirectory() as folder:
+        home = Path(folder)
+        for jar in fetch_jars(EngineOptions(), sorted((spark_home() / "jars").glob("*.jar"))):
+            shutil.copy(jar, home)
+        for path in (home, *home.iterdir()):
+            os.chown(path, nobody, nobody)
+        answer = subprocess.run(
+            [sys.executable, "-c", _NOBODY, str(nobody), str(home)], capture_output=True, text=True, check=False
+        )
+    assert answer.stdout.strip() == "4", answer.stderr
+
+
+@pytest.mark.rule("ISO-11")
+def test_executors_in_processes_of_their_own(tmp_path: Path) -> None:
+    options = EngineOptions(master="local-cluster[2,1,1024]", memory_bytes=512 << 20, local_dir=tmp_path)
+    engine = SparkEngine(options)
+    engine.start()
+    try:
+        engine.wait_ready(120)
+        session = root(engine).newSession()
+        for key, value in {"": _SPARK_CATALOG, ".type": "hadoop", ".warehouse": (tmp_path / "w").as_uri()}.items():
+            session.conf().set(f"spark.sql.catalog.h{key}", value)
+        session.sql("CREATE TABLE h.s.t AS SELECT id, id % 3 AS g FROM range(0, 999, 1, 3)").collectAsList()
+        rows = session.sql("SELECT g, count(*) AS n FROM h.s.t GROUP BY g ORDER BY g").collectAsList()
+        assert [(rows.get(i).getLong(0), rows.get(i).getLong(1)) for i in range(rows.size())] == [
+            (0, 333),
+            (1, 333),
+            (2, 333),
+        ]
+        conf = session.sparkContext().getConf()
+        for key in ("spark.authenticate", "spark.network.crypto.enabled", "spark.io.encryption.enabled"):
+            assert conf.get(key) == "true"
+        family = psutil.Process(engine.pid).children(recursive=True)
+        assert len([process for process in family if "CoarseGrainedExecutorBackend" in str(process.cmdline())]) == 2
+    finally:
+        engine.stop()
+    psutil.wait_procs(family, 20)
+    assert not [process for process in family if process.is_running()]

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from sqe_core.bootstrap import EMBEDDED_CATALOG, OWNER, EmbeddedSqe
 from sqe_core.spi.errors import ErrorCode, ErrorKind, SqeError
 

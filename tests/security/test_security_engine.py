@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from sqe_core.bootstrap import EMBEDDED_CATALOG, OWNER, EmbeddedSqe
 from sqe_core.catalog.backends import SqliteBackend
 from sqe_core.engine.port import EngineExecutionError, EngineSession

@@ -11,9 +11,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from sqe_core.bootstrap import EmbeddedSqe, open_embedded
-
 from sqe_bench.plain import PlainSpark
+from sqe_core.bootstrap import EmbeddedSqe, open_embedded
 
 NAME = "latency"
 _ROWS = 100_000

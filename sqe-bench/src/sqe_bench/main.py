@@ -8,9 +8,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from sqe_core.spi.errors import SqeError
-
 from sqe_bench import latency, stream
+from sqe_core.spi.errors import SqeError
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+
 from sqe_core.bootstrap import EmbeddedSqe
 from sqe_core.engine.spark.engine import SparkEngine
 

@@ -59,9 +59,9 @@ def _measure(sqe: EmbeddedSqe, megabytes: int) -> Mapping[str, Any]:
         total = time.perf_counter() - started
     growth = memory.peak_mb - before
     cancel = _cancel_secs(sqe, megabytes)
-    print(
-        f"{size / 1e6:.0f} MB in {rows} rows: first batch {first:.2f} s, all {total:.2f} s ({size / 1e6 / total:.0f} MB/s)"
-    )
+    megabytes_read = size / 1e6
+    print(f"{megabytes_read:.0f} MB in {rows} rows at {megabytes_read / total:.0f} MB/s")
+    print(f"first batch after {first:.2f} s, the last after {total:.2f} s")
     print(f"first batch before the last task was done: {'yes' if unfinished else 'no'}")
     print(f"memory of the process tree: {before:.0f} MB before, {growth:+.0f} MB at the peak")
     print(f"cancel: slots free after {cancel:.2f} s")

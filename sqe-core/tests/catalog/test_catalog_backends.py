@@ -11,6 +11,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from pyiceberg.catalog.sql import SqlCatalog
+
 from sqe_core.catalog.backends import HadoopBackend, JdbcBackend, SqliteBackend, location_of
 from sqe_core.catalog.factories import HadoopFactory, JdbcFactory, SqliteConfig, SqliteFactory
 from sqe_core.catalog.jdbc_url import parse_jdbc_url, sqlite_url

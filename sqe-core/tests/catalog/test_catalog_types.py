@@ -1,6 +1,7 @@
 """Type names as users of the default dialect know them."""
 
 import pytest
+
 from sqe_core.catalog.types import datetime_precision, display_type, numeric_precision
 
 

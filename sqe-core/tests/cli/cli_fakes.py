@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pyarrow as pa
+
 from sqe_core.cli.backend import Completions
 from sqe_core.engine.port import EngineState, Progress
 from sqe_core.query.result import StatementResult

@@ -14,6 +14,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 
 from cli_fakes import FAKE_CLI, FakeBackend
+
 from sqe_core.cli.commands import Context
 from sqe_core.cli.console import Console
 from sqe_core.cli.execution import Display, Executor

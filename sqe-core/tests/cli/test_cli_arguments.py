@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+
 from sqe_core.cli.arguments import FORMATS, Source, build_parser, parse
 from sqe_core.cli.commands import COMMANDS
 from sqe_core.cli.exit_codes import ExitCode, UsageError

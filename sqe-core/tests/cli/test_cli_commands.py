@@ -12,6 +12,7 @@ import pytest
 from cli_fakes import NAMES, FakeBackend, rows
 from prompt_toolkit.completion import CompleteEvent
 from prompt_toolkit.document import Document
+
 from sqe_core.cli.commands import COMMAND_NAMES, Leave
 from sqe_core.cli.completion import SqlCompleter
 from sqe_core.cli.error_report import Origin, position_in_script, report
@@ -345,6 +346,20 @@ def test_the_third_ctrl_c_gives_up() -> None:
         threading.Thread(target=press).start()
         with pytest.raises(KeyboardInterrupt):
             time.sleep(10)
+
+
+def test_ctrl_c_does_not_wait_for_the_engine_to_start(bench: Any, backend: FakeBackend) -> None:
+    started = threading.Event()
+    backend.state = EngineState.PREPARING
+    backend.execute = lambda sql: started.wait(30)  # type: ignore[assignment, method-assign, return-value]
+    main = threading.main_thread().ident
+    assert main is not None
+    threading.Timer(0.3, signal.pthread_kill, (main, signal.SIGINT)).start()
+    began = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        bench.script.run("SELECT 1", name="")
+    assert time.monotonic() - began < 5
+    started.set()
 
 
 def test_ctrl_c_before_the_engine_knows_the_statement_is_not_lost(bench: Any, backend: FakeBackend) -> None:

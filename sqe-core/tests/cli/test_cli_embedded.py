@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from cli_fakes import NAMES, FakeBackend
+
 from sqe_core.cli.arguments import parse
 from sqe_core.cli.embedded import LateBackend, engine_options
 from sqe_core.spi.errors import ConfigError

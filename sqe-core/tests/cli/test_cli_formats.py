@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from cli_fakes import FakeBackend, rows
+
 from sqe_core.cli.formats import CsvWriter, JsonWriter, ResultWriter, TsvWriter, VerticalWriter
 from sqe_core.cli.table import TableWriter, fit
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
 from sqe_core.cli.exit_codes import UsageError
 from sqe_core.cli.logs import configure
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from cli_fakes import FAKE_CLI
+
 from sqe_core import __version__
 
 

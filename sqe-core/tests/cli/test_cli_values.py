@@ -8,6 +8,7 @@ from decimal import Decimal
 
 import pyarrow as pa
 import pytest
+
 from sqe_core.cli.values import Notation, write_values
 
 

@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 import pytest
+
 from sqe_core.config import PluginTable, bind, load
 from sqe_core.config.catalog_names import mounted_catalogs
 from sqe_core.config.login_chain import login_chain

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+
 from sqe_core.config import SqeConfig, load
 from sqe_core.config.catalog_names import mounted_catalogs
 from sqe_core.config.login_chain import login_chain

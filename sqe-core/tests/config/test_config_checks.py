@@ -7,6 +7,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+
 from sqe_core.config import SqeConfig, load
 from sqe_core.config.binder import Binder
 from sqe_core.config.checks import (

@@ -8,6 +8,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+
 from sqe_core.cli import sqe
 from sqe_core.cli.sqe import Surroundings, run
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+
 from sqe_core.cli import doctor, examinations
 from sqe_core.cli.examinations import Examination, Finding, Level, Patient
 from sqe_core.config import load

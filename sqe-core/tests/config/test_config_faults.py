@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+
 from sqe_core.config import load
 from sqe_core.spi.errors import ConfigError
 

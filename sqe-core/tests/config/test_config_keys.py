@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from sqe_core.config import load
 from sqe_core.config.origin import KeyPath
 from sqe_core.config.sections.root import SqeConfig

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
 import pytest
+
 from sqe_core.config import LoadedConfig, load, locate
 from sqe_core.config.origin import KeyPath, dotted
 from sqe_core.config.sections.root import SqeConfig

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+
 from sqe_core.config import load
 from sqe_core.config.origin import dotted
 from sqe_core.config.sections.root import SqeConfig

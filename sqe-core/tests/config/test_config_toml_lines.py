@@ -5,6 +5,7 @@ from __future__ import annotations
 import tomllib
 
 import pytest
+
 from sqe_core.config.toml_lines import key_lines
 
 DOCUMENT = '''\

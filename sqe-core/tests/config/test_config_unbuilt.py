@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+
 from sqe_core.config import LoadedConfig, load
 from sqe_core.config.origin import dotted
 from sqe_core.config.sections.root import SqeConfig

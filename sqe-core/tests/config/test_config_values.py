@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from sqe_core.config.values import (
     Share,
     format_bytes,

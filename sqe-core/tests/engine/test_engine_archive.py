@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from sqe_core.engine.spark import archive
 from sqe_core.engine.spark.archive import ArchiveMaker, archive_flags, archive_path
 from sqe_core.engine.spark.java import inspect_java

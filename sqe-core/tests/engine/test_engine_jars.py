@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from sqe_core.engine.spark import jars as jars_module
 from sqe_core.engine.spark.jars import LockedJar, default_repository, fetch_jars, read_lock
 from sqe_core.engine.spark.options import EngineOptions
@@ -199,7 +200,7 @@ def _fetch_in_process(cache: str, mirror: str, start: Any, results: Any) -> None
 
 
 def test_processes_that_fetch_at_once_do_not_disturb_each_other(tmp_path: Path, mirror: Path) -> None:
-    context = multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context("fork")
     start, results = context.Event(), context.Queue()
     arguments = (str(tmp_path / "cache"), mirror.as_uri(), start, results)
     processes = [context.Process(target=_fetch_in_process, args=arguments) for _ in range(3)]

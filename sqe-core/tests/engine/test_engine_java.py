@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from sqe_core.engine.spark import java as java_module
 from sqe_core.engine.spark.java import Java, candidates, find_java, inspect_java
 from sqe_core.spi.errors import StartupError

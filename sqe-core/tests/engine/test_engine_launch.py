@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from sqe_core.engine.spark import launcher
 from sqe_core.engine.spark.java import inspect_java
 from sqe_core.engine.spark.launcher import EngineProcess, LaunchPlan, RunFolder, read_tail
@@ -122,7 +123,14 @@ def test_settings_of_the_surroundings_do_not_reach_the_engine(start: Start, monk
     environment = started.environment
     assert set(environment) <= {
         *("PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "LC_CTYPE", "KRB5_CONFIG", "KRB5CCNAME"),
-        *("SPARK_HOME", "SPARK_CONF_DIR", "SPARK_LOCAL_IP", "SPARK_LOCAL_HOSTNAME", "AWS_REGION"),
+        *(
+            "SPARK_HOME",
+            "SPARK_CONF_DIR",
+            "SPARK_SCALA_VERSION",
+            "SPARK_LOCAL_IP",
+            "SPARK_LOCAL_HOSTNAME",
+            "AWS_REGION",
+        ),
     }
     assert environment["SPARK_CONF_DIR"].startswith(str(started.process.run_dir))
 
@@ -196,8 +204,8 @@ def test_a_java_that_cannot_be_run_is_told(start: Start, java: Any) -> None:
 
 
 def test_folders_of_the_dead_are_swept_and_others_kept(tmp_path: Path) -> None:
-    alive, dead = RunFolder(tmp_path), RunFolder(tmp_path)
-    young = RunFolder(tmp_path)
+    alive, dead = RunFolder(tmp_path, tmp_path), RunFolder(tmp_path, tmp_path)
+    young = RunFolder(tmp_path, tmp_path)
     assert dead._lock is not None
     os.close(dead._lock)
     assert young._lock is not None
@@ -205,7 +213,7 @@ def test_folders_of_the_dead_are_swept_and_others_kept(tmp_path: Path) -> None:
     long_ago = time.time() - 3600
     for folder in (alive, dead):
         os.utime(folder.path, (long_ago, long_ago))
-    newest = RunFolder(tmp_path)
+    newest = RunFolder(tmp_path, tmp_path)
     assert [folder.path.exists() for folder in (alive, dead, young, newest)] == [True, False, True, True]
     alive.remove()
     newest.remove()

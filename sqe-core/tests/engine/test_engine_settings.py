@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from sqe_core.engine.spark.conf import (
     PINNED_SESSION_SETTINGS,
     check_operator_settings,

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from sqe_core.engine.port import EngineState
 from sqe_core.engine.spark import engine as engine_module
 from sqe_core.engine.spark.engine import EngineOptions, SparkEngine

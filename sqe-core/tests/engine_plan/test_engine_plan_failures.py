@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
+
 from sqe_core.engine.port import EngineExecutionError
 from sqe_core.engine.spark.failures import decode, engine_errors, offset, translate
 from sqe_core.spi.errors import EngineLostError, InternalError, QueryCancelledError

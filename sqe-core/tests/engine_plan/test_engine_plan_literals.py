@@ -11,6 +11,7 @@ from zoneinfo import ZoneInfo
 
 import pyarrow as pa
 import pytest
+
 from sqe_core.engine.spark.literals import encode, encode_parameters, encode_rows, spark_type
 from sqe_core.spi.errors import UserError
 

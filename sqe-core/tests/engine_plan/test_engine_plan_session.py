@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+
 from sqe_core.engine.port import (
     InlinedPlan,
     InlinedRows,

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 import pytest
+
 from sqe_core.engine.port import EngineExecutionError, EngineFailure, Progress
 from sqe_core.engine.spark.stream import InlineFrames, SparkResultStream, parse_progress
 from sqe_core.spi.errors import EngineLostError, QueryCancelledError

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+
 from sqe_core.observe.lineage_file import FileLineageConfig, FileLineageFactory
 from sqe_core.spi import LineageSink, PluginContext, StartupError
 from sqe_core.testing import make_lineage_event

@@ -6,6 +6,7 @@ import logging
 from datetime import UTC, datetime
 
 import pytest
+
 from sqe_core.plugins.calls import HookCalls
 from sqe_core.spi import PluginError, QueryEvent, QueryPhase, SqePlugin, hookimpl
 from sqe_core.testing import RecordingMetrics, make_identity

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from sqe_core.plugins.discovery import discover, find_fault
 from sqe_core.plugins.kinds import ExtensionPoint, Kind
 from sqe_core.plugins.listing import list_plugins, main_list, render

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 
 import pytest
+
 from sqe_core.plugins.lifecycle import TRANSITIONS, Component, Lifecycle, LifecycleState
 from sqe_core.spi import InternalError, StartupError
 

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 import pytest
+
 from sqe_core.policy.authorizer import AccessRequest, Authorizer, Circumstances
 from sqe_core.spi.catalog import Column, TableMetadata
 from sqe_core.spi.errors import AccessDeniedError, ExternalError, NotSupportedError

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from sqe_core.policy.builtin import AllowAllFactory, PassthroughConfig, PassthroughFactory
 from sqe_core.spi import ConfigError, NoConfig, PluginContext
 

@@ -3,6 +3,7 @@
 import threading
 
 import pytest
+
 from sqe_core.query.admission import Admission, DeadlineWatch, QueryLimits
 from sqe_core.spi.errors import ErrorCode, ResourcesError
 from sqe_core.spi.identity import Identity

@@ -1,6 +1,7 @@
 """From written names to objects."""
 
 import pytest
+
 from sqe_core.catalog.registry import CatalogRegistry, Mount
 from sqe_core.query.names import NameContext, NameResolver
 from sqe_core.spi.catalog import CatalogBackend

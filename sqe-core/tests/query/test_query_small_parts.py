@@ -4,6 +4,7 @@ import uuid
 
 import pyarrow as pa
 import pytest
+
 from sqe_core.engine.port import TimeTravel
 from sqe_core.query.like import like_filter
 from sqe_core.query.limits import bounded

@@ -9,6 +9,7 @@ from string import Formatter
 from typing import Any
 
 import pytest
+
 from sqe_core.engine.port import EngineFailure
 from sqe_core.query.error_templates import JAVA, SPARK, TEXTS
 from sqe_core.query.errors import VisibleNames, translate

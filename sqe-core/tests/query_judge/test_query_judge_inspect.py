@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+
 from sqe_core.engine.port import FunctionCall, PlanDescription, PlanNode, Relation, RelationKind, TimeTravel
 from sqe_core.query.amplifiers import AmplifierLimits
 from sqe_core.query.inspect import PlanLimits, inspect

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
+
 from sqe_core.engine.port import FunctionCall, PlanDescription, PlanNode, TimeTravel
 from sqe_core.query.verify import ExpectedRelation, verify
 from sqe_core.spi.errors import InternalError, NotSupportedError, ResourcesError

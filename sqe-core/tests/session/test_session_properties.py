@@ -1,6 +1,7 @@
 """The session's own vocabulary: typed, range-checked, closed."""
 
 import pytest
+
 from sqe_core.session.properties import PROPERTIES, SessionProperties, duration_seconds
 from sqe_core.spi.errors import ErrorCode, UserError
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 import sqe_core.spi as spi
 from sqe_core.spi import errors
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pluggy
 import pytest
+
 from sqe_core.spi import (
     HOOKS,
     SPI_VERSION,

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from decimal import Decimal
 
 import pytest
+
 import sqe_core.spi as spi
 from sqe_core.spi import (
     Access,

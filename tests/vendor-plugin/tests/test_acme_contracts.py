@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+
 from acme_sqe.badge import BadgeFactory, sign_badge
 from acme_sqe.config import BadgeConfig, FolderConfig
 from acme_sqe.folder import FolderFactory

@@ -107,6 +107,9 @@ class Executor:
             def tick() -> None:
                 progress.cancelling = interrupts.requested
                 progress.tick()
+                if interrupts.requested and not self.interactive and self._engine_is_starting():
+                    # Nothing runs that could be cancelled, and a first start may take a minute.
+                    raise KeyboardInterrupt
 
             statement = self._thread.start(sql, tick)
             outcome = Outcome.OK
@@ -125,6 +128,9 @@ class Executor:
                 progress.clear()
             statement.close(interrupts.request_silently)
             return Outcome.INTERRUPTED if interrupts.requested else outcome
+
+    def _engine_is_starting(self) -> bool:
+        return self.backend.engine_state().value in ("stopped", "preparing", "starting")
 
     def _write_answer(self, statement: RunningStatement) -> None:
         result = statement.answer()

@@ -208,7 +208,7 @@ class Progress:
 
 
 class ResultStream(ABC):
-    """The batches of one executed statement, in order, with bounded memory. Close it; iterating to the end closes it."""
+    """The batches of one executed statement, in order, with bounded memory. Iterating to the end closes it."""
 
     @property
     @abstractmethod

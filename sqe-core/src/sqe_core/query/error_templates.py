@@ -610,6 +610,7 @@ JAVA: Mapping[str, Template] = {
     "SQE_RESULT_SPILL_FULL": _resources(
         "The result is too big to be kept until it is read", "read it faster, or add LIMIT"
     ),
+    "SQE_FUNCTION_ARGUMENT": _arguments("{reason:word}"),
     "SQE_FUNCTION_TYPES": _types("Function {function:name} does not take arguments of these types"),
     "SQE_PARAMETER_TYPE": _types("A parameter has a type that SQE does not know"),
 }

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import pytest
+
 from sqe_core.spi import (
     AttachRequest,
     AuthProvider,

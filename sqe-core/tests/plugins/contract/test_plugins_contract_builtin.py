@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+
 from sqe_core.catalog.factories import (
     HadoopConfig,
     HadoopFactory,

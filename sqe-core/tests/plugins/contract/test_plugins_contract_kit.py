@@ -14,6 +14,7 @@ from types import ModuleType
 from xml.etree import ElementTree
 
 import pytest
+
 from sqe_core.testing import (
     AuthProviderContract,
     CatalogContract,

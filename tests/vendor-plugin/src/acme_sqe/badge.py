@@ -6,6 +6,7 @@ import hashlib
 import hmac
 import re
 
+from acme_sqe.config import BadgeConfig
 from sqe_core.spi import (
     AuthProvider,
     AuthProviderFactory,
@@ -16,8 +17,6 @@ from sqe_core.spi import (
     PluginContext,
     Secret,
 )
-
-from acme_sqe.config import BadgeConfig
 
 _BADGE = re.compile(r"(?P<user>\w{1,64}):(?P<roles>[\w,]{0,256}):(?P<signature>[0-9a-f]{64})", re.ASCII)
 

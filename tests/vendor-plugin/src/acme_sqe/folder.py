@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+from acme_sqe.config import FolderConfig
 from sqe_core.spi import (
     AttachRequest,
     CatalogBackend,
@@ -13,8 +14,6 @@ from sqe_core.spi import (
     Identity,
     StartupError,
 )
-
-from acme_sqe.config import FolderConfig
 
 
 class FolderBackend(CatalogBackend):

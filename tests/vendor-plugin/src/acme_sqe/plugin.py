@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from sqe_core.spi import AuthProviderFactory, CatalogFactory, SqePlugin, StartupContext, hookimpl
-
 from acme_sqe.badge import BadgeFactory
 from acme_sqe.folder import FolderFactory
+from sqe_core.spi import AuthProviderFactory, CatalogFactory, SqePlugin, StartupContext, hookimpl
 
 
 class AcmePlugin(SqePlugin):

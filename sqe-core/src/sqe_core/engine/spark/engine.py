@@ -134,12 +134,15 @@ class SparkEngine(Engine):
                     return SparkEngineSession(gateway, self)
             except EngineLostError:
                 # The JVM is gone and its supervisor has yet to notice; the next one will do.
-                with self._changed:
-                    noticed = self._changed.wait_for(
-                        lambda: self._gateway is not gateway or self._state is not EngineState.READY, _NOTICE_SECS
-                    )
-                if not noticed:
+                if not self._wait_replaced(gateway):
                     raise
+
+    def _wait_replaced(self, gateway: Gateway) -> bool:
+        def replaced() -> bool:
+            return self._gateway is not gateway or self._state is not EngineState.READY
+
+        with self._changed:
+            return self._changed.wait_for(replaced, _NOTICE_SECS)
 
     def stop(self) -> None:
         with self._changed:

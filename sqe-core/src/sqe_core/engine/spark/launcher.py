@@ -23,12 +23,14 @@ from typing import IO
 
 from sqe_core.engine.spark.cache import disk_error, make_private_folder, try_lock
 from sqe_core.engine.spark.conf import engine_settings, is_local
+from sqe_core.engine.spark.executor_java import executor_java_home
 from sqe_core.engine.spark.java import Java
 from sqe_core.engine.spark.options import EngineOptions
 from sqe_core.spi.errors import StartupError
 
 _MARK = "\x01sqe "
 _BOOT_CLASS = "sqe.bridge.Boot"
+_SCALA_VERSION = "2.13"
 _KEPT_LOGS = 10
 _STOP_TIMEOUT_SECS = 8.0
 
@@ -155,7 +157,7 @@ class RunFolder:
 
     _PREFIX = "sqe-engine-"
 
-    def __init__(self, parent: Path | None) -> None:
+    def __init__(self, parent: Path | None, spark_home: Path) -> None:
         base = Path(tempfile.gettempdir()) if parent is None else parent
         try:
             base.mkdir(parents=True, exist_ok=True)
@@ -164,6 +166,8 @@ class RunFolder:
             for name in ("local", "tmp", "conf"):
                 (self.path / name).mkdir(mode=0o700)
             (self.path / "warehouse").mkdir(mode=0o500)  # ISO-3: nothing is ever stored there
+            (self.path / "spark").mkdir(mode=0o700)
+            (self.path / "spark" / "jars").symlink_to(spark_home / "jars")
         except OSError as error:
             raise disk_error(error, base) from error
         self._lock = try_lock(self.path / "lock")
@@ -206,7 +210,7 @@ class EngineProcess:
         self._ended = ended
         self._changed = threading.Condition()
         self._gateway_up = self._session_up = self._over = self._stopping = False
-        self._folder = RunFolder(plan.options.local_dir)
+        self._folder = RunFolder(plan.options.local_dir, plan.spark_home)
         try:
             self.log_file = _new_log_file(plan.options.cache_dir)
         except StartupError:
@@ -393,13 +397,18 @@ class EngineProcess:
             names += more if master.startswith(prefix) else ()
         environment = {name: os.environ[name] for name in names if name in os.environ}
         environment |= {
-            "SPARK_HOME": str(self.plan.spark_home),
-            # Not the folder in SPARK_HOME, where spark-defaults.conf may lie.
+            # A home with Spark's jars and nothing else: in the real one spark-defaults.conf may lie, and a worker in
+            # this JVM (`local-cluster`) would leave its files there.
+            "SPARK_HOME": str(self.run_dir / "spark"),
             "SPARK_CONF_DIR": str(self.run_dir / "conf"),
+            # Spark's shell scripts say it, and who starts executors asks for it.
+            "SPARK_SCALA_VERSION": _SCALA_VERSION,
         }
         if is_local(master):
             # Without these Spark asks the resolver for this machine's name, which may take seconds.
             environment |= {"SPARK_LOCAL_IP": "127.0.0.1", "SPARK_LOCAL_HOSTNAME": "localhost"}
+        if master.startswith("local-cluster"):
+            environment["JAVA_HOME"] = str(executor_java_home(self.plan.java, self.plan.options.cache_dir))
         return environment | dict(self.plan.options.environment)
 
 
