@@ -100,10 +100,15 @@ def build(
     return Sqe(engine=engine, catalogs=catalogs, service=service, history=history)
 
 
-def compose(loaded: LoadedConfig, plugins: PluginManager | None = None) -> Sqe:
+def compose(loaded: LoadedConfig, plugins: PluginManager | None = None, *, engine: Engine | None = None) -> Sqe:
     """Build what a configuration file describes: its catalogs, policy engines, limits and engine, not started.
 
     Only the distributions whose kinds the file names are imported.
+
+    Args:
+        loaded: the configuration.
+        plugins: the installed plugins; None looks for them.
+        engine: an engine that runs already, instead of the one of the file.
 
     Raises:
         ConfigError: settings of plugins that do not fit, every fault of them.
@@ -145,7 +150,7 @@ def compose(loaded: LoadedConfig, plugins: PluginManager | None = None) -> Sqe:
         raise ConfigError(tuple(faults))
     query = config.query
     return build(
-        engine=SparkEngine(_engine_options(config, frozenset(jars))),
+        engine=engine or SparkEngine(_engine_options(config, frozenset(jars))),
         mounts=mounts,
         enforcers=enforcers,
         limits=QueryLimits(

@@ -1,0 +1,89 @@
+"""From a TOML file to statements: catalogs, policy engine and limits come from the configuration."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from sqe_core.bootstrap import OWNER, compose
+from sqe_core.config.loading import load
+from sqe_core.engine.spark.engine import SparkEngine
+from sqe_core.spi.errors import ConfigError, NotSupportedError, PluginError, ResourcesError, UserError
+
+
+def write(folder: Path, text: str) -> Path:
+    file = folder / "sqe.toml"
+    file.write_text(text)
+    return file
+
+
+def test_two_catalogs_of_a_file_answer_one_query(engine: SparkEngine, tmp_path: Path) -> None:
+    file = write(
+        tmp_path,
+        f"""
+        [catalogs.left]
+        type = "sqlite"
+        directory = "{tmp_path}/left"
+        [catalogs.right]
+        type = "sqlite"
+        directory = "{tmp_path}/right"
+        [policy]
+        engine = "passthrough"
+        i_understand_no_enforcement = true
+        [query]
+        default_catalog = "left"
+        max_result_rows = 3
+        """,
+    )
+    sqe = compose(load(file, environ={}), engine=engine)
+    session = sqe.open_session(OWNER, catalog="left", protocol="test")
+
+    def run(sql: str) -> list[tuple[object, ...]]:
+        table = sqe.service.execute(session, sql).read_all()
+        return list(zip(*(column.to_pylist() for column in table.columns), strict=True))
+
+    try:
+        run("CREATE TABLE a AS SELECT 1 AS id, 'l' AS side")
+        run("CREATE TABLE right.default.b AS SELECT 1 AS id, 'r' AS side")
+        assert run("SHOW CATALOGS") == [("left",), ("right",)]
+        assert run("SELECT a.side, b.side FROM a JOIN right.default.b ON a.id = b.id") == [("l", "r")]
+        with pytest.raises(ResourcesError, match="more than 3 rows"):
+            run("SELECT id FROM range(10) AS r(id)")
+        run("USE right")
+        assert run("SHOW TABLES") == [("b",)]
+        with pytest.raises(NotSupportedError):
+            run("ALTER TABLE b RENAME TO left.default.b")
+        with pytest.raises(UserError, match="does not exist"):
+            run("SELECT * FROM b$nothing")
+    finally:
+        sqe.service.close_session(session)
+
+
+def test_faults_of_plugin_settings_are_reported_together(tmp_path: Path) -> None:
+    file = write(
+        tmp_path,
+        """
+        [catalogs.one]
+        type = "sqlite"
+        pth = "x"
+        [catalogs.two]
+        type = "sqlite"
+        nonsense = 1
+        [policy]
+        engine = "passthrough"
+        i_understand_no_enforcement = true
+        """,
+    )
+    with pytest.raises(ConfigError) as raised:
+        compose(load(file, environ={}))
+    text = "\n".join(raised.value.faults)
+    assert "pth" in text
+    assert "nonsense" in text
+
+
+def test_a_missing_plugin_names_what_to_install(tmp_path: Path) -> None:
+    file = write(tmp_path, '[catalog]\ntype = "glue"\nregion = "eu-west-1"\nwarehouse = "s3://x"\n')
+    with pytest.raises(PluginError) as raised:
+        compose(load(file, environ={}))
+    assert "pip install sqe-catalog-glue" in (raised.value.hint or "")
