@@ -6,7 +6,6 @@ Deny wins; when all abstain the answer is deny; an engine that raises or answers
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -103,7 +102,7 @@ class Authorizer:
         if not names:
             return frozenset()
         request = spi.VisibilityRequest(
-            principal=_without_tokens(identity), names=tuple(names), context=self._context(circumstances)
+            principal=identity.without_tokens(), names=tuple(names), context=self._context(circumstances)
         )
         effects = [self._checked(partial(enforcer.visible, request), len(names)) for enforcer in self._enforcers]
         return frozenset(
@@ -126,7 +125,7 @@ class Authorizer:
         self, identity: Identity, accesses: tuple[spi.Access, ...], circumstances: Circumstances
     ) -> list[Sequence[spi.Decision]]:
         request = spi.PolicyRequest(
-            principal=_without_tokens(identity), accesses=accesses, context=self._context(circumstances)
+            principal=identity.without_tokens(), accesses=accesses, context=self._context(circumstances)
         )
 
         def decisions_of(enforcer: spi.PolicyEnforcer) -> Sequence[spi.Decision]:
@@ -166,10 +165,6 @@ def _resource(name: ObjectName | NamespaceName, loaded: TableMetadata | ViewMeta
         uuid=loaded.uuid,
         schema_id=loaded.schema_id if isinstance(loaded, TableMetadata) else None,
     )
-
-
-def _without_tokens(identity: Identity) -> Identity:
-    return dataclasses.replace(identity, access_token=None, refresh_token=None)
 
 
 def _effect_of(effects: Sequence[Effect]) -> Effect:

@@ -69,6 +69,30 @@ class _Collected:
     bound: list[BoundRelation] = field(default_factory=list)
     session_views: bool = False
 
+    def expect(
+        self,
+        parts: tuple[str, ...],
+        *,
+        marker: str | None = None,
+        columns: tuple[str, ...] = (),
+        metadata_table: str | None = None,
+        time_travel: TimeTravel | None = None,
+        write_target: bool = False,
+    ) -> None:
+        """Note what the verifier must find; `parts` begin with the catalog's alias."""
+        self.expected.append(
+            ExpectedRelation(
+                marker=marker,
+                catalog=parts[0],
+                namespace=parts[1:-1],
+                table=parts[-1],
+                columns=columns,
+                metadata_table=metadata_table,
+                time_travel=time_travel,
+                write_target=write_target,
+            )
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatementSecurer:
@@ -190,16 +214,7 @@ class StatementSecurer:
             columns = self._columns_at(parts, travel, hidden=access.hidden)
         if not columns:
             raise table_not_found(entry.relation.parts)  # ENF-10: an empty projection must not mean "all"
-        collected.expected.append(
-            ExpectedRelation(
-                marker=marker,
-                catalog=parts[0],
-                namespace=parts[1:-1],
-                table=parts[-1],
-                columns=columns,
-                time_travel=travel,
-            )
-        )
+        collected.expect(parts, marker=marker, columns=columns, time_travel=travel)
         return SecuredTable(
             index=entry.relation.index,
             sql=table_text(parts, columns, marker=marker, travel=travel),
@@ -226,16 +241,7 @@ class StatementSecurer:
         if entry.relation.time_travel is not None:
             raise NotSupportedError("Metadata tables have no versions to travel to")
         parts, marker = self._alias_parts(entry), new_marker()
-        collected.expected.append(
-            ExpectedRelation(
-                marker=marker,
-                catalog=parts[0],
-                namespace=parts[1:-1],
-                table=parts[-1],
-                metadata_table=kind,
-                columns=METADATA_PROJECTIONS[kind],
-            )
-        )
+        collected.expect(parts, marker=marker, columns=METADATA_PROJECTIONS[kind], metadata_table=kind)
         name = entry.resolved.name
         return SecuredTable(
             index=entry.relation.index,
@@ -249,16 +255,7 @@ class StatementSecurer:
             # DML-2, DML-3: writing under a filter or a mask comes with the governance release.
             raise NotSupportedError(f"{entry.resolved.name} is restricted for you and cannot be written")
         parts = self._alias_parts(entry)
-        collected.expected.append(
-            ExpectedRelation(
-                marker=None,
-                catalog=parts[0],
-                namespace=parts[1:-1],
-                table=parts[-1],
-                columns=(),
-                write_target=True,
-            )
-        )
+        collected.expect(parts, write_target=True)
         return RenamedTarget(index=entry.relation.index, parts=parts, visible_name=entry.resolved.name.parts)
 
     def _system_table(self, entry: BoundRelation, positions: PositionMap | None) -> InlinedRows:
