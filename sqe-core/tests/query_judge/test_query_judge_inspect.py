@@ -116,6 +116,7 @@ def test_the_plan_is_of_the_kind_that_was_recognised() -> None:
         if kind is not StatementKind.INSERT:
             refusal(insert, kind)
     refusal(plan(*QUERY), StatementKind.INSERT)
+    refusal(plan(*QUERY), StatementKind.SHOW)
     refusal(plan(node(LOGICAL + "DropTable"), node(ANALYSIS + "UnresolvedIdentifier", 0)), StatementKind.QUERY)
     refusal(plan(node(LOGICAL + "DropTable"), node(ANALYSIS + "UnresolvedIdentifier", 0)), StatementKind.CREATE_TABLE)
 
@@ -464,6 +465,7 @@ def test_table_properties_are_listed() -> None:
         assert error.code is ErrorCode.NOT_SUPPORTED, properties
         key = next(iter(properties)).replace("__", "-").replace("_", ".")
         assert key in error.message
+        assert ("cannot be set: " in error.message) == (key != "my.own")
         unset = plan(node(LOGICAL + "UnsetTableProperties", propertyKeys=[key]), node(ANALYSIS + "UnresolvedTable", 0))
         assert refusal(unset, kind).code is ErrorCode.NOT_SUPPORTED
     assert isinstance(refusal(create({"properties": {"location": "/tmp"}}), StatementKind.CREATE_TABLE), UserError)
@@ -473,6 +475,10 @@ def test_table_properties_are_listed() -> None:
     assert refusal(alter(write_delete_mod="x"), kind).hint == 'did you mean "write.delete.mode"?'
     no_map = plan(node(LOGICAL + "SetTableProperties"), node(ANALYSIS + "UnresolvedTable", 0))
     refusal(no_map, kind)
+    for keys in (None, "comment"):
+        refusal(
+            plan(node(LOGICAL + "UnsetTableProperties", propertyKeys=keys), node(ANALYSIS + "UnresolvedTable", 0)), kind
+        )
 
 
 @pytest.mark.rule("STMT-4")

@@ -230,6 +230,7 @@ def test_an_expected_relation_that_is_missing_is_refused() -> None:
 @pytest.mark.rule("ENF-11")
 def test_one_marker_for_two_tables_is_refused() -> None:
     refuse(secured(), STAFF, replace(PAY, marker=MARKER))
+    refuse(secured(), STAFF, STAFF)
 
 
 @pytest.mark.rule("ENF-11")
@@ -243,6 +244,11 @@ def test_a_description_that_is_no_tree_is_refused() -> None:
     ):
         with pytest.raises(InternalError):
             verify(replace(plan, nodes=nodes), expected=[STAFF], kind=StatementKind.QUERY)
+    with pytest.raises(InternalError):
+        verify(replace(plan, nodes=()), expected=[], kind=StatementKind.QUERY)
+    renumbered = replace(describe(logical("LocalRelation")).nodes[0], id=5)
+    with pytest.raises(InternalError):
+        verify(replace(plan, nodes=(renumbered,)), expected=[], kind=StatementKind.QUERY)
 
 
 # Versions
@@ -323,9 +329,11 @@ FILTERED = replace(STAFF, filter_sql=f"({MARKER}.dept = 'ENG')", barrier=True)
 BARRIER = "(SPARK_PARTITION_ID() >= 0)"
 
 
-def filtered(policy: str = f"({MARKER}.dept = 'ENG')", barrier: str = BARRIER, inner: str = f"{MARKER}.dept") -> Tree:
+def filtered(
+    policy: str = f"({MARKER}.dept = 'ENG')", barrier: str = BARRIER, inner: str = f"{MARKER}.dept", name: str = MARKER
+) -> Tree:
     policy_filter = logical("Filter", raw(MARKER, "hr", "staff"), condition=policy)
-    below = alias(MARKER, project([f"{MARKER}.id", inner], policy_filter))
+    below = alias(name, project([f"{MARKER}.id", inner], policy_filter))
     return alias("s", project([f"{MARKER}.id", f"{MARKER}.name"], logical("Filter", below, condition=barrier)))
 
 
@@ -337,6 +345,7 @@ def test_filter_and_barrier_stand_where_they_were_expected() -> None:
     refuse(filtered(policy="true"), FILTERED)
     refuse(filtered(barrier="(SPARK_PARTITION_ID() >= -1)"), FILTERED)
     refuse(filtered(inner=f"upper({MARKER}.dept) AS dept"), FILTERED)
+    refuse(filtered(name="q"), FILTERED)
     refuse(secured(), FILTERED)
     without_barrier = logical("Filter", raw(MARKER, "hr", "staff"), condition=f"({MARKER}.dept = 'ENG')")
     refuse(alias("s", project([f"{MARKER}.id", f"{MARKER}.name"], without_barrier)), FILTERED)
@@ -430,6 +439,7 @@ def test_definitions_name_their_target_only() -> None:
     refuse(logical("DropTag", table=[ALIAS, "hr", "other"], tag="x"), TARGET, kind=StatementKind.ALTER_TABLE)
     refuse(logical("DropTag", tag="x"), TARGET, kind=StatementKind.ALTER_TABLE)
     refuse(logical("DropTag", table=[ALIAS, "hr", "target"]), TARGET, kind=StatementKind.SHOW)
+    refuse(logical("LocalRelation"), kind=StatementKind.SHOW)
 
 
 # Expressions and functions
