@@ -19,6 +19,7 @@ import java.util.Optional;
 import java.util.Properties;
 import java.util.concurrent.atomic.AtomicBoolean;
 
+import org.apache.hadoop.security.UserGroupInformation;
 import org.apache.spark.SparkConf;
 import org.apache.spark.SparkContext;
 import org.apache.spark.scheduler.SparkListener;
@@ -51,6 +52,7 @@ public final class Boot {
       Map.Entry entry = (Map.Entry) entries.next();
       conf.set((String) entry.getKey(), (String) entry.getValue());
     }
+    becomeSimpleUser(conf);
     daemon(new ParentWatch(Long.parseLong(parent)), "sqe-parent-watch");
     daemon(new GatewayStart(secret, out), "sqe-gateway-start");
     daemon(new Preheat(), "sqe-preheat");
@@ -68,6 +70,19 @@ public final class Boot {
       // Nothing more is sent; the parent only holds the pipe open.
     }
     leave(0);
+  }
+
+  /**
+   * Names the user for Hadoop, unless it is to find a Kerberos ticket. Its own way asks the system, which knows no name
+   * for the user ids that containers are given, and then fails.
+   */
+  private static void becomeSimpleUser(SparkConf conf) {
+    if (!"kerberos".equalsIgnoreCase(conf.get("spark.hadoop.hadoop.security.authentication", "simple"))
+        && conf.get("spark.master", "").startsWith("local")) {
+      String name = System.getProperty("user.name");
+      UserGroupInformation.setLoginUser(
+          UserGroupInformation.createRemoteUser(name == null || name.equals("?") ? "sqe" : name));
+    }
   }
 
   private static Properties readSettings(InputStream in) throws IOException {
@@ -98,7 +113,9 @@ public final class Boot {
     while (cause.getCause() != null && cause.getCause() != cause) {
       cause = cause.getCause();
     }
-    return String.valueOf(cause);
+    String text = String.valueOf(cause);
+    int end = text.indexOf('\n');
+    return end < 0 ? text : text.substring(0, end);
   }
 
   /** Ends the JVM. Local tasks just die with it; a cluster is told, so that it frees the executors. */
