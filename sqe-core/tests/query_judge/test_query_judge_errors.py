@@ -303,8 +303,16 @@ def test_catalogs_have_their_users_names() -> None:
             ErrorCode.COLUMN_NOT_FOUND,
             "Column nope does not exist",
         ),
-        ("Cannot bind: hour cannot transform int values from 'a'", ErrorCode.TYPE_MISMATCH, None),
-        ("Invalid source type int for transform: hour", ErrorCode.TYPE_MISMATCH, None),
+        (
+            "Cannot bind: hour cannot transform int values from 'a'",
+            ErrorCode.TYPE_MISMATCH,
+            "A column of type integer cannot be partitioned this way",
+        ),
+        (
+            "Invalid source type int for transform: hour",
+            ErrorCode.TYPE_MISMATCH,
+            "A column of type integer cannot be partitioned this way",
+        ),
         (
             "Invalid schema for v2: - Invalid type for x: unknown is not supported until v3",
             ErrorCode.NOT_SUPPORTED,

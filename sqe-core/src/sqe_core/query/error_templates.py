@@ -329,8 +329,17 @@ SPARK: Mapping[str, Template] = {
     "DATATYPE_MISMATCH.RANGE_FRAME_MULTI_ORDER": _semantic("RANGE with a distance needs one column in ORDER BY"),
     "DATATYPE_MISMATCH.RANGE_FRAME_INVALID_TYPE": _types("RANGE cannot measure {orderSpecType:type}"),
     "DATATYPE_MISMATCH.SPECIFIED_WINDOW_FRAME_WITHOUT_FOLDABLE": _semantic("The bounds of a window are constants"),
+    "DATATYPE_MISMATCH.SPECIFIED_WINDOW_FRAME_WRONG_COMPARISON": _semantic(
+        "The bounds of a window are in the wrong order"
+    ),
+    "DATATYPE_MISMATCH.SPECIFIED_WINDOW_FRAME_INVALID_BOUND": _semantic(
+        "The bounds of a window are in the wrong order"
+    ),
+    "DATATYPE_MISMATCH.STACK_COLUMN_DIFF_TYPES": _types(
+        "The rows of stack have different types: {leftType:type} and {rightType:type}"
+    ),
     "DATATYPE_MISMATCH.NON_FOLDABLE_INPUT": _arguments("Argument {inputName:name} must be a constant"),
-    "DATATYPE_MISMATCH.VALUE_OUT_OF_RANGE": _arguments("Argument {exprName:name} must be between {valueRange:number}"),
+    "DATATYPE_MISMATCH.VALUE_OUT_OF_RANGE": _arguments("Argument {exprName:name} must be in {valueRange:number}"),
     "DATATYPE_MISMATCH.UNEXPECTED_NULL": _arguments("Argument {exprName:name} cannot be NULL"),
     "UNEXPECTED_INPUT_TYPE": _types(
         "The {paramIndex:word} argument of {functionName:name} is {inputType:type}; it must be {requiredType:type}"

@@ -173,7 +173,7 @@ class _Translation:
             case "count":
                 return str(sum(1 for _ in _QUOTED_NAME.finditer(value)))
             case "type":
-                return " or ".join(_types(value)) or _HIDDEN
+                return " or ".join(_types(value)) or (_HIDDEN if value else "")
             case "number":
                 return _numbers(value) if _NUMBER.fullmatch(value) else _HIDDEN
             case "word":
