@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 import time
 import uuid
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from sqe_core.engine.port import EngineCatalog, EngineExecutionError
@@ -494,3 +496,109 @@ def test_arrow_and_sql_agree_on_rows(lake: Mounted, table: str) -> None:
     plan = lake.session.parse(f"SELECT id, name FROM {lake.text('ns', table)}")
     schema = lake.session.analyse(plan, tag=uuid.uuid4().hex).schema
     assert schema == pa.schema([("id", pa.int64()), ("name", pa.string())])
+
+
+# Times and nanoseconds
+
+
+def write_parquet(lake: Mounted, name: str, rows: pa.Table, field_ids: list[int]) -> None:
+    """Append rows to a table past Spark, which cannot write these types."""
+    location = Path(lake.catalog.load_table(("ns",), name).location.removeprefix("file:"))
+    file = location / "data" / f"{uuid.uuid4().hex}.parquet"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    fields = [
+        field.with_metadata({"PARQUET:field_id": str(number)})
+        for field, number in zip(rows.schema, field_ids, strict=True)
+    ]
+    pq.write_table(rows.cast(pa.schema(fields)), file, version="2.6")
+    jvm = lake.session.gateway.jvm
+    catalog = lake.session.spark.sessionState().catalogManager().catalog(lake.alias).icebergCatalog()
+    namespace = lake.session.gateway._server.new_array(jvm.java.lang.String, 1)
+    namespace[0] = "ns"
+    identifier = jvm.org.apache.iceberg.catalog.TableIdentifier.of(
+        jvm.org.apache.iceberg.catalog.Namespace.of(namespace), name
+    )
+    table = catalog.loadTable(identifier)
+    data = (
+        jvm.org.apache.iceberg.DataFiles.builder(table.spec())
+        .withPath(f"file:{file}")
+        .withFormat("parquet")
+        .withFileSizeInBytes(file.stat().st_size)
+        .withRecordCount(rows.num_rows)
+        .build()
+    )
+    table.newAppend().appendFile(data).commit()
+
+
+def test_times_and_nanoseconds_are_read(lake: Mounted) -> None:
+    properties = json.dumps(["ns", "nsz"])
+    lake.sql(
+        f"CREATE TABLE {lake.text('ns', 'clocks')} (id INT, t TIME(6), ns TIMESTAMP_NTZ, nsz TIMESTAMP_LTZ, "
+        f"inner STRUCT<at: TIME(6), n: INT>) TBLPROPERTIES ('sqe.bridge.nanosecond-columns' = '{properties}')"
+    )
+    metadata = lake.catalog.load_table(("ns",), "clocks")
+    assert [column.type for column in metadata.columns] == [
+        "int",
+        "time",
+        "timestamp_ns",
+        "timestamptz_ns",
+        "struct<at:time,n:int>",
+    ]
+    assert metadata.format_version == 3
+    assert "sqe.bridge.nanosecond-columns" not in metadata.properties
+    rows = pa.table(
+        {
+            "id": pa.array([1, 2], pa.int32()),
+            "t": pa.array([36_000_000_001, None], pa.time64("us")),
+            "ns": pa.array([1_704_067_200_000_000_001, None], pa.timestamp("ns")),
+            "nsz": pa.array([1_704_067_200_000_000_002, None], pa.timestamp("ns", tz="UTC")),
+        }
+    )
+    write_parquet(lake, "clocks", rows, [1, 2, 3, 4])
+    found = lake.sql(f"SELECT id, t, ns, nsz, inner FROM {lake.text('ns', 'clocks')} ORDER BY id")
+    assert [row.toString() for row in found] == [
+        "[1,10:00:00.000001,1704067200000000001,1704067200000000002,null]",
+        "[2,null,null,null,null]",
+    ]
+    for condition, count in {
+        "t = TIME '10:00:00.000001'": 1,
+        "t > TIME '10:00:00.000001'": 0,
+        "ns = 1704067200000000001": 1,
+        "id = 2 AND t IS NULL": 1,
+    }.items():
+        (row,) = lake.sql(f"SELECT count(*) FROM {lake.text('ns', 'clocks')} WHERE {condition}")
+        assert row.getLong(0) == count, condition
+    (row,) = lake.sql(f"SELECT count(*), max(t) FROM {lake.text('ns', 'clocks')}")
+    assert row.toString() == "[2,10:00:00.000001]"
+
+
+def test_times_in_older_versions_of_a_table(lake: Mounted) -> None:
+    lake.sql(f"CREATE TABLE {lake.text('ns', 'once')} (id INT, t TIME(6))")
+    write_parquet(lake, "once", pa.table({"id": pa.array([1], pa.int32()), "t": pa.array([1], pa.time64("us"))}), [1, 2])
+    snapshot = lake.catalog.load_table(("ns",), "once").current_snapshot_id
+    lake.sql(f"ALTER TABLE {lake.text('ns', 'once')} CREATE BRANCH side")
+    for clause in (f" VERSION AS OF {snapshot}", " VERSION AS OF 'side'", ".branch_side"):
+        plan = lake.session.parse(f"SELECT * FROM {lake.text('ns', 'once')}{clause}")
+        analysed = lake.session.analyse(plan, tag=uuid.uuid4().hex)
+        assert analysed.column_types == ("int", "time")
+        node = next(node for node in analysed.description.nodes if node.simple_type == "DataSourceV2Relation")
+        assert (node.fields["snapshotId"] is not None) == clause.endswith(str(snapshot))
+
+
+def test_tables_with_times_are_not_written(lake: Mounted) -> None:
+    lake.sql(f"CREATE TABLE {lake.text('ns', 'frozen')} (id INT, t TIME(6))")
+    for sql in ("INSERT INTO {} VALUES (1, TIME '10:00:00')", "UPDATE {} SET id = 2", "DELETE FROM {} WHERE id = 1"):
+        with pytest.raises(EngineExecutionError) as refused:
+            lake.session.analyse(lake.session.parse(sql.format(lake.text("ns", "frozen"))), tag=uuid.uuid4().hex)
+        assert refused.value.failure.condition.startswith("UNSUPPORTED_FEATURE")
+    lake.sql(f"ALTER TABLE {lake.text('ns', 'frozen')} DROP COLUMN t")
+    lake.sql(f"INSERT INTO {lake.text('ns', 'frozen')} VALUES (1)")
+
+
+def test_nanoseconds_are_for_timestamps(lake: Mounted) -> None:
+    for names in ('["id"]', '["nosuch"]'):
+        with pytest.raises(Exception, match="BridgeException"):
+            lake.sql(
+                f"CREATE TABLE {lake.text('ns', 'wrong')} (id INT) "
+                f"TBLPROPERTIES ('sqe.bridge.nanosecond-columns' = '{names}')"
+            )

@@ -37,7 +37,7 @@ def session(engine: SparkEngine) -> Iterator[EngineSession]:
     opened.close()
 
 
-@pytest.mark.parametrize(("sql", "expected"), _cases())
+@pytest.mark.parametrize(("sql", "expected"), tuple(_cases()))
 def test_answers_what_the_dialect_means(session: EngineSession, sql: str, expected: str) -> None:
     assert answer(session, sql) == expectation(expected)
 

@@ -38,6 +38,9 @@ PINNED_SESSION_SETTINGS: Mapping[str, str] = MappingProxyType(
         "spark.sql.adaptive.optimizer.excludedRules": "",
         "spark.sql.optimizer.excludedRules": "",
         # What it may cost.
+        # Spark folds a constant for the data source in a loop that never ends if it cannot be folded, such as 1/0 in
+        # max(if(name = 'q', 1/0, 0)).
+        "spark.sql.optimizer.datasourceV2ExprFolding": "false",
         "spark.sql.cteRecursionLevelLimit": "1000",
         "spark.sql.cteRecursionRowLimit": "1000000",
         "spark.sql.debug.maxToStringFields": "25",

@@ -279,6 +279,8 @@ public final class BridgeSession implements Work.Abandoned {
     String prefix = CATALOG_PREFIX + alias;
     for (Iterator each = Json.textMap(Json.read(properties)).entrySet().iterator(); each.hasNext(); ) {
       Map.Entry entry = (Map.Entry) each.next();
+      // Iceberg refuses this one for a catalog that is wrapped, and tables are not purged through Spark.
+      if (entry.getKey().equals("rest-catalog-purge")) continue;
       conf.setConfString(prefix + "." + entry.getKey(), (String) entry.getValue());
     }
     // Iceberg's cache would show other people's commits never, as long as a session keeps reading (iceberg#2319).
@@ -328,6 +330,5 @@ public final class BridgeSession implements Work.Abandoned {
   public void close() {
     for (Iterator each = new ArrayList(aliases).iterator(); each.hasNext(); ) unmount((String) each.next());
     plans.clear();
-    session.sessionState().catalog().reset();
   }
 }

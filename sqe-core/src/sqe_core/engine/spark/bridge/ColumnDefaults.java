@@ -3,13 +3,9 @@ package sqe.bridge;
 import java.math.BigDecimal;
 import java.nio.ByteBuffer;
 import java.util.ArrayDeque;
-import java.util.ArrayList;
-import java.util.List;
 import java.util.Map;
-import org.apache.iceberg.Schema;
 import org.apache.iceberg.expressions.Expressions;
 import org.apache.iceberg.expressions.Literal;
-import org.apache.iceberg.spark.SparkSchemaUtil;
 import org.apache.iceberg.types.Type;
 import org.apache.iceberg.types.Types;
 import org.apache.spark.sql.catalyst.expressions.Cast;
@@ -19,8 +15,6 @@ import org.apache.spark.sql.catalyst.expressions.UnaryPositive;
 import org.apache.spark.sql.catalyst.parser.CatalystSqlParser$;
 import org.apache.spark.sql.connector.catalog.Column;
 import org.apache.spark.sql.types.Decimal;
-import org.apache.spark.sql.types.StructField;
-import org.apache.spark.sql.types.StructType;
 import org.apache.spark.unsafe.types.UTF8String;
 
 /** Default values of columns, which Iceberg has from format version 3 on and its Spark catalog does not create. */
@@ -29,28 +23,11 @@ final class ColumnDefaults {
 
   private ColumnDefaults() {}
 
-  static boolean any(Column[] columns) {
-    for (int i = 0; i < columns.length; i++) if (columns[i].defaultValue() != null) return true;
-    return false;
-  }
-
-  /** The Iceberg schema of the columns, with their defaults for old rows and for new ones. */
-  static Schema schema(Column[] columns) {
-    StructField[] fields = new StructField[columns.length];
-    for (int i = 0; i < columns.length; i++) {
-      Column column = columns[i];
-      StructField field = new StructField(column.name(), column.dataType(), column.nullable(), org.apache.spark.sql.types.Metadata.empty());
-      fields[i] = column.comment() == null ? field : field.withComment(column.comment());
-    }
-    List converted = new ArrayList(SparkSchemaUtil.convert(new StructType(fields)).columns());
-    for (int i = 0; i < columns.length; i++) {
-      if (columns[i].defaultValue() == null) continue;
-      requireLiteral(columns[i].name(), columns[i].defaultValue().getSql());
-      Types.NestedField field = (Types.NestedField) converted.get(i);
-      Literal value = literal(columns[i].defaultValue().getValue().value(), field.type());
-      converted.set(i, Types.NestedField.from(field).withInitialDefault(value).withWriteDefault(value).build());
-    }
-    return new Schema(converted);
+  /** The field with its default, for old rows and for new ones. */
+  static Types.NestedField withDefault(Types.NestedField field, Column column) {
+    requireLiteral(column.name(), column.defaultValue().getSql());
+    Literal value = literal(column.defaultValue().getValue().value(), field.type());
+    return Types.NestedField.from(field).withInitialDefault(value).withWriteDefault(value).build();
   }
 
   /** Spark would freeze `current_timestamp()` to the moment of the CREATE, which nobody means. */

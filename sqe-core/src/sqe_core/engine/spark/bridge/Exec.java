@@ -4,7 +4,6 @@ import java.io.ByteArrayOutputStream;
 import java.io.DataOutputStream;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
-import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 import java.util.Properties;
@@ -65,7 +64,7 @@ public final class Exec implements Runnable {
   private final byte[] schema;
 
   // Guarded by this.
-  private boolean planned;
+  private boolean running; // past planning
   private boolean ended;
   private boolean abandoned;
   private boolean forgotten;
@@ -239,7 +238,7 @@ public final class Exec implements Runnable {
       if (ended || cancelledAt != 0) return;
       cancelledAt = System.nanoTime();
       // A write may just be committing; what it comes to is worth a short wait.
-      if (!command || !planned) sink.cancel();
+      if (!command || !running) sink.cancel();
     }
     StreamHub.later(new Again(this), 50);
   }
@@ -283,6 +282,21 @@ public final class Exec implements Runnable {
   // ---- the statement's own thread
 
   public void run() {
+    ExecQuery query = new ExecQuery(session.sparkContext(), sink, type, format);
+    Throwable failure = null;
+    try {
+      runAs(query);
+    } catch (Throwable error) {
+      failure = error;
+    }
+    // Only now: whoever gets the end may send the next statement, into a session that is as it was.
+    if (failure == null) sink.finish(query.partitions());
+    else if (Running.isCancelled(tag)) sink.cancel();
+    else sink.fail(failure);
+    end();
+  }
+
+  private void runAs(ExecQuery query) throws Throwable {
     SparkContext context = session.sparkContext();
     Map before = null;
     try {
@@ -294,17 +308,13 @@ public final class Exec implements Runnable {
       String pool = (String) settings.remove(POOL_KEY);
       if (pool != null) context.setLocalProperty(POOL_KEY, pool);
       before = owner.overlay(settings);
-      if (command) runCommand();
-      else runQuery();
-    } catch (Throwable error) {
-      if (Running.isCancelled(tag)) sink.cancel();
-      else sink.fail(error);
+      if (command) runCommand(query);
+      else runQuery(query);
     } finally {
       if (before != null) owner.restore(before);
       context.setLocalProperties(new Properties());
       SparkSession.clearActiveSession();
       Running.leave(tag);
-      end();
     }
   }
 
@@ -313,18 +323,29 @@ public final class Exec implements Runnable {
     ended = true;
   }
 
-  private QueryExecution newExecution(LogicalPlan logical) {
+  /** Optimises and plans; cancelling ends that too. Nothing runs. */
+  private QueryExecution planned(LogicalPlan logical) {
+    ExecTracker tracker = new ExecTracker(tag);
     // SKIP: a command runs when its physical plan is collected, so that planning and running stay apart.
     Enumeration.Value mode = CommandExecutionMode$.MODULE$.SKIP();
     // Without the phase that reloads tables: what was decided on is what is read (ENF-13).
-    return new QueryExecution(session, logical, new ExecTracker(tag), mode, RemoveShuffleFiles$.MODULE$, false);
+    final QueryExecution execution =
+        new QueryExecution(session, logical, tracker, mode, RemoveShuffleFiles$.MODULE$, false);
+    ExecConf.within(
+        session,
+        tracker,
+        new AbstractFunction0() {
+          public Object apply() {
+            return execution.executedPlan();
+          }
+        });
+    requireRunning();
+    return execution;
   }
 
-  private void runQuery() throws Exception {
-    QueryExecution execution = newExecution(plan);
+  private void runQuery(final ExecQuery query) throws Exception {
+    QueryExecution execution = planned(plan);
     final SparkPlan physical = execution.executedPlan();
-    requireRunning();
-    final ExecQuery query = new ExecQuery(session.sparkContext(), sink, type, format);
     if (query.runHere(physical)) return;
     named(
         execution,
@@ -335,19 +356,20 @@ public final class Exec implements Runnable {
         });
   }
 
-  private void runCommand() throws Throwable {
+  private void runCommand(ExecQuery query) throws Throwable {
     final ExecWrite write = ExecWrite.of(plan);
-    final QueryExecution execution = newExecution(plan);
+    final QueryExecution execution = planned(plan);
     final SparkPlan physical = execution.executedPlan();
     if (write != null && write.mustCount(execution.optimizedPlan())) {
       write.counted(count(write.countPlan(session)));
     }
     synchronized (this) {
       requireRunning();
-      planned = true;
+      running = true;
     }
     // From here on the jobs are cancelled but this thread is not interrupted: it may be in the middle of a commit.
     Running.leave(tag);
+    requireRunning();
     Object rows =
         ExecWrite.marked(
             tag,
@@ -368,15 +390,13 @@ public final class Exec implements Runnable {
         affected = count;
       }
     }
-    new ExecQuery(session.sparkContext(), sink, type, format)
-        .deliver(scala.jdk.javaapi.CollectionConverters.asScala(Arrays.asList((Object[]) rows).iterator()));
+    query.deliver((Object[]) rows);
   }
 
   /** Counts before a write what cannot be told afterwards; the relation in the plan is at the snapshot it will read. */
   private long count(LogicalPlan counting) {
-    QueryExecution execution = newExecution(counting);
+    QueryExecution execution = planned(counting);
     final SparkPlan physical = execution.executedPlan();
-    requireRunning();
     Object[] rows =
         (Object[])
             named(

@@ -29,6 +29,7 @@ final class ExecQuery {
   private final StreamSink sink;
   private final StructType type;
   private final StreamFormat format;
+  private int partitions;
 
   ExecQuery(SparkContext context, StreamSink sink, StructType type, StreamFormat format) {
     this.context = context;
@@ -37,10 +38,10 @@ final class ExecQuery {
     this.format = format;
   }
 
-  /** Answers in this thread what needs no job: rows that are here already, or one row to compute. */
+  /** Whether the answer needs no job: rows that are here already, or one row to compute. */
   boolean runHere(SparkPlan physical) throws Exception {
     if (physical instanceof LocalTableScanExec || physical instanceof CommandResultExec) {
-      deliver(iterator(physical.executeCollect()));
+      deliver(physical.executeCollect());
       return true;
     }
     ProjectExec projection = overOneRow(physical);
@@ -49,7 +50,7 @@ final class ExecQuery {
     InterpretedMutableProjection expressions =
         new InterpretedMutableProjection(projection.projectList(), projection.child().output());
     expressions.initialize(0);
-    deliver(iterator(new Object[] {expressions.apply(InternalRow$.MODULE$.empty())}));
+    deliver(new Object[] {expressions.apply(InternalRow$.MODULE$.empty())});
     return true;
   }
 
@@ -63,21 +64,24 @@ final class ExecQuery {
     return below instanceof OneRowRelationExec && top.subqueries().isEmpty() ? (ProjectExec) top : null;
   }
 
-  private static scala.collection.Iterator iterator(Object[] rows) {
-    return scala.jdk.javaapi.CollectionConverters.asScala(Arrays.asList(rows).iterator());
-  }
-
   /** Encodes rows that are in the driver. */
-  void deliver(scala.collection.Iterator rows) throws Exception {
+  void deliver(Object[] rows) throws Exception {
+    scala.collection.Iterator each =
+        scala.jdk.javaapi.CollectionConverters.asScala(Arrays.asList(rows).iterator());
     StreamEncoder encoder = new StreamEncoder(type, format, Long.MAX_VALUE);
     try {
       StreamBatch batch;
-      while ((batch = encoder.next(rows)) != null) sink.push(0, 0, batch);
+      while ((batch = encoder.next(each)) != null) sink.push(0, 0, batch);
     } finally {
       encoder.close();
     }
     sink.complete(0, 0);
-    sink.finish(1);
+    partitions = 1;
+  }
+
+  /** How many partitions the result has; known when everything is done. */
+  int partitions() {
+    return partitions;
   }
 
   Object run(SparkPlan physical) {
@@ -91,12 +95,12 @@ final class ExecQuery {
       } else if (root instanceof TakeOrderedAndProjectExec
           && ((TakeOrderedAndProjectExec) root).limit() <= COLLECTED_ROWS) {
         // One job, while the same rows as a partition of their own would need a shuffle.
-        deliver(iterator(root.executeCollect()));
+        deliver(root.executeCollect());
       } else {
         RDD rdd = root.execute();
         int count = rdd.getNumPartitions();
         if (count > 0) stream(rdd, 0, count, Long.MAX_VALUE);
-        sink.finish(count);
+        partitions = count;
       }
     } catch (Throwable error) {
       org.apache.spark.unsafe.Platform.throwException(error);
@@ -125,7 +129,7 @@ final class ExecQuery {
       long guess = rows == 0 ? Long.MAX_VALUE : (long) (1.5 * (wanted - rows) * done / rows) + 1;
       round = (int) Math.min(guess, (long) done * Math.max(2, conf.limitScaleUpFactor()));
     }
-    sink.finish(done);
+    partitions = done;
   }
 
   private void stream(RDD rdd, int from, int to, long maxRows) {

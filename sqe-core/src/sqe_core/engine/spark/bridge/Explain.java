@@ -12,8 +12,9 @@ import org.apache.spark.sql.internal.SQLConf;
 
 /** The texts of EXPLAIN. In the logical plan everything that was secured is one opaque line (META-5). */
 final class Explain {
-  // Numbers that Spark gives to columns; they differ in each run and say nothing.
-  private static final Pattern IDS = Pattern.compile("#\\d+L?");
+  // Numbers that Spark gives to columns and plans, addresses of Java objects: they differ in each run and say nothing.
+  private static final Pattern NOISE =
+      Pattern.compile("#\\d+L?|, \\[plan_id=\\d+\\]|@[0-9a-f]{5,16}\\b|, \\[?org\\.apache\\.\\S*\\$\\$Lambda\\S*");
 
   private Explain() {}
 
@@ -25,7 +26,7 @@ final class Explain {
   }
 
   private static void row(StringBuilder out, String type, String text, List aliases) {
-    String shown = IDS.matcher(text).replaceAll("");
+    String shown = NOISE.matcher(text).replaceAll("");
     for (Iterator each = new ArrayList(aliases).iterator(); each.hasNext(); ) {
       String alias = (String) each.next();
       shown = shown.replace("`" + alias + "`.", "").replace(alias + ".", "").replace(alias, "");

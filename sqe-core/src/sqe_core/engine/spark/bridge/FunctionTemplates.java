@@ -2,14 +2,21 @@ package sqe.bridge;
 
 import java.lang.reflect.Field;
 import java.util.ArrayList;
+import java.util.Iterator;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
+import org.apache.spark.sql.catalyst.FunctionIdentifier;
+import org.apache.spark.sql.catalyst.analysis.FunctionRegistry;
+import org.apache.spark.sql.catalyst.analysis.FunctionRegistry$;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedAttribute;
+import org.apache.spark.sql.catalyst.analysis.UnresolvedFunction;
 import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.ExpressionInfo;
 import org.apache.spark.sql.catalyst.expressions.SupportQueryContext;
 import org.apache.spark.sql.catalyst.expressions.UnresolvedNamedLambdaVariable;
+import org.apache.spark.sql.catalyst.expressions.aggregate.AggregateFunction;
 import org.apache.spark.sql.catalyst.parser.CatalystSqlParser$;
 import org.apache.spark.sql.catalyst.trees.CurrentOrigin$;
 import org.apache.spark.sql.catalyst.trees.Origin;
@@ -52,11 +59,10 @@ public final class FunctionTemplates {
   /** Makes the functions known to a session; false when the table was not read yet. */
   public static boolean install(Object session, String digest) {
     if (!digest.equals(loaded)) return false;
-    org.apache.spark.sql.catalyst.analysis.FunctionRegistry registry =
-        ((SparkSession) session).sessionState().functionRegistry();
-    for (java.util.Iterator each = builders.values().iterator(); each.hasNext(); ) {
+    FunctionRegistry registry = ((SparkSession) session).sessionState().functionRegistry();
+    for (Iterator each = builders.values().iterator(); each.hasNext(); ) {
       Builder builder = (Builder) each.next();
-      registry.createOrReplaceTempFunction(builder.name, builder, "scala_udf");
+      registry.registerFunction(builder.identifier, builder.info, builder);
     }
     UnnestFunction.install((SparkSession) session);
     return true;
@@ -89,10 +95,14 @@ public final class FunctionTemplates {
   /** Called by Spark when the arguments are resolved. */
   private static final class Builder extends scala.runtime.AbstractFunction1 {
     final String name;
+    final FunctionIdentifier identifier;
+    final ExpressionInfo info;
     final List rules = new ArrayList();
 
     Builder(String name) {
       this.name = name;
+      identifier = new FunctionIdentifier(name);
+      info = new ExpressionInfo(FunctionTemplates.class.getName(), name);
     }
 
     public Object apply(Object arguments) {
@@ -126,7 +136,37 @@ public final class FunctionTemplates {
     Expression fresh = (Expression) parsed.clone();
     // Before the arguments come in: their places are the user's already.
     place(fresh, CurrentOrigin$.MODULE$.get());
-    return (Expression) fresh.transformUp(new Arguments(values));
+    return (Expression) ((Expression) fresh.transformUp(new Arguments(values))).transformUp(new Calls());
+  }
+
+  /**
+   * Exchanges calls inside a template at once where that is possible. The analyser would need another round for each level
+   * of nesting, and has a hundred of them.
+   */
+  private static final class Calls extends scala.runtime.AbstractPartialFunction {
+    public boolean isDefinedAt(Object node) {
+      return builder(node) != null;
+    }
+
+    public Object applyOrElse(Object node, scala.Function1 otherwise) {
+      scala.Function1 builder = builder(node);
+      if (builder == null) return otherwise.apply(node);
+      Object made = builder.apply(((UnresolvedFunction) node).arguments());
+      return made instanceof AggregateFunction ? node : made;
+    }
+
+    private static scala.Function1 builder(Object node) {
+      if (!(node instanceof UnresolvedFunction)) return null;
+      UnresolvedFunction call = (UnresolvedFunction) node;
+      if (call.nameParts().length() != 1 || call.isDistinct() || call.filter().isDefined()) return null;
+      for (scala.collection.Iterator each = call.arguments().iterator(); each.hasNext(); )
+        if (!((Expression) each.next()).resolved()) return null;
+      String name = (String) call.nameParts().apply(0);
+      Builder ours = (Builder) builders.get(name);
+      if (ours != null) return ours;
+      Option found = FunctionRegistry$.MODULE$.builtin().lookupFunctionBuilder(new FunctionIdentifier(name));
+      return found.isDefined() ? (scala.Function1) found.get() : null;
+    }
   }
 
   /** Puts the arguments in place of __a0, __a1, ... */

@@ -117,8 +117,8 @@ final class JsonPath {
     return out.toString();
   }
 
-  private IllegalArgumentException bad() {
-    return new IllegalArgumentException("Invalid JSON path: '" + text + "'");
+  private FunctionArgument bad() {
+    return new FunctionArgument("The JSON path is invalid or not supported");
   }
 
   List find(JsonNode root) {

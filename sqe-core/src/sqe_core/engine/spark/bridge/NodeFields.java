@@ -1,6 +1,5 @@
 package sqe.bridge;
 
-import java.lang.reflect.Field;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.plans.logical.Filter;
@@ -74,27 +73,18 @@ final class NodeFields {
       table = (Table) ((RowLevelOperationTable) table).table();
       Json.member(out, "innerTableClass", table.getClass().getName());
     }
+    if (table instanceof ReadOnlyTable) table = ((ReadOnlyTable) table).plain;
     if (table instanceof org.apache.iceberg.spark.source.SparkTable) {
       org.apache.iceberg.spark.source.SparkTable iceberg = (org.apache.iceberg.spark.source.SparkTable) table;
       Json.member(out, "icebergClass", iceberg.table().getClass().getName());
       // Every table is pinned to a snapshot when it is loaded; only a chosen one is a version that somebody named.
-      Json.member(out, "snapshotId").append(isTimeTravel(iceberg) ? iceberg.snapshotId() : null);
+      Json.member(out, "snapshotId").append(IcebergFields.isTimeTravel(iceberg) ? iceberg.snapshotId() : null);
       Json.member(out, "pinnedSnapshotId").append(iceberg.snapshotId());
       Json.member(out, "branch", iceberg.branch());
     }
     Json.member(out, "timeTravel", relation.timeTravelSpec().isDefined() ? relation.timeTravelSpec().get().toString() : null);
     Json.map(Json.member(out, "options"), relation.options().asCaseSensitiveMap());
     output(out, relation);
-  }
-
-  private static boolean isTimeTravel(org.apache.iceberg.spark.source.SparkTable table) {
-    try {
-      Field field = org.apache.iceberg.spark.source.SparkTable.class.getDeclaredField("timeTravel");
-      field.setAccessible(true);
-      return field.get(table) != null;
-    } catch (ReflectiveOperationException otherIceberg) {
-      return true; // whoever expects no version refuses
-    }
   }
 
   private static void output(StringBuilder out, LogicalPlan plan) {

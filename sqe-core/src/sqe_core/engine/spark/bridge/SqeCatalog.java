@@ -4,6 +4,7 @@ import java.util.HashMap;
 import java.util.HashSet;
 import java.util.Map;
 import java.util.Set;
+import org.apache.iceberg.BaseTable;
 import org.apache.iceberg.PartitionSpec;
 import org.apache.iceberg.Schema;
 import org.apache.iceberg.catalog.Catalog;
@@ -12,6 +13,7 @@ import org.apache.iceberg.spark.Spark3Util;
 import org.apache.iceberg.spark.SparkCatalog;
 import org.apache.iceberg.spark.source.SparkTable;
 import org.apache.iceberg.spark.source.StagedSparkTable;
+import org.apache.iceberg.util.SnapshotUtil;
 import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
 import org.apache.spark.sql.catalyst.analysis.TableAlreadyExistsException;
 import org.apache.spark.sql.connector.catalog.Identifier;
@@ -22,8 +24,8 @@ import org.apache.spark.sql.connector.catalog.TableInfo;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /**
- * Iceberg's Spark catalog, and three things it lacks: a name of its own apart from Spark's alias, tables that stay the
- * same within a statement, and DEFAULT in CREATE TABLE.
+ * Iceberg's Spark catalog, and what it lacks: a name of its own apart from Spark's alias, tables that stay the same
+ * within a statement, DEFAULT in CREATE TABLE, and times and nanoseconds as column types.
  */
 public class SqeCatalog extends SparkCatalog {
   /** JdbcCatalog writes its name into every row; the alias is new in each session. */
@@ -40,17 +42,51 @@ public class SqeCatalog extends SparkCatalog {
     return capabilities;
   }
 
+  public Table loadTable(Identifier identifier) throws NoSuchTableException {
+    return readable(super.loadTable(identifier));
+  }
+
+  public Table loadTable(Identifier identifier, String version) throws NoSuchTableException {
+    return readable(super.loadTable(identifier, version));
+  }
+
+  public Table loadTable(Identifier identifier, long timestamp) throws NoSuchTableException {
+    return readable(super.loadTable(identifier, timestamp));
+  }
+
+  /** A table that Spark's side of Iceberg would refuse as a whole, in a form that can be read. */
+  private static Table readable(Table loaded) {
+    if (!(loaded instanceof SparkTable)) return loaded;
+    SparkTable table = (SparkTable) loaded;
+    if (!(table.table() instanceof BaseTable)) return table;
+    Schema schema =
+        IcebergFields.isTimeTravel(table)
+            ? SnapshotUtil.schemaFor(table.table(), table.snapshotId())
+            : table.table().schema();
+    if (PlainTypes.areAll(schema)) return table;
+    BaseTable plain = PlainTypes.over(table.table());
+    SparkTable chosen =
+        table.branch() == null
+            ? SparkTable.create(plain, IcebergFields.timeTravel(table))
+            : SparkTable.create(plain, table.branch());
+    return new ReadOnlyTable(chosen, schema);
+  }
+
+  public String toString() {
+    return name();
+  }
+
   public Table createTable(Identifier identifier, TableInfo info) throws TableAlreadyExistsException {
-    if (!ColumnDefaults.any(info.columns())) return super.createTable(identifier, info);
+    if (!NewColumns.needed(info)) return super.createTable(identifier, info);
     try {
-      return new SparkTable(builder(identifier, info).create());
+      return readable(new SparkTable(builder(identifier, info).create()));
     } catch (AlreadyExistsException exists) {
       throw new TableAlreadyExistsException(identifier);
     }
   }
 
   public StagedTable stageCreate(Identifier identifier, TableInfo info) throws TableAlreadyExistsException {
-    if (!ColumnDefaults.any(info.columns())) return super.stageCreate(identifier, info);
+    if (!NewColumns.needed(info)) return super.stageCreate(identifier, info);
     try {
       return new StagedSparkTable(builder(identifier, info).createTransaction());
     } catch (AlreadyExistsException exists) {
@@ -59,7 +95,7 @@ public class SqeCatalog extends SparkCatalog {
   }
 
   public StagedTable stageReplace(Identifier identifier, TableInfo info) throws NoSuchTableException {
-    if (!ColumnDefaults.any(info.columns())) return super.stageReplace(identifier, info);
+    if (!NewColumns.needed(info)) return super.stageReplace(identifier, info);
     try {
       return new StagedSparkTable(builder(identifier, info).replaceTransaction());
     } catch (org.apache.iceberg.exceptions.NoSuchTableException missing) {
@@ -68,15 +104,16 @@ public class SqeCatalog extends SparkCatalog {
   }
 
   public StagedTable stageCreateOrReplace(Identifier identifier, TableInfo info) {
-    if (!ColumnDefaults.any(info.columns())) return super.stageCreateOrReplace(identifier, info);
+    if (!NewColumns.needed(info)) return super.stageCreateOrReplace(identifier, info);
     return new StagedSparkTable(builder(identifier, info).createOrReplaceTransaction());
   }
 
   private Catalog.TableBuilder builder(Identifier identifier, TableInfo info) {
-    Schema schema = ColumnDefaults.schema(info.columns());
+    Schema schema = NewColumns.schema(info);
     PartitionSpec spec = Spark3Util.toPartitionSpec(schema, info.partitions());
     Map properties = new HashMap(Spark3Util.rebuildCreateProperties(info.properties()));
-    ColumnDefaults.requireFormat(properties);
+    properties.remove(NewColumns.NANOSECONDS);
+    if (NewColumns.needFormat3(info)) ColumnDefaults.requireFormat(properties);
     return icebergCatalog()
         .buildTable(buildIdentifier(identifier), schema)
         .withPartitionSpec(spec)

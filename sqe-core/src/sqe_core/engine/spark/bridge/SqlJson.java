@@ -72,11 +72,11 @@ public final class SqlJson {
   public static UTF8String value(UTF8String text, UTF8String path, boolean onEmpty, boolean onError) {
     List found = find(text, path);
     if (found != null && found.isEmpty()) {
-      if (onEmpty) throw new IllegalArgumentException("JSON path found no items");
+      if (onEmpty) throw new FunctionArgument("The JSON path leads to nothing");
       return null;
     }
     if (found == null || found.size() != 1 || ((JsonNode) found.get(0)).isContainerNode()) {
-      if (onError) throw new IllegalArgumentException("JSON path found no scalar");
+      if (onError) throw new FunctionArgument("The JSON path does not lead to one scalar");
       return null;
     }
     return scalar((JsonNode) found.get(0));
@@ -145,7 +145,7 @@ public final class SqlJson {
 
   public static Boolean isScalar(UTF8String text) {
     JsonNode node = read(text);
-    if (node == null) throw new IllegalArgumentException("The text is no JSON");
+    if (node == null) throw new FunctionArgument("The text is no JSON");
     return Boolean.valueOf(!node.isContainerNode());
   }
 
@@ -163,7 +163,7 @@ public final class SqlJson {
   /** json_parse: the same text, or an error when it is no JSON. */
   public static UTF8String checked(UTF8String text) {
     JsonNode node = read(text);
-    if (node == null) throw new IllegalArgumentException("The text is no JSON");
+    if (node == null) throw new FunctionArgument("The text is no JSON");
     return write(node);
   }
 

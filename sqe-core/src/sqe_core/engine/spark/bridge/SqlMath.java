@@ -102,7 +102,7 @@ public final class SqlMath {
 
   public static UTF8String toBase(long value, int radix) {
     if (radix < Character.MIN_RADIX || radix > Character.MAX_RADIX)
-      throw new IllegalArgumentException("Radix must be between 2 and 36");
+      throw new FunctionArgument("The radix must be between 2 and 36");
     return UTF8String.fromString(Long.toString(value, radix));
   }
 

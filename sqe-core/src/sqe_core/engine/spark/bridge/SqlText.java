@@ -23,7 +23,7 @@ public final class SqlText {
 
   /** The part number `index`, from 1; NULL behind the last. */
   public static UTF8String splitPart(UTF8String text, UTF8String delimiter, long index) {
-    if (index < 1) throw new IllegalArgumentException("Index must be greater than zero");
+    if (index < 1) throw new FunctionArgument("The index must be greater than zero");
     String value = text.toString();
     String separator = delimiter.toString();
     if (separator.isEmpty()) {
@@ -44,7 +44,7 @@ public final class SqlText {
   public static ArrayData split(UTF8String text, UTF8String delimiter, int limit) {
     String value = text.toString();
     String separator = delimiter.toString();
-    if (separator.isEmpty()) throw new IllegalArgumentException("The delimiter may not be the empty string");
+    if (separator.isEmpty()) throw new FunctionArgument("The delimiter must not be empty");
     List parts = new ArrayList();
     int start = 0;
     while (limit <= 0 || parts.size() < limit - 1) {
@@ -59,7 +59,7 @@ public final class SqlText {
 
   /** Where the occurrence number `instance` begins, from 1, from the end when it is negative; 0 for none. */
   public static long position(UTF8String text, UTF8String part, long instance) {
-    if (instance == 0) throw new IllegalArgumentException("'instance' must not be zero");
+    if (instance == 0) throw new FunctionArgument("The instance must not be zero");
     String value = text.toString();
     String searched = part.toString();
     if (searched.isEmpty()) return 1;
@@ -74,7 +74,7 @@ public final class SqlText {
   public static long hammingDistance(UTF8String left, UTF8String right) {
     int[] first = left.toString().codePoints().toArray();
     int[] second = right.toString().codePoints().toArray();
-    if (first.length != second.length) throw new IllegalArgumentException("The input strings must have the same length");
+    if (first.length != second.length) throw new FunctionArgument("The strings must have the same length");
     long distance = 0;
     for (int i = 0; i < first.length; i++) if (first[i] != second[i]) distance++;
     return distance;
@@ -82,14 +82,14 @@ public final class SqlText {
 
   public static UTF8String fromCodePoint(long point) {
     if (point < 0 || point > Character.MAX_CODE_POINT || (point >= 0xD800 && point <= 0xDFFF))
-      throw new IllegalArgumentException("Not a valid Unicode code point: " + point);
+      throw new FunctionArgument("The number is no Unicode code point");
     return UTF8String.fromString(new String(Character.toChars((int) point)));
   }
 
   public static int codePoint(UTF8String text) {
     String value = text.toString();
     if (value.isEmpty() || value.codePointCount(0, value.length()) != 1)
-      throw new IllegalArgumentException("codepoint takes a string of one character");
+      throw new FunctionArgument("codepoint takes a string of one character");
     return value.codePointAt(0);
   }
 
@@ -131,7 +131,12 @@ public final class SqlText {
   private static Pattern pattern(String text) {
     Object[] last = (Object[]) PATTERN.get();
     if (last != null && last[0].equals(text)) return (Pattern) last[1];
-    Pattern compiled = Pattern.compile(text);
+    Pattern compiled;
+    try {
+      compiled = Pattern.compile(text);
+    } catch (java.util.regex.PatternSyntaxException error) {
+      throw new FunctionArgument("The pattern is no regular expression");
+    }
     PATTERN.set(new Object[] {text, compiled});
     return compiled;
   }
@@ -140,7 +145,7 @@ public final class SqlText {
   public static UTF8String regexpExtract(UTF8String text, UTF8String regex, int group) {
     Matcher matcher = pattern(regex.toString()).matcher(text.toString());
     if (group < 0 || group > matcher.groupCount())
-      throw new IllegalArgumentException("Pattern has " + matcher.groupCount() + " groups. Cannot access group " + group);
+      throw new FunctionArgument("The pattern does not have so many groups");
     if (!matcher.find()) return null;
     String found = matcher.group(group);
     return found == null ? null : UTF8String.fromString(found);
@@ -148,8 +153,8 @@ public final class SqlText {
 
   /** Where the occurrence begins, from 1; -1 for none. */
   public static int regexpPosition(UTF8String text, UTF8String regex, int start, int occurrence) {
-    if (start < 1) throw new IllegalArgumentException("start position cannot be smaller than 1");
-    if (occurrence < 1) throw new IllegalArgumentException("occurrence cannot be smaller than 1");
+    if (start < 1) throw new FunctionArgument("The start must not be smaller than 1");
+    if (occurrence < 1) throw new FunctionArgument("The occurrence must not be smaller than 1");
     String value = text.toString();
     if (start > value.codePointCount(0, value.length())) return -1;
     Matcher matcher = pattern(regex.toString()).matcher(value);
@@ -179,7 +184,7 @@ public final class SqlText {
     for (int i = 0; i < text.length(); i++) {
       char c = text.charAt(i);
       if (mark.length() == 1 && c == mark.charAt(0)) {
-        if (++i == text.length()) throw new IllegalArgumentException("The pattern ends with its escape character");
+        if (++i == text.length()) throw new FunctionArgument("The pattern ends with its escape character");
         out.append(Pattern.quote(text.substring(i, i + 1)));
       } else if (set) {
         if (c == ']') set = false;
@@ -210,7 +215,7 @@ public final class SqlText {
       mac.init(new SecretKeySpec(key.length == 0 ? new byte[1] : key, "Hmac"));
       return mac.doFinal(bytes);
     } catch (java.security.GeneralSecurityException error) {
-      throw new IllegalArgumentException(error.getMessage());
+      throw new FunctionArgument("The algorithm or the key cannot be used");
     }
   }
 
@@ -223,12 +228,12 @@ public final class SqlText {
   }
 
   public static long fromBigEndian64(byte[] bytes) {
-    if (bytes.length != 8) throw new IllegalArgumentException("expected 8-byte input, but got instead: " + bytes.length);
+    if (bytes.length != 8) throw new FunctionArgument("The binary must have 8 bytes");
     return ByteBuffer.wrap(bytes).getLong();
   }
 
   public static int fromBigEndian32(byte[] bytes) {
-    if (bytes.length != 4) throw new IllegalArgumentException("expected 4-byte input, but got instead: " + bytes.length);
+    if (bytes.length != 4) throw new FunctionArgument("The binary must have 4 bytes");
     return ByteBuffer.wrap(bytes).getInt();
   }
 

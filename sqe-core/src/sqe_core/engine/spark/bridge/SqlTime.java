@@ -192,7 +192,7 @@ public final class SqlTime {
   /** 42.8ms, 3.81 d and the like, as microseconds. */
   public static long parseDuration(UTF8String text) {
     Matcher matcher = DURATION.matcher(text.toString());
-    if (!matcher.matches()) throw new IllegalArgumentException("duration is not a valid data duration string");
+    if (!matcher.matches()) throw new FunctionArgument("The text is no duration");
     BigDecimal number = new BigDecimal(matcher.group(1));
     String unit = matcher.group(2);
     BigDecimal factor;
@@ -248,7 +248,7 @@ public final class SqlTime {
 
   /** The start of the bin of `width` microseconds, counted from `origin`. */
   public static long bin(long width, long micros, long origin) {
-    if (width <= 0) throw new IllegalArgumentException("The interval must be positive");
+    if (width <= 0) throw new FunctionArgument("The interval must be positive");
     return origin + Math.floorDiv(micros - origin, width) * width;
   }
 }

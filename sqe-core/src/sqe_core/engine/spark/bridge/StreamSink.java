@@ -45,6 +45,7 @@ final class StreamSink {
     final HashMap attempts = new HashMap(); // attempt id -> Attempt
     Attempt chosen; // the one that the reader gets
     boolean sent; // something of the chosen one is on its way
+    boolean broken; // and the rest of it will never come
     Attempt complete;
   }
 
@@ -129,13 +130,13 @@ final class StreamSink {
     if (partition == null || state != OPEN) return;
     Attempt attempt = (Attempt) partition.attempts.get(Long.valueOf(attemptId));
     if (attempt == null || attempt.complete) return;
-    if (partition.chosen == attempt) {
-      if (partition.sent) {
-        fail(new BridgeException("SQE_RESULT_LOST", "a task was lost after a part of its rows had been sent"));
-        return;
-      }
-      partition.chosen = null;
+    if (partition.sent && partition.chosen == attempt) {
+      // Either the job fails now, with a reason of its own, or another attempt is going to begin.
+      partition.broken = true;
+      notifyAll();
+      return;
     }
+    if (partition.chosen == attempt) partition.chosen = null;
     partition.attempts.remove(Long.valueOf(attemptId));
     discard(attempt);
     notifyAll();
@@ -163,8 +164,13 @@ final class StreamSink {
       }
       long now = System.nanoTime();
       if (deadline == 0) deadline = now + RIVAL_NANOS;
-      if (now > deadline) lost(index, partition.chosen.id);
-      else wait(100);
+      if (partition.broken || now > deadline) {
+        BridgeException lost =
+            new BridgeException("SQE_RESULT_LOST", "a task was lost after a part of its rows had been sent");
+        fail(lost);
+        throw lost;
+      }
+      wait(100);
     }
   }
 

@@ -54,7 +54,7 @@ final class TimeFormats {
       case 'Y': out.appendValue(ChronoField.YEAR, 4, 10, SignStyle.EXCEEDS_PAD); return true;
       case 'y': out.appendValueReduced(ChronoField.YEAR, 2, 2, 1970); return true;
       case 'D': case 'U': case 'u': case 'V': case 'w': case 'X':
-        throw new IllegalArgumentException("%" + code + " not currently supported in the date format string");
+        throw new FunctionArgument("The code " + code + " is not supported in formats of dates");
       default: return false;
     }
   }
@@ -65,7 +65,7 @@ final class TimeFormats {
       char c = pattern.charAt(i);
       if (c == '\'') {
         int end = pattern.indexOf('\'', i + 1);
-        if (end < 0) throw new IllegalArgumentException("The format has a quote without an end");
+        if (end < 0) throw new FunctionArgument("The format has a quote without an end");
         out.appendLiteral(end == i + 1 ? "'" : pattern.substring(i + 1, end));
         i = end + 1;
         continue;
@@ -81,7 +81,7 @@ final class TimeFormats {
   private static void jodaLetter(DateTimeFormatterBuilder out, char letter, int count) {
     TextStyle style = count >= 4 ? TextStyle.FULL : TextStyle.SHORT;
     switch (letter) {
-      case 'C': throw new IllegalArgumentException("The letter C is not supported in formats");
+      case 'C': throw new FunctionArgument("The letter C is not supported in formats");
       case 'Y':
       case 'y':
         if (count == 2) out.appendValueReduced(ChronoField.YEAR, 2, 2, 1970);
@@ -111,7 +111,7 @@ final class TimeFormats {
         else out.appendOffset(count == 2 ? "+HH:MM" : "+HHMM", count == 2 ? "+00:00" : "+0000");
         return;
       case 'G': out.appendText(ChronoField.ERA, TextStyle.SHORT); return;
-      default: throw new IllegalArgumentException("The letter " + letter + " is not supported in formats");
+      default: throw new FunctionArgument("The letter " + letter + " is not supported in formats");
     }
   }
 
@@ -136,7 +136,7 @@ final class TimeFormats {
       for (int k = 0; k < codes.length && code == null; k++) if (text.startsWith(codes[k], i)) code = codes[k];
       if (code == null) {
         char c = text.charAt(i++);
-        if (Character.isLetter(c)) throw new IllegalArgumentException("Unknown format code at " + text.substring(i - 1));
+        if (Character.isLetter(c)) throw new FunctionArgument("The format has an unknown code");
         out.appendLiteral(c);
         continue;
       }

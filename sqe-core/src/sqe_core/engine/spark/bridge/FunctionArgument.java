@@ -1,0 +1,38 @@
+package sqe.bridge;
+
+import java.util.HashMap;
+import java.util.Map;
+import org.apache.spark.QueryContext;
+import org.apache.spark.SparkThrowable;
+
+/** A function was given a value that it does not take. The reason is ours and holds nothing of the data (ERR-4). */
+public final class FunctionArgument extends RuntimeException implements SparkThrowable {
+  private final String reason;
+
+  FunctionArgument(String reason) {
+    super(reason);
+    this.reason = reason;
+  }
+
+  public String getCondition() {
+    return "SQE_FUNCTION_ARGUMENT";
+  }
+
+  public String getErrorClass() {
+    return getCondition();
+  }
+
+  public String getSqlState() {
+    return "22023";
+  }
+
+  public Map getMessageParameters() {
+    Map parameters = new HashMap();
+    parameters.put("reason", reason);
+    return parameters;
+  }
+
+  public QueryContext[] getQueryContext() {
+    return new QueryContext[0];
+  }
+}

@@ -1,0 +1,33 @@
+package sqe.bridge;
+
+import java.lang.reflect.Field;
+import org.apache.iceberg.spark.TimeTravel;
+import org.apache.iceberg.spark.source.SparkTable;
+
+/** What Iceberg's classes keep to themselves. */
+final class IcebergFields {
+  private IcebergFields() {}
+
+  /** The version that a table was loaded at by a clause or a selector, or null for the current one. */
+  static TimeTravel timeTravel(SparkTable table) {
+    try {
+      return (TimeTravel) field().get(table);
+    } catch (ReflectiveOperationException otherIceberg) {
+      throw new BridgeException("SQE_OTHER_ICEBERG", String.valueOf(otherIceberg));
+    }
+  }
+
+  static boolean isTimeTravel(SparkTable table) {
+    try {
+      return field().get(table) != null;
+    } catch (ReflectiveOperationException otherIceberg) {
+      return true; // whoever expects no version refuses
+    }
+  }
+
+  private static Field field() throws ReflectiveOperationException {
+    Field field = SparkTable.class.getDeclaredField("timeTravel");
+    field.setAccessible(true);
+    return field;
+  }
+}
