@@ -574,7 +574,9 @@ def test_times_and_nanoseconds_are_read(lake: Mounted) -> None:
 
 def test_times_in_older_versions_of_a_table(lake: Mounted) -> None:
     lake.sql(f"CREATE TABLE {lake.text('ns', 'once')} (id INT, t TIME(6))")
-    write_parquet(lake, "once", pa.table({"id": pa.array([1], pa.int32()), "t": pa.array([1], pa.time64("us"))}), [1, 2])
+    write_parquet(
+        lake, "once", pa.table({"id": pa.array([1], pa.int32()), "t": pa.array([1], pa.time64("us"))}), [1, 2]
+    )
     snapshot = lake.catalog.load_table(("ns",), "once").current_snapshot_id
     lake.sql(f"ALTER TABLE {lake.text('ns', 'once')} CREATE BRANCH side")
     for clause in (f" VERSION AS OF {snapshot}", " VERSION AS OF 'side'", ".branch_side"):
