@@ -324,6 +324,7 @@ def test_catalogs_have_their_users_names() -> None:
             None,
         ),
         ("java.io.IOException: No space left on device", ErrorCode.RESOURCE_EXHAUSTED, None),
+        ("Max iterations (100) reached for batch Resolution, set 'secret'", ErrorCode.RESOURCE_EXHAUSTED, None),
         ("java.lang.OutOfMemoryError: Java heap space", ErrorCode.RESOURCE_EXHAUSTED, None),
     ],
 )

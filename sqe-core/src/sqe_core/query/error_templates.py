@@ -635,6 +635,10 @@ TEXTS: tuple[tuple[re.Pattern[str], Template], ...] = tuple(
             r"(?:[Ff]ound|Detected) (?:new )?conflicting|Cannot commit.*missing data|Missing required files to delete",
             _CONFLICT,
         ),
+        (
+            r"Max iterations \(\d+\) reached for batch|Maximum recursion depth",
+            _resources("The statement is nested too deeply", "split it with a temporary view or a table"),
+        ),
         (r"Cannot find snapshot with ID (?P<a>-?\d+)", _arguments("Snapshot {a:number} does not exist")),
         (r"Cannot set \S+ to unknown snapshot: (?P<a>\d+)", _arguments("Snapshot {a:number} does not exist")),
         (
