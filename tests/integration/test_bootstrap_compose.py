@@ -22,22 +22,22 @@ def test_two_catalogs_of_a_file_answer_one_query(engine: SparkEngine, tmp_path: 
     file = write(
         tmp_path,
         f"""
-        [catalogs.left]
+        [catalogs.west]
         type = "sqlite"
-        directory = "{tmp_path}/left"
-        [catalogs.right]
+        directory = "{tmp_path}/west"
+        [catalogs.east]
         type = "sqlite"
-        directory = "{tmp_path}/right"
+        directory = "{tmp_path}/east"
         [policy]
         engine = "passthrough"
         i_understand_no_enforcement = true
         [query]
-        default_catalog = "left"
+        default_catalog = "west"
         max_result_rows = 3
         """,
     )
     sqe = compose(load(file, environ={}), engine=engine)
-    session = sqe.open_session(OWNER, catalog="left", protocol="test")
+    session = sqe.open_session(OWNER, catalog="west", protocol="test")
 
     def run(sql: str) -> list[tuple[object, ...]]:
         table = sqe.service.execute(session, sql).read_all()
@@ -45,15 +45,15 @@ def test_two_catalogs_of_a_file_answer_one_query(engine: SparkEngine, tmp_path: 
 
     try:
         run("CREATE TABLE a AS SELECT 1 AS id, 'l' AS side")
-        run("CREATE TABLE right.default.b AS SELECT 1 AS id, 'r' AS side")
-        assert run("SHOW CATALOGS") == [("left",), ("right",)]
-        assert run("SELECT a.side, b.side FROM a JOIN right.default.b ON a.id = b.id") == [("l", "r")]
+        run("CREATE TABLE east.default.b AS SELECT 1 AS id, 'r' AS side")
+        assert run("SHOW CATALOGS") == [("west",), ("east",)]
+        assert run("SELECT a.side, b.side FROM a JOIN east.default.b ON a.id = b.id") == [("l", "r")]
         with pytest.raises(ResourcesError, match="more than 3 rows"):
             run("SELECT id FROM range(10) AS r(id)")
-        run("USE right")
+        run("USE east")
         assert run("SHOW TABLES") == [("b",)]
         with pytest.raises(NotSupportedError):
-            run("ALTER TABLE b RENAME TO left.default.b")
+            run("ALTER TABLE b RENAME TO west.default.b")
         with pytest.raises(UserError, match="does not exist"):
             run("SELECT * FROM b$nothing")
     finally:

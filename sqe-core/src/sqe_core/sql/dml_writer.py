@@ -48,9 +48,18 @@ def _assignment(writer: Writer, node: Any) -> str:
 
 @rule(exp.Merge, "this", "using", "on", "whens")
 def _merge(writer: Writer, node: Any) -> str:
-    head = f"MERGE INTO {write_joined(writer, node.this)} USING {write_joined(writer, node.args['using'])}"
+    head = f"MERGE INTO {write_joined(writer, node.this)} USING {_source(writer, node.args['using'])}"
     branches = " ".join(writer.write(branch) for branch in node.args["whens"])
     return f"{head} ON {writer.write(node.args['on'])} {branches}"
+
+
+def _source(writer: Writer, node: Any) -> str:
+    """The source of a MERGE; Spark takes no names of columns there, a query in brackets may have them."""
+    written = write_joined(writer, node)
+    alias = node.args.get("alias")
+    if alias is None or not alias.args.get("columns"):
+        return written
+    return f"(SELECT * FROM {written}) AS {writer.write(alias.this)}"
 
 
 @rule(MergeBranch, "matched", "by_source", "condition", "action", "all", "assignments", "columns", "values")
