@@ -59,8 +59,6 @@ PINNED_SESSION_SETTINGS: Mapping[str, str] = MappingProxyType(
 # For each mounted catalog unless its backend says otherwise.
 CATALOG_DEFAULTS: Mapping[str, str] = MappingProxyType(
     {
-        # With Iceberg's table cache a session stays stale for as long as it keeps reading (ISO-8).
-        "cache-enabled": "false",
         # Manifests never change; reading them again is most of a point query's time.
         "io.manifest.cache-enabled": "true",
     }
