@@ -46,7 +46,7 @@ def test_two_catalogs_of_a_file_answer_one_query(engine: SparkEngine, tmp_path: 
     try:
         run("CREATE TABLE a AS SELECT 1 AS id, 'l' AS side")
         run("CREATE TABLE east.default.b AS SELECT 1 AS id, 'r' AS side")
-        assert run("SHOW CATALOGS") == [("west",), ("east",)]
+        assert run("SHOW CATALOGS") == [("east",), ("west",)]
         assert run("SELECT a.side, b.side FROM a JOIN east.default.b ON a.id = b.id") == [("l", "r")]
         with pytest.raises(ResourcesError, match="more than 3 rows"):
             run("SELECT id FROM range(10) AS r(id)")
@@ -55,7 +55,7 @@ def test_two_catalogs_of_a_file_answer_one_query(engine: SparkEngine, tmp_path: 
         with pytest.raises(NotSupportedError):
             run("ALTER TABLE b RENAME TO west.default.b")
         with pytest.raises(UserError, match="does not exist"):
-            run("SELECT * FROM b$nothing")
+            run('SELECT * FROM "b$nothing"')
     finally:
         sqe.service.close_session(session)
 

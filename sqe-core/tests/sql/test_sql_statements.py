@@ -51,7 +51,11 @@ def read(sql: str, dialect: str = "sqe") -> Statement:
 def values(statement: Statement) -> dict[str, Any]:
     """All fields but the text that differ from nothing."""
     found = {field.name: getattr(statement, field.name) for field in fields(statement)}
-    return {name: value for name, value in found.items() if name not in ("text", "kind") and value not in (None, False, (), {})}
+    return {
+        name: value
+        for name, value in found.items()
+        if name not in ("text", "kind") and value not in (None, False, (), {})
+    }
 
 
 OWN = [
@@ -59,7 +63,7 @@ OWN = [
     ("show catalogs like 'a%'", ShowCatalogs, K.SHOW, {"like": "a%"}),
     ("SHOW SCHEMAS", ShowSchemas, K.SHOW, {}),
     ("SHOW DATABASES", ShowSchemas, K.SHOW, {}),
-    ('SHOW SCHEMAS FROM "C" LIKE \'x\'', ShowSchemas, K.SHOW, {"catalog": "C", "like": "x"}),
+    ("SHOW SCHEMAS FROM \"C\" LIKE 'x'", ShowSchemas, K.SHOW, {"catalog": "C", "like": "x"}),
     ("SHOW SCHEMAS IN Cat", ShowSchemas, K.SHOW, {"catalog": "cat"}),
     ("SHOW TABLES", ShowTables, K.SHOW, {}),
     ("SHOW TABLES FROM c.s LIKE '%'", ShowTables, K.SHOW, {"schema": ("c", "s"), "like": "%"}),
@@ -112,13 +116,23 @@ OWN = [
         K.CREATE_SCHEMA,
         {"name": ("s",), "location": "s3://b", "properties": {"a.b": "c"}},
     ),
-    ("DROP SCHEMA IF EXISTS s CASCADE", DropSchema, K.DROP_SCHEMA, {"name": ("s",), "if_exists": True, "cascade": True}),
+    (
+        "DROP SCHEMA IF EXISTS s CASCADE",
+        DropSchema,
+        K.DROP_SCHEMA,
+        {"name": ("s",), "if_exists": True, "cascade": True},
+    ),
     ("DROP DATABASE s RESTRICT", DropSchema, K.DROP_SCHEMA, {"name": ("s",)}),
     ("DROP TABLE IF EXISTS t PURGE", DropTable, K.DROP_TABLE, {"name": ("t",), "if_exists": True, "purge": True}),
     ("DROP VIEW v", DropView, K.DROP_VIEW, {"name": ("v",)}),
     ("DROP MATERIALIZED VIEW IF EXISTS v", NoOperation, K.DROP_VIEW, {}),
     ("ALTER TABLE t RENAME TO c.s.u", RenameTable, K.ALTER_TABLE, {"name": ("t",), "target": ("c", "s", "u")}),
-    ("ALTER TABLE IF EXISTS t RENAME TO u", RenameTable, K.ALTER_TABLE, {"name": ("t",), "target": ("u",), "if_exists": True}),
+    (
+        "ALTER TABLE IF EXISTS t RENAME TO u",
+        RenameTable,
+        K.ALTER_TABLE,
+        {"name": ("t",), "target": ("u",), "if_exists": True},
+    ),
     ("ALTER VIEW v RENAME TO w", RenameView, K.ALTER_VIEW, {"name": ("v",), "target": ("w",)}),
     (
         "ALTER VIEW v SET TBLPROPERTIES ('a' = 'b', c = DEFAULT)",
@@ -126,7 +140,12 @@ OWN = [
         K.ALTER_VIEW,
         {"name": ("v",), "properties": {"a": "b", "c": None}},
     ),
-    ("ALTER VIEW v UNSET TBLPROPERTIES ('a')", SetViewProperties, K.ALTER_VIEW, {"name": ("v",), "properties": {"a": None}}),
+    (
+        "ALTER VIEW v UNSET TBLPROPERTIES ('a')",
+        SetViewProperties,
+        K.ALTER_VIEW,
+        {"name": ("v",), "properties": {"a": None}},
+    ),
     ("COMMENT ON VIEW v IS 'x'", CommentOn, K.COMMENT, {"object": "view", "name": ("v",), "comment": "x"}),
     ("COMMENT ON SCHEMA s IS NULL", CommentOn, K.COMMENT, {"object": "schema", "name": ("s",)}),
     (
@@ -140,7 +159,13 @@ OWN = [
         "ALTER TABLE t ADD COLUMN c decimal(5, 2) DEFAULT 1.50 COMMENT 'x'",
         AddColumnWithDefault,
         K.ALTER_TABLE,
-        {"name": ("t",), "column": "c", "type": "DECIMAL(5, 2)", "default": __import__("decimal").Decimal("1.50"), "comment": "x"},
+        {
+            "name": ("t",),
+            "column": "c",
+            "type": "DECIMAL(5, 2)",
+            "default": __import__("decimal").Decimal("1.50"),
+            "comment": "x",
+        },
     ),
     (
         "ALTER TABLE t ADD COLUMN IF NOT EXISTS c varchar",
@@ -152,7 +177,9 @@ OWN = [
 
 
 @pytest.mark.parametrize(("sql", "kind", "statement_kind", "expected"), OWN, ids=[one[0][:60] for one in OWN])
-def test_own_statements(sql: str, kind: type[Statement], statement_kind: StatementKind, expected: dict[str, Any]) -> None:
+def test_own_statements(
+    sql: str, kind: type[Statement], statement_kind: StatementKind, expected: dict[str, Any]
+) -> None:
     statement = read(sql)
     assert type(statement) is kind
     assert statement.kind is statement_kind

@@ -39,7 +39,14 @@ def test_ansi_strings(sql: str, value: str) -> None:
 
 @pytest.mark.parametrize(
     ("sql", "value"),
-    [('"a""b"', 'a"b'), ('"A b"', "A b"), ('"a\'b"', "a'b"), ('"t$files"', "t$files"), ('U&"\\0041"', "A"), ('"--"', "--")],
+    [
+        ('"a""b"', 'a"b'),
+        ('"A b"', "A b"),
+        ('"a\'b"', "a'b"),
+        ('"t$files"', "t$files"),
+        ('U&"\\0041"', "A"),
+        ('"--"', "--"),
+    ],
 )
 def test_quoted_names_keep_case_and_everything_else(sql: str, value: str) -> None:
     assert tokens(sql) == [(Kind.QUOTED, value)]
@@ -84,7 +91,16 @@ def test_spark_lexicon(sql: str, values: list[str]) -> None:
 
 @pytest.mark.parametrize(
     ("sql", "value"),
-    [("1", "1"), ("1.", "1."), (".5", ".5"), ("1.5e-3", "1.5e-3"), ("1_000", "1000"), ("0x1F", "31"), ("0b101", "5"), ("0o17", "15")],
+    [
+        ("1", "1"),
+        ("1.", "1."),
+        (".5", ".5"),
+        ("1.5e-3", "1.5e-3"),
+        ("1_000", "1000"),
+        ("0x1F", "31"),
+        ("0b101", "5"),
+        ("0o17", "15"),
+    ],
 )
 def test_numbers_become_decimal(sql: str, value: str) -> None:
     assert tokens(sql) == [(Kind.NUMBER, value)]
@@ -108,7 +124,11 @@ def test_parameters_are_no_casts() -> None:
 @pytest.mark.parametrize(
     ("sql", "text", "hint"),
     [
-        ("select 'x", "line 1:8: This string has no end", "close it with a single quote; a quote inside is written twice"),
+        (
+            "select 'x",
+            "line 1:8: This string has no end",
+            "close it with a single quote; a quote inside is written twice",
+        ),
         ('select "x', "line 1:8: This quoted name has no end", "close it with a double quote"),
         ("select /* x", "line 1:8: This comment has no end", "close it with */"),
         ("select `a`", "line 1:8: Backticks do not quote names here", 'use double quotes, as in "my table"'),
@@ -116,8 +136,16 @@ def test_parameters_are_no_casts() -> None:
         ("select a\u200bb", "line 1:9: Invisible character U+200B", "replace it with an ordinary space"),
         ("\ufeffselect 1", "line 1:1: Invisible character U+FEFF", "replace it with an ordinary space"),
         ("select \u2018a\u2019", "line 1:8: Typographic quote \u2018", "use ' for strings and \" for names"),
-        ("select\n1abc", "line 2:1: A name cannot begin with a digit: 1abc", 'put the name in double quotes, as in "2024_sales"'),
-        ("select t$files", 'line 1:9: Unexpected "$"', 'parameters are written ? or :name; names with $ need double quotes, as in "t$snapshots"'),
+        (
+            "select\n1abc",
+            "line 2:1: A name cannot begin with a digit: 1abc",
+            'put the name in double quotes, as in "2024_sales"',
+        ),
+        (
+            "select t$files",
+            'line 1:9: Unexpected "$"',
+            'parameters are written ? or :name; names with $ need double quotes, as in "t$snapshots"',
+        ),
         ("\\d", "line 1:1: Unexpected backslash", "commands that begin with a backslash belong to the sqe-cli shell"),
         ('select ""', "line 1:8: A quoted name is empty", None),
         ("select X'abc'", "line 1:8: A binary string needs an even number of hexadecimal digits", None),

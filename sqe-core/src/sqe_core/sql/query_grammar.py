@@ -11,7 +11,7 @@ from sqe_core.sql.nodes import DefaultMark
 from sqe_core.sql.strict_parser import EXPRESSION_END, NAME_TOKENS, QUERY_TAIL
 from sqe_core.sql.table_grammar import TableGrammar
 
-_ROW_ENDS = frozenset((*EXPRESSION_END, *QUERY_TAIL, *NAME_TOKENS, TokenType.ALIAS))
+_ROW_ENDS = frozenset((*EXPRESSION_END, *QUERY_TAIL, *NAME_TOKENS, TokenType.ALIAS, TokenType.ON))
 
 
 class QueryGrammar(TableGrammar):

@@ -34,7 +34,7 @@ def recognise(statement: StatementText) -> Statement:
 def _query(statement: StatementText) -> Statement:
     if statement.tokens[0].is_word("from") and statement.dialect is not Dialect.SPARK:
         statement.cursor().fail("SELECT", hint="begin with SELECT, as in SELECT * FROM t")
-    kind = _main_word(statement)
+    kind = _main_word(statement) if statement.tokens[0].value in ("with", "from") else None
     if kind is not None:
         return statement.engine.translate(statement, 0, statement.last, kind)
     return statement.engine.query(statement, 0, statement.last)

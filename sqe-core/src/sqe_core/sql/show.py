@@ -55,7 +55,8 @@ _SHOW_HINTS = {
 def show(statement: StatementText) -> Statement:
     """SHOW …"""
     cursor = statement.cursor(1)
-    full = cursor.token if cursor.accept_any("full", "extended", "terse") else None
+    first = cursor.token
+    full = cursor.accept_any("full", "extended", "terse")
     word = cursor.token
     reader = _SHOWS.get(word.value) if word.kind is Kind.WORD else None
     if reader is None:
@@ -64,7 +65,7 @@ def show(statement: StatementText) -> Statement:
             cursor.fail("CATALOGS, SCHEMAS, TABLES, VIEWS, COLUMNS, CREATE TABLE, FUNCTIONS, SESSION or STATS FOR")
         cursor.refuse(f"SHOW {word.value.upper()} is not supported", hint=hint)
     if full is not None:
-        cursor.refuse(f"SHOW {full.value.upper()} is not supported", hint=f"leave {full.value.upper()} out", at=full)
+        cursor.refuse(f"SHOW {full.upper()} is not supported", hint=f"leave {full.upper()} out", at=first)
     cursor.advance()
     result = reader(statement, cursor)
     cursor.done()

@@ -136,7 +136,9 @@ class TableGrammar(CallGrammar):
         if self._curr.token_type == TokenType.STRING:
             token = self._curr
             self._advance()
-            return self._aliased(exp.Table(this=FileName(this=token.text)))
+            file = FileName(this=token.text)
+            file.update_positions(token)
+            return self._aliased(exp.Table(this=file))
         if self._at_function():
             return self._aliased(self._table_function())
         return self._aliased(self._table_name())

@@ -23,10 +23,11 @@ import sys
 import tempfile
 import threading
 import time
+import zipfile
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from sqe_core.engine.spark.cache import check_private, drafted, make_private_folder, try_lock
 from sqe_core.engine.spark.launcher import EngineProcess, LaunchPlan
@@ -34,15 +35,19 @@ from sqe_core.engine.spark.options import ClassArchive, EngineOptions
 from sqe_core.engine.spark.preparation import Report, prepare_launch
 from sqe_core.spi.errors import SqeError, StartupError
 
+if TYPE_CHECKING:
+    from sqe_core.engine.spark.gateway import Gateway
+
 _log = logging.getLogger(__name__)
 
-_TRAINING_VERSION = 1  # another training makes other archives
+_TRAINING_VERSION = 2  # another training makes other archives
 _KEPT_ARCHIVES = 2  # 200 MB each
 _DUMP_TIMEOUT_SECS = 600
 _DELAY_SECS = 60.0
 _RETRY_AFTER_SECS = 7 * 24 * 3600
 _COMPRESSED_POINTERS_LIMIT = 32 << 30
 
+_TRAINING_ALIAS = "_sqe_c_training"
 # What a session does: metadata, writes in each mode, scans, shuffles, expressions of each family.
 _TRAINING_STATEMENTS = (
     "SELECT 1",
@@ -155,33 +160,52 @@ def _train(plan: LaunchPlan, class_list: Path, scratch: Path) -> None:
         gateway = Gateway(port=process.port, secret=process.secret)
         process.wait_session(deadline)
         try:
-            _run_training(gateway.jvm, scratch)
+            _run_training(gateway, scratch)
+            _load_bridge(gateway, plan.class_path[0])
         finally:
             gateway.close()
     finally:
         process.stop(orderly=True)  # the list of classes is complete only then
 
 
-def _run_training(jvm: Any, scratch: Path) -> None:
-    session = jvm.org.apache.spark.sql.SparkSession.getDefaultSession().get().newSession()
-    catalog: Mapping[str, str] = {
-        "": "org.apache.iceberg.spark.SparkCatalog",
-        ".type": "jdbc",
-        ".uri": f"jdbc:sqlite:{scratch}/catalog.db",
-        ".warehouse": (scratch / "warehouse").as_uri(),
-        ".jdbc.schema-version": "V1",
-        ".cache-enabled": "false",
-        ".io.manifest.cache-enabled": "true",
+@dataclass(frozen=True, slots=True)
+class _TrainingEngine:
+    """What a session asks of its engine."""
+
+    gateway: Gateway
+    process_alive: bool = True
+
+
+def _run_training(gateway: Gateway, scratch: Path) -> None:
+    """Run the statements as they are run for users: parsed, analysed and executed by the bridge, read as a stream."""
+    from sqe_core.engine.spark.session import SparkEngineSession
+
+    session = SparkEngineSession(gateway, cast(Any, _TrainingEngine(gateway)))
+    properties = {
+        "type": "jdbc",
+        "uri": f"jdbc:sqlite:{scratch}/catalog.db",
+        "warehouse": (scratch / "warehouse").as_uri(),
+        "jdbc.schema-version": "V1",
     }
-    for key, value in catalog.items():
-        session.conf().set(f"spark.sql.catalog.training{key}", value)
-    session.sql("CREATE NAMESPACE training.s").collectAsList()
-    for statement in _TRAINING_STATEMENTS:
+    session.mount(_TRAINING_ALIAS, properties)
+    session.catalog(_TRAINING_ALIAS).create_namespace(("s",), {})
+    for number, statement in enumerate(_TRAINING_STATEMENTS):
+        tag = f"training-{number}"
         try:
-            session.sql(statement.format(table="training.s.t")).collectAsList()
+            plan = session.parse(statement.format(table=f"{_TRAINING_ALIAS}.s.t"))
+            for _ in session.execute(session.analyse(plan, tag=tag), tag=tag):
+                pass
         except Exception as error:  # noqa: BLE001 - one statement less in the archive
             _log.warning("a training statement failed: %s", error)
-    session.sql("DROP NAMESPACE training.s").collectAsList()
+    session.close()
+
+
+def _load_bridge(gateway: Gateway, jar: Path) -> None:
+    """Load those classes of the bridge that no training statement needed."""
+    with zipfile.ZipFile(jar) as archive:
+        names = [name for name in archive.namelist() if name.startswith("sqe/") and name.endswith(".class")]
+    for name in names:
+        gateway.jvm.java.lang.Class.forName(name.removesuffix(".class").replace("/", "."))
 
 
 def _dump(plan: LaunchPlan, class_list: Path, target: Path) -> None:

@@ -24,7 +24,7 @@ from sqe_core.engine.port import (
     StatementScope,
 )
 from sqe_core.engine.spark.catalog import SparkEngineCatalog
-from sqe_core.engine.spark.conf import PINNED_SESSION_SETTINGS
+from sqe_core.engine.spark.conf import CATALOG_DEFAULTS, PINNED_SESSION_SETTINGS
 from sqe_core.engine.spark.failures import PLANNING_TIMEOUT, engine_errors
 from sqe_core.engine.spark.gateway import Gateway
 from sqe_core.engine.spark.literals import encode_parameters, encode_rows
@@ -60,7 +60,7 @@ class SparkEngineSession(EngineSession):
 
     def mount(self, alias: str, properties: Mapping[str, str]) -> None:
         with engine_errors(self.gateway):
-            self.bridge.mount(alias, json.dumps(dict(properties)))
+            self.bridge.mount(alias, json.dumps({**CATALOG_DEFAULTS, **properties}))
 
     def unmount(self, alias: str) -> None:
         self._catalogs.pop(alias, None)

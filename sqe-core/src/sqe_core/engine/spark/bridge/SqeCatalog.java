@@ -69,7 +69,7 @@ public class SqeCatalog extends SparkCatalog {
         table.branch() == null
             ? SparkTable.create(plain, IcebergFields.timeTravel(table))
             : SparkTable.create(plain, table.branch());
-    return new ReadOnlyTable(chosen, schema);
+    return new ReadOnlyTable(table.table(), schema, chosen);
   }
 
   public String toString() {
