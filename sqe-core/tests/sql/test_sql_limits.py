@@ -36,7 +36,7 @@ def test_the_limit_counts_bytes() -> None:
 
 
 @pytest.mark.rule("LIM-3")
-@pytest.mark.parametrize("character", ["\x00", "\x01", "\x1b", "\x7f", "\ud800", "\udfff", "\ufffe"])
+@pytest.mark.parametrize("character", ["\x00", "\x01", "\x1b", "\x7f", "\ud800", "\ufffe"])
 @pytest.mark.parametrize("dialect", ["sqe", "trino", "spark"])
 def test_what_is_no_text_is_refused_everywhere(character: str, dialect: str) -> None:
     for sql in (f"select {character}", f"select '{character}'", f"select 1 -- {character}"):

@@ -367,7 +367,11 @@ SYNTAX = [
         'a nested schema is one quoted part, as in catalog."a.b".t',
     ),
     ("select sum(a) over (rows between 1 and 2) from t", "1:36: Unexpected and, expected PRECEDING or FOLLOWING", None),
-    ("select * from (values (1) (2)) t", '1:27: Unexpected (, expected ")"', None),
+    (
+        "select * from (values (1) (2)) t",
+        '1:27: Unexpected (, expected "," or the end of the rows',
+        "put each row in brackets",
+    ),
     (
         "select * from (values (1) + 2, (3)) t",
         '1:27: Unexpected +, expected "," or the end of the rows',

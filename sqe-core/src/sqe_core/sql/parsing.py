@@ -239,6 +239,8 @@ class Parsing:
         at = failure.token.start if failure.token else self._end.start
         if failure.refused is not None:
             raise NotSupportedError(failure.refused, hint=failure.hint, position=text.position(at)) from None
+        if failure.misused is not None:
+            raise text.error(failure.misused, at, hint=failure.hint) from None
         token = next((token for token in self._tokens if token.start == at), self._end) if failure.token else self._end
         raise text.error(unexpected(text, token, failure.expected), token.start, hint=failure.hint) from None
 

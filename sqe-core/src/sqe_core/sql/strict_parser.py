@@ -45,12 +45,14 @@ class ParseFailure(Exception):
         *,
         expected: str | None = None,
         refused: str | None = None,
+        misused: str | None = None,
         hint: str | None = None,
     ) -> None:
-        super().__init__(refused or expected)
+        super().__init__(refused or misused or expected)
         self.token = token
         self.expected = expected  # what should have stood there
         self.refused = refused  # or: what is understood and not supported
+        self.misused = misused  # or: what is wrong, in a sentence
         self.hint = hint
 
 
@@ -100,6 +102,9 @@ class StrictParser(parser.Parser):
 
     def _refuse(self, message: str, *, hint: str | None = None, token: ParserToken | None = None) -> NoReturn:
         raise ParseFailure(token or self._curr, refused=message, hint=hint)
+
+    def _misuse(self, message: str, *, hint: str | None = None, token: ParserToken | None = None) -> NoReturn:
+        raise ParseFailure(token or self._curr, misused=message, hint=hint)
 
     def _is_word(self, *words: str) -> bool:
         """Whether one of these unreserved words comes next."""

@@ -200,7 +200,7 @@ class TableGrammar(CallGrammar):
         while self._match(TokenType.DOT):
             parts.append(self._identifier("the name of a table"))
         if len(parts) > 3:
-            self._refuse(
+            self._misuse(
                 "A name has at most 3 parts",
                 hint='a nested schema is one quoted part, as in catalog."a.b".t',
                 token=first,
