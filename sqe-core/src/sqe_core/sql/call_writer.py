@@ -21,6 +21,7 @@ MAX_COPIES = 4096  # of one argument, by templates that repeat theirs
 
 _PLACEHOLDER = re.compile(r"\{([0-9]|\*|[0-9]\*|distinct)\}")
 _AGGREGATE = re.compile(r"\[\[(.+?)\]\]")
+_ONE_AGGREGATE = re.compile(r"\[\[[^\[\]]+\]\]")
 # ORDER BY inside the brackets changes nothing for these.
 _ORDER_FREE = frozenset(("count", "sum", "avg", "min", "max", "count_if", "bool_and", "bool_or", "every"))
 # DISTINCT changes nothing for these.
@@ -127,11 +128,8 @@ def write_call(writer: Writer, node: Any, over: str | None = None) -> str:
         text = f"{text}({{*}})"
         return _fill(calling, function, text)
     filled = _fill(calling, function, text)
-    return (
-        filled
-        if filled.endswith(")") and functions.is_name(filled.split("(", 1)[0]) and _one_call(filled)
-        else f"({filled})"
-    )
+    closed = _ONE_AGGREGATE.fullmatch(text) is not None or _one_call(filled)
+    return filled if closed else f"({filled})"
 
 
 def _conditional(call: str, condition: str) -> str:
@@ -150,21 +148,9 @@ _CONSTANT = re.compile(r"TRUE|FALSE|[0-9.]+D?|'[^']*'")
 
 def _split(arguments: str) -> list[str]:
     """Split at the commas outside of brackets and quotes."""
-    pieces, depth, start, quote = [], 0, 0, ""
-    escaped = False
-    for at, char in enumerate(arguments):
-        if escaped:
-            escaped = False
-        elif quote:
-            escaped = char == "\\" and quote == "'"
-            quote = "" if char == quote else quote
-        elif char in "'`":
-            quote = char
-        elif char in "([":
-            depth += 1
-        elif char in ")]":
-            depth -= 1
-        elif char == "," and depth == 0:
+    pieces, start = [], 0
+    for at, depth, char in _outside_quotes(arguments):
+        if char == "," and depth == 0:
             pieces.append(arguments[start:at].strip())
             start = at + 1
     pieces.append(arguments[start:].strip())
@@ -173,16 +159,29 @@ def _split(arguments: str) -> list[str]:
 
 def _one_call(text: str) -> bool:
     """Whether the text is one call and nothing beside it."""
-    depth = 0
-    quoted = False
-    for at, char in enumerate(text):
-        if char == "'":
-            quoted = not quoted
-        elif not quoted and char in "()":
-            depth += 1 if char == "(" else -1
-            if depth == 0:
-                return at == len(text) - 1
+    if not functions.is_name(text.split("(", 1)[0].lower()):
+        return False
+    for at, depth, char in _outside_quotes(text):
+        if char == ")" and depth == 0:
+            return at == len(text) - 1
     return False
+
+
+def _outside_quotes(text: str) -> Iterator[tuple[int, int, str]]:
+    """Per character outside of strings and quoted names: its place, the depth of brackets after it, and itself."""
+    depth, quote, escaped = 0, "", False
+    for at, char in enumerate(text):
+        if escaped:
+            escaped = False
+        elif quote:
+            escaped = char == "\\" and quote == "'"
+            if char == quote:
+                quote = ""
+        elif char in "'`":
+            quote = char
+        else:
+            depth += (char in "([") - (char in ")]")
+            yield at, depth, char
 
 
 def _unknown(calling: Calling) -> UserError:

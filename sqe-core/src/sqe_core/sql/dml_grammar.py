@@ -7,7 +7,7 @@ from sqlglot.tokenizer_core import TokenType
 
 from sqe_core.sql.nodes import DefaultMark, MergeBranch
 from sqe_core.sql.query_grammar import QueryGrammar
-from sqe_core.sql.strict_parser import NAME_TOKENS
+from sqe_core.sql.strict_parser import EXPRESSION_END, NAME_TOKENS
 
 
 class SqeGrammar(QueryGrammar):
@@ -153,8 +153,11 @@ class SqeGrammar(QueryGrammar):
             self._refuse("SET (a, b) = (…) is not supported", hint="write SET a = …, b = …")
         column = self._column_name()
         self._require(TokenType.EQ, '"="')
-        value = DefaultMark() if self._match(TokenType.DEFAULT) else self._expression()
-        return exp.EQ(this=column, expression=value)
+        ends = (*EXPRESSION_END, TokenType.WHERE, TokenType.FROM, TokenType.WHEN)
+        if self._is_word("default") and self._next.token_type in ends:
+            self._advance()
+            return exp.EQ(this=column, expression=DefaultMark())
+        return exp.EQ(this=column, expression=self._expression())
 
     def _partition(self) -> list[exp.Expression]:
         self._open()

@@ -52,7 +52,7 @@ class JsonGrammar(ExpressionGrammar):
                 self._require_words("SCALAR", "STRING")
 
     def _json_condition(self, options: dict[str, Any]) -> None:
-        if self._match(TokenType.DEFAULT):
+        if self._match_text_seq("DEFAULT"):
             handling: Any = self._operand()
         elif self._match(TokenType.NULL):
             handling = "null"

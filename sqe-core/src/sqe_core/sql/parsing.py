@@ -151,7 +151,7 @@ class Parsing:
 
     def _convert(self, index: int) -> None:
         token = self._tokens[index]
-        following = self._tokens[index + 1] if index + 1 < len(self._tokens) else self._end
+        following = self._following(index)
         if token.kind is Kind.WORD:
             if token.value in _BY and following.is_word("by"):
                 self._add(index, _BY[token.value], token.value)
@@ -182,27 +182,35 @@ class Parsing:
             return TokenType.FETCH if following.is_word("first") or following.is_word("next") else TokenType.VAR
         if word == "interval":
             signed = following.is_symbol("-") or following.is_symbol("+")
-            number = following.kind in (Kind.STRING, Kind.NUMBER)
-            return TokenType.INTERVAL if number or signed else TokenType.VAR
+            length = self._following(index + 1) if signed else following
+            return (
+                TokenType.INTERVAL if length.kind in (Kind.STRING, Kind.NUMBER)[: 1 if signed else 2] else TokenType.VAR
+            )
         if word == "lateral":
             opens = following.is_symbol("(") or following.is_word("unnest") or following.is_word("view")
             return TokenType.LATERAL if opens else TokenType.VAR
-        if word == "default":
-            ends = following.kind is Kind.END or following.is_symbol(",") or following.is_symbol(")")
-            return TokenType.DEFAULT if ends or self._default_condition(following) else TokenType.VAR
         if self._statement.dialect is Dialect.TRINO:
             return TokenType.VAR
         if word == "qualify":
             return TokenType.QUALIFY if not following.is_symbol(",") else TokenType.VAR
-        if word == "ilike":
-            return TokenType.ILIKE
+        if word == "ilike" and previous is not None and self._ends_operand(previous):
+            return TokenType.ILIKE if self._begins_operand(following) else TokenType.VAR
         return TokenType.VAR
 
+    def _following(self, index: int) -> Token:
+        return self._tokens[index + 1] if index + 1 < len(self._tokens) else self._end
+
     @staticmethod
-    def _default_condition(following: Token) -> bool:
-        """DEFAULT value ON EMPTY, and DEFAULT as the last value before WHERE or WHEN."""
-        words = ("where", "when", "from")
-        return following.kind in _VALUE_STARTS or (following.kind is Kind.WORD and following.value in words)
+    def _ends_operand(token: Token) -> bool:
+        if token.kind is Kind.WORD:
+            return token.value not in _RESERVED or token.value in ("not", "null", "true", "false", "end")
+        return token.kind is not Kind.SYMBOL or token.value in (")", "]")
+
+    @staticmethod
+    def _begins_operand(token: Token) -> bool:
+        if token.kind is Kind.WORD:
+            return token.value not in _RESERVED or token.value in ("case", "null", "left", "right")
+        return token.kind not in (Kind.SYMBOL, Kind.END) or token.value == "("
 
     def _symbol(self, index: int, token: Token) -> None:
         token_type = _SYMBOLS.get(token.value)

@@ -97,7 +97,8 @@ class QueryGrammar(TableGrammar):
         return exp.Tuple(expressions=[self._value()])
 
     def _value(self) -> exp.Expression:
-        if self._match(TokenType.DEFAULT):
+        if self._is_word("default") and self._next.token_type in EXPRESSION_END:
+            self._advance()
             return DefaultMark()
         result = self._expression()
         assert isinstance(result, exp.Expression)
