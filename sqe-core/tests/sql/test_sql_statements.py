@@ -244,7 +244,7 @@ def test_describe_of_a_query() -> None:
 
 def test_create_view() -> None:
     statement = read(
-        "CREATE OR REPLACE VIEW s.v (a COMMENT 'x', \"B\") COMMENT 'y' SECURITY DEFINER AS select 1, 2 from t order by 1"  # noqa: E501
+        "CREATE OR REPLACE VIEW s.v (a COMMENT 'x', \"B\") COMMENT 'y' SECURITY DEFINER AS select 1, 2 from t order by 1"
     )
     assert isinstance(statement, CreateView)
     assert statement.kind is K.CREATE_VIEW
