@@ -18,6 +18,7 @@ import psutil
 import pytest
 
 from sqe_core.engine.port import EngineState
+from sqe_core.engine.spark.archive import prepare
 from sqe_core.engine.spark.conf import PINNED_SESSION_SETTINGS, engine_settings
 from sqe_core.engine.spark.engine import EngineOptions, SparkEngine
 from sqe_core.engine.spark.gateway import Gateway
@@ -354,3 +355,35 @@ def test_executors_in_processes_of_their_own(tmp_path: Path) -> None:
         engine.stop()
     psutil.wait_procs(family, 20)
     assert not [process for process in family if process.is_running()]
+
+
+@pytest.mark.heavy
+@pytest.mark.timeout(900)
+def test_an_archive_of_classes_is_made_and_mapped(tmp_path: Path) -> None:
+    jars = tmp_path / "jars"
+    jars.mkdir()
+    for jar in fetch_jars(EngineOptions(), sorted((spark_home() / "jars").glob("*.jar"))):
+        (jars / jar.name).symlink_to(jar)
+    options = EngineOptions(cache_dir=tmp_path / "cache", jar_dir=jars, memory_bytes=512 << 20, local_dir=tmp_path)
+    steps: list[str] = []
+    archive = prepare(options, lambda step, share: steps.append(step))
+    assert steps[-1].startswith("Archiving")
+    assert archive.stat().st_size > 50 << 20
+    engine = SparkEngine(options)
+    engine.start()
+    try:
+        engine.wait_ready(120)
+        assert one(engine) == 1
+        assert str(archive) in {mapped.path for mapped in psutil.Process(engine.pid).memory_maps()}
+    finally:
+        engine.stop()
+    # An archive that is damaged is passed over; the file itself is what says which one it is.
+    archive.chmod(0o600)
+    with archive.open("r+b") as file:
+        file.truncate(1 << 20)
+    engine.start()
+    try:
+        engine.wait_ready(120)
+        assert one(engine) == 1
+    finally:
+        engine.stop()

@@ -21,6 +21,8 @@ length = struct.unpack(">I", sys.stdin.buffer.read(4))[0]
 settings = sys.stdin.buffer.read(length).decode()
 with open({seen!r}, "w") as file:
     file.write("\\n".join([repr(sys.argv), repr(dict(os.environ)), settings]))
+if mode == "bad archive" and any("SharedArchiveFile" in argument for argument in sys.argv):
+    os.kill(os.getpid(), signal.SIGSEGV)
 out = sys.stdout
 out.write("OpenJDK warning: something\\n")
 out.write("\\x01sqe gateway 12345\\n")
@@ -63,7 +65,7 @@ class FakeJava:
         return self
 
     def behave(self, mode: str) -> None:
-        """Choose how the next start goes: good, fails, killed, silent."""
+        """Choose how the next start goes: good, fails, killed, silent, bad archive."""
         self._mode_file.write_text(mode)
 
 

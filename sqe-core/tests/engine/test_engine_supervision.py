@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from sqe_core.engine.port import EngineState
+from sqe_core.engine.spark import archive as archive_module
 from sqe_core.engine.spark import engine as engine_module
 from sqe_core.engine.spark.engine import EngineOptions, SparkEngine
 from sqe_core.engine.spark.java import inspect_java
@@ -207,3 +208,18 @@ def test_a_listener_that_fails_does_not_stop_the_start(make_engine: MakeEngine) 
     engine.on_progress(fails)
     engine.start()
     engine.wait_ready(30)
+
+
+def test_a_damaged_class_archive_is_forgotten(
+    make_engine: MakeEngine, java: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    archive = tmp_path / "cache" / "engine" / "classes-1.jsa"
+    archive.parent.mkdir(parents=True, mode=0o700)
+    archive.write_bytes(b"damaged")
+    monkeypatch.setattr(archive_module, "archive_path", lambda plan: archive)
+    java.behave("bad archive")
+    engine = make_engine()
+    engine.start()
+    engine.wait_ready(30)
+    assert not archive.exists()
+    assert archive.with_suffix(".failed").exists()

@@ -106,6 +106,14 @@ def archive_flags(plan: LaunchPlan) -> list[str]:
     return ["-Xshare:auto", f"-XX:SharedArchiveFile={path}"]
 
 
+def forget_archive(plan: LaunchPlan) -> None:
+    """Remove the archive for this launch, and do not make it again soon."""
+    with contextlib.suppress(OSError):
+        path = archive_path(plan)
+        _failure_note(path).write_text("the engine did not start with it\n")
+        path.unlink(missing_ok=True)
+
+
 def prepare(options: EngineOptions, report: Report = lambda step, share: None) -> Path:
     """Fetch, compile and archive everything now, so that the next start is a fast one; return the archive.
 

@@ -7,12 +7,12 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sqe_core.engine.port import Engine, EngineSession, EngineState
-from sqe_core.engine.spark.archive import ArchiveMaker, archive_flags
+from sqe_core.engine.spark.archive import ArchiveMaker, archive_flags, forget_archive
 from sqe_core.engine.spark.launcher import EngineProcess, LaunchPlan
 from sqe_core.engine.spark.options import ClassArchive, EngineOptions
 from sqe_core.engine.spark.preparation import Report, prepare_launch
@@ -191,9 +191,27 @@ class SparkEngine(Engine):
         plan = self._prepare(self.options, self._report)
         self._enter(EngineState.STARTING)
         self._report("Starting Spark", None)
+        flags = archive_flags(plan)
+        try:
+            gateway = self._start_process(plan, flags)
+        except StartupError as error:
+            if not flags or self._stopping.is_set():
+                raise
+            # The JVM believes what is in an archive; one that a disk has damaged must not keep the engine down.
+            _log.warning("the engine did not start with its class archive, which is now forgotten: %s", error.message)
+            forget_archive(plan)
+            flags = []
+            gateway = self._start_process(plan, flags)
+        self._gateway = gateway
+        self._archive_maker = ArchiveMaker(plan) if not flags else None
+        self._report("Ready", 1.0)
+        self._enter(EngineState.READY)
+        if self._archive_maker is not None:
+            self._archive_maker.schedule()
+
+    def _start_process(self, plan: LaunchPlan, flags: Sequence[str]) -> Gateway:
         deadline = time.monotonic() + self.options.start_timeout_secs
         self._process_ended.clear()
-        flags = archive_flags(plan)
         process = EngineProcess(plan, extra_flags=flags, ended=self._process_ended.set)
         self._process = process
         # py4j takes a while to import; the JVM needs longer.
@@ -207,12 +225,7 @@ class SparkEngine(Engine):
         except BaseException:
             process.stop(orderly=False)
             raise
-        self._gateway = gateway
-        self._archive_maker = ArchiveMaker(plan) if not flags else None
-        self._report("Ready", 1.0)
-        self._enter(EngineState.READY)
-        if self._archive_maker is not None:
-            self._archive_maker.schedule()
+        return gateway
 
     def _relaunch(self, restarts: deque[float]) -> bool:
         """Try once more; True when the engine is READY again. Gives up by raising."""
