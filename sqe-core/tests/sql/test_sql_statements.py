@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -163,7 +164,7 @@ OWN = [
             "name": ("t",),
             "column": "c",
             "type": "DECIMAL(5, 2)",
-            "default": __import__("decimal").Decimal("1.50"),
+            "default": Decimal("1.50"),
             "comment": "x",
         },
     ),
