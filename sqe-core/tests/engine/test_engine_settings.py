@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -136,3 +138,12 @@ def test_the_cache_follows_the_desktop_specification(monkeypatch: pytest.MonkeyP
     assert default_cache_dir({"XDG_CACHE_HOME": "/var/cache/x"}) == Path("/var/cache/x/sqe")
     assert default_cache_dir({"XDG_CACHE_HOME": "relative"}) == Path("/home/somebody/.cache/sqe")
     assert default_cache_dir({}) == Path("/home/somebody/.cache/sqe")
+
+
+def test_a_user_without_a_home_has_a_cache_too(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def no_home() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr(Path, "home", no_home)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    assert default_cache_dir({}) == tmp_path / f"sqe-cache-{os.geteuid()}"

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Protocol
 
 from sqe_core.engine.spark.cache import disk_error, drafted, locked, make_private_folder
-from sqe_core.engine.spark.options import EngineOptions
+from sqe_core.engine.spark.options import EngineOptions, home_dir
 from sqe_core.spi.errors import StartupError
 
 _log = logging.getLogger(__name__)
@@ -170,7 +170,7 @@ class _Fetcher:
         with locked(self._folder / f"{jar.file_name}.lock", waiting):
             if target.exists() and _checksum(target) == jar.sha256:
                 return target
-            local = Path.home() / ".m2" / "repository" / jar.repository_path
+            local = (home_dir() or Path("/nonexistent")) / ".m2" / "repository" / jar.repository_path
             if local.exists() and _checksum(local) == jar.sha256:
                 with drafted(target) as draft:
                     shutil.copyfile(local, draft)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
@@ -25,7 +26,19 @@ def default_cache_dir(environ: Mapping[str, str] | None = None) -> Path:
     environ = os.environ if environ is None else environ
     base = environ.get("XDG_CACHE_HOME", "")
     # The XDG specification says that a relative path is to be ignored.
-    return (Path(base) if os.path.isabs(base) else Path.home() / ".cache") / "sqe"
+    if os.path.isabs(base):
+        return Path(base) / "sqe"
+    home = home_dir()
+    # A user id without a name and without HOME, as containers have it.
+    return home / ".cache" / "sqe" if home else Path(tempfile.gettempdir()) / f"sqe-cache-{os.geteuid()}"
+
+
+def home_dir() -> Path | None:
+    """Return the user's home, if the user has one."""
+    try:
+        return Path.home()
+    except RuntimeError:
+        return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
