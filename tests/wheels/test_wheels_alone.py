@@ -30,6 +30,17 @@ def run(*command: object, **environ: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+def path_without_java(folder: Path) -> Path:
+    """The commands of the system, such as the chmod that Hadoop calls, and no Java."""
+    commands = folder / "bin"
+    commands.mkdir()
+    for name in ("bash", "sh", "chmod", "ls", "id", "whoami", "uname", "readlink", "stat", "ln", "cat", "env"):
+        found = shutil.which(name)
+        if found:
+            (commands / name).symlink_to(found)
+    return commands
+
+
 @pytest.fixture(scope="session")
 def wheels(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Every distribution, built afresh from a copy: a build must not need files that only a checkout has."""
@@ -74,7 +85,8 @@ def test_the_core_alone_answers_a_query(python: Path, tmp_path: Path) -> None:
         python.parent / "sqe-cli",
         *("--warehouse", tmp_path / "warehouse", "-f", "csv", "-e"),
         "CREATE TABLE t AS SELECT 41 + 1 AS answer; SELECT answer FROM t",
-        PATH=f"{python.parent}:/nonexistent",  # no Java, nothing else
+        PATH=f"{python.parent}:{path_without_java(tmp_path)}",
+        JAVA_HOME="",
     )
     assert answered.returncode == 0, answered.stderr
     assert answered.stdout == "answer\n42\n"
