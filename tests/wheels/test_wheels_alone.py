@@ -87,6 +87,7 @@ def test_the_core_alone_answers_a_query(python: Path, tmp_path: Path) -> None:
         "CREATE TABLE t AS SELECT 41 + 1 AS answer; SELECT answer FROM t",
         PATH=f"{python.parent}:{path_without_java(tmp_path)}",
         JAVA_HOME="",
+        SQE_ENGINE__CLASS_ARCHIVE="use",
     )
     assert answered.returncode == 0, answered.stderr
     assert answered.stdout == "answer\n42\n"

@@ -15,9 +15,9 @@ from sqe_core.catalog.registry import CatalogRegistry, Mount
 from sqe_core.config.binder import bind
 from sqe_core.config.catalog_names import mounted_catalogs
 from sqe_core.config.loading import LoadedConfig
-from sqe_core.config.sections.root import SqeConfig
+from sqe_core.config.sections.query import EngineConfig
 from sqe_core.engine.port import Engine, EngineState, Progress
-from sqe_core.engine.spark.engine import EngineOptions, SparkEngine
+from sqe_core.engine.spark.engine import ClassArchive, EngineOptions, SparkEngine
 from sqe_core.observe.history import QueryHistory
 from sqe_core.plugins.manager import PluginManager
 from sqe_core.policy.authorizer import Authorizer
@@ -150,7 +150,15 @@ def compose(loaded: LoadedConfig, plugins: PluginManager | None = None, *, engin
         raise ConfigError(tuple(faults))
     query = config.query
     return build(
-        engine=engine or SparkEngine(_engine_options(config, frozenset(jars))),
+        engine=engine
+        or SparkEngine(
+            replace(
+                engine_options(config.engine),
+                memory_bytes=config.coordinator.memory_limit,
+                local_dir=Path(config.coordinator.spill_dir),
+                jar_groups=frozenset(jars),
+            )
+        ),
         mounts=mounts,
         enforcers=enforcers,
         limits=QueryLimits(
@@ -164,16 +172,14 @@ def compose(loaded: LoadedConfig, plugins: PluginManager | None = None, *, engin
     )
 
 
-def _engine_options(config: SqeConfig, jar_groups: frozenset[str]) -> EngineOptions:
-    engine = config.engine
+def engine_options(engine: EngineConfig) -> EngineOptions:
+    """Return what `[engine]` says; the rest has its defaults."""
     options = EngineOptions(
         master=engine.master,
-        memory_bytes=config.coordinator.memory_limit,
         java_home=Path(engine.java_home) if engine.java_home else None,
         jar_dir=Path(engine.jar_dir) if engine.jar_dir else None,
         jar_mirror=engine.jar_mirror or None,
-        jar_groups=jar_groups,
-        local_dir=Path(config.coordinator.spill_dir),
+        class_archive=ClassArchive(engine.class_archive),
     )
     return replace(options, cache_dir=Path(engine.cache_dir)) if engine.cache_dir else options
 

@@ -386,6 +386,7 @@ ADDED = {
     "engine.cache_dir",
     "engine.jar_dir",
     "engine.jar_mirror",
+    "engine.class_archive",
     "plugins",
 }
 

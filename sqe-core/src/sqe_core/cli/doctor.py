@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from sqe_core import __version__
+from sqe_core.bootstrap import engine_options
 from sqe_core.cli.examinations import EXAMINATIONS, Finding, Level, Patient
 from sqe_core.cli.plugin_settings import check_plugin_settings
 from sqe_core.config.loading import LoadedConfig, load
-from sqe_core.config.sections.root import SqeConfig
 from sqe_core.config.unbuilt import check_built, without_effect
-from sqe_core.engine.spark.options import EngineOptions, default_cache_dir
+from sqe_core.engine.spark.options import default_cache_dir
 from sqe_core.spi.errors import ConfigError
 
 
@@ -27,23 +28,15 @@ def examine(path: Path | None, environ: Mapping[str, str]) -> Iterator[Finding]:
         loaded = load(None, environ={})
     else:
         yield from _configuration(loaded, path)
+    options = engine_options(loaded.config.engine)
     patient = Patient(
         config=loaded.config,
-        options=_engine_options(loaded.config, environ),
+        options=options if loaded.config.engine.cache_dir else replace(options, cache_dir=default_cache_dir(environ)),
         environ=environ,
         home=Path(environ.get("HOME") or Path.home()),
     )
     for examination in EXAMINATIONS:
         yield from examination(patient)
-
-
-def _engine_options(config: SqeConfig, environ: Mapping[str, str]) -> EngineOptions:
-    engine = config.engine
-    return EngineOptions(
-        java_home=Path(engine.java_home) if engine.java_home else None,
-        jar_dir=Path(engine.jar_dir) if engine.jar_dir else None,
-        cache_dir=Path(engine.cache_dir) if engine.cache_dir else default_cache_dir(environ),
-    )
 
 
 def _configuration(loaded: LoadedConfig, path: Path | None) -> Iterator[Finding]:

@@ -6,7 +6,6 @@ import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sqe_core.cli.arguments import Options
@@ -74,19 +73,12 @@ def open_embedded(options: Options) -> Backend:
 
 def engine_options(options: Options, environ: Mapping[str, str]) -> EngineOptions:
     """What the engine may use: `--memory-limit`, and the keys of `[engine]` that the environment sets."""
+    from sqe_core import bootstrap
     from sqe_core.config.loading import load
     from sqe_core.config.values import parse_bytes
-    from sqe_core.engine.spark.options import EngineOptions
 
     wanted = load(None, environ={key: value for key, value in environ.items() if key.startswith("SQE_ENGINE__")})
-    folders = wanted.config.engine
-    engine = EngineOptions(
-        java_home=Path(folders.java_home) if folders.java_home else None,
-        jar_dir=Path(folders.jar_dir) if folders.jar_dir else None,
-        jar_mirror=folders.jar_mirror or None,
-    )
-    if folders.cache_dir:
-        engine = replace(engine, cache_dir=Path(folders.cache_dir))
+    engine = bootstrap.engine_options(wanted.config.engine)
     if options.memory_limit is not None:
         engine = replace(engine, memory_bytes=parse_bytes(options.memory_limit))
     return engine

@@ -130,3 +130,8 @@ class EngineConfig:
     jar_mirror: str | None = setting(
         None, "Maven repository that the jars are fetched from.", url=("https", "http", "file")
     )
+    class_archive: Literal["make", "use", "off"] = setting(
+        "make",
+        "Archive of loaded classes, which halves the time of a start: `make` it after the first run, in the "
+        "background; `use` one that is there; or `off`.",
+    )
