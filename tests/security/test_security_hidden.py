@@ -188,6 +188,35 @@ def test_a_table_without_visible_columns_is_refused(analyst: Analyst) -> None:
         assert analyst.refusal(sql).code is ErrorCode.TABLE_NOT_FOUND
 
 
+@pytest.mark.rule("VIEW-3")
+@pytest.mark.parametrize(
+    "sql",
+    [
+        f"SELECT (SELECT max({HIDDEN}) FROM costs) AS m FROM (SELECT 7 AS {HIDDEN}) o",
+        "SELECT (SELECT count(*) FROM costs) AS m FROM bonus",
+        "SELECT b.id FROM bonus b WHERE EXISTS (SELECT 1 FROM costs c WHERE c.id = b.id)",
+        "SELECT o.id FROM bonus o, LATERAL (SELECT * FROM costs) c",
+    ],
+)
+def test_the_query_around_a_view_does_not_stand_in_for_its_columns(analyst: Analyst, sql: str) -> None:
+    analyst.refusal(sql)
+
+
+@pytest.mark.rule("ERR-5")
+@pytest.mark.parametrize(
+    ("sql", "similar"),
+    [
+        ("UPDATE bonus SET id = 1 WHERE idd = 1", "id"),
+        ("DELETE FROM bonus WHERE ide = 1", "id"),
+        ("UPDATE bonus SET id = 1 WHERE salary_canari = 1", HIDDEN),
+    ],
+)
+def test_a_write_suggests_visible_columns(sqe: EmbeddedSqe, analyst: Analyst, sql: str, similar: str) -> None:
+    with pytest.raises(SqeError) as caught:
+        sqe.execute(sql)
+    assert similar in (caught.value.hint or "")
+
+
 @pytest.mark.rule("VIEW-2")
 def test_a_view_gives_no_more_than_its_tables(analyst: Analyst) -> None:
     analyst.refusal("SELECT * FROM costs")

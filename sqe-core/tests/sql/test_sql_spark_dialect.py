@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sqe_core.spi.errors import UserError
+from sqe_core.spi.errors import SqeError, UserError
 from sqe_core.sql.reader import Reader
 from sqe_core.sql.statement import (
     CreateView,
@@ -116,6 +116,9 @@ def test_views_that_others_stored() -> None:
     assert reader.translate_view({"spark": "SELECT a FROM T"}) == "SELECT a FROM T"
     assert reader.translate_view({"trino": 'SELECT a, 1/2 x FROM "T"'}) == "SELECT `a`, _sqe_div(1, 2) AS `x` FROM `T`"
     assert reader.translate_view({"trino": "SELECT 1", "spark": "SELECT 2"}) == "SELECT 2"
+    for unbounded in ("SELECT " + "(" * 5000 + "1" + ")" * 5000, "SELECT 1; SELECT 2"):
+        with pytest.raises(SqeError):
+            reader.translate_view({"spark": unbounded})
     with pytest.raises(UserError, match="dialect that SQE reads"):
         reader.translate_view({"duckdb": "SELECT 1"})
     with pytest.raises(UserError, match="dialect that SQE reads"):

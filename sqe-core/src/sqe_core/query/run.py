@@ -15,7 +15,7 @@ from sqe_core.engine.port import EngineExecutionError, ResultStream
 from sqe_core.policy.authorizer import Circumstances
 from sqe_core.query.answers import MetadataAnswers, text_table
 from sqe_core.query.ddl import CatalogChanges
-from sqe_core.query.errors import translate
+from sqe_core.query.errors import VisibleNames, translate
 from sqe_core.query.limits import bounded
 from sqe_core.query.names import NameContext, ResolvedName
 from sqe_core.query.parameters import bind_parameters
@@ -65,6 +65,7 @@ class StatementRun:
         self._planned = planned
         self._positions: PositionMap | None = None
         self._kind = StatementKind.UTILITY
+        self._columns_seen: list[str] = []
         self._resolver = parts.resolver
         self._visible = visible
         self._circumstances = Circumstances(protocol=session.protocol, query_id=running.query_id)
@@ -181,8 +182,10 @@ class StatementRun:
             suggest=self._answers.suggest,
             extra_functions=self._parts.template_functions,
             plan_limits=self._parts.plan_limits,
+            tag=self._running.tag,
+            columns_seen=self._columns_seen,
         )
-        return securer.secure(statement, values or {}, tag=self._running.tag)
+        return securer.secure(statement, values or {})
 
     def _target_is_missing(self, statement: EngineStatement) -> bool:
         """ALTER TABLE IF EXISTS: whether the one table it names is missing."""
@@ -320,7 +323,11 @@ class StatementRun:
             shown = error
         elif isinstance(error, EngineExecutionError):
             shown = translate(
-                error.failure, positions=self._positions, kind=self._kind, query_id=self._running.query_id
+                error.failure,
+                positions=self._positions,
+                kind=self._kind,
+                query_id=self._running.query_id,
+                names=VisibleNames(columns=lambda: self._columns_seen, catalogs=self._session.catalog_names()),
             )
         elif isinstance(error, KeyboardInterrupt):
             self._running.cancel()

@@ -109,15 +109,18 @@ class StatementSecurer:
     suggest: Callable[[ResolvedName], str | None]
     extra_functions: frozenset[str]
     plan_limits: PlanLimits
+    tag: str
+    columns_seen: list[str] = field(default_factory=list)
+    """The visible columns of what the statement itself names, for the errors about it (ERR-5)."""
 
-    def secure(self, statement: EngineStatement, parameters: Mapping[str, Any], *, tag: str) -> SecuredStatement:
+    def secure(self, statement: EngineStatement, parameters: Mapping[str, Any]) -> SecuredStatement:
         """Return the verified plan of a statement; nothing was executed."""
         parsed = self.engine.parse(statement.spark_sql, {**self._session_values(), **parameters})
         collected = _Collected()
         context = NameContext(catalog=self.session.catalog, schema=self.session.schema)
         plan = self._rewrite(parsed, statement.kind, context, statement.positions, collected, views=())
         settings = self._settings(statement, collected.bound)
-        analysed = self.engine.analyse(plan, tag=tag, settings=settings)
+        analysed = self.engine.analyse(plan, tag=self.tag, settings=settings)
         verify(analysed.description, expected=collected.expected, kind=statement.kind)
         return SecuredStatement(
             plan=analysed,
@@ -153,6 +156,8 @@ class StatementSecurer:
         )
         collected.bound += bound
         access = self._decide(bound, positions)
+        if not views:
+            self.columns_seen.extend(column.name for entry in access.values() for column in entry.columns)
         replacements = [self._replacement(entry, access, collected, views, positions) for entry in bound]
         return self.engine.rewrite(parsed, replacements) if replacements else parsed
 
@@ -224,7 +229,7 @@ class StatementSecurer:
     def _columns_at(self, parts: tuple[str, ...], travel: TimeTravel, *, hidden: frozenset[str]) -> tuple[str, ...]:
         """Return the visible columns that a table had at a snapshot."""
         probe = self.engine.parse(all_columns_text(parts, travel))
-        names = self.engine.analyse(probe, tag="sqe-columns").schema.names
+        names = self.engine.analyse(probe, tag=self.tag).schema.names
         if hidden and not hidden <= set(names):
             # Today's policy on old snapshots: a column it names that did not exist then denies (security §14).
             raise UserError("This version of the table cannot be read under today's policy")
@@ -317,7 +322,11 @@ class StatementSecurer:
             raise UserError(f"Views may be nested {_MAX_VIEW_DEPTH} deep")
         try:
             parsed = self.engine.parse(spark_sql, self._session_values())
-            return self._rewrite(parsed, StatementKind.QUERY, context, None, collected, views=(*views, view))
+            plan = self._rewrite(parsed, StatementKind.QUERY, context, None, collected, views=(*views, view))
+            # Alone, before anything stands around it: a column that the view's table has lost must not be found in
+            # the query that reads the view (VIEW-3).
+            self.engine.analyse(plan, tag=self.tag)
+            return plan
         except (UserError, EngineExecutionError) as error:
             # The text of a stored view is somebody else's, and names what this user may not know (VIEW-4, ERR-3).
             if isinstance(view, SessionView) or isinstance(error, AccessDeniedError):

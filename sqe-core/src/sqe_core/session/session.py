@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 import threading
 import time
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 
@@ -103,6 +104,11 @@ class Session:
     def metadata(self, mount: Mount) -> EngineCatalog:
         """Return the engine's view of a mount, with this user's rights."""
         return self.engine_session().catalog(self.alias_of(mount))
+
+    def catalog_names(self) -> Mapping[str, str]:
+        """Return the users' name of each catalog, by its random alias."""
+        with self.lock:
+            return {alias: name for name, alias in self._side.aliases.items()} if self._side else {}
 
     def secrets(self) -> tuple[str, ...]:
         """Return texts that must never leave: the aliases and the user's token (ERR-6)."""

@@ -20,12 +20,8 @@ class Reader:
 
     def read(self, sql: str, *, dialect: str, limits: TextLimits) -> Statement:
         """Recognise and translate one statement; raise an error with a position in `sql`."""
-        check_text(sql, limits)
-        text = Text(sql)
         chosen = _dialect(dialect)
-        tokens = tokenize(text, chosen.lexicon)
-        depth = check_tokens(text, tokens, limits)
-        tokens = _one_statement(text, tokens)
+        text, tokens, depth = _bounded_tokens(sql, chosen, limits)
         _check_names(text, tokens)
         return recognise(StatementText(text=text, tokens=tokens, dialect=chosen, engine=_translator(), depth=depth))
 
@@ -40,6 +36,8 @@ class Reader:
             if found is None:
                 continue
             if dialect is Dialect.SPARK:
+                # Not `read`: a view of ours calls functions that a user may not name.
+                _bounded_tokens(found, dialect, TextLimits())
                 return found
             statement = self.read(found, dialect=dialect.value, limits=TextLimits())
             if not isinstance(statement, EngineStatement):
@@ -50,6 +48,15 @@ class Reader:
     def split(self, script: str) -> Sequence[ScriptStatement]:
         """Split a script at its semicolons; strings, comments and quoted names are respected."""
         return split(script)
+
+
+def _bounded_tokens(sql: str, dialect: Dialect, limits: TextLimits) -> tuple[Text, list[Token], int]:
+    """Return the tokens of one statement that is not too long, and how deep it is nested."""
+    check_text(sql, limits)
+    text = Text(sql)
+    tokens = tokenize(text, dialect.lexicon)
+    depth = check_tokens(text, tokens, limits)
+    return text, _one_statement(text, tokens), depth
 
 
 def _translator() -> EngineText:

@@ -41,6 +41,8 @@ PINNED_SESSION_SETTINGS: Mapping[str, str] = MappingProxyType(
         # Spark folds a constant for the data source in a loop that never ends if it cannot be folded, such as 1/0 in
         # max(if(name = 'q', 1/0, 0)).
         "spark.sql.optimizer.datasourceV2ExprFolding": "false",
+        # A chain of common table expressions takes one round for each; a statement may have 256 levels (LIM-5).
+        "spark.sql.analyzer.maxIterations": "400",
         "spark.sql.cteRecursionLevelLimit": "1000",
         "spark.sql.cteRecursionRowLimit": "1000000",
         "spark.sql.debug.maxToStringFields": "25",
