@@ -152,6 +152,43 @@ class StatementDescription:
     statement_kind: str
 
 
+class IngestMode(Enum):
+    """What becomes of the table that record batches are written to.
+
+    A missing table is a `UserError` (TABLE_NOT_FOUND) for APPEND, an existing one (DUPLICATE_TABLE) for CREATE.
+    """
+
+    CREATE = "create"
+    APPEND = "append"
+    REPLACE = "replace"
+    CREATE_APPEND = "create_append"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IngestRequest:
+    """Record batches for one table, written with a single commit.
+
+    Args:
+        table: the table's name, exactly as the catalog has it.
+        catalog: its catalog; None is the session's current one.
+        schema: its schema, a nested one with dots; None is the session's current one.
+        mode: whether the table is created, appended to or replaced. REPLACE creates a missing table.
+        temporary: a table of this session only, which is refused.
+        options: options of the protocol; none are known, and unknown ones are refused.
+
+    Example:
+        >>> IngestRequest(table="orders", mode=IngestMode.APPEND).catalog is None
+        True
+    """
+
+    table: str
+    mode: IngestMode
+    catalog: str | None = None
+    schema: str | None = None
+    temporary: bool = False
+    options: Mapping[str, str] = field(default_factory=lambda: _EMPTY)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableFilter:
     """Which tables to list. Patterns are SQL LIKE patterns with `\\` as escape; None matches everything."""
@@ -210,6 +247,24 @@ class GatewaySession(Protocol):
 
         Args:
             request: the statement; parameters may be missing.
+        """
+
+    def ingest(self, request: IngestRequest, schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> QueryResult:
+        """Write record batches into a table; blocks until they are committed, or nothing was written.
+
+        The batches are read in the caller's thread, one at a time. An exception that `batches` raises ends the
+        statement without a commit: a client that goes away half-way leaves neither rows nor files.
+
+        Args:
+            request: which table, and what becomes of it.
+            schema: the columns; appending matches them to the table's by name, without case.
+            batches: the rows, each batch of just that schema. Exhausting it means that the client is done.
+
+        Returns:
+            A result without rows whose `affected_rows` is the number of rows written.
+
+        Raises:
+            SqeError: refused, or failed; nothing was written.
         """
 
     def catalogs(self) -> Sequence[str]:

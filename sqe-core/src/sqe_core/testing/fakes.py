@@ -17,6 +17,7 @@ from sqe_core.spi.names import NamespaceName
 from sqe_core.spi.protocol import (
     BrowserLogins,
     GatewaySession,
+    IngestRequest,
     QueryProgress,
     QueryResult,
     ServerState,
@@ -169,6 +170,14 @@ class FakeSession:
         schema = None if answer is None else answer.schema
         return StatementDescription(schema=schema, parameters=pa.schema([]), statement_kind="query")
 
+    def ingest(self, request: IngestRequest, schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> QueryResult:
+        """Keep the rows in `FakeGateway.ingested`."""
+        rows = pa.Table.from_batches(batches, schema)
+        self._gateway.ingested.append((request, rows))
+        result = FakeResult(None, kind="insert", affected_rows=rows.num_rows)
+        self._gateway.results.append(result)
+        return result
+
     def catalogs(self) -> Sequence[str]:
         """List one catalog."""
         return ["iceberg"]
@@ -231,6 +240,7 @@ class FakeGateway:
         """What a text is answered with: a table, None for a statement without rows, or an exception to raise."""
         self.tables: list[TableListing] = []
         self.statements: list[StatementRequest] = []
+        self.ingested: list[tuple[IngestRequest, pa.Table]] = []
         self.results: list[FakeResult] = []
         self.logins: list[tuple[Credential, ClientInfo]] = []
         self.sessions: list[FakeSession] = []
