@@ -158,6 +158,13 @@ class RenamedTarget:
 Replacement = SecuredTable | InlinedPlan | InlinedRows | RenamedTarget
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParameterMarker:
+    """Stands for the value of a parameter in a statement that is analysed to learn what it expects there."""
+
+    number: int
+
+
 class EnginePlan(ABC):
     """An opaque plan of one engine session, parsed or analysed."""
 
@@ -179,6 +186,11 @@ class AnalysedPlan(EnginePlan):
     @abstractmethod
     def column_types(self) -> tuple[str, ...]:
         """The columns' types in Spark's notation, as `spi.catalog.Column.type`."""
+
+    @property
+    @abstractmethod
+    def parameter_types(self) -> Mapping[int, pa.DataType]:
+        """What the statement expects in the place of each `ParameterMarker`, where that can be known."""
 
     @property
     @abstractmethod
@@ -283,7 +295,10 @@ class EngineSession(ABC):
 
     @abstractmethod
     def parse(self, sql: str, parameters: Mapping[str, Any] = _EMPTY) -> EnginePlan:
-        """Parse Spark SQL. `:name` markers become typed literals of `parameters` (Python or pyarrow scalars)."""
+        """Parse Spark SQL. `:name` markers become typed literals of `parameters` (Python or pyarrow scalars).
+
+        With a `ParameterMarker` among them the plan can be analysed, and not executed.
+        """
 
     @abstractmethod
     def rewrite(self, plan: EnginePlan, replacements: Sequence[Replacement]) -> EnginePlan:

@@ -2,12 +2,48 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterable, Iterator
 
 import pyarrow as pa
 
 from sqe_core.engine.port import Progress
+from sqe_core.spi.errors import UserError
 from sqe_core.sql.statement import StatementKind
+
+
+class StatementPlan:
+    """A statement that was judged and has not run. Start it once, or close it.
+
+    `schema` is None for statements without rows.
+    """
+
+    def __init__(
+        self,
+        *,
+        query_id: str,
+        kind: StatementKind,
+        schema: pa.Schema | None,
+        start: Callable[[], StatementResult],
+        abandon: Callable[[], None],
+    ) -> None:
+        self.query_id = query_id
+        self.kind = kind
+        self.schema = schema
+        self._start = start
+        self._abandon = abandon
+        self._unused = threading.Lock()
+
+    def start(self) -> StatementResult:
+        """Run it. Raises like `QueryService.execute`."""
+        if not self._unused.acquire(blocking=False):
+            raise UserError("This statement was started or cancelled before")
+        return self._start()
+
+    def close(self) -> None:
+        """Forget it when it was not started. Idempotent."""
+        if self._unused.acquire(blocking=False):
+            self._abandon()
 
 
 class StatementResult:

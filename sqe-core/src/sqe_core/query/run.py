@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
@@ -11,7 +14,7 @@ import pyarrow as pa
 from sqe_core.catalog.information_schema import SCHEMAS, InformationSchema
 from sqe_core.catalog.types import display_type
 from sqe_core.catalog.visible import INFORMATION_SCHEMA, VisibleCatalogs
-from sqe_core.engine.port import EngineExecutionError, ResultStream
+from sqe_core.engine.port import EngineExecutionError, EngineSession, ParameterMarker, ResultStream
 from sqe_core.policy.authorizer import Circumstances
 from sqe_core.query.answers import MetadataAnswers, text_table
 from sqe_core.query.ddl import CatalogChanges
@@ -48,6 +51,28 @@ Parameters = Sequence[Any] | Mapping[str, Any]
 Finish = Callable[..., None]
 
 
+# For so long a plan that was made before it is started stands.
+_PLAN_SECS = 5.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedRun:
+    """A statement that was judged. `schema` is None for statements without rows."""
+
+    kind: StatementKind
+    schema: pa.Schema | None
+    start: Callable[[Finish], StatementResult]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatementShape:
+    """What a statement expects and answers. A parameter whose type could not be found has the type null."""
+
+    kind: StatementKind
+    schema: pa.Schema | None
+    parameters: pa.Schema = field(default_factory=lambda: pa.schema([]))
+
+
 class StatementRun:
     """One statement of one session. `run` is the way in; `explain_error` the way out when it fails."""
 
@@ -79,53 +104,116 @@ class StatementRun:
         )
 
     def run(self, sql: str, parameters: Parameters, dialect: str, finish: Finish) -> StatementResult:
-        """Classify the statement and take the way that its kind has."""
+        """Judge the statement and run it."""
+        statement = self._read(sql, dialect)
+        if not isinstance(statement, EngineStatement):
+            return self._answered(statement, self._rows(statement, parameters), finish)
+        values = bind_parameters(statement, parameters)
+        with self._engine_scope() as engine:
+            if self._is_void(statement):
+                return self._empty(statement, finish)
+            return self._execute(engine, statement, self._secure(statement, values), finish)
+
+    def plan(self, sql: str, parameters: Parameters, dialect: str) -> PlannedRun:
+        """Judge the statement, and run it when `PlannedRun.start` is called; nothing changes before."""
+        statement = self._read(sql, dialect)
+        if not isinstance(statement, EngineStatement):
+            rows = self._rows(statement, parameters)
+            return PlannedRun(
+                kind=statement.kind,
+                schema=rows.schema if rows is not None else None,
+                start=lambda finish: self._answered(statement, rows, finish),
+            )
+        values = bind_parameters(statement, parameters)
+        with self._engine_scope():
+            if self._is_void(statement):
+                return PlannedRun(kind=statement.kind, schema=None, start=lambda finish: self._empty(statement, finish))
+            secured = self._secure(statement, values)
+        planned_at, opened = time.monotonic(), self._session.engine_session()
+
+        def start(finish: Finish) -> StatementResult:
+            with self._engine_scope() as engine:
+                decided = secured
+                # Rights and tables are those of the moment at which it runs, give or take a round trip (ENF-13).
+                if time.monotonic() - planned_at > _PLAN_SECS or engine is not opened:
+                    decided = self._secure(statement, values)
+                    if decided.plan.schema != secured.plan.schema:
+                        raise UserError(
+                            "What the statement reads has changed since it was planned", hint="run it again"
+                        )
+                return self._execute(engine, statement, decided, finish)
+
+        schema = None if secured.plan.is_command else self._shown_schema(statement, secured.plan.schema)
+        return PlannedRun(kind=statement.kind, schema=schema, start=start)
+
+    def describe(self, sql: str, dialect: str) -> StatementShape:
+        """Judge the statement and say what it expects and answers, without values for its parameters."""
+        statement = self._read(sql, dialect)
+        if not isinstance(statement, EngineStatement):
+            rows = self._rows(statement, ())
+            return StatementShape(kind=statement.kind, schema=rows.schema if rows is not None else None)
+        names = tuple(dict.fromkeys(statement.parameters))
+        with self._engine_scope():
+            if self._is_void(statement):
+                return StatementShape(kind=statement.kind, schema=None)
+            try:
+                markers = {name: ParameterMarker(number=number) for number, name in enumerate(names)}
+                plan = self._secure(statement, markers).plan
+            except (EngineExecutionError, UserError):
+                if not names:
+                    raise
+                # Some places take constants only; there a NULL may do.
+                plan = self._secure(statement, dict.fromkeys(names)).plan
+        types = plan.parameter_types
+        expected = [
+            pa.field(str(number + 1) if statement.positional else name, types.get(number, pa.null()))
+            for number, name in enumerate(names)
+        ]
+        return StatementShape(
+            kind=statement.kind,
+            schema=None if plan.is_command else self._shown_schema(statement, plan.schema),
+            parameters=pa.schema(expected),
+        )
+
+    def _read(self, sql: str, dialect: str) -> Statement:
         statement = self._parts.reader.read(
             sql, dialect=dialect, limits=TextLimits(max_bytes=self._parts.limits.max_sql_bytes)
         )
         self._kind = statement.kind
         self._running.check()
-        if isinstance(statement, EngineStatement):
-            return self._run_engine(statement, parameters, finish)
-        if len(parameters):
-            raise UserError("This statement takes no parameters", code=ErrorCode.INVALID_ARGUMENTS)
-        rows = self._answer(statement)
-        self._planned(statement.kind, None)
-        result = StatementResult(
-            query_id=self._running.query_id,
-            kind=statement.kind,
-            schema=rows.schema if rows is not None else None,
-            batches=iter(rows.to_batches()) if rows is not None else iter(()),
-        )
-        finish(None, rows.num_rows if rows is not None else None)
-        return result
+        return statement
 
     # Statements that Spark executes
 
-    def _run_engine(self, statement: EngineStatement, parameters: Parameters, finish: Finish) -> StatementResult:
-        stream: ResultStream
-        values = bind_parameters(statement, parameters)
+    @contextmanager
+    def _engine_scope(self) -> Iterator[EngineSession]:
+        """One statement at a time works in the engine session, and loads each table once."""
         with self._session.lock:
             engine = self._session.engine_session()
             self._running.attach(engine)
             with engine.statement_scope():
-                if statement.if_exists and self._target_is_missing(statement):
-                    finish(None)
-                    return StatementResult(query_id=self._running.query_id, kind=statement.kind)
-                secured = self._secure(statement, values)
-                self._planned(statement.kind, secured)
-                self._running.check()
-                stream = engine.execute(secured.plan, tag=self._running.tag, settings=secured.settings)
+                yield engine
+
+    def _is_void(self, statement: EngineStatement) -> bool:
+        return statement.if_exists and self._target_is_missing(statement)
+
+    def _empty(self, statement: EngineStatement, finish: Finish) -> StatementResult:
+        finish(None)
+        return StatementResult(query_id=self._running.query_id, kind=statement.kind)
+
+    def _execute(
+        self, engine: EngineSession, statement: EngineStatement, secured: SecuredStatement, finish: Finish
+    ) -> StatementResult:
+        self._planned(statement.kind, secured)
+        self._running.check()
+        stream: ResultStream = engine.execute(secured.plan, tag=self._running.tag, settings=secured.settings)
         self._running.attach_stream(stream)
         if secured.plan.is_command:
             affected = stream.affected_rows
             stream.close()
             finish(None, affected)
             return StatementResult(query_id=self._running.query_id, kind=statement.kind, affected_rows=affected)
-        schema = stream.schema
-        names = statement.column_names
-        if names is not None and len(names) == len(schema.names):
-            schema = pa.schema([field.with_name(name) for field, name in zip(schema, names, strict=True)])
+        schema = self._shown_schema(statement, stream.schema)
         ended = threading.Event()
 
         def end(error: SqeError | None, rows: int | None) -> None:
@@ -138,17 +226,28 @@ class StatementRun:
             query_id=self._running.query_id,
             kind=statement.kind,
             schema=schema,
-            batches=self._batches(stream, schema, end),
+            batches=self._batches(stream, schema, self._max_rows(), end),
             progress=stream.progress,
             on_close=lambda: end(None, None),
         )
 
+    @staticmethod
+    def _shown_schema(statement: EngineStatement, schema: pa.Schema) -> pa.Schema:
+        names = statement.column_names
+        if names is None or len(names) != len(schema.names):
+            return schema
+        return pa.schema([field.with_name(name) for field, name in zip(schema, names, strict=True)])
+
     def _batches(
-        self, stream: ResultStream, schema: pa.Schema, end: Callable[[SqeError | None, int | None], None]
+        self,
+        stream: ResultStream,
+        schema: pa.Schema,
+        max_rows: int,
+        end: Callable[[SqeError | None, int | None], None],
     ) -> Iterator[pa.RecordBatch]:
         rows = 0
         try:
-            for batch in bounded(iter(stream), self._max_rows()):
+            for batch in bounded(iter(stream), max_rows):
                 rows += batch.num_rows
                 yield batch if batch.schema.equals(schema) else batch.rename_columns(schema.names)
             self._running.check()
@@ -197,30 +296,47 @@ class StatementRun:
 
     # Statements that SQE answers itself
 
-    def _answer(self, statement: Statement) -> pa.Table | None:
+    def _rows(self, statement: Statement, parameters: Parameters) -> pa.Table | None:
+        """Answer a statement that only asks; None for one that changes something."""
+        if len(parameters):
+            raise UserError("This statement takes no parameters", code=ErrorCode.INVALID_ARGUMENTS)
         match statement:
-            case Use():
-                self._use(statement)
-                return None
-            case SetSession():
-                self._session.properties.set(statement.name, statement.value)
-                return None
-            case ResetSession():
-                self._session.properties.reset(statement.name)
-                return None
-            case TransactionControl():
-                return None
-            case NoOperation():
-                if statement.must_exist is not None:
-                    self._answers.find_columns(statement.must_exist)
-                return None
             case Explain():
                 return self._explain(statement)
             case DescribeQuery():
                 return self._describe_query(statement)
-        rows = self._answers.answer(statement)
-        if rows is not None:
-            return rows
+        return self._answers.answer(statement)
+
+    def _answered(self, statement: Statement, rows: pa.Table | None, finish: Finish) -> StatementResult:
+        if rows is None:
+            self._change(statement)
+        self._planned(statement.kind, None)
+        result = StatementResult(
+            query_id=self._running.query_id,
+            kind=statement.kind,
+            schema=rows.schema if rows is not None else None,
+            batches=iter(rows.to_batches()) if rows is not None else iter(()),
+        )
+        finish(None, rows.num_rows if rows is not None else None)
+        return result
+
+    def _change(self, statement: Statement) -> None:
+        match statement:
+            case Use():
+                self._use(statement)
+                return
+            case SetSession():
+                self._session.properties.set(statement.name, statement.value)
+                return
+            case ResetSession():
+                self._session.properties.reset(statement.name)
+                return
+            case TransactionControl():
+                return
+            case NoOperation():
+                if statement.must_exist is not None:
+                    self._answers.find_columns(statement.must_exist)
+                return
         changes = CatalogChanges(
             session=self._session,
             authorizer=self._parts.authorizer,
@@ -234,7 +350,6 @@ class StatementRun:
             self._running.attach(self._session.engine_session())
             if not changes.apply(statement):
                 raise NotSupportedError(f"{type(statement).__name__} is not supported")
-        return None
 
     @property
     def _context(self) -> NameContext:
@@ -263,22 +378,16 @@ class StatementRun:
             )
         if statement.mode != "plan":
             raise NotSupportedError(f"EXPLAIN {statement.mode.upper()} is not supported yet", hint="use EXPLAIN")
-        with self._session.lock:
-            engine = self._session.engine_session()
-            self._running.attach(engine)
-            with engine.statement_scope():
-                plan = self._secure(statement.inner).plan
-                return text_table(
-                    ("plan_type", "plan"),
-                    [(kind, self._scrubber().visible_text(text)) for kind, text in plan.explain()],
-                )
+        with self._engine_scope():
+            plan = self._secure(statement.inner).plan
+            return text_table(
+                ("plan_type", "plan"),
+                [(kind, self._scrubber().visible_text(text)) for kind, text in plan.explain()],
+            )
 
     def _describe_query(self, statement: DescribeQuery) -> pa.Table:
-        with self._session.lock:
-            engine = self._session.engine_session()
-            self._running.attach(engine)
-            with engine.statement_scope():
-                plan = self._secure(statement.query).plan
+        with self._engine_scope():
+            plan = self._secure(statement.query).plan
         return text_table(
             ("column_name", "data_type", "is_nullable"),
             [

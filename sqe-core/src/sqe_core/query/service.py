@@ -14,7 +14,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from sqe_core.catalog.registry import Mount
 from sqe_core.catalog.visible import VisibleCatalogs
@@ -22,8 +23,9 @@ from sqe_core.engine.port import EngineState, Progress
 from sqe_core.policy.authorizer import Circumstances
 from sqe_core.query.admission import Admission, DeadlineWatch
 from sqe_core.query.parts import QueryParts
-from sqe_core.query.result import StatementResult
-from sqe_core.query.run import Parameters, StatementRun
+from sqe_core.query.record import StatementRecord
+from sqe_core.query.result import StatementPlan, StatementResult
+from sqe_core.query.run import Finish, Parameters, StatementRun, StatementShape
 from sqe_core.query.running import EndReason, RunningStatement, new_query_id
 from sqe_core.session.properties import duration_seconds
 from sqe_core.session.session import Session
@@ -52,29 +54,85 @@ class QueryService:
             SqeError: what is wrong, in words that may be shown to the user.
         """
         running = RunningStatement(new_query_id())
-        leave = self._admission.enter(session.identity)
+        with self._admitted(session, running) as leave:
+            record = self._parts.recorder.begin(running.query_id, session, sql)
+            run = self._run(session, running, record)
+            finish = _finisher(leave, record)
+            with _explained(run, finish):
+                return run.run(sql, parameters, dialect or session.properties["dialect"], finish)
+
+    def plan(
+        self, session: Session, sql: str, *, parameters: Parameters = (), dialect: str | None = None
+    ) -> StatementPlan:
+        """Judge one statement without running it, for protocols whose clients ask for the columns first.
+
+        A plan holds no slot. It runs once; what was decided is decided again when it is started much later.
+
+        Raises:
+            SqeError: what is wrong, in words that may be shown to the user.
+        """
+        running = RunningStatement(new_query_id())
+        with self._admitted(session, running) as leave:
+            record = self._parts.recorder.begin(running.query_id, session, sql)
+            run = self._run(session, running, record)
+            with _explained(run, _finisher(leave, record)):
+                planned = run.plan(sql, parameters, dialect or session.properties["dialect"])
+            leave()
+
+        def start() -> StatementResult:
+            with self._admitted(session, running) as leave:
+                finish = _finisher(leave, record)
+                with _explained(run, finish):
+                    running.check()
+                    return planned.start(finish)
+
+        def abandon() -> None:
+            running.cancel()
+            record.end(running.end_error(), None)
+
+        return StatementPlan(
+            query_id=running.query_id, kind=planned.kind, schema=planned.schema, start=start, abandon=abandon
+        )
+
+    def describe(self, session: Session, sql: str, *, dialect: str | None = None) -> StatementShape:
+        """Judge one statement and say what it expects and answers, for prepared statements. Nothing runs.
+
+        Raises:
+            SqeError: what is wrong, in words that may be shown to the user.
+        """
+        running = RunningStatement(new_query_id())
+        with self._admitted(session, running) as leave:
+            record = self._parts.recorder.begin(running.query_id, session, sql)
+            run = self._run(session, running, record)
+            finish = _finisher(leave, record)
+            with _explained(run, finish):
+                shape = run.describe(sql, dialect or session.properties["dialect"])
+            finish(None)
+            return shape
+
+    def _run(self, session: Session, running: RunningStatement, record: StatementRecord) -> StatementRun:
+        visible = self.visible(session, running.query_id)
+        return StatementRun(self._parts, session, running, visible, record.planned)
+
+    @contextmanager
+    def _admitted(self, session: Session, running: RunningStatement) -> Iterator[Callable[[], None]]:
+        """Step 1: take a slot, and give what gives it back; an error gives it back at once."""
+        free = self._admission.enter(session.identity)
         with self._lock:
             self._running[running.query_id] = (session, running)
-        record = self._parts.recorder.begin(running.query_id, session, sql)
         forget_deadline = self._set_deadline(session, running)
 
-        def finish(error: SqeError | None, rows: int | None = None) -> None:
+        def leave() -> None:
             with self._lock:
-                if self._running.pop(running.query_id, None) is None:
-                    return  # it has ended before
+                self._running.pop(running.query_id, None)
             forget_deadline()
-            leave()
-            record.end(error, rows)
+            free()
 
-        run = StatementRun(self._parts, session, running, self.visible(session, running.query_id), record.planned)
         try:
-            return run.run(sql, parameters, dialect or session.properties["dialect"], finish)
-        except BaseException as error:
-            shown = run.explain_error(error)
-            finish(shown)
-            if shown is error or not isinstance(error, Exception):
-                raise
-            raise shown from None
+            yield leave
+        except BaseException:
+            leave()
+            raise
 
     def cancel(self, session: Session, query_id: str | None = None) -> int:
         """Cancel one statement of a session, or all of them; return how many there were (TRI-9)."""
@@ -130,3 +188,28 @@ class QueryService:
             return lambda: None
         running.timeout_secs = min(bounds)
         return self._deadlines.after(running.timeout_secs, lambda: running.cancel(EndReason.TIMEOUT))
+
+
+def _finisher(leave: Callable[[], None], record: StatementRecord) -> Finish:
+    """Return what is to be called when a statement has ended; only the first call counts."""
+    ended = threading.Lock()
+
+    def finish(error: SqeError | None, rows: int | None = None) -> None:
+        if ended.acquire(blocking=False):
+            leave()
+            record.end(error, rows)
+
+    return finish
+
+
+@contextmanager
+def _explained(run: StatementRun, finish: Finish) -> Iterator[None]:
+    """Whatever is raised becomes what the client may read, and the statement's end."""
+    try:
+        yield
+    except BaseException as error:
+        shown = run.explain_error(error)
+        finish(shown)
+        if shown is error or not isinstance(error, Exception):
+            raise
+        raise shown from None

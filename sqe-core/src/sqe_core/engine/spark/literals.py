@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.types as kinds
 
+from sqe_core.engine.port import ParameterMarker
 from sqe_core.spi.errors import ErrorCode, UserError
 
 _EPOCH = datetime(1970, 1, 1)
@@ -42,7 +43,9 @@ def encode_parameters(parameters: Mapping[str, Any]) -> str:
 
 
 def encode(value: Any) -> dict[str, Any]:
-    """Return the typed literal of a Python value or a pyarrow scalar."""
+    """Return the typed literal of a Python value or a pyarrow scalar, or what marks the place of one."""
+    if isinstance(value, ParameterMarker):
+        return {"marker": value.number}
     if isinstance(value, int) and not isinstance(value, bool):
         return _encode_int(value)
     if isinstance(value, Decimal):

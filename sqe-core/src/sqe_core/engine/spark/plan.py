@@ -67,6 +67,13 @@ class SparkAnalysedPlan(SparkPlan, AnalysedPlan):
     def column_types(self) -> tuple[str, ...]:
         return tuple(self._answer["column_types"])
 
+    @cached_property
+    def parameter_types(self) -> Mapping[int, pa.DataType]:
+        if "parameters" not in self._answer:
+            return {}
+        types = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(self._answer["parameters"])))
+        return {int(field.name): field.type for field in types}
+
     @property
     def is_command(self) -> bool:
         return bool(self._answer["is_command"])

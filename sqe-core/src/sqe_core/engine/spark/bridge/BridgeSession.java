@@ -91,6 +91,7 @@ public final class BridgeSession implements Work.Abandoned {
     final byte[] schema;
     final StructType columns; // as SQL sees them, before what Arrow cannot carry became text
     final PlanWalk walk;
+    byte[] parameters; // the types of markers, when there are some
 
     Outcome(LogicalPlan plan, QueryExecution execution, byte[] schema, StructType columns) {
       this.plan = plan;
@@ -166,7 +167,9 @@ public final class BridgeSession implements Work.Abandoned {
       if (fit != null) execution = resolved(fit);
     }
     LogicalPlan plan = execution.analyzed();
-    return new Outcome(plan, execution, Output.arrowSchema(plan.schema()), columns);
+    Outcome outcome = new Outcome(plan, execution, Output.arrowSchema(plan.schema()), columns);
+    if (Markers.within(plan)) outcome.parameters = Output.arrowSchema(Markers.types(plan));
+    return outcome;
   }
 
   private QueryExecution resolved(LogicalPlan plan) {
@@ -194,6 +197,8 @@ public final class BridgeSession implements Work.Abandoned {
       }
       out.append(']');
       Json.member(out, "schema", Base64.getEncoder().encodeToString(outcome.schema));
+      if (outcome.parameters != null)
+        Json.member(out, "parameters", Base64.getEncoder().encodeToString(outcome.parameters));
     }
     Json.member(out, "description").append(outcome.walk.json());
     return out.append('}').toString();

@@ -1,16 +1,22 @@
 package sqe.bridge;
 
 import com.fasterxml.jackson.databind.JsonNode;
+import java.util.ArrayList;
+import java.util.List;
 import java.util.Map;
 import org.apache.spark.sql.catalyst.analysis.ExpressionWithUnresolvedIdentifier;
 import org.apache.spark.sql.catalyst.analysis.NamedParameter;
 import org.apache.spark.sql.catalyst.analysis.PlanWithUnresolvedIdentifier;
+import org.apache.spark.sql.catalyst.analysis.UnresolvedInlineTable;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.catalyst.parser.ParserInterface;
 import org.apache.spark.sql.catalyst.plans.logical.GlobalLimit;
 import org.apache.spark.sql.catalyst.plans.logical.LocalLimit;
 import org.apache.spark.sql.catalyst.plans.logical.Offset;
+import org.apache.spark.sql.catalyst.plans.logical.OneRowRelation;
+import org.apache.spark.sql.catalyst.plans.logical.Project;
+import org.apache.spark.sql.catalyst.plans.logical.Union;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.IntegralType;
@@ -22,7 +28,7 @@ import org.apache.spark.unsafe.types.UTF8String;
  */
 final class Parameters extends Rebuild {
   private final ParserInterface parser;
-  private final Map literals; // name -> Literal
+  private final Map literals; // name -> Literal or marker
 
   Parameters(ParserInterface parser, Map literals) {
     this.parser = parser;
@@ -33,7 +39,9 @@ final class Parameters extends Rebuild {
     Map literals = new java.util.HashMap();
     for (java.util.Iterator names = parameters.fieldNames(); names.hasNext(); ) {
       String name = (String) names.next();
-      literals.put(name, Literals.read(parameters.get(name)));
+      JsonNode value = parameters.get(name);
+      Object bound = value.has("marker") ? Markers.of(value.get("marker").asInt()) : (Object) Literals.read(value);
+      literals.put(name, bound);
     }
     return literals;
   }
@@ -53,6 +61,7 @@ final class Parameters extends Rebuild {
       scala.collection.Seq parts = parts(expression.identifierExpr());
       return parts == null ? after : (TreeNode) expression.exprBuilder().apply(parts, expression.otherExprs());
     }
+    if (after != before && after instanceof UnresolvedInlineTable) return withoutMarkers((UnresolvedInlineTable) after);
     // Clients bind all their integers as 64 bits; Spark takes only 32 for a number of rows.
     if (after != before && isRowCount(after)) return withIntegers(after);
     return after;
@@ -75,6 +84,7 @@ final class Parameters extends Rebuild {
     Object[] fields = new Object[node.productArity()];
     for (int i = 0; i < fields.length; i++) {
       fields[i] = node.productElement(i);
+      if (Markers.is(fields[i])) fields[i] = new Literal(Integer.valueOf(1), DataTypes.IntegerType);
       if (!(fields[i] instanceof Literal)) continue;
       Literal literal = (Literal) fields[i];
       if (!(literal.dataType() instanceof IntegralType) || literal.value() == null) continue;
@@ -82,5 +92,21 @@ final class Parameters extends Rebuild {
       if (value == (int) value) fields[i] = new Literal(Integer.valueOf((int) value), DataTypes.IntegerType);
     }
     return (TreeNode) node.makeCopy(fields);
+  }
+
+  /** VALUES takes constants only; a row with markers becomes a query of its own. */
+  private static TreeNode withoutMarkers(UnresolvedInlineTable table) {
+    if (!Markers.within(table)) return table;
+    List queries = new ArrayList();
+    for (scala.collection.Iterator rows = table.rows().iterator(); rows.hasNext(); ) {
+      scala.collection.Seq row = (scala.collection.Seq) rows.next();
+      if (row.size() != table.names().size()) return table; // the analyser says what is wrong with it
+      List columns = new ArrayList();
+      for (int i = 0; i < row.size(); i++)
+        columns.add(PlanRewrite.alias((Expression) row.apply(i), (String) table.names().apply(i)));
+      queries.add(new Project(Trees.seq(columns), new OneRowRelation()));
+    }
+    if (queries.size() == 1) return (TreeNode) queries.get(0);
+    return new Union(Trees.seq(queries), false, false);
   }
 }

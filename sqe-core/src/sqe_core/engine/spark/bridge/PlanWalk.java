@@ -355,7 +355,7 @@ final class PlanWalk {
   private void expression(Visit visit, Expression expression) {
     expressionCount++;
     if (!(visit.builtin && isOfSpark(expression))) {
-      expressionClasses.add(expression.getClass().getName());
+      if (!Markers.is(expression)) expressionClasses.add(expression.getClass().getName());
       call(expression);
     }
     List next = new ArrayList();
