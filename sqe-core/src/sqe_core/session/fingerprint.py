@@ -1,0 +1,62 @@
+"""Keyed hashes of credentials: what finds a session again, and never gives the credential away (SESS-1, AUTHN-8)."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import secrets
+
+from sqe_core.spi.auth import (
+    AwsCredential,
+    BasicCredential,
+    BearerCredential,
+    CertificateCredential,
+    ClientInfo,
+    Credential,
+    NoCredential,
+)
+from sqe_core.spi.identity import Secret
+
+
+class Fingerprints:
+    """Hashes with a key that only this process has, so that a copied map of them tells nothing."""
+
+    def __init__(self) -> None:
+        self._key = secrets.token_bytes(32)
+
+    def of_token(self, token: Secret) -> bytes:
+        """Return the hash of a session's token."""
+        return self._hash(b"token", _text(token.reveal()))
+
+    def of_login(self, credential: Credential, client: ClientInfo) -> bytes:
+        """Return the hash of a login: what was presented, of which kind, over which protocol.
+
+        Clients that present nothing are told apart by their address: otherwise they would share one session.
+        """
+        return self._hash(b"login", _text(client.protocol), *_parts(credential, client))
+
+    def _hash(self, *parts: bytes) -> bytes:
+        digest = hmac.new(self._key, digestmod=hashlib.sha256)
+        for part in parts:
+            # With its length, so that ("ab", "c") and ("a", "bc") differ.
+            digest.update(len(part).to_bytes(8, "big") + part)
+        return digest.digest()
+
+
+def _parts(credential: Credential, client: ClientInfo) -> tuple[bytes, ...]:
+    match credential:
+        case BasicCredential(username=name, password=password):
+            return b"basic", _text(name), _text(password.reveal())
+        case BearerCredential(token=token):
+            return b"bearer", _text(token.reveal())
+        case CertificateCredential(der=der):
+            return b"certificate", der, _text(repr((credential.subject, credential.issuer)))
+        case AwsCredential(access_key_id=name, secret_access_key=secret, session_token=token):
+            return b"aws", _text(name), _text(secret.reveal()), _text(token.reveal() if token else "")
+        case NoCredential():
+            return b"nothing", _text(client.address or "")
+
+
+def _text(value: str) -> bytes:
+    # Lone surrogates of a broken header are bytes too.
+    return value.encode("utf-8", "surrogatepass")

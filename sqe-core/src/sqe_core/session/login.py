@@ -1,0 +1,270 @@
+"""The login chain: providers in the order of the configuration, bounded in time and in attempts (AUTHN-4 to 10).
+
+Whatever is wrong with a credential, the client reads one constant text. What a provider said goes to the log.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import traceback
+import unicodedata
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import partial
+from typing import TypeVar
+
+from sqe_core.session.addresses import is_loopback
+from sqe_core.session.attempts import LoginAttempts
+from sqe_core.spi.auth import (
+    AuthProvider,
+    AwsCredential,
+    BasicCredential,
+    BearerCredential,
+    CertificateCredential,
+    ClientInfo,
+    Credential,
+    LoginRequest,
+    NoCredential,
+)
+from sqe_core.spi.errors import (
+    AccessDeniedError,
+    ErrorCode,
+    ExternalError,
+    InternalError,
+    InvalidCredentialsError,
+    ResourcesError,
+    SqeError,
+)
+from sqe_core.spi.factory import Clock, SystemClock
+from sqe_core.spi.identity import Identity
+
+_log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+# Logins that wait for an identity provider; one that hangs must not take every thread of the server.
+_MOST_AT_ONCE = 64
+_LONGEST_NAME = 1024
+_LONGEST_SECRET = 16 * 1024
+_MOST_MEMBERSHIPS = 10_000
+_UNCLEAN = ("Cc", "Cf", "Cs", "Zl", "Zp")
+
+
+class LoginChain:
+    """Asks the providers. Safe for use from many threads.
+
+    Args:
+        providers: name and provider, in order.
+        attempts: counts failures.
+        timeout_secs: how long one login may take, all providers together.
+        allow_insecure_transport: accept credentials over connections that others can read.
+        clock: what expiries are compared with.
+    """
+
+    def __init__(
+        self,
+        providers: Sequence[tuple[str, AuthProvider]],
+        *,
+        attempts: LoginAttempts | None = None,
+        timeout_secs: float = 30,
+        allow_insecure_transport: bool = False,
+        clock: Clock | None = None,
+    ) -> None:
+        self._providers = tuple(providers)
+        self._by_name = dict(self._providers)
+        if len(self._by_name) != len(self._providers):
+            raise InternalError("two login providers have one name")
+        self.attempts = attempts or LoginAttempts()
+        self.timeout_secs = timeout_secs
+        self._allow_insecure_transport = allow_insecure_transport
+        self._clock = clock or SystemClock()
+        self._slots = threading.BoundedSemaphore(_MOST_AT_ONCE)
+
+    def authenticate(self, request: LoginRequest) -> Identity:
+        """Return who it is.
+
+        Raises:
+            InvalidCredentialsError: nobody vouches for this credential; with the constant text.
+            AccessDeniedError: the connection is readable by others, or another user was asked for.
+            ResourcesError: too many attempts, or too slow an identity provider.
+            ExternalError: an identity provider did not answer.
+            InternalError: a provider failed.
+        """
+        self.refuse_plaintext(request.credential, request.client)
+        attempt = self.attempts.begin(request.client.address, account_of(request.credential))
+        try:
+            if not _is_plausible(request.credential):
+                raise InvalidCredentialsError
+            identity = self._in_time(lambda abandoned: self._ask(request, abandoned))
+        except InvalidCredentialsError:
+            attempt.failed()
+            raise
+        except BaseException:
+            attempt.unjudged()
+            raise
+        attempt.succeeded(identity.username)
+        refuse_other_user(identity, request.client)
+        return identity
+
+    def refuse_plaintext(self, credential: Credential, client: ClientInfo) -> None:
+        """Raise when a credential came over a connection that others can read; no provider sees it."""
+        if self._allow_insecure_transport or client.secure or isinstance(credential, NoCredential):
+            return
+        if not is_loopback(client.address):
+            raise AccessDeniedError(
+                "Logins need an encrypted connection",
+                hint="connect with TLS; for development the server can set security.allow_insecure_transport",
+            )
+
+    def is_revoked(self, identity: Identity) -> bool:
+        """Say whether an identity was revoked. Asked before each statement (JWT-9).
+
+        Raises:
+            SqeError: the provider could not say; the statement must not run.
+        """
+        provider = self._by_name.get(identity.provider)
+        if provider is None:
+            return True
+        if type(provider).is_revoked is AuthProvider.is_revoked:
+            return False
+        ask = partial(provider.is_revoked, identity)
+        return self._in_time(lambda abandoned: self._guarded(identity.provider, ask))
+
+    def check(self) -> None:
+        """Raise when logins cannot work."""
+        for _, provider in self._providers:
+            provider.check()
+
+    def close(self) -> None:
+        """Free what the providers hold; one that fails does not keep the others."""
+        for name, provider in self._providers:
+            with suppress(SqeError):
+                self._guarded(name, provider.close)
+
+    def _ask(self, request: LoginRequest, abandoned: threading.Event) -> Identity:
+        for name, provider in self._providers:
+            if abandoned.is_set():
+                break
+            identity = self._guarded(name, partial(provider.authenticate, request))
+            if identity is not None:
+                self._refuse_unusable(identity, name)
+                return identity
+        raise InvalidCredentialsError
+
+    def _guarded(self, name: str, call: Callable[[], T]) -> T:
+        """Call a provider; its own words never leave."""
+        try:
+            return call()
+        except InvalidCredentialsError:
+            raise InvalidCredentialsError from None
+        except ExternalError as error:
+            _log.warning("login provider %s: %s", name, error)
+            raise unavailable() from None
+        except Exception as error:  # noqa: BLE001 - whatever a provider raises, the login fails closed (AUTHN-4)
+            # Messages of foreign exceptions may hold addresses and headers (OBS-2): only where it was.
+            frames = traceback.extract_tb(error.__traceback__)
+            where = f" at {frames[-1].filename}:{frames[-1].lineno}" if frames else ""
+            _log.error("login provider %s failed: %s%s", name, type(error).__name__, where)
+            raise _broken() from None
+
+    def _refuse_unusable(self, identity: Identity, name: str) -> None:
+        fault = _fault_of(identity, name)
+        if fault:
+            _log.error("login provider %s made an identity that cannot be used: %s", name, fault)
+            raise _broken()
+        if identity.expires_at is not None and identity.expires_at <= self._clock.now():
+            raise InvalidCredentialsError
+
+    def _in_time(self, call: Callable[[threading.Event], T]) -> T:
+        """Make a call that a hanging identity provider cannot hold on to; its thread is given up."""
+        if not self._slots.acquire(timeout=self.timeout_secs):
+            raise _too_slow()
+        answers: list[T] = []
+        errors: list[BaseException] = []
+        abandoned = threading.Event()
+
+        def run() -> None:
+            try:
+                answers.append(call(abandoned))
+            except BaseException as error:  # noqa: BLE001 - raised again in the caller's thread
+                errors.append(error)
+            finally:
+                self._slots.release()
+
+        thread = threading.Thread(target=run, name="sqe-login", daemon=True)
+        try:
+            thread.start()
+        except RuntimeError:
+            self._slots.release()
+            raise _too_slow() from None
+        thread.join(self.timeout_secs)
+        if answers:
+            return answers[0]
+        if errors:
+            raise errors[0]
+        abandoned.set()
+        _log.error("a login took longer than %g s and was given up", self.timeout_secs)
+        raise _too_slow()
+
+
+def refuse_other_user(identity: Identity, client: ClientInfo) -> None:
+    """Raise when a client asks to be somebody else than it logged in as (AUTHN-9)."""
+    if identity.personal and client.requested_user not in (None, identity.username):
+        raise AccessDeniedError("The requested user is not the one that logged in")
+
+
+def account_of(credential: Credential) -> str | None:
+    """Return the account that a credential names, which attempts are counted by."""
+    match credential:
+        case BasicCredential(username=name):
+            return name
+        case AwsCredential(access_key_id=name):
+            return name
+    return None
+
+
+def unavailable() -> ExternalError:
+    """What clients read when an identity provider does not answer."""
+    return ExternalError("Logins are not possible right now; try again later", code=ErrorCode.CATALOG_UNAVAILABLE)
+
+
+def _broken() -> InternalError:
+    return InternalError("The login failed because of an error in the server")
+
+
+def _too_slow() -> ResourcesError:
+    return ResourcesError("The login took too long", code=ErrorCode.QUERY_TIMEOUT, retry_after_secs=5)
+
+
+def _is_plausible(credential: Credential) -> bool:
+    """Bounds before any provider computes with what a stranger sent (LIM-2, JWT-6)."""
+    match credential:
+        case BasicCredential(username=name, password=secret):
+            return _is_clean(name) and len(secret.reveal()) <= _LONGEST_SECRET
+        case BearerCredential(token=secret):
+            return 0 < len(secret.reveal()) <= _LONGEST_SECRET
+        case AwsCredential(access_key_id=name, secret_access_key=secret, session_token=token):
+            lengths = (len(secret.reveal()), len(token.reveal()) if token else 0)
+            return _is_clean(name) and max(lengths) <= _LONGEST_SECRET
+        case CertificateCredential(der=der):
+            return len(der) <= 4 * _LONGEST_SECRET
+    return True
+
+
+def _fault_of(identity: Identity, name: str) -> str | None:
+    """Say what is wrong with an identity, without repeating it (AUTHN-10)."""
+    if identity.provider != name:
+        return "it names another provider"
+    if not (identity.issuer and identity.subject and identity.username):
+        return "issuer, subject or user name are missing"
+    if identity.expires_at is not None and identity.expires_at.tzinfo is None:
+        return "its expiry has no time zone"
+    if len(identity.roles) + len(identity.groups) > _MOST_MEMBERSHIPS:
+        return "too many roles and groups"
+    texts = (identity.issuer, identity.subject, identity.username, *identity.roles, *identity.groups)
+    return None if all(map(_is_clean, texts)) else "names with control characters, or too long"
+
+
+def _is_clean(text: str) -> bool:
+    return len(text) <= _LONGEST_NAME and not any(unicodedata.category(char) in _UNCLEAN for char in text)

@@ -1,0 +1,425 @@
+"""Who is connected: sessions by their token and by the credential that opened them, until they end (SESS-1 to 6).
+
+    session token     found by its keyed hash
+    any credential    the session that the same credential opened, while it lives; else the login chain is asked
+
+A session ends when it is idle, too old, past its identity's expiry, revoked, logged out, or when the server stops.
+"""
+
+from __future__ import annotations
+
+import logging
+import secrets
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from functools import partial
+
+from sqe_core.session.fingerprint import Fingerprints
+from sqe_core.session.login import LoginChain, account_of, refuse_other_user, unavailable
+from sqe_core.session.session import Session
+from sqe_core.session.sweeper import Sweeper
+from sqe_core.spi.auth import BearerCredential, ClientInfo, Credential, LoginRequest
+from sqe_core.spi.errors import (
+    ErrorCode,
+    ExternalError,
+    InternalError,
+    InvalidCredentialsError,
+    ResourcesError,
+    SqeError,
+    UserError,
+)
+from sqe_core.spi.factory import Clock, SystemClock
+from sqe_core.spi.identity import Identity, Secret
+
+_log = logging.getLogger(__name__)
+
+_TOKEN_BYTES = 32
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionLimits:
+    """The bounds of `[session]`, and those that cannot be configured."""
+
+    idle_secs: float = 900
+    absolute_secs: float = 28800
+    without_expiry_secs: float = 3600
+    """How long an identity counts that does not say when it ends (features §4.3)."""
+    sweep_secs: float = 60
+    most: int = 10_000
+    most_per_user: int = 200
+    revalidate_secs: float = 180
+    """How long a credential finds its session before a provider is asked about it again."""
+    grace_secs: float = 60
+    """How long a running statement may outlive its session (JWT-9)."""
+
+
+class LiveSession:
+    """A session of somebody who logged in. Safe for use from several threads."""
+
+    def __init__(
+        self,
+        store: SessionStore,
+        session: Session,
+        *,
+        protocol: str,
+        ends_at: float,
+        expires_at: datetime,
+        login: bytes,
+        now: float,
+    ) -> None:
+        self.session = session
+        self.token = Secret(secrets.token_urlsafe(_TOKEN_BYTES))
+        self.expires_at = expires_at
+        """When it ends at the latest."""
+        self.protocol = protocol
+        self.ended = False
+        self.ends_at = ends_at
+        """The same on the clock that nobody can turn."""
+        self.login = login
+        """The fingerprint of the credential that opened it."""
+        self.last_used = now
+        self.validated = now
+        """When a provider last vouched for that credential."""
+        self._store = store
+
+    @property
+    def identity(self) -> Identity:
+        """Who it is, without tokens."""
+        return self.session.identity.without_tokens()
+
+    def touch(self) -> None:
+        """It is being used: the idle time begins again."""
+        self._store.touch(self)
+
+    def ensure_usable(self) -> None:
+        """Raise when no statement may start any more; called before each one (JWT-9).
+
+        Raises:
+            UserError: the session has ended (`SESSION_EXPIRED`).
+            InvalidCredentialsError: its identity was revoked.
+        """
+        self._store.ensure_usable(self)
+
+    def close(self) -> None:
+        """Log out: the token and the credential find this session no more, and what runs in it is ended. Idempotent."""
+        self._store.end(self)
+
+
+@dataclass(slots=True)
+class _Building:
+    """A login that is being made; others with the same credential wait for it (SESS-5)."""
+
+    done: threading.Event = field(default_factory=threading.Event)
+    error: BaseException | None = None
+
+
+class SessionStore:
+    """The sessions of a server. Safe for use from many threads.
+
+    Args:
+        chain: who vouches for credentials.
+        open_session: makes the session of an identity.
+        close_session: ends one, with everything that runs in it.
+        is_busy: whether a statement of a session runs; a busy session is not idle.
+        limits: bounds.
+        clock: what expiries of identities are compared with.
+        monotonic: what idle and absolute time are measured with.
+    """
+
+    def __init__(
+        self,
+        chain: LoginChain,
+        *,
+        open_session: Callable[[Identity, ClientInfo], Session],
+        close_session: Callable[[Session], None],
+        is_busy: Callable[[Session], bool] = lambda session: False,
+        limits: SessionLimits | None = None,
+        clock: Clock | None = None,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._chain = chain
+        self._open_session = open_session
+        self._close_session = close_session
+        self._is_busy = is_busy
+        self._limits = limits or SessionLimits()
+        self._clock = clock or SystemClock()
+        self._monotonic = monotonic
+        self._fingerprints = Fingerprints()
+        self._lock = threading.Lock()
+        self._by_token: dict[bytes, LiveSession] = {}
+        self._by_login: dict[bytes, LiveSession] = {}
+        self._by_user: dict[tuple[str, str], dict[LiveSession, None]] = {}
+        self._opening: dict[tuple[str, str], int] = {}
+        self._building: dict[bytes, _Building] = {}
+        self._ended: OrderedDict[bytes, float] = OrderedDict()
+        self._listeners: list[Callable[[LiveSession], None]] = []
+        self._closed = False
+        self._sweeper = Sweeper(self.sweep, interval_secs=self._limits.sweep_secs, name="sqe-session-sweeper")
+
+    def authenticate(self, credential: Credential, client: ClientInfo) -> LiveSession:
+        """Find the session of a credential, or log in and open one.
+
+        Raises:
+            InvalidCredentialsError: with the constant text.
+            UserError: the token is that of a session that has ended (`SESSION_EXPIRED`).
+            AccessDeniedError: another user was asked for, or the connection is readable by others.
+            ResourcesError: too many attempts or sessions; `retry_after_secs` says when to come back.
+            ExternalError: an identity provider did not answer.
+        """
+        self._refuse_when_closed()
+        self._sweeper.ensure_running()
+        self._chain.refuse_plaintext(credential, client)
+        live = self._of_token(credential, client) if isinstance(credential, BearerCredential) else None
+        if live is None:
+            live = self._of_login(credential, client)
+        refuse_other_user(live.session.identity, client)
+        self.ensure_usable(live)
+        return live
+
+    def ensure_usable(self, live: LiveSession) -> None:
+        """Raise when no statement of a session may start any more; see `LiveSession.ensure_usable`."""
+        if not self._alive(live):
+            self._end_when_over(live)
+            raise _expired()
+        if self._chain.is_revoked(live.session.identity):
+            self.end(live)
+            raise InvalidCredentialsError
+        self.touch(live)
+
+    def touch(self, live: LiveSession) -> None:
+        """Begin the idle time of a session anew."""
+        live.last_used = self._monotonic()
+        live.session.last_used = live.last_used
+
+    def on_close(self, listener: Callable[[LiveSession], None]) -> None:
+        """Call `listener` with each session that has ended."""
+        self._listeners.append(listener)
+
+    def end(self, live: LiveSession) -> None:
+        """End a session. Idempotent."""
+        with self._lock:
+            if live.ended:
+                return
+            live.ended = True
+            token = self._fingerprints.of_token(live.token)
+            self._by_token.pop(token, None)
+            if self._by_login.get(live.login) is live:
+                del self._by_login[live.login]
+            mine = self._by_user.get(live.session.identity.key, {})
+            mine.pop(live, None)
+            if not mine:
+                self._by_user.pop(live.session.identity.key, None)
+            self._ended[token] = self._monotonic()
+            if len(self._ended) > self._limits.most:
+                self._ended.popitem(last=False)
+        self._finish(live)
+
+    def sweep(self) -> None:
+        """End what is over, and forget what is long ago."""
+        now = self._monotonic()
+        with self._lock:
+            lives = list(self._by_token.values())
+            for token, ended in list(self._ended.items()):
+                if now - ended > self._limits.absolute_secs:
+                    del self._ended[token]
+        for live in lives:
+            self._end_when_over(live)
+        self._chain.attempts.sweep()
+
+    def close(self) -> None:
+        """End every session and refuse new ones. Idempotent."""
+        self._sweeper.stop()
+        with self._lock:
+            self._closed = True
+            lives = list(self._by_token.values())
+        for live in lives:
+            self.end(live)
+
+    def __len__(self) -> int:
+        with self._lock:
+            return len(self._by_token)
+
+    def _of_token(self, credential: BearerCredential, client: ClientInfo) -> LiveSession | None:
+        """Find the session of a session's token; None when it is no such token."""
+        digest = self._fingerprints.of_token(credential.token)
+        with self._lock:
+            live = self._by_token.get(digest)
+            has_ended = digest in self._ended
+        if live is None:
+            if has_ended:
+                raise _expired()
+            return None
+        if live.token != credential.token or live.protocol != client.protocol:
+            # A token of another protocol is nobody's business there, a login provider's least of all.
+            raise InvalidCredentialsError
+        return live
+
+    def _of_login(self, credential: Credential, client: ClientInfo) -> LiveSession:
+        account = account_of(credential)
+        if account is not None:
+            # Before the lookup: it would tell a right password from a wrong one as often as somebody asks.
+            self._chain.attempts.check(client.address, account)
+        login = self._fingerprints.of_login(credential, client)
+        deadline = self._monotonic() + 2 * self._chain.timeout_secs
+        while True:
+            live = self._known(login)
+            if live is not None and self._monotonic() - live.validated < self._limits.revalidate_secs:
+                return live
+            with self._lock:
+                building = self._building.get(login)
+                leads = building is None
+                if building is None:
+                    building = self._building[login] = _Building()
+            if leads:
+                return self._build(building, login, credential, client)
+            if not building.done.wait(max(0.0, deadline - self._monotonic())):
+                raise unavailable()
+            # What is wrong with the credential is wrong for all; a limit or a wish of another client is not.
+            if isinstance(building.error, InvalidCredentialsError):
+                raise InvalidCredentialsError
+            if isinstance(building.error, (ExternalError, InternalError)) or _was_too_slow(building.error):
+                raise unavailable()
+
+    def _known(self, login: bytes) -> LiveSession | None:
+        with self._lock:
+            live = self._by_login.get(login)
+        if live is not None and not self._alive(live):
+            self._end_when_over(live)
+            return None
+        return live
+
+    def _build(self, building: _Building, login: bytes, credential: Credential, client: ClientInfo) -> LiveSession:
+        try:
+            return self._log_in(login, credential, client)
+        except BaseException as error:
+            building.error = error
+            raise
+        finally:
+            with self._lock:
+                del self._building[login]
+            building.done.set()
+
+    def _log_in(self, login: bytes, credential: Credential, client: ClientInfo) -> LiveSession:
+        old = self._known(login)
+        try:
+            identity = self._chain.authenticate(LoginRequest(credential=credential, client=client))
+        except InvalidCredentialsError:
+            if old is not None:
+                self.end(old)
+            raise
+        if old is not None:
+            if _same_rights(old.session.identity, identity):
+                old.validated = self._monotonic()
+                return old
+            self.end(old)
+        return self._open(identity, login, client)
+
+    def _open(self, identity: Identity, login: bytes, client: ClientInfo) -> LiveSession:
+        self._reserve(identity)
+        live: LiveSession | None = None
+        try:
+            session = self._open_session(identity, client)
+            live = self._live(session, login, client)
+        finally:
+            with self._lock:
+                self._release(identity)
+                refused = self._closed
+                if live is not None and not refused:
+                    self._by_token[self._fingerprints.of_token(live.token)] = live
+                    self._by_login[login] = live
+                    self._by_user.setdefault(identity.key, {})[live] = None
+        if refused:
+            self._close_session(session)
+            raise _stopping()
+        return live
+
+    def _live(self, session: Session, login: bytes, client: ClientInfo) -> LiveSession:
+        now, today = self._monotonic(), self._clock.now()
+        expiry = session.identity.expires_at or today + timedelta(seconds=self._limits.without_expiry_secs)
+        secs = min(self._limits.absolute_secs, (expiry - today).total_seconds())
+        return LiveSession(
+            self,
+            session,
+            protocol=client.protocol,
+            ends_at=now + secs,
+            expires_at=today + timedelta(seconds=secs),
+            login=login,
+            now=now,
+        )
+
+    def _reserve(self, identity: Identity) -> None:
+        """Take a place, at the cost of the same user's least used session when there are too many (SESS-6)."""
+        key = identity.key
+        for _ in range(3):
+            with self._lock:
+                mine = self._by_user.get(key, {})
+                has_own = len(mine) + self._opening.get(key, 0) < self._limits.most_per_user
+                if has_own and len(self._by_token) + sum(self._opening.values()) < self._limits.most:
+                    self._opening[key] = self._opening.get(key, 0) + 1
+                    return
+                # Many people share an identity that is not personal: one of them must not end another's session.
+                candidates = sorted(mine, key=lambda live: live.last_used) if identity.personal else []
+            idle = next((live for live in candidates if not self._is_busy(live.session)), None)
+            if has_own or idle is None:
+                break
+            self.end(idle)
+        raise ResourcesError(
+            "Too many sessions", hint="close sessions that are not needed any more", retry_after_secs=60
+        )
+
+    def _release(self, identity: Identity) -> None:
+        left = self._opening[identity.key] - 1
+        if left:
+            self._opening[identity.key] = left
+        else:
+            del self._opening[identity.key]
+
+    def _alive(self, live: LiveSession) -> bool:
+        """Whether a session may be used."""
+        if live.ended or live.session.closed:
+            return False
+        now = self._monotonic()
+        expiry = live.session.identity.expires_at
+        if now >= live.ends_at or (expiry is not None and self._clock.now() >= expiry):
+            return False
+        return now - live.last_used < self._limits.idle_secs or self._is_busy(live.session)
+
+    def _end_when_over(self, live: LiveSession) -> None:
+        """End a session that may not be used any more; a statement that runs may finish, within bounds."""
+        if self._alive(live):
+            return
+        if self._monotonic() >= live.ends_at + self._limits.grace_secs or not self._is_busy(live.session):
+            self.end(live)
+
+    def _finish(self, live: LiveSession) -> None:
+        steps = [partial(listener, live) for listener in self._listeners]
+        for step in (*steps, partial(self._close_session, live.session)):
+            try:
+                step()
+            except Exception:  # noqa: BLE001 - the other steps have to be made too
+                _log.exception("a session did not close cleanly")
+
+    def _refuse_when_closed(self) -> None:
+        if self._closed:
+            raise _stopping()
+
+
+def _same_rights(old: Identity, new: Identity) -> bool:
+    """Whether a session may go on with what a provider says now (SESS-2)."""
+    return (old.key, old.username, old.roles, old.groups) == (new.key, new.username, new.roles, new.groups)
+
+
+def _was_too_slow(error: BaseException | None) -> bool:
+    return isinstance(error, ResourcesError) and error.code is ErrorCode.QUERY_TIMEOUT
+
+
+def _expired() -> UserError:
+    return UserError("The session has ended; log in again", code=ErrorCode.SESSION_EXPIRED)
+
+
+def _stopping() -> SqeError:
+    return ResourcesError("The server is stopping", retry_after_secs=5)
