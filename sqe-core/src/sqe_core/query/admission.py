@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from sqe_core.spi.errors import ResourcesError
+from sqe_core.spi.errors import ResourcesError, ShuttingDownError
 from sqe_core.spi.identity import Identity
 
 
@@ -31,13 +31,32 @@ class Admission:
     def __init__(self, limits: QueryLimits) -> None:
         self._limits = limits
         self._lock = threading.Lock()
+        self._idle = threading.Condition(self._lock)
         self._running = 0
         self._by_user: Counter[tuple[str, str]] = Counter()
+        self._closed = False
+
+    @property
+    def running(self) -> int:
+        """How many slots are taken."""
+        return self._running
+
+    def close(self) -> None:
+        """Refuse everything from now on."""
+        with self._lock:
+            self._closed = True
+
+    def wait_idle(self, timeout_secs: float) -> bool:
+        """Wait until no slot is taken; False when the time is over first."""
+        with self._idle:
+            return self._idle.wait_for(lambda: not self._running, timeout_secs)
 
     def enter(self, identity: Identity) -> Callable[[], None]:
         """Take a slot and return what gives it back; raise when none is free."""
         user = (identity.issuer, identity.subject)
         with self._lock:
+            if self._closed:
+                raise ShuttingDownError("The server is shutting down", hint="send the statement again in a moment")
             if self._by_user[user] >= self._limits.max_concurrent_per_user:
                 raise _refusal(f"you run {self._limits.max_concurrent_per_user} statements already")
             if self._running >= self._limits.max_concurrent_queries:
@@ -54,6 +73,8 @@ class Admission:
                     self._by_user[user] -= 1
                     if not self._by_user[user]:
                         del self._by_user[user]
+                    if not self._running:
+                        self._idle.notify_all()
 
         return leave
 

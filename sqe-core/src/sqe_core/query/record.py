@@ -1,4 +1,4 @@
-"""Step 9: what happened, for the history and for the observers of query events."""
+"""Step 9: what happened, for the history, the metrics, the log, and the observers of query events."""
 
 from __future__ import annotations
 
@@ -6,52 +6,96 @@ import hashlib
 import logging
 import time
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
+
+import pyarrow as pa
 
 from sqe_core.observe.history import HistoryEntry, QueryHistory
 from sqe_core.query.secured import SecuredStatement
 from sqe_core.session.session import Session
 from sqe_core.spi.errors import ErrorCode, SqeError
 from sqe_core.spi.events import ObjectDecision, QueryCounts, QueryEvent, QueryPhase, QueryTimings
+from sqe_core.spi.factory import Metrics, NoMetrics
 from sqe_core.sql.statement import StatementKind
 
 _log = logging.getLogger(__name__)
 Notify = Callable[[QueryEvent], None]
 Redact = Callable[[str], str]
 
+_WRITES = frozenset(
+    kind.value
+    for kind in (
+        StatementKind.INSERT,
+        StatementKind.UPDATE,
+        StatementKind.DELETE,
+        StatementKind.MERGE,
+        StatementKind.TRUNCATE,
+        StatementKind.CREATE_TABLE_AS,
+    )
+)
+_STATUS = {QueryPhase.FINISHED: "success", QueryPhase.FAILED: "failure", QueryPhase.CANCELLED: "cancelled"}
+
+
+def session_hash(session: Session) -> str:
+    """What names a session in logs and audit: its id is a secret."""
+    return hashlib.sha256(session.id.encode()).hexdigest()[:16]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sinks:
+    """Where a statement's record goes, beside the history. `slow_secs` 0 logs no slow statements."""
+
+    notify: Notify | None
+    redact: Redact
+    metrics: Metrics = field(default_factory=NoMetrics)
+    slow_secs: float = 0
+
 
 class Recorder:
-    """Writes history and tells observers. Observers get the statement without its literals (OBS-3)."""
+    """Writes history, counts, and tells observers. Observers get the statement without its literals (OBS-3)."""
 
-    def __init__(self, history: QueryHistory, *, notify: Notify | None, redact: Redact) -> None:
+    def __init__(
+        self,
+        history: QueryHistory,
+        *,
+        notify: Notify | None,
+        redact: Redact,
+        metrics: Metrics | None = None,
+        slow_secs: float = 0,
+    ) -> None:
         self._history = history
-        self._notify = notify
-        self._redact = redact
+        self._sinks = Sinks(notify=notify, redact=redact, metrics=metrics or NoMetrics(), slow_secs=slow_secs)
 
     def begin(self, query_id: str, session: Session, sql: str) -> StatementRecord:
         """A statement was admitted."""
         identity = session.identity
         entry = HistoryEntry(query_id=query_id, user=(identity.issuer, identity.subject), sql=sql[:65_536])
         self._history.add(entry)
-        record = StatementRecord(entry, session, sql, self._notify, self._redact)
+        record = StatementRecord(entry, session, sql, self._sinks)
         record.tell(QueryPhase.RECEIVED)
         return record
 
+    def refused(self, error: SqeError) -> None:
+        """A statement was not admitted."""
+        reason = "draining" if error.code is ErrorCode.SERVER_SHUTTING_DOWN else "concurrency"
+        self._sinks.metrics.count("sqe_query_refused_total", labels={"reason": reason})
+
     def unexpected(self, query_id: str, error: BaseException) -> None:
         """Log an error that is a fault of ours: its text is for the server's log only (ERR-1)."""
-        _log.error("unexpected error in query %s", query_id, exc_info=error)
+        _log.error("unexpected error in query %s", query_id, exc_info=error, extra={"query_id": query_id})
 
 
 class StatementRecord:
     """The record of one statement."""
 
-    def __init__(self, entry: HistoryEntry, session: Session, sql: str, notify: Notify | None, redact: Redact) -> None:
+    def __init__(self, entry: HistoryEntry, session: Session, sql: str, sinks: Sinks) -> None:
         self._entry = entry
         self._session = session
         self._sql = sql
-        self._notify = notify
-        self._redact = redact
+        self._sinks = sinks
         self._began = time.monotonic()
+        self._delivered_any = False
         self._planned_after: float | None = None
         self._objects: tuple[ObjectDecision, ...] = ()
 
@@ -68,6 +112,15 @@ class StatementRecord:
             )
         self.tell(QueryPhase.STARTED)
 
+    def delivered(self, batch: pa.RecordBatch) -> None:
+        """A batch of the result goes to the client."""
+        metrics = self._sinks.metrics
+        if not self._delivered_any:
+            self._delivered_any = True
+            metrics.observe("sqe_time_to_first_row_seconds", time.monotonic() - self._began)
+        metrics.count("sqe_rows_returned_total", batch.num_rows)
+        metrics.count("sqe_bytes_returned_total", batch.nbytes)
+
     def end(self, error: SqeError | None, rows: int | None) -> None:
         """The statement ended."""
         self._entry.ended = time.time()
@@ -78,24 +131,61 @@ class StatementRecord:
             cancelled = error.code is ErrorCode.QUERY_CANCELLED
             phase = QueryPhase.CANCELLED if cancelled else QueryPhase.FAILED
         self._entry.state = {"cancelled": "CANCELED"}.get(phase.value, phase.value.upper())
+        self._count(phase, error)
         self.tell(phase, error)
+
+    def _count(self, phase: QueryPhase, error: SqeError | None) -> None:
+        metrics, kind, seconds = self._sinks.metrics, self._entry.kind or "unknown", time.monotonic() - self._began
+        status = _STATUS[phase]
+        code = error.code.name if error else ""
+        metrics.count("sqe_query_count_total", labels={"status": status, "statement_type": kind, "error_code": code})
+        metrics.count("sqe_protocol_query_count_total", labels={"protocol": self._session.protocol, "status": status})
+        metrics.observe("sqe_query_duration_seconds", seconds, {"statement_type": kind})
+        if kind in _WRITES and self._entry.rows:
+            metrics.count("sqe_rows_written_total", self._entry.rows)
+        if self._sinks.slow_secs and seconds >= self._sinks.slow_secs:
+            metrics.count("sqe_slow_query_count_total")
+            self._log_slow(status, seconds)
+
+    def _log_slow(self, status: str, seconds: float) -> None:
+        _log.warning(
+            "slow statement: %.1f s",
+            seconds,
+            extra={
+                "query_id": self._entry.query_id,
+                "session": session_hash(self._session),
+                "fields": {
+                    "event": "slow_query",
+                    "status": status,
+                    "statement_type": self._entry.kind or "unknown",
+                    "protocol": self._session.protocol,
+                    "duration_ms": round(seconds * 1000),
+                    "planning_ms": None if self._planned_after is None else round(self._planned_after),
+                    "rows": self._entry.rows,
+                    "sql_hash": self._sql_hash(),
+                },
+            },
+        )
+
+    def _sql_hash(self) -> str:
+        return hashlib.sha256(self._sql.encode(errors="replace")).hexdigest()
 
     def tell(self, phase: QueryPhase, error: SqeError | None = None) -> None:
         """Tell the observers, if there are any."""
-        if self._notify is None:
+        if self._sinks.notify is None:
             return
         total = (time.monotonic() - self._began) * 1000
-        self._notify(
+        self._sinks.notify(
             QueryEvent(
                 query_id=self._entry.query_id,
                 phase=phase,
                 time=datetime.now(UTC),
                 principal=self._session.identity,
                 protocol=self._session.protocol,
-                session_hash=hashlib.sha256(self._session.id.encode()).hexdigest()[:16],
+                session_hash=session_hash(self._session),
                 statement_kind=self._entry.kind,
-                sql=self._redact(self._sql),
-                sql_hash=hashlib.sha256(self._sql.encode(errors="replace")).hexdigest(),
+                sql=self._sinks.redact(self._sql),
+                sql_hash=self._sql_hash(),
                 objects=self._objects,
                 timings=QueryTimings(planning_ms=self._planned_after, total_ms=total if phase.final else None),
                 counts=QueryCounts(rows_returned=self._entry.rows),

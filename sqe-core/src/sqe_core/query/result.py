@@ -71,10 +71,19 @@ class StatementResult:
         self._batches = batches
         self._progress = progress
         self._on_close = on_close
+        self._delivered: Callable[[pa.RecordBatch], None] | None = None
+
+    def watched(self, delivered: Callable[[pa.RecordBatch], None]) -> StatementResult:
+        """Tell of each batch that goes to the client; return the result itself."""
+        self._delivered = delivered
+        return self
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         try:
-            yield from self._batches
+            for batch in self._batches:
+                if self._delivered is not None:
+                    self._delivered(batch)
+                yield batch
         finally:
             self.close()
 

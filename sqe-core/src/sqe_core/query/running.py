@@ -10,7 +10,7 @@ import uuid
 from enum import Enum
 
 from sqe_core.engine.port import EngineSession, Progress, ResultStream
-from sqe_core.spi.errors import QueryCancelledError, QueryTimeoutError, SqeError
+from sqe_core.spi.errors import QueryCancelledError, QueryTimeoutError, ShuttingDownError, SqeError
 
 
 def new_query_id() -> str:
@@ -27,6 +27,7 @@ class EndReason(Enum):
     CANCELLED = "cancelled"
     TIMEOUT = "timeout"
     CLOSED = "closed"
+    SHUTDOWN = "shutdown"
 
 
 class RunningStatement:
@@ -85,6 +86,8 @@ class RunningStatement:
                 )
             case EndReason.CANCELLED | EndReason.CLOSED:
                 return QueryCancelledError("The statement was cancelled")
+            case EndReason.SHUTDOWN:
+                return ShuttingDownError("The server is shutting down and ended the statement")
 
     def progress(self) -> Progress:
         """How far the engine is."""

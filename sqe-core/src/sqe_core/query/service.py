@@ -20,10 +20,11 @@ from contextlib import contextmanager
 from sqe_core.catalog.registry import Mount
 from sqe_core.catalog.visible import VisibleCatalogs
 from sqe_core.engine.port import EngineState, Progress
+from sqe_core.observe.logging import of_statement
 from sqe_core.policy.authorizer import Circumstances
 from sqe_core.query.admission import Admission, DeadlineWatch
 from sqe_core.query.parts import QueryParts
-from sqe_core.query.record import StatementRecord
+from sqe_core.query.record import StatementRecord, session_hash
 from sqe_core.query.result import StatementPlan, StatementResult
 from sqe_core.query.run import Finish, Parameters, StatementRun, StatementShape
 from sqe_core.query.running import EndReason, RunningStatement, new_query_id
@@ -59,7 +60,8 @@ class QueryService:
             run = self._run(session, running, record)
             finish = _finisher(leave, record)
             with _explained(run, finish):
-                return run.run(sql, parameters, dialect or session.properties["dialect"], finish)
+                result = run.run(sql, parameters, dialect or session.properties["dialect"], finish)
+                return result.watched(record.delivered)
 
     def plan(
         self, session: Session, sql: str, *, parameters: Parameters = (), dialect: str | None = None
@@ -84,7 +86,7 @@ class QueryService:
                 finish = _finisher(leave, record)
                 with _explained(run, finish):
                     running.check()
-                    return planned.start(finish)
+                    return planned.start(finish).watched(record.delivered)
 
         def abandon() -> None:
             running.cancel()
@@ -117,7 +119,11 @@ class QueryService:
     @contextmanager
     def _admitted(self, session: Session, running: RunningStatement) -> Iterator[Callable[[], None]]:
         """Step 1: take a slot, and give what gives it back; an error gives it back at once."""
-        free = self._admission.enter(session.identity)
+        try:
+            free = self._admission.enter(session.identity)
+        except SqeError as error:
+            self._parts.recorder.refused(error)
+            raise
         with self._lock:
             self._running[running.query_id] = (session, running)
         forget_deadline = self._set_deadline(session, running)
@@ -129,10 +135,30 @@ class QueryService:
             free()
 
         try:
-            yield leave
+            with of_statement(running.query_id, session_hash(session)):
+                yield leave
         except BaseException:
             leave()
             raise
+
+    @property
+    def running(self) -> int:
+        """How many statements run."""
+        return self._admission.running
+
+    def drain(self, timeout_secs: float) -> bool:
+        """Take nothing new, and wait for what runs; False when the time was over first."""
+        self._admission.close()
+        return self._admission.wait_idle(timeout_secs)
+
+    def end_all(self, timeout_secs: float) -> bool:
+        """Take nothing new, end what runs, and wait until it is gone."""
+        self._admission.close()
+        with self._lock:
+            running = [running for _, running in self._running.values()]
+        for each in running:
+            each.cancel(EndReason.SHUTDOWN)
+        return self._admission.wait_idle(timeout_secs)
 
     def cancel(self, session: Session, query_id: str | None = None) -> int:
         """Cancel one statement of a session, or all of them; return how many there were (TRI-9)."""

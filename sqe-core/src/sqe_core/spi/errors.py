@@ -10,7 +10,8 @@ SqeError
 │   └── EngineLostError        the engine's JVM ended while the statement ran
 ├── ResourcesError             a limit was reached
 │   ├── QueryTimeoutError
-│   └── QueryCancelledError
+│   ├── QueryCancelledError
+│   └── ShuttingDownError      the server is about to end and takes nothing new
 ├── ExternalError              a catalog, store, identity provider or policy engine is at fault
 │   └── CommitConflictError
 └── StartupError               SQE cannot start; never reaches a client of a server
@@ -60,6 +61,7 @@ class ErrorCode(Enum):
     QUERY_TIMEOUT = 65540
     GENERIC_INTERNAL_ERROR = 65541
     QUERY_CANCELLED = 65542
+    SERVER_SHUTTING_DOWN = 65543
     CATALOG_ERROR = 65600
     STORAGE_ERROR = 65601
     COMMIT_CONFLICT = 65602
@@ -186,6 +188,12 @@ class QueryCancelledError(ResourcesError):
 
     kind = ErrorKind.USER
     default_code = ErrorCode.QUERY_CANCELLED
+
+
+class ShuttingDownError(ResourcesError):
+    """The server is about to end: it takes nothing new, or ends what runs. Another one may answer."""
+
+    default_code = ErrorCode.SERVER_SHUTTING_DOWN
 
 
 class ExternalError(SqeError):
