@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from sqe_core.auth.anonymous import AnonymousFactory
+from sqe_core.auth.api_key import ApiKeyFactory
+from sqe_core.auth.mtls import MtlsFactory
 from sqe_core.catalog.factories import HadoopFactory, JdbcFactory, SqliteFactory
 from sqe_core.observe.lineage_file import FileLineageFactory
 from sqe_core.policy.builtin import AllowAllFactory, PassthroughFactory
-from sqe_core.session.anonymous import AnonymousFactory
 from sqe_core.spi.auth import AuthProviderFactory
 from sqe_core.spi.catalog import CatalogFactory
 from sqe_core.spi.hooks import SqePlugin, StartupContext, hookimpl
@@ -21,8 +23,8 @@ class CorePlugin(SqePlugin):
 
     @hookimpl
     def sqe_provide_auth_providers(self, context: StartupContext) -> Sequence[AuthProviderFactory[Any]]:
-        """Contribute `anonymous`."""
-        return (AnonymousFactory(),)
+        """Contribute `anonymous`, `api_key` and `mtls`."""
+        return (AnonymousFactory(), ApiKeyFactory(), MtlsFactory())
 
     @hookimpl
     def sqe_provide_catalogs(self, context: StartupContext) -> Sequence[CatalogFactory[Any]]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import logging
 import threading
 import traceback
-import unicodedata
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
@@ -37,7 +36,7 @@ from sqe_core.spi.errors import (
     SqeError,
 )
 from sqe_core.spi.factory import Clock, SystemClock
-from sqe_core.spi.identity import Identity
+from sqe_core.spi.identity import Identity, is_clean_name
 
 _log = logging.getLogger(__name__)
 
@@ -45,10 +44,8 @@ T = TypeVar("T")
 
 # Logins that wait for an identity provider; one that hangs must not take every thread of the server.
 _MOST_AT_ONCE = 64
-_LONGEST_NAME = 1024
 _LONGEST_SECRET = 16 * 1024
 _MOST_MEMBERSHIPS = 10_000
-_UNCLEAN = ("Cc", "Cf", "Cs", "Zl", "Zp")
 
 
 class LoginChain:
@@ -241,12 +238,12 @@ def _is_plausible(credential: Credential) -> bool:
     """Bounds before any provider computes with what a stranger sent (LIM-2, JWT-6)."""
     match credential:
         case BasicCredential(username=name, password=secret):
-            return _is_clean(name) and len(secret.reveal()) <= _LONGEST_SECRET
+            return is_clean_name(name) and len(secret.reveal()) <= _LONGEST_SECRET
         case BearerCredential(token=secret):
             return 0 < len(secret.reveal()) <= _LONGEST_SECRET
         case AwsCredential(access_key_id=name, secret_access_key=secret, session_token=token):
             lengths = (len(secret.reveal()), len(token.reveal()) if token else 0)
-            return _is_clean(name) and max(lengths) <= _LONGEST_SECRET
+            return is_clean_name(name) and max(lengths) <= _LONGEST_SECRET
         case CertificateCredential(der=der):
             return len(der) <= 4 * _LONGEST_SECRET
     return True
@@ -263,8 +260,4 @@ def _fault_of(identity: Identity, name: str) -> str | None:
     if len(identity.roles) + len(identity.groups) > _MOST_MEMBERSHIPS:
         return "too many roles and groups"
     texts = (identity.issuer, identity.subject, identity.username, *identity.roles, *identity.groups)
-    return None if all(map(_is_clean, texts)) else "names with control characters, or too long"
-
-
-def _is_clean(text: str) -> bool:
-    return len(text) <= _LONGEST_NAME and not any(unicodedata.category(char) in _UNCLEAN for char in text)
+    return None if all(map(is_clean_name, texts)) else "names with control characters, or too long"

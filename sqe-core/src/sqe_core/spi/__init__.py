@@ -71,7 +71,7 @@ from sqe_core.spi.errors import (
 from sqe_core.spi.events import ObjectDecision, QueryCounts, QueryEvent, QueryPhase, QueryTimings
 from sqe_core.spi.factory import Clock, ConfigT, Metrics, NoConfig, NoMetrics, PluginContext, PluginFactory, SystemClock
 from sqe_core.spi.hooks import HOOKS, SPI_VERSION, SqePlugin, StartupContext, hookimpl
-from sqe_core.spi.identity import Identity, Secret
+from sqe_core.spi.identity import Identity, Secret, is_clean_name
 from sqe_core.spi.lineage import (
     ColumnLineage,
     Dataset,
@@ -266,6 +266,7 @@ __all__ = [
     "VisibilityRequest",
     "YearMask",
     "hookimpl",
+    "is_clean_name",
     "quote_part",
     "to_run_event",
 ]

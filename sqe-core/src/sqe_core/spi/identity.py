@@ -3,11 +3,28 @@
 from __future__ import annotations
 
 import hmac
+import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from types import MappingProxyType
 from typing import Any, NoReturn
+
+_LONGEST_NAME = 1024
+_UNCLEAN = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
+
+
+def is_clean_name(name: str) -> bool:
+    """Say whether a name may be part of an identity: bounded, no control characters, no direction marks (AUTHN-10).
+
+    Args:
+        name: a user name, subject, role or group.
+
+    Example:
+        >>> is_clean_name("alice"), is_clean_name("alice\\n")
+        (True, False)
+    """
+    return 0 < len(name) <= _LONGEST_NAME and not any(unicodedata.category(char) in _UNCLEAN for char in name)
 
 
 class Secret:

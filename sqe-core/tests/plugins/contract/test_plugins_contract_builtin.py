@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from sqe_core.auth.anonymous import AnonymousConfig, AnonymousFactory
+from sqe_core.auth.api_key import ApiKeyConfig, ApiKeyFactory
+from sqe_core.auth.mtls import MtlsConfig, MtlsFactory
 from sqe_core.catalog.factories import (
     HadoopConfig,
     HadoopFactory,
@@ -18,7 +21,6 @@ from sqe_core.catalog.factories import (
 )
 from sqe_core.observe.lineage_file import FileLineageConfig, FileLineageFactory
 from sqe_core.policy.builtin import AllowAllFactory, PassthroughConfig, PassthroughFactory
-from sqe_core.session.anonymous import AnonymousConfig, AnonymousFactory
 from sqe_core.spi import (
     AttachRequest,
     AttachSecret,
@@ -43,6 +45,8 @@ from sqe_core.testing import (
 )
 
 CLIENT = ClientInfo(protocol="test", address="127.0.0.1")
+API_KEY = "sqe_9Vb2hQm4Zt7Lw1Xc5Rk8Yp3Nf6Jd0Gs"
+AUTHORITY = (("commonName", "Test CA"),)
 PEOPLE = ObjectName(catalog="lake", namespace=("hr",), name="people")
 
 
@@ -69,6 +73,79 @@ class TestAnonymous(AuthProviderContract):
             BasicCredential(username="guest", password=Secret("")),
             BearerCredential(token=Secret("t")),
             CertificateCredential(der=b""),
+        )
+        return [LoginRequest(credential=credential, client=CLIENT) for credential in credentials]
+
+
+class TestApiKey(AuthProviderContract):
+    capabilities = frozenset({"rejects"})
+
+    @pytest.fixture
+    def factory(self) -> ApiKeyFactory:
+        return ApiKeyFactory()
+
+    @pytest.fixture
+    def config(self, tmp_path: Path) -> ApiKeyConfig:
+        file = tmp_path / "keys.toml"
+        file.write_text(f'[[keys]]\nkey = "{API_KEY}"\nuser = "etl"\ngroups = ["loaders"]\nroles = ["writer"]\n')
+        return ApiKeyConfig(keys_file=file)
+
+    @pytest.fixture
+    def accepted(self) -> LoginRequest:
+        return LoginRequest(credential=BearerCredential(token=Secret(API_KEY)), client=CLIENT)
+
+    @pytest.fixture
+    def foreign(self) -> Sequence[LoginRequest]:
+        credentials = (
+            NoCredential(),
+            BasicCredential(username="etl", password=Secret("hunter2-5d1f")),
+            BearerCredential(token=Secret("eyJhbGciOiJSUzI1NiJ9.e30.c2ln")),
+            CertificateCredential(der=b""),
+        )
+        return [LoginRequest(credential=credential, client=CLIENT) for credential in credentials]
+
+    @pytest.fixture
+    def rejected(self) -> Sequence[LoginRequest]:
+        credentials = (
+            BearerCredential(token=Secret("sqe_")),
+            BearerCredential(token=Secret(API_KEY + "x")),
+            BasicCredential(username="etl", password=Secret(API_KEY[:-1])),
+        )
+        return [LoginRequest(credential=credential, client=CLIENT) for credential in credentials]
+
+
+class TestMtls(AuthProviderContract):
+    capabilities = frozenset({"rejects"})
+
+    @pytest.fixture
+    def factory(self) -> MtlsFactory:
+        return MtlsFactory()
+
+    @pytest.fixture
+    def config(self) -> MtlsConfig:
+        return MtlsConfig()
+
+    @pytest.fixture
+    def accepted(self) -> LoginRequest:
+        subject = (("commonName", "etl"), ("organizationalUnitName", "loaders"))
+        return LoginRequest(credential=CertificateCredential(der=b"", subject=subject, issuer=AUTHORITY), client=CLIENT)
+
+    @pytest.fixture
+    def foreign(self) -> Sequence[LoginRequest]:
+        credentials = (
+            NoCredential(),
+            BasicCredential(username="etl", password=Secret("hunter2-5d1f")),
+            BearerCredential(token=Secret("t")),
+        )
+        return [LoginRequest(credential=credential, client=CLIENT) for credential in credentials]
+
+    @pytest.fixture
+    def rejected(self) -> Sequence[LoginRequest]:
+        credentials = (
+            CertificateCredential(der=b""),
+            CertificateCredential(der=b"no certificate", subject=(("commonName", "etl"),)),
+            CertificateCredential(der=b"", subject=(("commonName", "etl"), ("commonName", "root"))),
+            CertificateCredential(der=b"", subject=(("commonName", "etl\u202e"),)),
         )
         return [LoginRequest(credential=credential, client=CLIENT) for credential in credentials]
 

@@ -1,0 +1,1 @@
+"""The login providers that need no further dependency: anonymous, API keys, client certificates."""

@@ -1,0 +1,118 @@
+"""The login provider `api_key`: random keys from a file, as a bearer or as the password of a Basic login."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+
+from sqe_core.auth.key_file import DEFAULT_PREFIX, ApiKey, KeyFile, KeyFileReader
+from sqe_core.spi.auth import AuthProvider, AuthProviderFactory, BasicCredential, BearerCredential, LoginRequest
+from sqe_core.spi.errors import ConfigError, InvalidCredentialsError, StartupError
+from sqe_core.spi.factory import PluginContext
+from sqe_core.spi.identity import Identity, Secret
+
+_log = logging.getLogger(__name__)
+
+# The claim that says which entry of the file somebody logged in with.
+_ENTRY = "api_key"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApiKeyConfig:
+    """Where the keys are."""
+
+    keys_file: Path = field(metadata={"doc": "TOML file with [[keys]]; read again when it changes"})
+    key_prefix: str = field(
+        default=DEFAULT_PREFIX, metadata={"doc": "what each key begins with; other credentials are left to others"}
+    )
+
+
+class ApiKeyProvider(AuthProvider):
+    """Vouches for the users of the file. What begins with the prefix is its to judge."""
+
+    def __init__(self, name: str, config: ApiKeyConfig, context: PluginContext) -> None:
+        self._name = name
+        self._prefix = config.key_prefix
+        self._reader = KeyFileReader(
+            config.keys_file.expanduser(), prefix=config.key_prefix, strict=context.production_mode
+        )
+        self._lock = threading.Lock()
+        self._file = self._read()
+        self._seen: tuple[int, ...] | None = self._file.version
+        if any(not key.hashed for key in self._file.keys):
+            _log.warning("login provider %s: %s holds plain keys; hash them", name, self._reader.path)
+
+    def authenticate(self, request: LoginRequest) -> Identity | None:
+        """Return the user of a key, whatever user name a Basic login gives beside it."""
+        key = self._key_of(request)
+        if key is None:
+            return None
+        # Every entry is tried, so that the time does not tell where a key stands (AUTHN-8).
+        found = [entry for entry in self._keys() if entry.fits(key)]
+        if len(found) != 1:
+            raise InvalidCredentialsError
+        return self._identity(found[0])
+
+    def is_revoked(self, identity: Identity) -> bool:
+        """Whether the entry is gone, or gives other rights than it did at the login."""
+        entry_id = identity.claims.get(_ENTRY)
+        return not any(entry.entry_id == entry_id and self._identity(entry) == identity for entry in self._keys())
+
+    def check(self) -> None:
+        """Raise when the file as it is now cannot be used."""
+        self._read()
+
+    def _key_of(self, request: LoginRequest) -> Secret | None:
+        match request.credential:
+            case BearerCredential(token=key) | BasicCredential(password=key):
+                return key if key.reveal().startswith(self._prefix) else None
+        return None
+
+    def _identity(self, entry: ApiKey) -> Identity:
+        return Identity(
+            issuer=f"sqe:{self._name}",
+            subject=entry.user,
+            username=entry.user,
+            provider=self._name,
+            groups=entry.groups,
+            roles=entry.roles,
+            claims=MappingProxyType({_ENTRY: entry.entry_id}),
+        )
+
+    def _keys(self) -> tuple[ApiKey, ...]:
+        """Return the keys of the file, read again when it changed; a broken file keeps the last good keys."""
+        version = self._reader.version()
+        if version == self._seen:
+            return self._file.keys
+        with self._lock:
+            if version != self._seen:
+                self._seen = version
+                try:
+                    self._file = self._reader.read()
+                except ConfigError as error:
+                    for fault in error.faults:
+                        _log.error("login provider %s: the keys stay as they were: %s", self._name, fault)
+                else:
+                    self._seen = self._file.version
+                    _log.info("login provider %s: read %d keys", self._name, len(self._file.keys))
+            return self._file.keys
+
+    def _read(self) -> KeyFile:
+        try:
+            return self._reader.read()
+        except ConfigError as error:
+            raise StartupError(f"The login provider '{self._name}' cannot use its keys: {error}") from None
+
+
+class ApiKeyFactory(AuthProviderFactory[ApiKeyConfig]):
+    """Makes the provider of `type = "api_key"`."""
+
+    kind = "api_key"
+    config_type = ApiKeyConfig
+
+    def create(self, name: str, config: ApiKeyConfig, context: PluginContext) -> ApiKeyProvider:
+        """Read the file."""
+        return ApiKeyProvider(name, config, context)
