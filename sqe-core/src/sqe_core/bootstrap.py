@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 import threading
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,6 +16,8 @@ from sqe_core.catalog.registry import CatalogRegistry, Mount
 from sqe_core.config.binder import bind
 from sqe_core.config.catalog_names import mounted_catalogs
 from sqe_core.config.loading import LoadedConfig
+from sqe_core.config.login_chain import login_chain
+from sqe_core.config.origin import Fault
 from sqe_core.config.sections.query import EngineConfig
 from sqe_core.engine.port import Engine, EngineState, Progress
 from sqe_core.engine.spark.engine import ClassArchive, EngineOptions, SparkEngine
@@ -29,10 +32,14 @@ from sqe_core.query.parts import QueryParts
 from sqe_core.query.record import Notify, Recorder
 from sqe_core.query.result import StatementResult
 from sqe_core.query.service import Parameters, QueryService
+from sqe_core.session.attempts import DEFAULT_FAILURES_PER_MINUTE, LoginAttempts
+from sqe_core.session.login import LoginChain
 from sqe_core.session.session import Session
+from sqe_core.session.store import SessionLimits, SessionStore
+from sqe_core.spi.auth import AuthProvider, ClientInfo
 from sqe_core.spi.catalog import CatalogContext
 from sqe_core.spi.errors import ConfigError, ObjectNotFoundError, SqeError
-from sqe_core.spi.factory import PluginContext
+from sqe_core.spi.factory import Metrics, NoMetrics, PluginContext
 from sqe_core.spi.identity import Identity
 from sqe_core.spi.policy import PolicyEnforcer
 from sqe_core.sql import functions
@@ -169,6 +176,79 @@ def compose(loaded: LoadedConfig, plugins: PluginManager | None = None, *, engin
             max_concurrent_per_user=query.max_concurrent_per_user,
         ),
         notify=plugins.calls.query_event,
+    )
+
+
+def login_providers(
+    loaded: LoadedConfig, plugins: PluginManager, *, metrics: Metrics | None = None
+) -> Sequence[tuple[str, AuthProvider]]:
+    """Create the login providers of a configuration, in its order, each with a name of its own.
+
+    Raises:
+        ConfigError: settings that do not fit, or that `production_mode` refuses, every fault of them.
+        PluginError: a plugin that is missing or broken.
+        StartupError: what a provider needs is not there.
+    """
+    production = loaded.config.coordinator.production_mode
+    context = PluginContext(metrics=metrics or NoMetrics(), production_mode=production, sqe_version=__version__)
+    providers: list[tuple[str, AuthProvider]] = []
+    faults: list[str] = []
+    seen: Counter[str] = Counter()
+    try:
+        for entry in login_chain(loaded.config):
+            factory = plugins.auth_provider(entry.kind)
+            settings, found = bind(entry.options, factory.config_type)
+            faults += found
+            if settings is None:
+                continue
+            seen[entry.kind] += 1
+            name = entry.kind if seen[entry.kind] == 1 else f"{entry.kind}-{seen[entry.kind]}"
+            provider = factory.create(name, settings, context)
+            providers.append((name, provider))
+            if production and provider.production_objection:
+                refusal = f"refused by production_mode: {provider.production_objection}"
+                faults.append(str(Fault(entry.path, refusal, loaded.sources.place(*entry.path))))
+        if faults:
+            raise ConfigError(tuple(faults))
+    except BaseException:
+        for _, provider in providers:
+            provider.close()
+        raise
+    return providers
+
+
+def session_store(
+    sqe: Sqe, loaded: LoadedConfig, plugins: PluginManager, *, metrics: Metrics | None = None
+) -> SessionStore:
+    """Compose who may log in and who is connected. Closing the store closes the login providers too.
+
+    Without `[auth]` everybody is one anonymous user. Raises what `login_providers` raises.
+    """
+    config = loaded.config
+    limits = config.rate_limit
+    failures = limits.auth_attempts_per_minute if limits.enabled else DEFAULT_FAILURES_PER_MINUTE
+    chain = LoginChain(
+        login_providers(loaded, plugins, metrics=metrics),
+        attempts=LoginAttempts(failures),
+        timeout_secs=config.coordinator.auth_handshake_timeout_secs,
+        allow_insecure_transport=config.security.allow_insecure_transport,
+    )
+    mounts = mounted_catalogs(config)
+    catalog = next((mount.name for mount in mounts if mount.default), mounts[0].name if mounts else EMBEDDED_CATALOG)
+
+    def open_session(identity: Identity, client: ClientInfo) -> Session:
+        return sqe.open_session(identity, catalog=catalog, protocol=client.protocol)
+
+    return SessionStore(
+        chain,
+        open_session=open_session,
+        close_session=sqe.service.close_session,
+        is_busy=lambda session: sqe.service.progress(session) is not None,
+        limits=SessionLimits(
+            idle_secs=config.session.idle_timeout_secs,
+            absolute_secs=config.session.absolute_timeout_secs,
+            sweep_secs=config.session.expiry_sweep_interval_secs,
+        ),
     )
 
 

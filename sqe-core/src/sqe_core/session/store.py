@@ -29,7 +29,7 @@ from sqe_core.spi.errors import (
     InternalError,
     InvalidCredentialsError,
     ResourcesError,
-    SqeError,
+    ShuttingDownError,
     UserError,
 )
 from sqe_core.spi.factory import Clock, SystemClock
@@ -231,13 +231,15 @@ class SessionStore:
         self._chain.attempts.sweep()
 
     def close(self) -> None:
-        """End every session and refuse new ones. Idempotent."""
+        """End every session, refuse new ones, and close the login providers. Idempotent."""
         self._sweeper.stop()
         with self._lock:
-            self._closed = True
+            was_closed, self._closed = self._closed, True
             lives = list(self._by_token.values())
         for live in lives:
             self.end(live)
+        if not was_closed:
+            self._chain.close()
 
     def __len__(self) -> int:
         with self._lock:
@@ -421,5 +423,5 @@ def _expired() -> UserError:
     return UserError("The session has ended; log in again", code=ErrorCode.SESSION_EXPIRED)
 
 
-def _stopping() -> SqeError:
-    return ResourcesError("The server is stopping", retry_after_secs=5)
+def _stopping() -> ShuttingDownError:
+    return ShuttingDownError("The server is stopping", retry_after_secs=5)
