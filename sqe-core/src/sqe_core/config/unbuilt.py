@@ -19,7 +19,7 @@ from sqe_core.config.sources import Sources
 from sqe_core.config.walk import Leaf, leaves
 
 BUILT_CATALOGS = frozenset({"sqlite", "jdbc", "hadoop"})
-BUILT_PROVIDERS = frozenset({"anonymous"})
+BUILT_PROVIDERS = frozenset({"anonymous", "api_key", "mtls"})
 BUILT_ENGINES = frozenset({"passthrough"})
 BUILT_LISTENERS: frozenset[str] = frozenset()
 
@@ -29,6 +29,8 @@ BUILT: frozenset[str] = frozenset(
         "coordinator.memory_limit",
         "coordinator.spill_dir",
         "coordinator.production_mode",
+        "coordinator.auth_handshake_timeout_secs",
+        "auth.providers",
         "catalog.type",
         "catalog.warehouse",
         "catalog.catalog_url",
@@ -41,6 +43,10 @@ BUILT: frozenset[str] = frozenset(
         "query.max_sql_bytes",
         "query.max_concurrent_queries",
         "query.max_concurrent_per_user",
+        "rate_limit.auth_attempts_per_minute",
+        "session.idle_timeout_secs",
+        "session.absolute_timeout_secs",
+        "session.expiry_sweep_interval_secs",
         "security.allow_insecure_transport",
         "security.allow_shared_service_identity",
         "security.allow_unkeyed_hash_masks",
@@ -86,7 +92,9 @@ UNBUILT: tuple[Unbuilt, ...] = (
     ),
     Unbuilt(prefix="auth.role_mappings", sentence="roles are not built yet"),
     Unbuilt(prefix="auth.admin_roles", sentence="roles are not built yet"),
-    Unbuilt(prefix="auth", sentence="logins are not built yet", uses=lambda config: False),  # by kind, see below
+    Unbuilt(
+        prefix="auth", sentence="this form of login is not built yet", uses=lambda config: False
+    ),  # by kind, see below
     Unbuilt(prefix="catalog.auth", sentence="catalogs with a login are not built yet"),
     Unbuilt(prefix="catalog.storage", sentence="storage of a catalog's own is not built yet"),
     Unbuilt(prefix="catalog.require_vended_credentials", sentence="vended credentials are not built yet"),
@@ -106,7 +114,9 @@ UNBUILT: tuple[Unbuilt, ...] = (
         uses=lambda config: False,  # means nothing while `backend` is "none"
     ),
     Unbuilt(
-        prefix="rate_limit", sentence="rate limits are not built yet", uses=lambda config: config.rate_limit.enabled
+        prefix="rate_limit",
+        sentence="limits of statements and metadata requests are not built yet",
+        uses=lambda config: config.rate_limit.enabled,
     ),
     Unbuilt(
         prefix="session.persistence",
@@ -114,8 +124,6 @@ UNBUILT: tuple[Unbuilt, ...] = (
         uses=lambda config: config.session.persistence != "memory",
     ),
     Unbuilt(prefix="session.secrets_path", sentence="CREATE SECRET is not built yet"),
-    Unbuilt(prefix="session.idle_timeout_secs", sentence="the expiry of sessions is not built yet"),
-    Unbuilt(prefix="session.absolute_timeout_secs", sentence="the expiry of sessions is not built yet"),
     Unbuilt(prefix="query.catalog_discovery", sentence="finding catalogs by their name is not built yet"),
     Unbuilt(prefix="query.role_overrides", sentence="roles are not built yet"),
     Unbuilt(prefix="query.per_user_memory_budget", sentence="admission by memory is not built yet"),
