@@ -166,7 +166,8 @@ class StatementRun:
                 plan = self._secure(statement, dict.fromkeys(names)).plan
         types = plan.parameter_types
         expected = [
-            pa.field(str(number + 1) if statement.positional else name, types.get(number, pa.null()))
+            # What is not found stood where only numbers of rows can: LIMIT, OFFSET.
+            pa.field(str(number + 1) if statement.positional else name, types.get(number, pa.int64()))
             for number, name in enumerate(names)
         ]
         return StatementShape(

@@ -2,9 +2,13 @@ package sqe.bridge;
 
 import java.util.ArrayDeque;
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.HashMap;
+import java.util.HashSet;
+import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.TreeMap;
 import org.apache.spark.sql.catalyst.expressions.Alias;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
@@ -50,55 +54,67 @@ final class Markers {
     return false;
   }
 
-  /** The types that an analysed plan gives its parameters, in columns named by their numbers; unknown ones are missing. */
+  /** The types that an analysed plan gives its parameters, in columns named by their numbers; void where it gives none. */
   static StructType types(LogicalPlan plan) {
     List nodes = nodes(plan);
-    Map carriers = new HashMap(); // id of a column that is a bare parameter -> its number
-    Map types = new TreeMap();
+    Map carriers = new HashMap(); // id of a column that is nothing but parameters -> their numbers
     // From below to above it is one round; columns of unions and of subqueries may take some more.
-    for (int round = 0, before = -1; round < 10 && before != carriers.size(); round++) {
-      before = carriers.size();
+    for (boolean more = true; more; ) {
+      more = false;
       for (int i = nodes.size() - 1; i >= 0; i--) {
         Object node = nodes.get(i);
-        if (node instanceof Alias) carry(carriers, ((Alias) node).exprId(), number(((Alias) node).child(), carriers));
-        else if (node instanceof Union) carry(carriers, (Union) node);
+        if (node instanceof Alias) {
+          if (carry(carriers, ((Alias) node).exprId(), numbers(((Alias) node).child(), carriers))) more = true;
+        } else if (node instanceof Union && carry(carriers, (Union) node)) more = true;
       }
     }
+    Map types = new TreeMap();
     for (int i = 0; i < nodes.size(); i++) {
+      if (is(nodes.get(i))) put(types, numbers((Expression) nodes.get(i), carriers), DataTypes.NullType);
       if (!(nodes.get(i) instanceof Cast)) continue;
-      Cast cast = (Cast) nodes.get(i);
-      Integer number = number(cast.child(), carriers);
-      if (number != null && !types.containsKey(number)) types.put(number, cast.dataType());
+      put(types, numbers(((Cast) nodes.get(i)).child(), carriers), ((Cast) nodes.get(i)).dataType());
     }
     StructType found = new StructType();
-    for (java.util.Iterator each = types.entrySet().iterator(); each.hasNext(); ) {
+    for (Iterator each = types.entrySet().iterator(); each.hasNext(); ) {
       Map.Entry entry = (Map.Entry) each.next();
-      DataType type = (DataType) entry.getValue();
-      if (!(type instanceof NullType)) found = found.add(entry.getKey().toString(), type, true);
+      found = found.add(entry.getKey().toString(), (DataType) entry.getValue(), true);
     }
     return found;
   }
 
-  private static void carry(Map carriers, Object id, Integer number) {
-    if (number != null && !carriers.containsKey(id)) carriers.put(id, number);
-  }
-
-  private static void carry(Map carriers, Union union) {
-    for (scala.collection.Iterator each = union.children().iterator(); each.hasNext(); ) {
-      LogicalPlan child = (LogicalPlan) each.next();
-      for (int i = 0; i < child.output().size() && i < union.output().size(); i++)
-        carry(
-            carriers,
-            ((Attribute) union.output().apply(i)).exprId(),
-            (Integer) carriers.get(((Attribute) child.output().apply(i)).exprId()));
+  /** The first type counts, but any is better than none. */
+  private static void put(Map types, Set numbers, DataType type) {
+    for (Iterator each = numbers.iterator(); each.hasNext(); ) {
+      Object number = each.next();
+      Object known = types.get(number);
+      if (known == null || known instanceof NullType) types.put(number, type);
     }
   }
 
-  private static Integer number(Expression expression, Map carriers) {
-    if (is(expression)) return Integer.valueOf(((BoundReference) expression).ordinal() - FIRST);
-    return expression instanceof AttributeReference
-        ? (Integer) carriers.get(((AttributeReference) expression).exprId())
-        : null;
+  private static boolean carry(Map carriers, Object id, Set numbers) {
+    Set known = (Set) carriers.get(id);
+    if (known == null && !numbers.isEmpty()) carriers.put(id, known = new HashSet());
+    return known != null && known.addAll(numbers);
+  }
+
+  private static boolean carry(Map carriers, Union union) {
+    boolean more = false;
+    for (scala.collection.Iterator each = union.children().iterator(); each.hasNext(); ) {
+      scala.collection.Seq columns = ((LogicalPlan) each.next()).output();
+      for (int i = 0; i < columns.size() && i < union.output().size(); i++)
+        if (carry(
+            carriers,
+            ((Attribute) union.output().apply(i)).exprId(),
+            numbers((Expression) columns.apply(i), carriers))) more = true;
+    }
+    return more;
+  }
+
+  private static Set numbers(Expression expression, Map carriers) {
+    if (is(expression)) return Collections.singleton(Integer.valueOf(((BoundReference) expression).ordinal() - FIRST));
+    Object carried =
+        expression instanceof AttributeReference ? carriers.get(((AttributeReference) expression).exprId()) : null;
+    return carried == null ? Collections.emptySet() : (Set) carried;
   }
 
   private static List nodes(LogicalPlan plan) {

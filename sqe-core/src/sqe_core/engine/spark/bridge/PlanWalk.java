@@ -115,6 +115,7 @@ final class PlanWalk {
   private final boolean analysed;
   private final ArrayDeque stack = new ArrayDeque();
   private final Set seen = Collections.newSetFromMap(new IdentityHashMap());
+  private final Map places = new IdentityHashMap(); // plan -> ids of the plans above it
   private final Set expressionClasses = new LinkedHashSet();
   private final Set hints = new LinkedHashSet();
   private final Set parameters = new LinkedHashSet();
@@ -134,7 +135,7 @@ final class PlanWalk {
     walk.stack.push(new Visit(plan, 1, -1, ""));
     while (!walk.stack.isEmpty()) {
       Visit visit = (Visit) walk.stack.pop();
-      if (!walk.seen.add(visit.node)) continue;
+      if (!walk.isNew(visit)) continue;
       walk.deepest = Math.max(walk.deepest, visit.depth);
       if (visit.node instanceof Expression) walk.expression(visit, (Expression) visit.node);
       else if (visit.node instanceof LogicalPlan) walk.plan(visit, (LogicalPlan) visit.node);
@@ -202,6 +203,14 @@ final class PlanWalk {
     unlisted(visit, plan.children(), "children", id, next);
     unlisted(visit, plan.innerChildren(), "innerChildren", id, next);
     for (int i = next.size() - 1; i >= 0; i--) stack.push(next.get(i));
+  }
+
+  /** An analysed plan that stands below two others is looked at below both: what is above it differs. */
+  private boolean isNew(Visit visit) {
+    if (!analysed || !(visit.node instanceof LogicalPlan)) return seen.add(visit.node);
+    Set parents = (Set) places.get(visit.node);
+    if (parents == null) places.put(visit.node, parents = new HashSet());
+    return parents.add(Integer.valueOf(visit.parent));
   }
 
   private void unlisted(Visit visit, scala.collection.Iterable nodes, String slot, int id, List next) {
