@@ -192,6 +192,11 @@ def entry_id(entry: KeyEntry) -> str:
     return hashlib.sha256(b"sqe key id\0" + entry.key.reveal().encode()).hexdigest()[:8]
 
 
+def is_hash(text: Secret) -> bool:
+    """Whether an entry holds the hash of a key, and not the key."""
+    return _HASHED.fullmatch(text.reveal()) is not None
+
+
 def make_key(prefix: str = DEFAULT_PREFIX) -> Secret:
     """Return a new key: the prefix and 256 random bits."""
     return Secret(prefix + secrets.token_urlsafe(_KEY_BYTES))
@@ -229,6 +234,8 @@ def remove_entry(path: Path, wanted: str) -> KeyEntry:
         if index < len(starts):
             following = range(starts[index] + 1, len(lines))
             end = next((number for number in following if _ANY_TABLE.match(lines[number])), len(lines))
+            while lines[end - 1].strip() == "" or lines[end - 1].lstrip().startswith("#"):
+                end -= 1  # what stands there is about the next entry
             lines[starts[index] : end] = []
         rewrite.replace("".join(lines), (*rewrite.entries[:index], *rewrite.entries[index + 1 :]))
         return rewrite.entries[index]

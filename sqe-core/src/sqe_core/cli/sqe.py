@@ -1,4 +1,4 @@
-"""The command `sqe`: plugins, configuration, doctor, benchmarks (features §8.4)."""
+"""The command `sqe`: plugins, configuration, API keys, doctor, benchmarks (features §8.4)."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from sqe_core.spi.errors import ConfigError, SqeError
 
 if TYPE_CHECKING:
     from sqe_core.cli.examinations import Finding
+    from sqe_core.cli.keys import KeyPlace
 
     _Commands = argparse._SubParsersAction[argparse.ArgumentParser]
 
@@ -98,6 +99,10 @@ def _parser() -> argparse.ArgumentParser:
     show = _command(config, "show", "print every key with its value, secrets redacted", _show)
     _with_config(show).add_argument("--sources", action="store_true", help="also print where each value came from")
 
+    auth = _group(commands, "auth", "API keys")
+    for name, help_text, function, add_options in _KEY_COMMANDS:
+        add_options(_with_keys_file(_with_config(_command(auth, name, help_text, function))))
+
     _with_config(_command(commands, "doctor", "look for what would keep SQE from working here", _doctor))
     commands.add_parser("bench", help="run benchmarks (sqe-bench)", add_help=False)
     return parser
@@ -122,6 +127,24 @@ def _command(
 def _with_config(parser: argparse.ArgumentParser) -> argparse.ArgumentParser:
     parser.add_argument("-c", "--config", metavar="FILE", help=_CONFIG_HELP)
     return parser
+
+
+def _with_keys_file(parser: argparse.ArgumentParser) -> argparse.ArgumentParser:
+    parser.add_argument(
+        "--keys-file", metavar="FILE", type=Path, help="the keys file (default: that of the configured `api_key`)"
+    )
+    return parser
+
+
+def _make_key_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--user", required=True, metavar="U", help="who logs in with the key")
+    parser.add_argument("--group", action="append", default=[], metavar="G", help="a group of that user (repeatable)")
+    parser.add_argument("--role", action="append", default=[], metavar="R", help="a role of that user (repeatable)")
+    parser.add_argument("--description", default="", metavar="D", help="what the key is for")
+
+
+def _revoke_key_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("id", metavar="ID", help="the first column of list-keys")
 
 
 def load_config(arguments: argparse.Namespace, here: Surroundings) -> LoadedConfig:
@@ -158,6 +181,54 @@ def _show(arguments: argparse.Namespace, here: Surroundings) -> int:
     for line in render(loaded, with_sources=arguments.sources):
         here.print(line)
     return ExitCode.OK
+
+
+def _make_key(arguments: argparse.Namespace, here: Surroundings) -> int:
+    from sqe_core.cli import keys
+
+    request = keys.KeyRequest(
+        user=arguments.user,
+        groups=tuple(arguments.group),
+        roles=tuple(arguments.role),
+        description=arguments.description,
+    )
+    key, note = keys.make(_key_place(arguments, here), request)
+    here.print(key.reveal())
+    here.complain(note)
+    return ExitCode.OK
+
+
+def _list_keys(arguments: argparse.Namespace, here: Surroundings) -> int:
+    from sqe_core.cli import keys
+
+    for line in keys.lines(_key_place(arguments, here)):
+        here.print(line)
+    return ExitCode.OK
+
+
+def _revoke_key(arguments: argparse.Namespace, here: Surroundings) -> int:
+    from sqe_core.cli import keys
+
+    here.print(keys.revoke(_key_place(arguments, here), arguments.id))
+    return ExitCode.OK
+
+
+def _key_place(arguments: argparse.Namespace, here: Surroundings) -> KeyPlace:
+    from sqe_core.cli import keys
+
+    if arguments.keys_file is not None:
+        return keys.KeyPlace(path=here.folder / arguments.keys_file.expanduser())
+    return keys.place_of(load_config(arguments, here))
+
+
+_KEY_COMMANDS: tuple[
+    tuple[str, str, Callable[[argparse.Namespace, Surroundings], int], Callable[[argparse.ArgumentParser], object]],
+    ...,
+] = (
+    ("make-key", "print a new API key once, and keep its hash", _make_key, _make_key_options),
+    ("list-keys", "list the API keys of the keys file", _list_keys, lambda parser: None),
+    ("revoke-key", "take an API key out of the keys file", _revoke_key, _revoke_key_options),
+)
 
 
 def _doctor(arguments: argparse.Namespace, here: Surroundings) -> int:
