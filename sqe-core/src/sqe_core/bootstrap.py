@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import tempfile
 import threading
@@ -15,13 +16,19 @@ from sqe_core.catalog.backends import SqliteBackend
 from sqe_core.catalog.registry import CatalogRegistry, Mount
 from sqe_core.config.binder import bind
 from sqe_core.config.catalog_names import mounted_catalogs
+from sqe_core.config.kinds import LISTENERS
 from sqe_core.config.loading import LoadedConfig
 from sqe_core.config.login_chain import login_chain
 from sqe_core.config.origin import Fault
 from sqe_core.config.sections.query import EngineConfig
 from sqe_core.engine.port import Engine, EngineState, Progress
 from sqe_core.engine.spark.engine import ClassArchive, EngineOptions, SparkEngine
+from sqe_core.observe.health import Probe, Readiness, health_routes
 from sqe_core.observe.history import QueryHistory
+from sqe_core.observe.http import HttpListener, tls_context
+from sqe_core.observe.metrics import PrometheusMetrics, metrics_route, resident_bytes
+from sqe_core.plugins.kinds import KNOWN_DISTRIBUTIONS, ExtensionPoint, Kind
+from sqe_core.plugins.lifecycle import Component
 from sqe_core.plugins.manager import PluginManager
 from sqe_core.policy.authorizer import Authorizer
 from sqe_core.policy.builtin import AllowAllEnforcer
@@ -32,16 +39,18 @@ from sqe_core.query.parts import QueryParts
 from sqe_core.query.record import Notify, Recorder
 from sqe_core.query.result import StatementResult
 from sqe_core.query.service import Parameters, QueryService
+from sqe_core.server import Server, ServerParts, StatusBoard
 from sqe_core.session.attempts import DEFAULT_FAILURES_PER_MINUTE, LoginAttempts
 from sqe_core.session.login import LoginChain
 from sqe_core.session.session import Session
 from sqe_core.session.store import SessionLimits, SessionStore
 from sqe_core.spi.auth import AuthProvider, ClientInfo
 from sqe_core.spi.catalog import CatalogContext
-from sqe_core.spi.errors import ConfigError, ObjectNotFoundError, SqeError
+from sqe_core.spi.errors import ConfigError, ObjectNotFoundError, SqeError, StartupError
 from sqe_core.spi.factory import Metrics, NoMetrics, PluginContext
 from sqe_core.spi.identity import Identity
 from sqe_core.spi.policy import PolicyEnforcer
+from sqe_core.spi.protocol import ProtocolContext, ProtocolServer, QueryGateway, ServerState, TlsFiles
 from sqe_core.sql import functions
 from sqe_core.sql.reader import Reader
 from sqe_core.sql.redact import redact
@@ -87,17 +96,20 @@ def build(
     enforcers: Sequence[PolicyEnforcer],
     limits: QueryLimits,
     notify: Notify | None = None,
+    history: QueryHistory | None = None,
+    metrics: Metrics | None = None,
+    slow_secs: float = 0,
 ) -> Sqe:
     """Wire an SQE around an engine, which need not have started yet."""
     catalogs = CatalogRegistry(mounts)
-    history = QueryHistory()
+    history = history or QueryHistory()
     service = QueryService(
         QueryParts(
             engine=engine,
             reader=Reader(),
             catalogs=catalogs,
             authorizer=Authorizer(enforcers),
-            recorder=Recorder(history, notify=notify, redact=redact),
+            recorder=Recorder(history, notify=notify, redact=redact, metrics=metrics, slow_secs=slow_secs),
             limits=limits,
             plan_limits=PlanLimits(),
             template_functions=functions.template_names(),
@@ -107,7 +119,13 @@ def build(
     return Sqe(engine=engine, catalogs=catalogs, service=service, history=history)
 
 
-def compose(loaded: LoadedConfig, plugins: PluginManager | None = None, *, engine: Engine | None = None) -> Sqe:
+def compose(
+    loaded: LoadedConfig,
+    plugins: PluginManager | None = None,
+    *,
+    engine: Engine | None = None,
+    metrics: Metrics | None = None,
+) -> Sqe:
     """Build what a configuration file describes: its catalogs, policy engines, limits and engine, not started.
 
     Only the distributions whose kinds the file names are imported.
@@ -116,12 +134,14 @@ def compose(loaded: LoadedConfig, plugins: PluginManager | None = None, *, engin
         loaded: the configuration.
         plugins: the installed plugins; None looks for them.
         engine: an engine that runs already, instead of the one of the file.
+        metrics: where to count.
 
     Raises:
         ConfigError: settings of plugins that do not fit, every fault of them.
         PluginError: a plugin that is missing or broken.
     """
     config = loaded.config
+    metrics = metrics or NoMetrics()
     plugins = plugins or PluginManager(sqe_version=__version__)
     production = config.coordinator.production_mode
     faults: list[str] = []
@@ -137,7 +157,10 @@ def compose(loaded: LoadedConfig, plugins: PluginManager | None = None, *, engin
                 entry.name,
                 settings,
                 CatalogContext(
-                    require_vended_credentials=required, production_mode=production, sqe_version=__version__
+                    metrics=metrics,
+                    require_vended_credentials=required,
+                    production_mode=production,
+                    sqe_version=__version__,
                 ),
             )
             jars.update(backend.required_jars())
@@ -150,7 +173,7 @@ def compose(loaded: LoadedConfig, plugins: PluginManager | None = None, *, engin
         if settings is not None:
             enforcers.append(
                 policy_factory.create(
-                    kind, settings, PluginContext(production_mode=production, sqe_version=__version__)
+                    kind, settings, PluginContext(metrics=metrics, production_mode=production, sqe_version=__version__)
                 )
             )
     if faults:
@@ -176,7 +199,185 @@ def compose(loaded: LoadedConfig, plugins: PluginManager | None = None, *, engin
             max_concurrent_per_user=query.max_concurrent_per_user,
         ),
         notify=plugins.calls.query_event,
+        history=QueryHistory(max_entries=config.query_history.max_entries, ttl_secs=config.query_history.ttl_secs),
+        metrics=metrics,
+        slow_secs=query.slow_query_threshold_secs,
     )
+
+
+LOOPBACK = "127.0.0.1"
+EVERYWHERE = "0.0.0.0"  # noqa: S104 - a server whose clients log in
+
+
+def serve(
+    loaded: LoadedConfig,
+    plugins: PluginManager | None = None,
+    *,
+    engine: Engine | None = None,
+    gateway: Callable[[Sqe, SessionStore, StatusBoard], QueryGateway] | None = None,
+) -> Server:
+    """Compose the server of a configuration: its protocols, health and metrics around `compose`. Nothing is bound yet.
+
+    Without `[auth]` everything listens on loopback only (features §1.0).
+
+    Args:
+        loaded: the configuration.
+        plugins: the installed plugins; None looks for them.
+        engine: an engine instead of the one of the file.
+        gateway: what protocols talk to.
+
+    Raises:
+        ConfigError: settings of plugins that do not fit.
+        PluginError: a plugin that is missing or broken; a port was written for a protocol that nobody provides.
+        StartupError: what a protocol needs is not there.
+    """
+    config = loaded.config
+    metrics = PrometheusMetrics()
+    plugins = plugins or PluginManager(sqe_version=__version__, metrics=metrics)
+    protocols, off = _protocols(loaded, plugins, metrics)
+    sqe = compose(loaded, plugins, engine=engine, metrics=metrics)
+    status = StatusBoard(sqe.engine, __version__)
+    if protocols and gateway is None:
+        raise StartupError("nothing answers the protocols yet")
+    sessions = session_store(sqe, loaded, plugins, metrics=metrics)
+    metrics.watch("sqe_active_sessions", lambda: len(sessions))
+    _watch(metrics, sqe, status, memory_limit=config.coordinator.memory_limit)
+    return Server(
+        ServerParts(
+            engine=sqe.engine,
+            service=sqe.service,
+            status=status,
+            gateway=gateway(sqe, sessions, status) if gateway else None,
+            protocols=protocols,
+            listeners=_listeners(loaded, sqe, status, metrics),
+            components=[Component(name="sessions", stop=sessions.close), *_observers(loaded, plugins, metrics)],
+            close=sqe.catalogs.close,
+            drain_secs=config.coordinator.shutdown_drain_secs,
+            off=off,
+            needs_tls=_tls_files(loaded) is not None,
+        )
+    )
+
+
+def _protocols(
+    loaded: LoadedConfig, plugins: PluginManager, metrics: Metrics
+) -> tuple[list[tuple[str, ProtocolServer]], list[str]]:
+    """Create the server of every protocol that has a port, and say which ones are not served."""
+    coordinator = loaded.config.coordinator
+    tls = _tls_files(loaded)
+    servers: list[tuple[str, ProtocolServer]] = []
+    off: list[str] = []
+    faults: list[str] = []
+    for key, name in LISTENERS.items():
+        port: int = getattr(coordinator, key)
+        kind = Kind(ExtensionPoint.PROTOCOL, name)
+        provided = any(kind in declared.kinds for declared in plugins.declared)
+        if not port:
+            continue
+        if not provided and not loaded.sources.is_written("coordinator", key):
+            # A default is nobody's wish: without its plugin the protocol is off.
+            distribution = KNOWN_DISTRIBUTIONS.get(kind)
+            how = f" (pip install {distribution})" if distribution else ""
+            off.append(f"the {kind.label} is off: it is not installed{how}")
+            continue
+        factory = plugins.protocol(name)
+        settings, found = bind(loaded.settings("coordinator"), factory.config_type)
+        faults += found
+        if settings is not None:
+            context = ProtocolContext(
+                metrics=metrics,
+                production_mode=coordinator.production_mode,
+                sqe_version=__version__,
+                bind_host=_host(loaded),
+                port=port,
+                tls=tls,
+                trusted_proxies=loaded.config.security.trusted_proxies,
+            )
+            servers.append((name, factory.create(name, settings, context)))
+    if faults:
+        raise ConfigError(tuple(faults))
+    return servers, off
+
+
+def _host(loaded: LoadedConfig) -> str:
+    return LOOPBACK if loaded.config.auth is None else EVERYWHERE
+
+
+def _tls_files(loaded: LoadedConfig) -> TlsFiles | None:
+    tls = loaded.config.coordinator.tls
+    if not tls.cert_file or not tls.key_file:
+        return None
+    return TlsFiles(
+        cert_file=Path(tls.cert_file),
+        key_file=Path(tls.key_file),
+        ca_file=Path(tls.ca_file) if tls.ca_file else None,
+    )
+
+
+def _listeners(
+    loaded: LoadedConfig, sqe: Sqe, status: StatusBoard, metrics: PrometheusMetrics
+) -> tuple[HttpListener, ...]:
+    """Health, so that it is there first and goes last, and metrics; both speak TLS when the protocols do (OBS-7)."""
+    config = loaded.config.metrics
+    if not config.prometheus_port:
+        return ()
+    host, tls, token = _host(loaded), _tls_files(loaded), config.scrape_token
+    guarded = token is not None or (tls is not None and tls.ca_file is not None)
+    readiness = Readiness(
+        engine_ready=status.engine_ready,
+        draining=lambda: status.draining,
+        catalogs=[Probe(f"catalog {mount.name}", mount.backend.check) for mount in sqe.catalogs.mounts()],
+    )
+    return (
+        HttpListener(
+            "health",
+            host,
+            config.prometheus_port + 1,
+            health_routes(readiness, status.current),
+            tls=tls_context(tls.cert_file, tls.key_file) if tls else None,
+        ),
+        HttpListener(
+            "metrics",
+            # In production nobody reads them who is neither on this machine nor known (OBS-6).
+            host if guarded or not loaded.config.coordinator.production_mode else LOOPBACK,
+            config.prometheus_port,
+            metrics_route(metrics),
+            tls=tls_context(tls.cert_file, tls.key_file, tls.ca_file) if tls else None,
+            bearer=token,
+        ),
+    )
+
+
+def _observers(loaded: LoadedConfig, plugins: PluginManager, metrics: Metrics) -> list[Component]:
+    """The plugins of `[plugins.<name>]`, which provide no kind and watch."""
+    context = PluginContext(
+        metrics=metrics, production_mode=loaded.config.coordinator.production_mode, sqe_version=__version__
+    )
+    components: list[Component] = []
+    faults: list[str] = []
+    for name, table in loaded.config.plugins.items():
+        settings, found = bind(table, plugins.plugin(name).config_type)
+        faults += found
+        if settings is not None:
+            components.append(plugins.observer(name, settings, context))
+    if faults:
+        raise ConfigError(tuple(faults))
+    return components
+
+
+def _watch(metrics: PrometheusMetrics, sqe: Sqe, status: StatusBoard, *, memory_limit: int) -> None:
+    """Tell the metrics what they read at each scrape."""
+    engine = sqe.engine
+    metrics.gauge("sqe_build_info", 1, {"version": __version__})
+    metrics.gauge("sqe_coordinator_memory_limit_bytes", memory_limit)
+    metrics.watch("sqe_coordinator_rss_bytes", lambda: resident_bytes(os.getpid()))
+    metrics.watch("sqe_active_queries", lambda: sqe.service.running)
+    metrics.watch_states("sqe_engine_state", [state.value for state in EngineState], lambda: engine.state.value)
+    states = [state.value for state in ServerState]
+    metrics.watch_states("sqe_server_state", states, lambda: status.current().state.value)
+    if isinstance(engine, SparkEngine):
+        metrics.watch("sqe_engine_rss_bytes", lambda: resident_bytes(engine.pid))
+        engine.on_lost(lambda: metrics.count("sqe_engine_restarts_total"))
 
 
 def login_providers(

@@ -1,4 +1,4 @@
-"""`sqe-server` while no wire protocol is built."""
+"""`sqe-server` up to the point where it would start: what it refuses, in which words, with which exit code."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import sys
 from pathlib import Path
 
 import pytest
+
+NO_POLICY = '[policy]\nengine = "passthrough"\ni_understand_no_enforcement = true\n'
 
 
 def run_server(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -21,21 +23,20 @@ def run_server(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str
     )
 
 
-@pytest.mark.parametrize("arguments", [[], ["--mode", "coordinator"]])
-def test_there_is_nothing_to_serve_yet(tmp_path: Path, arguments: list[str]) -> None:
-    done = run_server(tmp_path, *arguments)
-    assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr.startswith("sqe-server: this version of SQE has no wire protocol yet")
-    assert done.stderr.count("\n") == 1
-
-
 def test_what_is_configured_and_not_built_is_named(tmp_path: Path) -> None:
     (tmp_path / "sqe.toml").write_text("[metrics.openlineage]\nenabled = true\nfile_path = 'lineage.jsonl'\n")
     done = run_server(tmp_path)
-    assert done.returncode == 1
+    assert (done.returncode, done.stdout) == (2, "")
     assert "metrics.openlineage" in done.stderr
     assert "not built yet" in done.stderr
-    assert "this version of SQE has no wire protocol yet" in done.stderr.splitlines()[-1]
+
+
+def test_a_port_for_a_protocol_that_nobody_provides(tmp_path: Path) -> None:
+    (tmp_path / "sqe.toml").write_text(NO_POLICY + "[coordinator]\nquack_port = 9494\n")
+    done = run_server(tmp_path)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "sqe.toml:5: coordinator.quack_port: The protocol 'quack' is not installed" in done.stderr
+    assert "pip install sqe-protocol-quack" in done.stderr
 
 
 def test_a_worker_needs_its_coordinator(tmp_path: Path) -> None:
@@ -58,3 +59,8 @@ def test_a_wrong_command_line(tmp_path: Path) -> None:
     done = run_server(tmp_path, "--config", "nowhere.toml")
     assert done.returncode == 2
     assert "nowhere.toml" in done.stderr
+
+
+@pytest.mark.parametrize("word", ["Exit codes", "SIGTERM", "shutdown_drain_secs"])
+def test_the_help_says_how_it_ends(tmp_path: Path, word: str) -> None:
+    assert word in run_server(tmp_path, "--help").stdout

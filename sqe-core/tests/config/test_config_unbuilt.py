@@ -57,8 +57,7 @@ def test_no_prefix_stands_twice() -> None:
         ('[policy]\nengine = "opa"\nopa.url = "http://o"', "sqe.toml:2: policy.engine: the policy engine `opa` is not"),
         ("[rate_limit]\nenabled = true", "sqe.toml:1: rate_limit: limits of statements and metadata"),
         ("[query_cache]\nenabled = true", "sqe.toml:2: query_cache.enabled: the cache of results is not built yet"),
-        ("[metrics]\nprometheus_port = 9090", "sqe.toml:2: metrics.prometheus_port: metrics are not built yet"),
-        ("[coordinator]\ntrino_http_port = 8081", "sqe.toml:2: coordinator.trino_http_port: Trino HTTP is not built"),
+        ('[metrics]\notlp_endpoint = "http://o"', "sqe.toml:2: metrics.otlp_endpoint: sending metrics is not built yet"),
         ('[coordinator]\nworker_secret = "s"', "sqe.toml:2: coordinator.worker_secret: workers are not built yet"),
         ('[metrics]\naudit_log_path = "/a"', "sqe.toml:2: metrics.audit_log_path: the audit log is not built yet"),
         ('[metrics.audit]\nformat = "ocsf"', "sqe.toml:2: metrics.audit.format: the audit log is not built yet"),
@@ -86,7 +85,9 @@ def test_using_what_is_not_built_stops(tmp_path: Path, text: str, expected: str)
         "[query]\ntimeout_secs = 5\nmax_result_rows = 10\nmax_sql_bytes = 100\nmax_concurrent_queries = 1",
         '[catalogs.a]\ntype = "sqlite"\nwarehouse = "/w"\n[catalogs.b]\ntype = "jdbc"',
         '[engine]\nmaster = "local[2]"\njar_dir = "/jars"',
-        '[coordinator]\nmemory_limit = "2GB"\nspill_dir = "/spill"',
+        '[coordinator]\nmemory_limit = "2GB"\nspill_dir = "/spill"\nshutdown_drain_secs = 5\ntrino_http_port = 8081',
+        "[metrics]\nprometheus_port = 9191\nscrape_token = 'x'\n[query_history]\nmax_entries = 5",
+        "[query]\nslow_query_threshold_secs = 5",
         "[coordinator]\ntrino_http_port = 0\n[metrics]\nprometheus_port = 0\n[query_cache]\nenabled = false",
         "[rate_limit]\nenabled = false\nglobal_queries_per_minute = 5",
         '[[auth.providers]]\ntype = "anonymous"\nuser = "me"',
@@ -106,12 +107,6 @@ def test_passthrough_is_the_built_engine(tmp_path: Path) -> None:
     found = loaded(tmp_path, text)
 
     assert not [fault for fault in check_built(found.config, found.sources) if "policy" in fault]
-
-
-def test_a_server_without_any_protocol_is_told_so() -> None:
-    assert "coordinator: no protocol is built yet that this server could speak; use `sqe-cli`" in check_built(
-        load(None, environ={}).config
-    )
 
 
 def test_keys_that_change_nothing_are_named(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from sqe_core.config.binder import bind
 from sqe_core.config.catalog_names import mounted_catalogs
+from sqe_core.config.kinds import LISTENERS
 from sqe_core.config.loading import LoadedConfig
 from sqe_core.config.login_chain import login_chain
 from sqe_core.config.origin import Fault, KeyPath
@@ -59,6 +60,11 @@ def _uses(loaded: LoadedConfig) -> Iterator[_Use]:
     for mount in mounted_catalogs(loaded.config):
         kind = Kind(ExtensionPoint.CATALOG, mount.kind)
         yield _Use(kind=kind, path=(*mount.path, "type"), table=mount.config.options)
+    for key, protocol in LISTENERS.items():
+        # A port that nobody wrote is not asked for: without its plugin the protocol is off.
+        if getattr(loaded.config.coordinator, key) and loaded.sources.is_written("coordinator", key):
+            kind = Kind(ExtensionPoint.PROTOCOL, protocol)
+            yield _Use(kind=kind, path=("coordinator", key), table=loaded.settings("coordinator"))
     for engine in loaded.config.policy.engines:
         kind = Kind(ExtensionPoint.POLICY, engine)
         yield _Use(kind=kind, path=("policy", "engine"), table=loaded.engine_table(engine))

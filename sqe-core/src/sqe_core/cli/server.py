@@ -1,62 +1,134 @@
-"""`sqe-server`: reads its configuration and says what keeps it from serving."""
+"""`sqe-server`: reads its configuration, serves until it is told to end, and lets running statements finish first."""
 
 from __future__ import annotations
 
 import argparse
+import logging
 import os
+import signal
 import sys
+import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING
 
 from sqe_core import __version__
 from sqe_core.cli.exit_codes import ExitCode
 from sqe_core.cli.terminal_text import escape_unprintable
-from sqe_core.spi.errors import ConfigError
+from sqe_core.spi.errors import ConfigError, SqeError, StartupError
 
-NO_PROTOCOL = (
-    "sqe-server: this version of SQE has no wire protocol yet, so there is nothing to serve;"
-    " sqe-cli runs the engine in its own process"
-)
+if TYPE_CHECKING:
+    from sqe_core.config.loading import LoadedConfig
+    from sqe_core.server import Server
+
+_log = logging.getLogger("sqe_core.server")
+
+_LOOK_SECS = 0.25
+
+_EPILOG = """\
+SIGTERM, SIGINT and SIGHUP end the server: nothing new is taken, running statements get [coordinator]
+shutdown_drain_secs. A second signal ends it at once.
+Exit codes: 0 ended by a signal, 1 the server cannot serve (a port is taken, a plugin is missing, the engine does not
+start), 2 the command line or the configuration cannot be used, 129, 130 and 143 ended at once by a second SIGHUP,
+SIGINT or SIGTERM."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run `sqe-server` and return its exit code."""
     options = _parser().parse_args(arguments)
+    stop = _Stop()
+    stop.install()
     try:
-        for line in faults(options, os.environ, Path.cwd()):
-            _complain(line)
+        loaded = configuration(options, os.environ, Path.cwd())
+        return _serve(loaded, stop)
     except ConfigError as error:
         for fault in error.faults:
             _complain(fault)
         return ExitCode.USAGE
-    except KeyboardInterrupt:
-        return ExitCode.INTERRUPTED
-    return ExitCode.STATEMENT_FAILED
+    except StartupError as error:
+        _complain(f"sqe-server: {error.message}{f' ({error.hint})' if error.hint else ''}")
+        return ExitCode.STATEMENT_FAILED
 
 
-def faults(options: argparse.Namespace, environ: Mapping[str, str], folder: Path) -> list[str]:
-    """Name all that a server would need and this version does not have. Raises ConfigError for a wrong configuration.
-
-    There is always one: nothing can be served before a wire protocol exists.
-    """
+def configuration(options: argparse.Namespace, environ: Mapping[str, str], folder: Path) -> LoadedConfig:
+    """Read the configuration. Raises ConfigError for what is wrong in it, and for what this version cannot do."""
     from sqe_core.cli.plugin_settings import check_plugin_settings
     from sqe_core.config.loading import load, locate
     from sqe_core.config.unbuilt import check_built
 
     loaded = load(locate(options.config, environ, folder), environ=environ, flags={"coordinator.mode": options.mode})
     settings = check_plugin_settings(loaded)
-    if settings.faults:
-        raise ConfigError(settings.faults)
-    # Without a file only the defaults could be named, which nobody asked for.
-    asked = check_built(loaded.config, loaded.sources) if loaded.path is not None else ()
-    return [*asked, NO_PROTOCOL]
+    unbuilt = check_built(loaded.config, loaded.sources)
+    if settings.faults or unbuilt:
+        raise ConfigError((*settings.faults, *unbuilt))
+    if settings.notes:
+        raise StartupError("; ".join(settings.notes))
+    return loaded
+
+
+def _serve(loaded: LoadedConfig, stop: _Stop) -> int:
+    from sqe_core.bootstrap import serve
+    from sqe_core.config.unbuilt import without_effect
+    from sqe_core.observe.logging import configure_logging, log_stray_errors
+
+    configure_logging(loaded.log_level)
+    log_stray_errors()
+    server = serve(loaded)
+    for sentence in without_effect(loaded.config, loaded.sources):
+        _log.warning("%s", sentence)
+    server.start()
+    code = _wait(server, stop)
+    server.stop()
+    return code
+
+
+def _wait(server: Server, stop: _Stop) -> int:
+    """Wait for a signal, or for the engine to fail for good: a server that cannot run statements is no server."""
+    while not stop.wanted.wait(_LOOK_SECS):
+        server.watch_engine()
+        failure = server.engine_failure
+        if failure is not None:
+            message = str(failure) if isinstance(failure, SqeError) else type(failure).__name__
+            hint = getattr(failure, "hint", None)
+            _log.critical(
+                "the engine cannot start: %s%s",
+                message,
+                f" ({hint})" if hint else "",
+                extra={"fields": {"event": "engine_failed"}},
+            )
+            return ExitCode.STATEMENT_FAILED
+    _log.info("%s received", stop.signal_name)
+    return ExitCode.OK
+
+
+class _Stop:
+    """The wish to end, from a signal. A second one does not ask."""
+
+    def __init__(self) -> None:
+        self.wanted = threading.Event()
+        self.signal_name = ""
+
+    def install(self) -> None:
+        """Listen to signals from now on; those that the parent ignores, as nohup does, stay ignored."""
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                signal.signal(number, self._on_signal)
+
+    def _on_signal(self, number: int, frame: FrameType | None) -> None:
+        if self.wanted.is_set():
+            signal.signal(number, signal.SIG_DFL)
+            signal.raise_signal(number)
+        self.signal_name = signal.Signals(number).name
+        self.wanted.set()
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="sqe-server",
         description="The SQE server.",
-        epilog="Exit codes: 1 the server cannot serve, 2 the command line or the configuration cannot be used.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"sqe-server {__version__}")

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 from sqe_core.config.sections.catalog import CatalogConfig
 
 REST_CATALOGS = frozenset({"rest", "iceberg_rest", "polaris", "nessie", "unity", "horizon"})
 # These log in once for everybody, or not at all (features §5.1).
 SHARED_IDENTITY_CATALOGS = frozenset({"glue", "s3tables", "hms", "hive", "jdbc", "sqlite", "hadoop"})
+# The key of a port in `[coordinator]`, and the protocol that is served there.
+LISTENERS: Mapping[str, str] = MappingProxyType(
+    {"flight_sql_port": "flight", "trino_http_port": "trino", "quack_port": "quack"}
+)
 POLICY_ENGINES = ("grants", "opa", "cedar", "ranger", "in-memory", "passthrough")
 
 

@@ -21,7 +21,6 @@ from sqe_core.config.walk import Leaf, leaves
 BUILT_CATALOGS = frozenset({"sqlite", "jdbc", "hadoop"})
 BUILT_PROVIDERS = frozenset({"anonymous", "api_key", "mtls"})
 BUILT_ENGINES = frozenset({"passthrough"})
-BUILT_LISTENERS: frozenset[str] = frozenset()
 
 # Prefixes of keys that do what they say.
 BUILT: frozenset[str] = frozenset(
@@ -31,6 +30,11 @@ BUILT: frozenset[str] = frozenset(
         "coordinator.production_mode",
         "coordinator.auth_handshake_timeout_secs",
         "auth.providers",
+        "coordinator.flight_sql_port",
+        "coordinator.trino_http_port",
+        "coordinator.quack_port",
+        "coordinator.shutdown_drain_secs",
+        "coordinator.tls",
         "catalog.type",
         "catalog.warehouse",
         "catalog.catalog_url",
@@ -43,6 +47,10 @@ BUILT: frozenset[str] = frozenset(
         "query.max_sql_bytes",
         "query.max_concurrent_queries",
         "query.max_concurrent_per_user",
+        "query.slow_query_threshold_secs",
+        "query_history",
+        "metrics.prometheus_port",
+        "metrics.scrape_token",
         "rate_limit.auth_attempts_per_minute",
         "session.idle_timeout_secs",
         "session.absolute_timeout_secs",
@@ -78,7 +86,6 @@ UNBUILT: tuple[Unbuilt, ...] = (
     Unbuilt(prefix="coordinator.worker_urls", sentence="workers are not built yet"),
     Unbuilt(prefix="coordinator.worker_secret", sentence="workers are not built yet"),
     Unbuilt(prefix="coordinator.allow_unauthenticated_workers", sentence="workers are not built yet"),
-    Unbuilt(prefix="coordinator.tls", sentence="TLS is not built yet"),
     Unbuilt(prefix="coordinator.debug", sentence="detailed errors for clients are not built yet"),
     Unbuilt(
         prefix="worker",
@@ -130,11 +137,9 @@ UNBUILT: tuple[Unbuilt, ...] = (
     Unbuilt(prefix="query.max_query_memory", sentence="admission by memory is not built yet"),
     Unbuilt(prefix="query.max_concurrent_sorted_writes", sentence="a limit of sorted writes is not built yet"),
     Unbuilt(prefix="query.query_profile", sentence="query profiles are not built yet"),
-    Unbuilt(prefix="query.slow_query_threshold_secs", sentence="the log of slow queries is not built yet"),
     Unbuilt(prefix="query.stream_idle_timeout_secs", sentence="ending results that nobody reads is not built yet"),
     Unbuilt(prefix="query.merge_cardinality_check", sentence="MERGE without the check of its matches is not built yet"),
-    Unbuilt(prefix="query_history", sentence="the size of the query history cannot be chosen yet"),
-    Unbuilt(prefix="metrics.otlp_endpoint", sentence="metrics are not built yet"),
+    Unbuilt(prefix="metrics.otlp_endpoint", sentence="sending metrics is not built yet; `/metrics` can be scraped"),
     Unbuilt(prefix="metrics.traces_otlp_endpoint", sentence="tracing is not built yet"),
     Unbuilt(prefix="metrics.trace_sample_rate", sentence="tracing is not built yet"),
     Unbuilt(prefix="metrics.audit_log_path", sentence="the audit log is not built yet"),
@@ -159,10 +164,6 @@ UNBUILT: tuple[Unbuilt, ...] = (
 
 # On by default, so that only whoever writes them asks for them.
 DEFAULT_ON: dict[str, str] = {
-    "coordinator.flight_sql_port": "Arrow Flight SQL is not built yet",
-    "coordinator.trino_http_port": "Trino HTTP is not built yet",
-    "coordinator.quack_port": "the Quack protocol is not built yet",
-    "metrics.prometheus_port": "metrics are not built yet",
     "query_cache": "the cache of results is not built yet",
 }
 
@@ -241,8 +242,6 @@ def _kinds(config: SqeConfig) -> Iterator[Fault]:
     for engine in config.policy.engines:
         if engine not in BUILT_ENGINES:
             yield Fault(("policy", "engine"), f"the policy engine `{engine}` is not built yet")
-    if not any(getattr(config.coordinator, name) for name in BUILT_LISTENERS):
-        yield Fault(("coordinator",), "no protocol is built yet that this server could speak; use `sqe-cli`")
 
 
 def _capabilities(config: SqeConfig) -> Iterator[Fault]:

@@ -65,6 +65,10 @@ class MetricsConfig:
     prometheus_port: int = setting(
         9090, "`/metrics`; health, admin API and web UI are on the next port; 0 = off.", minimum=0, maximum=65534
     )
+    scrape_token: Secret | None = secret(
+        "Bearer token that `/metrics` asks for; in production, without one and without `coordinator.tls.ca_file`, "
+        "`/metrics` listens on loopback only."
+    )
     otlp_endpoint: str | None = setting(None, "Collector of metrics.", url=HTTP)
     traces_otlp_endpoint: str | None = setting(None, "Collector of traces.", url=HTTP)
     audit_log_path: str | None = setting(None, "File of the audit log.")
