@@ -94,7 +94,9 @@ class _Meter:
             if not tally.pending and tally.blocked_until <= now and now - tally.seen > _REMEMBERED_SECS:
                 del self._tallies[key]
 
-    def __len__(self) -> int:
+    @property
+    def remembered(self) -> int:
+        """How many tallies are kept."""
         return len(self._tallies)
 
     def _make_room(self) -> None:
@@ -195,9 +197,11 @@ class LoginAttempts:
                 if until <= now:
                     del self._trusted[key]
 
-    def __len__(self) -> int:
+    @property
+    def remembered(self) -> int:
+        """How many entries are kept."""
         with self._lock:
-            return sum(map(len, self._meters.values())) + len(self._trusted)
+            return sum(meter.remembered for meter in self._meters.values()) + len(self._trusted)
 
     def _refuse(self, client: str, account: str | None) -> None:
         now = self._monotonic()

@@ -72,7 +72,7 @@ class LoginChain:
         self._by_name = dict(self._providers)
         if len(self._by_name) != len(self._providers):
             raise InternalError("two login providers have one name")
-        self.attempts = attempts or LoginAttempts()
+        self.attempts = LoginAttempts() if attempts is None else attempts
         self.timeout_secs = timeout_secs
         self._allow_insecure_transport = allow_insecure_transport
         self._clock = clock or SystemClock()

@@ -241,7 +241,9 @@ class SessionStore:
         if not was_closed:
             self._chain.close()
 
-    def __len__(self) -> int:
+    @property
+    def count(self) -> int:
+        """How many sessions live."""
         with self._lock:
             return len(self._by_token)
 
