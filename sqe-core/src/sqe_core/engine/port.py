@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from dataclasses import field as computed
 from enum import Enum
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
@@ -144,6 +145,19 @@ class InlinedRows:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class InlinedSpool:
+    """Replace a relation by rows of ours that are too many for memory: Arrow streams of one schema, in files.
+
+    Each file is a partition and lies in a `Spool` of this engine. The node carries `token` in its field `spool`.
+    """
+
+    index: int
+    files: tuple[Path, ...]
+    token: str
+    visible_name: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RenamedTarget:
     """Give a relation that is written, created or dropped its internal name.
 
@@ -155,7 +169,7 @@ class RenamedTarget:
     visible_name: tuple[str, ...]
 
 
-Replacement = SecuredTable | InlinedPlan | InlinedRows | RenamedTarget
+Replacement = SecuredTable | InlinedPlan | InlinedRows | InlinedSpool | RenamedTarget
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -402,6 +416,25 @@ class EngineCatalog(CatalogMetadata):
         """Add a column with a default value, which the engine's SQL cannot say."""
 
 
+class Spool(ABC):
+    """A private folder for the rows of one statement that come from outside. Close it when the statement ended."""
+
+    @property
+    @abstractmethod
+    def folder(self) -> Path:
+        """Where the files go; the engine removes it with everything in it, at the latest when the engine ends."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Delete the files. Idempotent."""
+
+    def __enter__(self) -> Spool:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+
 class Engine(ABC):
     """The engine of one process."""
 
@@ -429,6 +462,10 @@ class Engine(ABC):
     @abstractmethod
     def open_session(self) -> EngineSession:
         """Open an isolated session; waits for READY."""
+
+    @abstractmethod
+    def open_spool(self) -> Spool:
+        """Open a folder for rows that a statement shall read as `InlinedSpool`; the engine must be READY."""
 
     @abstractmethod
     def stop(self) -> None:

@@ -8,8 +8,9 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from sqe_core.query.ingest_rows import IngestLimits
 from sqe_core.spi.errors import ResourcesError, ShuttingDownError
 from sqe_core.spi.identity import Identity
 
@@ -23,6 +24,7 @@ class QueryLimits:
     max_sql_bytes: int = 1_048_576
     max_concurrent_queries: int = 100
     max_concurrent_per_user: int = 20
+    ingest: IngestLimits = field(default_factory=IngestLimits)
 
 
 class Admission:

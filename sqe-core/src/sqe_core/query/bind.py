@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
+from pathlib import Path
+from types import MappingProxyType
 
 from sqe_core.catalog.visible import INFORMATION_SCHEMA, VisibleCatalogs
 from sqe_core.engine.port import PlanDescription, Relation, RelationKind
@@ -40,11 +42,19 @@ class Role(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SpooledRows:
+    """Rows that came from outside and lie in files of ours; `token` is what the verifier knows them by."""
+
+    token: str
+    files: tuple[Path, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class BoundRelation:
     """A name of the plan with what it turned out to be.
 
-    Exactly one of `session_view` and `resolved` is set; `loaded` is None for system tables and for names that do not
-    exist yet.
+    Exactly one of `session_view`, `spooled` and `resolved` is set; `loaded` is None for system tables and for names
+    that do not exist yet.
     """
 
     relation: Relation
@@ -52,6 +62,7 @@ class BoundRelation:
     action: Action
     resolved: ResolvedName | None = None
     session_view: SessionView | None = None
+    spooled: SpooledRows | None = None
     loaded: TableMetadata | ViewMetadata | None = None
 
     @property
@@ -70,8 +81,19 @@ class RelationBinder:
         resolver: NameResolver,
         visible: VisibleCatalogs,
         suggest: Callable[[ResolvedName], str | None],
+        spooled: Mapping[str, SpooledRows] = MappingProxyType({}),
     ) -> None:
+        """Begin a plan.
+
+        Args:
+            session: whose plan.
+            resolver: from written names to objects.
+            visible: what the session may see.
+            suggest: what a missing name may have meant.
+            spooled: names of rows in files. They begin with a reserved prefix, which no text of a user can hold.
+        """
         self._session = session
+        self._spooled = spooled
         self._suggest = suggest
         self._resolver = resolver
         self._visible = visible
@@ -104,6 +126,8 @@ class RelationBinder:
     ) -> BoundRelation:
         role, action = _role_of(relation, kind)
         position = positions.locate(relation.start, relation.parts[-1]) if positions else None
+        if len(relation.parts) == 1 and role is Role.READ and relation.parts[0] in self._spooled:
+            return BoundRelation(relation=relation, role=role, action=action, spooled=self._spooled[relation.parts[0]])
         if session_views and len(relation.parts) == 1:
             view = self._session.find_view(relation.parts[0])
             if view is not None and role is Role.READ:

@@ -17,8 +17,10 @@ from sqe_core.catalog.visible import INFORMATION_SCHEMA, VisibleCatalogs
 from sqe_core.engine.port import EngineExecutionError, EngineSession, ParameterMarker, ResultStream
 from sqe_core.policy.authorizer import Circumstances
 from sqe_core.query.answers import MetadataAnswers, text_table
+from sqe_core.query.bind import SpooledRows
 from sqe_core.query.ddl import CatalogChanges
 from sqe_core.query.errors import VisibleNames, translate
+from sqe_core.query.ingest import Ingestion
 from sqe_core.query.limits import bounded
 from sqe_core.query.names import NameContext, ResolvedName
 from sqe_core.query.parameters import bind_parameters
@@ -32,6 +34,7 @@ from sqe_core.session.session import Session
 from sqe_core.spi.catalog import Column
 from sqe_core.spi.errors import ErrorCode, InternalError, NotSupportedError, SqeError, UserError
 from sqe_core.spi.names import ObjectName
+from sqe_core.spi.protocol import IngestRequest
 from sqe_core.sql.statement import (
     DescribeQuery,
     EngineStatement,
@@ -176,6 +179,31 @@ class StatementRun:
             parameters=pa.schema(expected),
         )
 
+    def ingest(
+        self, request: IngestRequest, schema: pa.Schema, batches: Iterator[pa.RecordBatch], finish: Finish
+    ) -> StatementResult:
+        """Write record batches into a table."""
+        self._columns_seen.extend(schema.names)
+
+        def secure(statement: EngineStatement, rows: Mapping[str, SpooledRows]) -> SecuredStatement:
+            self._kind = statement.kind
+            return self._secure(statement, spooled=rows)
+
+        ingestion = Ingestion(
+            engine=self._parts.engine,
+            session=self._session,
+            resolver=self._resolver,
+            visible=self._visible,
+            visible_columns=self._visible_columns,
+            suggest=self._answers.suggest,
+            limits=self._parts.limits.ingest,
+            check=self._running.check,
+            scope=self._engine_scope,
+            secure=secure,
+            execute=lambda engine, statement, secured: self._execute(engine, statement, secured, finish),
+        )
+        return ingestion.run(request, schema, batches)
+
     def _read(self, sql: str, dialect: str) -> Statement:
         statement = self._parts.reader.read(
             sql, dialect=dialect, limits=TextLimits(max_bytes=self._parts.limits.max_sql_bytes)
@@ -267,7 +295,12 @@ class StatementRun:
         bounds = [rows for rows in (self._parts.limits.max_result_rows, own) if rows]
         return min(bounds, default=0)
 
-    def _secure(self, statement: EngineStatement, values: Mapping[str, Any] | None = None) -> SecuredStatement:
+    def _secure(
+        self,
+        statement: EngineStatement,
+        values: Mapping[str, Any] | None = None,
+        spooled: Mapping[str, SpooledRows] | None = None,
+    ) -> SecuredStatement:
         self._positions = statement.positions
         engine = self._session.engine_session()
         securer = StatementSecurer(
@@ -285,6 +318,7 @@ class StatementRun:
             tag=self._running.tag,
             columns_seen=self._columns_seen,
         )
+            spooled=spooled or {},
         return securer.secure(statement, values or {})
 
     def _target_is_missing(self, statement: EngineStatement) -> bool:

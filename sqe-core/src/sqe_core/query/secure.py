@@ -104,3 +104,16 @@ def metadata_text(parts: Sequence[str], kind: str, *, marker: str, partitioned: 
 def all_columns_text(parts: Sequence[str], travel: TimeTravel) -> str:
     """Return text whose analysis tells which columns a table had at a snapshot. It is never executed."""
     return f"SELECT * FROM {quote_name(parts)}{time_travel_clause(travel)}"
+
+
+def append_text(target: Sequence[str], columns: Sequence[str], values: Sequence[str | None], rows: str) -> str:
+    """Return the statement that appends `rows`; a value is a column of theirs, or None for NULL."""
+    listed = ", ".join(map(quote, columns))
+    selected = ", ".join("NULL" if value is None else quote(value) for value in values)
+    return f"INSERT INTO {quote_name(target)} ({listed}) SELECT {selected} FROM {quote(rows)}"
+
+
+def create_text(target: Sequence[str], columns: Sequence[str], rows: str, *, replace: bool) -> str:
+    """Return the statement that makes a table of `rows`."""
+    head = "CREATE OR REPLACE TABLE" if replace else "CREATE TABLE"
+    return f"{head} {quote_name(target)} AS SELECT {', '.join(map(quote, columns))} FROM {quote(rows)}"

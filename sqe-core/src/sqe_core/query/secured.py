@@ -19,13 +19,14 @@ from sqe_core.engine.port import (
     EngineSession,
     InlinedPlan,
     InlinedRows,
+    InlinedSpool,
     RenamedTarget,
     Replacement,
     SecuredTable,
     TimeTravel,
 )
 from sqe_core.policy.authorizer import Access, AccessRequest, Authorizer, Circumstances
-from sqe_core.query.bind import BoundRelation, RelationBinder, Role
+from sqe_core.query.bind import BoundRelation, RelationBinder, Role, SpooledRows
 from sqe_core.query.inspect import PlanLimits, inspect
 from sqe_core.query.names import NameContext, NameResolver, ResolvedName, table_not_found
 from sqe_core.query.secure import METADATA_PROJECTIONS, all_columns_text, metadata_text, new_marker, table_text
@@ -67,6 +68,7 @@ class _Collected:
 
     expected: list[ExpectedRelation] = field(default_factory=list)
     bound: list[BoundRelation] = field(default_factory=list)
+    spools: set[str] = field(default_factory=set)
     session_views: bool = False
 
     def expect(
@@ -112,6 +114,8 @@ class StatementSecurer:
     tag: str
     columns_seen: list[str] = field(default_factory=list)
     """The visible columns of what the statement itself names, for the errors about it (ERR-5)."""
+    spooled: Mapping[str, SpooledRows] = field(default_factory=dict)
+    """Rows of the client that this statement reads, by the name that its text has for them."""
 
     def secure(self, statement: EngineStatement, parameters: Mapping[str, Any]) -> SecuredStatement:
         """Return the verified plan of a statement; nothing was executed."""
@@ -121,7 +125,7 @@ class StatementSecurer:
         plan = self._rewrite(parsed, statement.kind, context, statement.positions, collected, views=())
         settings = self._settings(statement, collected.bound)
         analysed = self.engine.analyse(plan, tag=self.tag, settings=settings)
-        verify(analysed.description, expected=collected.expected, kind=statement.kind)
+        verify(analysed.description, expected=collected.expected, kind=statement.kind, spools=collected.spools)
         return SecuredStatement(
             plan=analysed,
             settings=settings,
@@ -147,7 +151,11 @@ class StatementSecurer:
             positions=positions,
         )
         binder = RelationBinder(
-            session=self.session, resolver=self.resolver, visible=self.visible, suggest=self.suggest
+            session=self.session,
+            resolver=self.resolver,
+            visible=self.visible,
+            suggest=self.suggest,
+            spooled={} if views else self.spooled,
         )
         # A stored view never sees the session views of whoever reads it (VIEW-3).
         own_views = not views or isinstance(views[-1], SessionView)
@@ -193,6 +201,8 @@ class StatementSecurer:
         if entry.session_view is not None:
             collected.session_views = True
             return self._session_view(entry, entry.session_view, collected, views)
+        if entry.spooled is not None:
+            return self._spooled_rows(entry, entry.spooled, collected)
         assert entry.resolved is not None
         if entry.system:
             return self._system_table(entry, positions)
@@ -273,6 +283,14 @@ class StatementSecurer:
                 parts, position=positions.locate(entry.relation.start, parts[-1]) if positions else None
             )
         return InlinedRows(index=entry.relation.index, rows=rows, visible_name=name.parts)
+
+    def _spooled_rows(self, entry: BoundRelation, rows: SpooledRows, collected: _Collected) -> InlinedSpool:
+        if rows.token in collected.spools:
+            raise InternalError("The rows of a statement would be read twice")
+        collected.spools.add(rows.token)
+        return InlinedSpool(
+            index=entry.relation.index, files=rows.files, token=rows.token, visible_name=entry.relation.parts
+        )
 
     def _session_view(
         self, entry: BoundRelation, view: SessionView, collected: _Collected, views: tuple[object, ...]

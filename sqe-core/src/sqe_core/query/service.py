@@ -17,12 +17,15 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+import pyarrow as pa
+
 from sqe_core.catalog.registry import Mount
 from sqe_core.catalog.visible import VisibleCatalogs
 from sqe_core.engine.port import EngineState, Progress
 from sqe_core.observe.logging import of_statement
 from sqe_core.policy.authorizer import Circumstances
 from sqe_core.query.admission import Admission, DeadlineWatch
+from sqe_core.query.ingest import described
 from sqe_core.query.parts import QueryParts
 from sqe_core.query.record import StatementRecord, session_hash
 from sqe_core.query.result import StatementPlan, StatementResult
@@ -32,6 +35,8 @@ from sqe_core.session.properties import duration_seconds
 from sqe_core.session.session import Session
 from sqe_core.spi.catalog import CatalogMetadata
 from sqe_core.spi.errors import SqeError
+from sqe_core.spi.names import ObjectName
+from sqe_core.spi.protocol import IngestRequest
 
 __all__ = ["Parameters", "QueryService"]
 
@@ -111,6 +116,24 @@ class QueryService:
                 shape = run.describe(sql, dialect or session.properties["dialect"])
             finish(None)
             return shape
+
+    def ingest(
+        self, session: Session, request: IngestRequest, schema: pa.Schema, batches: Iterator[pa.RecordBatch]
+    ) -> StatementResult:
+        """Write record batches into a table with one commit, and return when they are there.
+
+        The batches are read in this thread. Whatever they raise ends the statement, and nothing was written then.
+
+        Raises:
+            SqeError: what is wrong, in words that may be shown to the user.
+        """
+        running = RunningStatement(new_query_id())
+        with self._admitted(session, running) as leave:
+            record = self._parts.recorder.begin(running.query_id, session, described(request))
+            run = self._run(session, running, record)
+            finish = _finisher(leave, record)
+            with _explained(run, finish):
+                return run.ingest(request, schema, batches, finish)
 
     def _run(self, session: Session, running: RunningStatement, record: StatementRecord) -> StatementRun:
         visible = self.visible(session, running.query_id)

@@ -13,8 +13,9 @@ expected, and the lists. A table may be read only so:
           SubqueryAlias(alias.ns.table)
             DataSourceV2Relation           of the expected catalog, table and version, without options
 
-The target of a write stands bare in its command, and in UPDATE, DELETE and MERGE also below it, where Spark reads the
-rows to change.
+Rows of the client in files of ours are a DataSourceV2Relation without catalog and name, known by a token of this
+statement; each is read once. The target of a write stands bare in its command, and in UPDATE, DELETE and MERGE also
+below it, where Spark reads the rows to change.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from __future__ import annotations
 import datetime
 import logging
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
@@ -38,6 +39,7 @@ _RELATION = "org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation"
 _ALIAS = _LOGICAL + "SubqueryAlias"
 _PROJECT = _LOGICAL + "Project"
 _FILTER = _LOGICAL + "Filter"
+_SPOOL = "sqe.bridge.SpoolTable"
 _WITH = _LOGICAL + "WithCTE"
 _RESOLVED = "org.apache.spark.sql.catalyst.analysis."
 # Leaves that hold no data of a catalog.
@@ -98,6 +100,7 @@ def verify(
     *,
     expected: Sequence[ExpectedRelation],
     kind: StatementKind,
+    spools: Set[str] = frozenset(),
     max_partitions: int = 10_000,
 ) -> None:
     """Refuse an analysed plan that is not exactly what the expected relations allow.
@@ -107,6 +110,7 @@ def verify(
         NotSupportedError: it holds a function or clause that only analysis could name.
     """
     verifier = _Verifier(analysed, kind, {entry.marker: entry for entry in expected if entry.marker is not None})
+    verifier.spools.update(spools)
     verifier.targets.update({entry.identity: entry for entry in expected if entry.write_target})
     if len(verifier.by_marker) + len(verifier.targets) != len(expected):
         _deviates("the expected relations are not told apart")
@@ -129,6 +133,7 @@ class _Verifier:
     kind: StatementKind
     by_marker: Mapping[str, ExpectedRelation]
     targets: dict[tuple[str, ...], ExpectedRelation] = field(default_factory=dict)
+    spools: set[str] = field(default_factory=set)
     seen: set[object] = field(default_factory=set)
 
     # What stands in the plan at all
@@ -191,6 +196,9 @@ class _Verifier:
                 self._check_target(node, _strings(node.fields.get("table")))
 
     def _check_relation(self, node: PlanNode) -> None:
+        if node.fields.get("spool") is not None:
+            self._check_spool(node)
+            return
         identity = _identity(node)
         if node.fields.get("options"):
             _deviates(f"options on {identity}")
@@ -207,6 +215,18 @@ class _Verifier:
         _check_version(node, entry)
         self._check_cover(marker_alias, entry)
         self.seen.add(marker)
+
+    def _check_spool(self, node: PlanNode) -> None:
+        token = node.fields["spool"]
+        if token not in self.spools or token in self.seen or node.fields.get("tableClass") != _SPOOL:
+            _deviates("rows of a client that this statement did not bring")
+        if node.fields.get("catalog") is not None or node.fields.get("identifier") is not None:
+            _deviates("a table of a catalog in the place of a client's rows")
+        if node.fields.get("options") or self._in_subquery(node):
+            _deviates("a client's rows in another place")
+        if self._above(node, _ALIAS) is None:
+            _deviates("a client's rows without a cover")
+        self.seen.add(token)
 
     def _marker_alias(self, node: PlanNode, identity: tuple[str, ...]) -> PlanNode | None:
         """Return the alias with a marker above a relation, with Spark's own alias in between."""
@@ -306,7 +326,7 @@ class _Verifier:
 
     def check_all_seen(self) -> None:
         """Analysis removes no relation, so each expected one must be there; a CTE may repeat one."""
-        missing = (self.by_marker.keys() | self.targets.keys()) - self.seen
+        missing = (self.by_marker.keys() | self.targets.keys() | self.spools) - self.seen
         if missing:
             _deviates(f"{len(missing)} expected relations are missing")
 

@@ -11,8 +11,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sqe_core.engine.port import Engine, EngineSession, EngineState
+from sqe_core.engine.port import Engine, EngineSession, EngineState, Spool
 from sqe_core.engine.spark.archive import ArchiveMaker, archive_flags, forget_archive
+from sqe_core.engine.spark.conf import is_local
 from sqe_core.engine.spark.launcher import EngineProcess, LaunchPlan
 from sqe_core.engine.spark.options import ClassArchive, EngineOptions
 from sqe_core.engine.spark.preparation import Report, prepare_launch
@@ -143,6 +144,11 @@ class SparkEngine(Engine):
 
         with self._changed:
             return self._changed.wait_for(replaced, _NOTICE_SECS)
+
+    def open_spool(self) -> Spool:
+        from sqe_core.engine.spark.spool import SparkSpool
+
+        return SparkSpool(self.gateway, self.run_dir, served=not is_local(self.options.master))
 
     def stop(self) -> None:
         with self._changed:

@@ -17,6 +17,7 @@ from sqe_core.engine.port import (
     EngineSession,
     InlinedPlan,
     InlinedRows,
+    InlinedSpool,
     RenamedTarget,
     Replacement,
     ResultStream,
@@ -149,6 +150,9 @@ class SparkEngineSession(EngineSession):
                 return request | {"kind": "plan", "plan": inlined.handle, "columns": replacement.columns}
             case InlinedRows():
                 return request | {"kind": "rows", "rows": encode_rows(replacement.rows)}
+            case InlinedSpool():
+                files = [str(file) for file in replacement.files]
+                return request | {"kind": "spool", "token": replacement.token, "files": files}
             case RenamedTarget():
                 return request | {"kind": "target", "parts": replacement.parts}
 

@@ -68,6 +68,7 @@ final class NodeFields {
       Values.render(Json.member(out, "identifier"), (Identifier) relation.identifier().get(), false);
     Table table = relation.table();
     Json.member(out, "tableClass", table.getClass().getName());
+    if (table instanceof SpoolTable) Json.member(out, "spool", ((SpoolTable) table).token);
     if (table instanceof RowLevelOperationTable) {
       Json.member(out, "operation", ((RowLevelOperationTable) table).operation().command().toString());
       table = (Table) ((RowLevelOperationTable) table).table();

@@ -80,6 +80,7 @@ final class PlanRewrite extends Rebuild {
     if (kind.equals("sql")) return Secured.cover(parse(request.get("sql").asText()), name);
     if (kind.equals("plan")) return Secured.cover(inlined(request), name);
     if (kind.equals("rows")) return Secured.cover(rows(Base64.getDecoder().decode(request.get("rows").asText())), name);
+    if (kind.equals("spool")) return Secured.cover(SpoolTable.relation(request), name);
     throw new BridgeException("SQE_BAD_REQUEST", "replacement " + kind);
   }
 

@@ -1,0 +1,35 @@
+"""Folders for rows on their way into a statement, in the private folder of the JVM that will read them."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import tempfile
+from pathlib import Path
+
+from sqe_core.engine.port import EngineExecutionError, Spool
+from sqe_core.engine.spark.failures import engine_errors
+from sqe_core.engine.spark.gateway import Gateway
+from sqe_core.spi.errors import SqeError
+
+
+class SparkSpool(Spool):
+    """A folder that dies with its JVM. `served` says whether executors elsewhere get the files from the driver."""
+
+    def __init__(self, gateway: Gateway, run_dir: Path, *, served: bool) -> None:
+        parent = run_dir / "spool"
+        parent.mkdir(mode=0o700, exist_ok=True)
+        self._folder = Path(tempfile.mkdtemp(prefix="rows-", dir=parent))
+        self._gateway = gateway
+        self._served = served
+
+    @property
+    def folder(self) -> Path:
+        return self._folder
+
+    def close(self) -> None:
+        shutil.rmtree(self._folder, ignore_errors=True)
+        if self._served and self._gateway.alive:
+            self._served = False
+            with contextlib.suppress(SqeError, EngineExecutionError), engine_errors(self._gateway):
+                self._gateway.jvm.sqe.bridge.Spools.forget(str(self._folder))

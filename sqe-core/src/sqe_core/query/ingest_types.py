@@ -1,0 +1,204 @@
+"""Arrow columns of a client, as tables keep them: which types there are, and values that fit without loss."""
+
+from __future__ import annotations
+
+import re
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.types as kinds
+
+from sqe_core.query.wording import shown
+from sqe_core.spi.errors import ErrorCode, NotSupportedError, ResourcesError, UserError
+
+_DECIMAL = re.compile(r"decimal\((\d+),\s*(\d+)\)")
+_MAX_DIGITS = 38
+_INTEGERS = {"int": pa.int32(), "bigint": pa.int64()}
+_FLOATS = {"float": pa.float32(), "double": pa.float64()}
+_UNITS = {8: pa.int32(), 16: pa.int32(), 32: pa.int64(), 64: pa.decimal128(20, 0)}
+_EXTENSIONS = {"arrow.uuid": pa.string(), "arrow.json": pa.string()}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SchemaLimits:
+    """Bounds on the columns that a client may send (FLT-7). Fields count those inside of structs, lists and maps."""
+
+    columns: int = 5_000
+    fields: int = 20_000
+    depth: int = 32
+    name_length: int = 255
+
+
+def check_schema(schema: pa.Schema, limits: SchemaLimits) -> None:
+    """Refuse columns that are too many, too deep, or not told apart by their names."""
+    if not len(schema):
+        raise UserError("The record batches have no columns", code=ErrorCode.INVALID_ARGUMENTS)
+    if len(schema) > limits.columns:
+        raise ResourcesError(f"The record batches have {len(schema)} columns; {limits.columns} are allowed")
+    _check_names(schema, "Column", limits)
+    fields = 0
+    # Iteratively: how deep types are nested is the client's choice.
+    pending = [(field.type, 1, field.name) for field in schema]
+    while pending:
+        type, depth, column = pending.pop()
+        fields += 1
+        if depth > limits.depth:
+            raise ResourcesError(f"Column {shown(column)} is nested too deeply; {limits.depth} levels are allowed")
+        if fields > limits.fields:
+            raise ResourcesError(f"The record batches have too many fields; {limits.fields} are allowed")
+        if kinds.is_struct(type):
+            _check_names(list(type), f"Field in column {shown(column)}:", limits)
+        pending.extend((child, depth + 1, column) for child in _children(type))
+
+
+def _children(type: pa.DataType) -> Iterator[pa.DataType]:
+    if kinds.is_dictionary(type):
+        yield type.value_type
+    elif isinstance(type, pa.BaseExtensionType):
+        yield type.storage_type
+    else:
+        for place in range(type.num_fields):
+            yield type.field(place).type
+
+
+def _check_names(fields: Sequence[pa.Field] | pa.Schema, what: str, limits: SchemaLimits) -> None:
+    seen: set[str] = set()
+    for field in fields:
+        name = field.name
+        if not name or not name.isprintable() or len(name) > limits.name_length:
+            raise UserError(f"{what} {shown(name)!r} is no usable name", code=ErrorCode.INVALID_ARGUMENTS)
+        if name.lower() in seen:
+            raise UserError(f"{what} {shown(name)} is given more than once", code=ErrorCode.DUPLICATE_COLUMN)
+        seen.add(name.lower())
+
+
+def storable(column: str, type: pa.DataType) -> pa.DataType:
+    """Return the type that a table keeps such values as; refuse what no table keeps.
+
+    Args:
+        column: its name, for the refusal.
+        type: the client's type, of a schema that `check_schema` passed.
+    """
+
+    def inner(one: pa.DataType) -> pa.DataType:
+        found = _plain(one) or _nested(one, inner)
+        if found is None:
+            raise _refusal(column, one)
+        return found
+
+    if isinstance(type, pa.BaseExtensionType):
+        known = _EXTENSIONS.get(type.extension_name)
+        if known is None:
+            raise _refusal(column, type)
+        return known
+    if kinds.is_time(type):
+        raise NotSupportedError(
+            f"Column {shown(column)} has the type {type}; tables with times can be read and not yet written",
+            hint="send it as a timestamp, or as text",
+        )
+    if kinds.is_null(type):
+        raise NotSupportedError(
+            f"Column {shown(column)} has the type null, which no column of a table can have",
+            hint="give it a type, or append to a table that exists",
+        )
+    return inner(type)
+
+
+def _refusal(column: str, type: pa.DataType) -> NotSupportedError:
+    return NotSupportedError(f"Column {shown(column)} has the Arrow type {shown(str(type))}, which tables cannot store")
+
+
+def _plain(type: pa.DataType) -> pa.DataType | None:
+    if kinds.is_boolean(type) or kinds.is_float32(type) or kinds.is_float64(type):
+        return type
+    if kinds.is_float16(type):
+        return pa.float32()
+    if kinds.is_unsigned_integer(type):
+        return _UNITS[type.bit_width]
+    if kinds.is_integer(type):
+        return pa.int64() if type.bit_width == 64 else pa.int32()
+    if kinds.is_decimal(type):
+        scale = max(type.scale, 0)
+        digits = max(type.precision + max(-type.scale, 0), scale)
+        return pa.decimal128(digits, scale) if digits <= _MAX_DIGITS else None
+    if kinds.is_string(type) or kinds.is_large_string(type) or kinds.is_string_view(type):
+        return pa.string()
+    if kinds.is_binary(type) or kinds.is_large_binary(type) or kinds.is_binary_view(type):
+        return pa.binary()
+    if kinds.is_fixed_size_binary(type):
+        return pa.binary()
+    if kinds.is_date(type):
+        return pa.date32()
+    if kinds.is_timestamp(type):
+        return pa.timestamp("us", tz=None if type.tz is None else "UTC")
+    if kinds.is_dictionary(type):
+        return _plain(type.value_type)
+    return None
+
+
+def _nested(type: pa.DataType, inner: Callable[[pa.DataType], pa.DataType]) -> pa.DataType | None:
+    """Rebuild a nested type with storable types inside. Everything may be NULL: the table says what may not."""
+    if kinds.is_list(type) or kinds.is_large_list(type) or kinds.is_fixed_size_list(type):
+        return pa.list_(inner(type.value_type))
+    if kinds.is_map(type):
+        return pa.map_(inner(type.key_type), inner(type.item_type))
+    if kinds.is_struct(type) and type.num_fields:
+        return pa.struct([pa.field(field.name, inner(field.type)) for field in type])
+    return None
+
+
+def fitted(stored: pa.DataType, target: str) -> pa.DataType:
+    """Return the type to send values as, so that a cast shows which of them a column cannot keep without loss.
+
+    The engine's own assignment only refuses what is too big; it would cut 1.5 to 1.
+
+    Args:
+        stored: what `storable` made of the client's type.
+        target: the type of the table's column, in the engine's notation.
+    """
+    number = kinds.is_integer(stored) or kinds.is_floating(stored) or kinds.is_decimal(stored)
+    if number and target in _INTEGERS:
+        return _INTEGERS[target]
+    if kinds.is_integer(stored) and target in _FLOATS:
+        return _FLOATS[target]
+    decimal = _DECIMAL.fullmatch(target)
+    if kinds.is_decimal(stored) and decimal is not None:
+        return pa.decimal128(int(decimal.group(1)), int(decimal.group(2)))
+    if kinds.is_timestamp(stored) and target == "date":
+        return pa.date32()
+    return stored
+
+
+def converted(column: str, values: pa.Array, wanted: pa.DataType) -> pa.Array:
+    """Return the values in another type; a value that would lose something is an error.
+
+    Args:
+        column: its name, for the error.
+        values: validated values.
+        wanted: what `storable` or `fitted` returned for their type.
+    """
+    try:
+        if isinstance(values, pa.ExtensionArray):
+            values = _uuid_texts(values.storage) if values.type.extension_name == "arrow.uuid" else values.storage
+        if values.type.equals(wanted):
+            return values
+        result = values.cast(wanted)
+        if kinds.is_timestamp(values.type) and kinds.is_date(wanted) and not result.cast(values.type).equals(values):
+            raise pa.ArrowInvalid("a time of day would be lost")
+    except pa.ArrowInvalid as error:
+        raise UserError(
+            f"Column {shown(column)} has a value that cannot be stored as {wanted} without loss",
+            code=ErrorCode.INVALID_CAST,
+            hint="convert it before sending",
+        ) from error
+    except pa.ArrowNotImplementedError as error:
+        raise _refusal(column, values.type) from error
+    return result
+
+
+def _uuid_texts(values: pa.Array) -> pa.Array:
+    return pa.array(
+        [None if value is None else str(uuid.UUID(bytes=value)) for value in values.to_pylist()], pa.string()
+    )
