@@ -23,12 +23,13 @@ def call(folder: Path, *argv: str, environ: dict[str, str] | None = None) -> tup
 
 def test_a_good_file(tmp_path: Path) -> None:
     (tmp_path / "sqe.toml").write_text(
-        '[catalog]\ntype = "sqlite"\ndirectory = "/data"\n[query]\nstar_schema_reorder=true'
+        '[catalog]\ntype = "sqlite"\ndirectory = "/data"\n[query]\nstar_schema_reorder=true\n'
+        "[metrics]\nweb_ui = true"
     )
 
     code, output, errors = call(tmp_path, "config", "check")
     assert (code, output) == (0, ["ok"])
-    assert any("a server would not start" in line and "the policy engine `grants` is not built yet" in line for line in errors)
+    assert any("a server would not start" in line and "the web UI is not built yet" in line for line in errors)
     assert errors[-1].endswith("sqe.toml:5: query.star_schema_reorder: has no effect: nothing reads it yet")
 
 

@@ -57,7 +57,10 @@ def test_no_prefix_stands_twice() -> None:
         ('[policy]\nengine = "opa"\nopa.url = "http://o"', "sqe.toml:2: policy.engine: the policy engine `opa` is not"),
         ("[rate_limit]\nenabled = true", "sqe.toml:1: rate_limit: limits of statements and metadata"),
         ("[query_cache]\nenabled = true", "sqe.toml:2: query_cache.enabled: the cache of results is not built yet"),
-        ('[metrics]\notlp_endpoint = "http://o"', "sqe.toml:2: metrics.otlp_endpoint: sending metrics is not built yet"),
+        (
+            '[metrics]\notlp_endpoint = "http://o"',
+            "sqe.toml:2: metrics.otlp_endpoint: sending metrics is not built yet",
+        ),
         ('[coordinator]\nworker_secret = "s"', "sqe.toml:2: coordinator.worker_secret: workers are not built yet"),
         ('[metrics]\naudit_log_path = "/a"', "sqe.toml:2: metrics.audit_log_path: the audit log is not built yet"),
         ('[metrics.audit]\nformat = "ocsf"', "sqe.toml:2: metrics.audit.format: the audit log is not built yet"),

@@ -28,7 +28,11 @@ _PATTERNS: tuple[tuple[re.Pattern[str], str], ...] = (
     # -----BEGIN … PRIVATE KEY-----, to its end or to the end of the text
     (re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|$)", re.DOTALL), _HIDDEN),
     # Authorization: Basic dXNlcjpwYXNz
-    (re.compile(r"(?i)\b(bearer|basic|negotiate|digest)(\s+)[A-Za-z0-9+/=._~:-]{4,}"), rf"\1\2{_HIDDEN}"),
+    (re.compile(r"(?i)\b(bearer)(\s+)[a-z0-9+/=._~:-]{4,}"), rf"\1\2{_HIDDEN}"),
+    (
+        re.compile(r"(?i:\b(basic|negotiate|digest))(\s+)(?=[a-z._~:-]{0,64}[A-Z0-9+/=])[A-Za-z0-9+/=._~:-]{4,}"),
+        rf"\1\2{_HIDDEN}",
+    ),
     # A JSON web token, wherever it stands
     (re.compile(r"\beyJ[A-Za-z0-9_-]{5,}(?:\.[A-Za-z0-9_-]*){1,4}"), _HIDDEN),
     # https://user:password@host
@@ -42,7 +46,8 @@ _PATTERNS: tuple[tuple[re.Pattern[str], str], ...] = (
                 | signature | \bsig\b | authorization | session[_-]?id | cookie )
               [\w.-]{0,64} ["']? \s{0,8} (?: => | [:=] ) \s{0,8} )
             (?! [\[{(] )
-            (?: "(?:[^"\\]|\\.)*" | '(?:[^'\\]|\\.)*' | [^\s,;&"')}\]]+ )
+            (?: "(?:[^"\\]|\\.)*" | '(?:[^'\\]|\\.)*'
+              | (?: (?:basic|bearer|digest|negotiate) \s{1,8} )? [^\s,;&"')}\]]+ )
             """
         ),
         rf"\1{_HIDDEN}",
