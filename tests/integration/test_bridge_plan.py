@@ -290,7 +290,8 @@ def test_positions_count_code_points(lake: Lake) -> None:
 
 def test_functions_with_their_literal_arguments(lake: Lake) -> None:
     description = lake.session.parse(
-        "SELECT repeat('a', -5), lpad(x, 1.5, true), from_json(j, 'a INT', map('mode', 'FAILFAST')), ns.g(p => 3) "
+        "SELECT repeat('a', -5), lpad(x, 1.5, true), from_json(j, 'a INT', map('mode', 'FAILFAST')), ns.g(p => 3), "
+        "from_csv(j, Schema_Of_Csv('1')) "
         "FROM range(1, 10) LATERAL VIEW OUTER explode(y) v AS z"
     ).description
     found = {".".join(call.parts): call for call in description.functions}
@@ -298,6 +299,9 @@ def test_functions_with_their_literal_arguments(lake: Lake) -> None:
     assert found["lpad"].literals == (None, 1.5, True)
     assert found["from_json"].literals == (None, "a INT", {"mode": "FAILFAST"})
     assert found["ns.g"].literals == (3,)
+    assert found["from_csv"].literals == (None, None)
+    assert found["from_csv"].calls == {1: "schema_of_csv"}
+    assert found["from_json"].calls == {2: "map"}
     assert found["range"].table_valued
     assert found["range"].literals == (1, 10)
     assert found["explode"].table_valued

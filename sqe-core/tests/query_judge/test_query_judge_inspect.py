@@ -243,6 +243,38 @@ def test_option_maps_hold_listed_keys_only() -> None:
     assert refusal(call("from_json", None, "", {"mod": "x"})).hint == 'did you mean "mode"?'
 
 
+@pytest.mark.rule("FUNC-3")
+def test_a_schema_is_a_literal_in_the_notation_of_create_table() -> None:
+    for name, before in (
+        ("from_json", 1),
+        ("from_csv", 1),
+        ("from_xml", 1),
+        ("variant_get", 2),
+        ("try_variant_get", 2),
+    ):
+        for good in ("a int", " `a b` ARRAY<STRING>", "struct<a: int>", "int", "array<" * 60 + "int" + ">" * 60):
+            check(call(name, *[None] * before, good))
+        for bad in (
+            '{"type":"struct"}',
+            ' \n{"type":"struct"}',
+            '"integer"',
+            "\ufeff{}",
+            "[]",
+            "",
+            "/**/{}",
+            None,
+            7,
+            {"a": "b"},
+        ):
+            error = refusal(call(name, *[None] * before, bad))
+            assert error.code is ErrorCode.NOT_SUPPORTED, (name, bad)
+            assert error.position == Position(1, 8)
+        assert isinstance(refusal(call(name, *[None] * before, "array<" * 61 + "int" + ">" * 61)), ResourcesError)
+    check(call("from_json", None, None, calls={1: "schema_of_json"}))
+    refusal(call("from_json", None, None, calls={1: "concat"}))
+    refusal(call("from_json", None, None, calls={0: "schema_of_json"}))
+
+
 # Amplifiers
 
 

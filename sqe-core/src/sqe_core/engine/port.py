@@ -69,11 +69,15 @@ class Relation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FunctionCall:
-    """A function as the parsed plan names it. `literals` holds a literal argument's value, or None."""
+    """A function as the parsed plan names it. `literals` holds a literal argument's value, or None.
+
+    `calls` names the function that an argument, counted from 0, is a call of.
+    """
 
     parts: tuple[str, ...]
     table_valued: bool = False
     literals: tuple[Any, ...] = ()
+    calls: Mapping[int, str] = computed(default_factory=lambda: MappingProxyType({}))
     start: int | None = None
 
 

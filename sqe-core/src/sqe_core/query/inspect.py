@@ -6,6 +6,7 @@ What a plan may hold is data: see `allowed/`. This module compares, and says wha
 from __future__ import annotations
 
 import logging
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -33,6 +34,12 @@ from sqe_core.sql.statement import PositionMap, StatementKind
 _log = logging.getLogger(__name__)
 
 _JOINS = frozenset({"Join", "LateralJoin", "AsOfJoin"})
+# What the engine takes for the notation of CREATE TABLE and never for JSON.
+_TYPE_TEXT = re.compile(r"\s*[A-Za-z_`]")
+# They answer in that notation.
+_INFERS_SCHEMA = frozenset({"schema_of_json", "schema_of_csv", "schema_of_xml"})
+# Arrow refuses to read deeper ones.
+_MAX_TYPE_NESTING = 60
 _WITH = "org.apache.spark.sql.catalyst.plans.logical.UnresolvedWith"
 
 
@@ -153,6 +160,7 @@ class _Inspector:
             name = self._function_name(call)
             if name is not None:
                 self._check_options(name, call)
+                self._check_schema(name, call)
         check_amplifiers(self.description.functions, self.limits.amplifiers, position_of=self._position)
 
     def check_commands(self) -> None:
@@ -232,6 +240,22 @@ class _Inspector:
                     hint=did_you_mean(str(key).lower(), sorted(options.keys)),
                 )
 
+    def _check_schema(self, name: str, call: FunctionCall) -> None:
+        """FUNC-3: in JSON a type may carry text that the engine evaluates as SQL, and nobody has judged that."""
+        place = allowed.schema_arguments().get(name)
+        if place is None or len(call.literals) <= place:
+            return
+        position = self._position(call)
+        given = call.literals[place]
+        if call.calls.get(place) in _INFERS_SCHEMA:
+            return
+        if not isinstance(given, str) or not _TYPE_TEXT.match(given):
+            raise NotSupportedError(
+                f"The schema of {name} must be a literal such as 'a INT, b ARRAY<STRING>'", position=position
+            )
+        if _nesting(given) > _MAX_TYPE_NESTING:
+            raise ResourcesError(f"A type may be nested {_MAX_TYPE_NESTING} levels deep", position=position)
+
     def _check_hint(self, fields: Mapping[str, Any]) -> None:
         name = fields.get("name")
         if not isinstance(name, str) or name.upper() not in allowed.hints():
@@ -245,6 +269,15 @@ class _Inspector:
         if self.positions is None:
             return None
         return self.positions.locate(place.start, place.parts[-1])
+
+
+def _nesting(type_text: str) -> int:
+    """How many brackets are open at most at the same time."""
+    depth = deepest = 0
+    for bracket in re.findall("[<(>)]", type_text):
+        depth += 1 if bracket in "<(" else -1
+        deepest = max(deepest, depth)
+    return deepest
 
 
 def _numbers(value: object) -> Iterator[int]:

@@ -125,6 +125,7 @@ def decode_description(described: Mapping[str, Any]) -> PlanDescription:
                 parts=tuple(each["parts"]),
                 table_valued=each.get("table_valued", False),
                 literals=tuple(each["literals"]),
+                calls={int(place): name for place, name in each.get("calls", {}).items()},
                 start=each.get("start"),
             )
             for each in described["functions"]

@@ -150,10 +150,17 @@ def function_options() -> Mapping[str, FunctionOptions]:
     """Return the option keys of the functions that take a map of options."""
     options = {}
     for section, keys in _sections("options.txt"):
-        _, position, *names = section.split()
-        for name in names:
+        what, position, *names = section.split()
+        for name in names if what == "options" else ():
             options[name] = FunctionOptions(position=int(position), keys=frozenset(key.lower() for key in keys))
     return options
+
+
+@cache
+def schema_arguments() -> Mapping[str, int]:
+    """Return which argument of a function is a type as text."""
+    sections = (section.split() for section, _ in _sections("options.txt"))
+    return {name: int(position) for what, position, *names in sections if what == "schema" for name in names}
 
 
 @cache

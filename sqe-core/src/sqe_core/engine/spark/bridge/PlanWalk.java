@@ -442,6 +442,15 @@ final class PlanWalk {
       argument((Expression) each.next());
     }
     functions.append(']');
+    Json.member(functions, "calls").append('{');
+    int place = 0;
+    for (scala.collection.Iterator each = arguments.iterator(); each.hasNext(); place++) {
+      Object argument = each.next();
+      if (!(argument instanceof UnresolvedFunction)) continue;
+      scala.collection.Seq name = ((UnresolvedFunction) argument).nameParts();
+      if (name.size() == 1) Json.member(functions, String.valueOf(place), ((String) name.head()).toLowerCase(java.util.Locale.ROOT));
+    }
+    functions.append('}');
     start(functions, origin);
     functions.append('}');
   }
