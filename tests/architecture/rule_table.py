@@ -18,6 +18,22 @@ ATTACKS = ROOT / "tests" / "security" / "attacks.toml"
 
 # The families that the query path must cover by now, with what each rule asks in short.
 RULES: Mapping[str, str] = {
+    "AUTHN-2": "Production refuses providers that check nothing",
+    "AUTHN-4": "Not mine goes on, failed and errors stop the login chain",
+    "AUTHN-5": "The transport says what kind a credential is",
+    "AUTHN-6": "One constant text for every login that fails",
+    "AUTHN-7": "Failed logins are limited per address and account, with growing delay",
+    "AUTHN-8": "API keys are salted hashes, compared over all entries; secrets never print",
+    "AUTHN-9": "Headers give no identity, and nobody becomes another user",
+    "AUTHN-10": "Names of an identity are bounded and clean",
+    "JWT-9": "A session never outlives its identity; revocation is asked before each statement",
+    "SESS-1": "Session tokens are random and never user data",
+    "SESS-2": "A session is never shared between principals or rights",
+    "SESS-4": "Issuer and subject together are a user",
+    "SESS-5": "A session is made once, or not at all",
+    "SESS-6": "Idle and absolute time, bounds per user and in all; never another's session",
+    "FLT-2": "The session's token is not the credential's; no credential in the clear",
+    "LIM-10": "Every map is bounded with a lifetime",
     "STMT-1": "Statements are refused unless their class is listed, each with its own privilege",
     "STMT-2": "SHOW, DESCRIBE, USE, SET SESSION and EXPLAIN are answered by the server",
     "STMT-3": "Statements that run code, reach files or change shared state are never run",
