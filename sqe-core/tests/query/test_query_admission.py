@@ -5,7 +5,7 @@ import threading
 import pytest
 
 from sqe_core.query.admission import Admission, DeadlineWatch, QueryLimits
-from sqe_core.spi.errors import ErrorCode, ResourcesError
+from sqe_core.spi.errors import ErrorCode, ErrorKind, ResourcesError, ShuttingDownError
 from sqe_core.spi.identity import Identity
 
 
@@ -50,3 +50,18 @@ def test_deadlines_fire_in_their_order_unless_forgotten() -> None:
     watch.after(0.03, lambda: fired.append("forgotten"))()
     assert done.wait(5)
     assert fired == ["early", "late"]
+
+
+def test_a_closed_door_lets_nobody_in_and_waits_for_who_is_inside() -> None:
+    admission = Admission(QueryLimits())
+    leave = admission.enter(person("alice"))
+    admission.close()
+    with pytest.raises(ShuttingDownError, match="The server is shutting down") as raised:
+        admission.enter(person("bob"))
+    assert raised.value.code is ErrorCode.SERVER_SHUTTING_DOWN
+    assert raised.value.kind is ErrorKind.RESOURCES
+    assert admission.running == 1
+    assert not admission.wait_idle(0.05)
+    threading.Timer(0.1, leave).start()
+    assert admission.wait_idle(5)
+    assert admission.running == 0

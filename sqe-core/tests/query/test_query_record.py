@@ -1,0 +1,121 @@
+"""What is counted and logged of a statement."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from types import MappingProxyType
+
+import pyarrow as pa
+import pytest
+
+from sqe_core.observe.history import QueryHistory
+from sqe_core.query.record import Recorder, session_hash
+from sqe_core.query.result import StatementResult
+from sqe_core.spi.errors import ErrorCode, QueryCancelledError, ResourcesError, ShuttingDownError, UserError
+from sqe_core.spi.identity import Identity
+from sqe_core.sql.statement import StatementKind
+
+CANARY = "canary-9b3d"
+
+
+class Counted:
+    """Keeps every number with its labels."""
+
+    def __init__(self) -> None:
+        self.values: dict[tuple[str, ...], float] = {}
+
+    def count(self, name: str, amount: float = 1, labels: Mapping[str, str] = MappingProxyType({})) -> None:
+        key = (name, *labels.values())
+        self.values[key] = self.values.get(key, 0) + amount
+
+    def gauge(self, name: str, value: float, labels: Mapping[str, str] = MappingProxyType({})) -> None:
+        self.values[(name, *labels.values())] = value
+
+    def observe(self, name: str, value: float, labels: Mapping[str, str] = MappingProxyType({})) -> None:
+        self.count(name, 1, labels)
+
+
+class FakeSession:
+    id = "secret-session-id"
+    protocol = "flight"
+    identity = Identity(issuer="idp", subject="alice", username="alice", provider="test")
+
+
+@pytest.fixture
+def counted() -> Counted:
+    return Counted()
+
+
+def recorder(counted: Counted, *, slow_secs: float = 0) -> Recorder:
+    return Recorder(QueryHistory(), notify=None, redact=lambda sql: sql, metrics=counted, slow_secs=slow_secs)
+
+
+def begin(recorder: Recorder, kind: StatementKind | None = StatementKind.QUERY):  # type: ignore[no-untyped-def]
+    record = recorder.begin("query-1", FakeSession(), f"SELECT '{CANARY}'")  # type: ignore[arg-type]
+    if kind is not None:
+        record.planned(kind, None)
+    return record
+
+
+def test_a_finished_query(counted: Counted) -> None:
+    record = begin(recorder(counted))
+    batch = pa.record_batch({"n": [1, 2, 3]})
+    result = StatementResult(query_id="query-1", kind=StatementKind.QUERY, schema=batch.schema, batches=[batch, batch])
+    assert len(list(result.watched(record.delivered))) == 2
+    record.end(None, 6)
+    assert counted.values == {
+        ("sqe_time_to_first_row_seconds",): 1,
+        ("sqe_rows_returned_total",): 6,
+        ("sqe_bytes_returned_total",): 2 * batch.nbytes,
+        ("sqe_query_count_total", "success", "query", ""): 1,
+        ("sqe_protocol_query_count_total", "flight", "success"): 1,
+        ("sqe_query_duration_seconds", "query"): 1,
+    }
+
+
+def test_rows_that_were_written(counted: Counted) -> None:
+    begin(recorder(counted), StatementKind.INSERT).end(None, 5)
+    assert counted.values[("sqe_rows_written_total",)] == 5
+    assert ("sqe_rows_returned_total",) not in counted.values
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "code"),
+    [
+        (UserError("no", code=ErrorCode.TABLE_NOT_FOUND), "failure", "TABLE_NOT_FOUND"),
+        (QueryCancelledError("no"), "cancelled", "QUERY_CANCELLED"),
+        (ShuttingDownError("no"), "failure", "SERVER_SHUTTING_DOWN"),
+    ],
+)
+def test_a_failed_statement(counted: Counted, error: UserError, status: str, code: str) -> None:
+    begin(recorder(counted), None).end(error, None)
+    assert counted.values[("sqe_query_count_total", status, "unknown", code)] == 1
+
+
+def test_refusals(counted: Counted) -> None:
+    records = recorder(counted)
+    records.refused(ResourcesError("Too many concurrent queries"))
+    records.refused(ShuttingDownError("bye"))
+    assert counted.values[("sqe_query_refused_total", "concurrency")] == 1
+    assert counted.values[("sqe_query_refused_total", "draining")] == 1
+
+
+@pytest.mark.rule("OBS-2")
+@pytest.mark.rule("OBS-3")
+def test_a_slow_statement_is_logged_without_its_text(counted: Counted, caplog: pytest.LogCaptureFixture) -> None:
+    begin(recorder(counted, slow_secs=0.000001)).end(None, 1)
+    (line,) = caplog.records
+    assert line.levelno == logging.WARNING
+    fields = line.fields  # type: ignore[attr-defined]
+    assert (line.query_id, line.session) == ("query-1", session_hash(FakeSession()))  # type: ignore[attr-defined, arg-type]
+    assert (fields["event"], fields["status"], fields["statement_type"]) == ("slow_query", "success", "query")
+    assert counted.values[("sqe_slow_query_count_total",)] == 1
+    assert CANARY not in str(vars(line))
+    assert FakeSession.id not in str(vars(line))
+
+
+@pytest.mark.parametrize("slow_secs", [0, 60])
+def test_a_quick_statement_is_not(counted: Counted, caplog: pytest.LogCaptureFixture, slow_secs: float) -> None:
+    begin(recorder(counted, slow_secs=slow_secs)).end(None, 1)
+    assert not caplog.records
