@@ -240,7 +240,7 @@ def serve(
     if protocols and gateway is None:
         raise StartupError("nothing answers the protocols yet")
     sessions = session_store(sqe, loaded, plugins, metrics=metrics)
-    metrics.watch("sqe_active_sessions", lambda: len(sessions))
+    metrics.watch("sqe_active_sessions", lambda: sessions.count)
     _watch(metrics, sqe, status, memory_limit=config.coordinator.memory_limit)
     return Server(
         ServerParts(

@@ -1,0 +1,191 @@
+"""Arrow types of clients: what tables keep them as, what they refuse, and values that do not fit."""
+
+from __future__ import annotations
+
+import uuid
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from sqe_core.query.ingest_types import SchemaLimits, check_schema, converted, fitted, storable
+from sqe_core.spi.errors import ErrorCode, NotSupportedError, ResourcesError, SqeError, UserError
+
+LIMITS = SchemaLimits(columns=5, fields=12, depth=4, name_length=20)
+BERLIN = pa.timestamp("ns", tz="Europe/Berlin")
+
+
+@pytest.mark.parametrize(
+    ("sent", "kept"),
+    [
+        (pa.bool_(), pa.bool_()),
+        (pa.int8(), pa.int32()),
+        (pa.int16(), pa.int32()),
+        (pa.int64(), pa.int64()),
+        (pa.uint8(), pa.int32()),
+        (pa.uint16(), pa.int32()),
+        (pa.uint32(), pa.int64()),
+        (pa.uint64(), pa.decimal128(20, 0)),
+        (pa.float16(), pa.float32()),
+        (pa.float64(), pa.float64()),
+        (pa.decimal32(5, 2), pa.decimal128(5, 2)),
+        (pa.decimal64(12, 0), pa.decimal128(12, 0)),
+        (pa.decimal128(5, -2), pa.decimal128(7, 0)),
+        (pa.decimal128(2, 4), pa.decimal128(4, 4)),
+        (pa.decimal256(38, 10), pa.decimal128(38, 10)),
+        (pa.large_string(), pa.string()),
+        (pa.string_view(), pa.string()),
+        (pa.json_(), pa.string()),
+        (pa.uuid(), pa.string()),
+        (pa.binary(16), pa.binary()),
+        (pa.large_binary(), pa.binary()),
+        (pa.binary_view(), pa.binary()),
+        (pa.date64(), pa.date32()),
+        (pa.timestamp("s"), pa.timestamp("us")),
+        (BERLIN, pa.timestamp("us", tz="UTC")),
+        (pa.dictionary(pa.int8(), pa.large_string()), pa.string()),
+        (pa.list_(pa.uint8(), 2), pa.list_(pa.int32())),
+        (pa.large_list(pa.dictionary(pa.int8(), pa.string())), pa.list_(pa.string())),
+        (pa.map_(pa.large_string(), pa.float16()), pa.map_(pa.string(), pa.float32())),
+        (pa.struct([pa.field("a", pa.uint64(), nullable=False)]), pa.struct([("a", pa.decimal128(20, 0))])),
+    ],
+    ids=str,
+)
+def test_storable_types(sent: pa.DataType, kept: pa.DataType) -> None:
+    assert storable("c", sent) == kept
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        pa.duration("us"),
+        pa.month_day_nano_interval(),
+        pa.decimal256(39, 2),
+        pa.decimal128(38, -1),
+        pa.time32("s"),
+        pa.time64("ns"),
+        pa.null(),
+        pa.list_(pa.null()),
+        pa.list_(pa.time64("us")),
+        pa.list_(pa.uuid()),
+        pa.struct([]),
+        pa.list_view(pa.int32()),
+        pa.run_end_encoded(pa.int32(), pa.string()),
+        pa.dense_union([pa.field("a", pa.int32())]),
+        pa.dictionary(pa.int8(), pa.list_(pa.int32())),
+        pa.opaque(pa.binary(), "thing", "vendor"),
+    ],
+    ids=str,
+)
+def test_other_types_are_refused_by_column_and_type(sent: pa.DataType) -> None:
+    with pytest.raises(NotSupportedError) as caught:
+        storable("payload", sent)
+    assert "payload" in caught.value.message
+    assert str(sent)[:20].split("[")[0].split("<")[0] in caught.value.message or "list" in str(sent)
+
+
+@pytest.mark.rule("FLT-7")
+@pytest.mark.parametrize(
+    ("schema", "code"),
+    [
+        (pa.schema([]), ErrorCode.INVALID_ARGUMENTS),
+        (pa.schema([(f"c{n}", pa.int32()) for n in range(6)]), ErrorCode.RESOURCE_EXHAUSTED),
+        (pa.schema([("a", pa.int32()), ("A", pa.int32())]), ErrorCode.DUPLICATE_COLUMN),
+        (pa.schema([("", pa.int32())]), ErrorCode.INVALID_ARGUMENTS),
+        (pa.schema([("a\n", pa.int32())]), ErrorCode.INVALID_ARGUMENTS),
+        (pa.schema([("x" * 21, pa.int32())]), ErrorCode.INVALID_ARGUMENTS),
+        (pa.schema([("s", pa.struct([("a", pa.int32()), ("A", pa.int32())]))]), ErrorCode.DUPLICATE_COLUMN),
+        (pa.schema([("s", pa.list_(pa.struct([("", pa.int32())])))]), ErrorCode.INVALID_ARGUMENTS),
+        (pa.schema([("l", pa.list_(pa.list_(pa.list_(pa.list_(pa.int8())))))]), ErrorCode.RESOURCE_EXHAUSTED),
+        (pa.schema([("s", pa.struct([(f"f{n}", pa.int8()) for n in range(12)]))]), ErrorCode.RESOURCE_EXHAUSTED),
+    ],
+)
+def test_schemas_are_bounded(schema: pa.Schema, code: ErrorCode) -> None:
+    with pytest.raises(SqeError) as caught:
+        check_schema(schema, LIMITS)
+    assert caught.value.code is code
+    assert caught.value.message.isprintable()
+
+
+def test_a_usual_schema_passes() -> None:
+    check_schema(pa.schema([("a b`.c", pa.int32()), ("é", pa.map_(pa.string(), pa.list_(pa.int8())))]), LIMITS)
+
+
+@pytest.mark.parametrize("error", [UserError, ResourcesError])
+def test_errors_of_schemas_are_of_two_kinds(error: type[SqeError]) -> None:
+    bad = pa.schema([]) if error is UserError else pa.schema([(str(n), pa.int8()) for n in range(9)])
+    with pytest.raises(error):
+        check_schema(bad, LIMITS)
+
+
+@pytest.mark.parametrize(
+    ("stored", "target", "wanted"),
+    [
+        (pa.int64(), "int", pa.int32()),
+        (pa.float64(), "bigint", pa.int64()),
+        (pa.decimal128(10, 2), "int", pa.int32()),
+        (pa.decimal128(10, 2), "decimal(5,1)", pa.decimal128(5, 1)),
+        (pa.int64(), "double", pa.float64()),
+        (pa.timestamp("us"), "date", pa.date32()),
+        # The engine's own assignment judges these.
+        (pa.int64(), "decimal(5,1)", pa.int64()),
+        (pa.float64(), "float", pa.float64()),
+        (pa.string(), "int", pa.string()),
+        (pa.bool_(), "int", pa.bool_()),
+        (pa.list_(pa.int64()), "array<int>", pa.list_(pa.int64())),
+    ],
+    ids=str,
+)
+def test_fitted_types(stored: pa.DataType, target: str, wanted: pa.DataType) -> None:
+    assert fitted(stored, target) == wanted
+
+
+IDENTIFIER = uuid.UUID("12345678-1234-5678-9abc-123456789abc")
+
+
+@pytest.mark.parametrize(
+    ("values", "wanted", "expected"),
+    [
+        (pa.array([1, None], pa.uint64()), pa.decimal128(20, 0), [Decimal(1), None]),
+        (pa.array([2**64 - 1], pa.uint64()), pa.decimal128(20, 0), [Decimal(2**64 - 1)]),
+        (pa.array([1.5, None], pa.float16()), pa.float32(), [1.5, None]),
+        (pa.array([IDENTIFIER.bytes, None], pa.uuid()), pa.string(), [str(IDENTIFIER), None]),
+        (pa.array(['{"a": 1}'], pa.json_()), pa.string(), ['{"a": 1}']),
+        (pa.array(["x", None, "x"]).dictionary_encode(), pa.string(), ["x", None, "x"]),
+        (pa.array([1000], BERLIN), pa.timestamp("us", "UTC"), [datetime(1970, 1, 1, microsecond=1, tzinfo=UTC)]),
+        (pa.array([datetime(2020, 1, 2)]), pa.date32(), [date(2020, 1, 2)]),
+        (pa.array([[1, 2], None], pa.list_(pa.uint8(), 2)), pa.list_(pa.int32()), [[1, 2], None]),
+        (pa.array([1.0, None]), pa.int32(), [1, None]),
+        (pa.array([None], pa.null()), pa.int32(), [None]),
+    ],
+    ids=lambda value: str(getattr(value, "type", value)),
+)
+def test_values_are_converted(values: pa.Array, wanted: pa.DataType, expected: list[Any]) -> None:
+    result = converted("c", values, wanted)
+    assert result.type == wanted
+    assert result.to_pylist() == expected
+
+
+@pytest.mark.parametrize(
+    ("values", "wanted"),
+    [
+        (pa.array([1.5]), pa.int32()),
+        (pa.array([float("nan")]), pa.int64()),
+        (pa.array([3_000_000_000]), pa.int32()),
+        (pa.array([2**53 + 1]), pa.float64()),
+        (pa.array([Decimal("1.25")]), pa.decimal128(5, 1)),
+        (pa.array([Decimal("123.25")]), pa.decimal128(4, 2)),
+        (pa.array([1001], pa.timestamp("ns")), pa.timestamp("us")),
+        (pa.array([datetime(2020, 1, 2, 3)]), pa.date32()),
+        (pa.array([2**62], pa.timestamp("s")), pa.timestamp("us")),
+        (pa.array([86_400_001]).view(pa.date64()), pa.date32()),
+    ],
+    ids=lambda value: str(getattr(value, "type", value)),
+)
+def test_a_value_that_would_lose_something_is_an_error(values: pa.Array, wanted: pa.DataType) -> None:
+    with pytest.raises(UserError) as caught:
+        converted("amount", values, wanted)
+    assert caught.value.code is ErrorCode.INVALID_CAST
+    assert "amount" in caught.value.message
