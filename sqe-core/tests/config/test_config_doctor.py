@@ -302,7 +302,7 @@ def test_the_configuration_is_examined(tmp_path: Path, monkeypatch: pytest.Monke
         finding.level is Level.NOTE and "storage.prefetch_concurrency: has no effect" in finding.text
         for finding in findings
     )
-    assert any(finding.subject == "server" and "rate limits are not built yet" in finding.text for finding in findings)
+    assert any(finding.subject == "server" and "limits of statements" in finding.text for finding in findings)
 
 
 def test_every_examination_runs() -> None:

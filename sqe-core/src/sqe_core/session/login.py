@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 import traceback
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -175,6 +176,7 @@ class LoginChain:
 
     def _in_time(self, call: Callable[[threading.Event], T]) -> T:
         """Make a call that a hanging identity provider cannot hold on to; its thread is given up."""
+        deadline = time.monotonic() + self.timeout_secs
         if not self._slots.acquire(timeout=self.timeout_secs):
             raise _too_slow()
         answers: list[T] = []
@@ -195,7 +197,7 @@ class LoginChain:
         except RuntimeError:
             self._slots.release()
             raise _too_slow() from None
-        thread.join(self.timeout_secs)
+        thread.join(max(0.0, deadline - time.monotonic()))
         if answers:
             return answers[0]
         if errors:
