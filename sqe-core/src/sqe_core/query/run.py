@@ -317,8 +317,8 @@ class StatementRun:
             plan_limits=self._parts.plan_limits,
             tag=self._running.tag,
             columns_seen=self._columns_seen,
-        )
             spooled=spooled or {},
+        )
         return securer.secure(statement, values or {})
 
     def _target_is_missing(self, statement: EngineStatement) -> bool:
