@@ -34,7 +34,7 @@ def display_type(spark_type: str) -> str:
     head, _, rest = text.partition("<")
     if not rest.endswith(">"):
         return _NAMES.get(text.lower(), text.lower())
-    inner = list(_split(rest[:-1], ","))
+    inner = list(split_outside_brackets(rest[:-1], ","))
     match head.lower():
         case "struct":
             return "row(" + ", ".join(_field(part) for part in inner) + ")"
@@ -49,7 +49,7 @@ def _field(text: str) -> str:
     return f"{name} {display_type(type_text)}"
 
 
-def _split(text: str, separator: str) -> Iterator[str]:
+def split_outside_brackets(text: str, separator: str) -> Iterator[str]:
     """Split at separators outside brackets."""
     depth, start = 0, 0
     for place, character in enumerate(text):

@@ -135,9 +135,10 @@ def _read(distribution: str, version: str, entry_points: Sequence[EntryPoint]) -
         return [entry_point for entry_point in entry_points if entry_point.group == group]
 
     plugins = of_group(GROUP)
+    # A distribution is made for one SPI, all its plugins with it.
+    versions = [point.name for point in of_group(SPI_GROUP)]
     for plugin in plugins:
         kinds, faults = _read_kinds(point.name for point in of_group(KINDS_GROUP) if point.value == plugin.value)
-        versions = [point.name for point in of_group(SPI_GROUP) if point.value == plugin.value]
         if not _is_reference(plugin.value):
             faults.append(f"{plugin.value!r} is not of the form module:Class")
         if len(versions) > 1:

@@ -89,5 +89,5 @@ KNOWN_DISTRIBUTIONS: Mapping[Kind, str] = {
 }
 """What to install for a kind that nobody here provides."""
 
-NOT_BUILT_YET = frozenset(Kind.parse(kind) for kind in ("policy.grants", "policy.in-memory", "protocol.flight"))
+NOT_BUILT_YET = frozenset(Kind.parse(kind) for kind in ("policy.grants", "policy.in-memory"))
 """Kinds that belong into the core and are not there yet."""

@@ -63,6 +63,7 @@ class StatementResult:
         affected_rows: int | None = None,
         progress: Callable[[], Progress] = Progress,
         on_close: Callable[[], None] = lambda: None,
+        on_cancel: Callable[[], None] = lambda: None,
     ) -> None:
         self.query_id = query_id
         self.kind = kind
@@ -71,6 +72,7 @@ class StatementResult:
         self._batches = batches
         self._progress = progress
         self._on_close = on_close
+        self._on_cancel = on_cancel
         self._delivered: Callable[[pa.RecordBatch], None] | None = None
 
     def watched(self, delivered: Callable[[pa.RecordBatch], None]) -> StatementResult:
@@ -97,6 +99,10 @@ class StatementResult:
     def progress(self) -> Progress:
         """How far execution is; may be asked from another thread."""
         return self._progress()
+
+    def cancel(self) -> None:
+        """End execution; whoever iterates gets a `QueryCancelledError`. Idempotent, from any thread."""
+        self._on_cancel()
 
     def close(self) -> None:
         """End the statement; what still runs is cancelled. Idempotent."""

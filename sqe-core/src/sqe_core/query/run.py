@@ -258,6 +258,7 @@ class StatementRun:
             batches=self._batches(stream, schema, self._max_rows(), end),
             progress=stream.progress,
             on_close=lambda: end(None, None),
+            on_cancel=self._running.cancel,
         )
 
     @staticmethod

@@ -14,7 +14,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 import pyarrow as pa
@@ -33,7 +33,7 @@ from sqe_core.query.run import Finish, Parameters, StatementRun, StatementShape
 from sqe_core.query.running import EndReason, RunningStatement, new_query_id
 from sqe_core.session.properties import duration_seconds
 from sqe_core.session.session import Session
-from sqe_core.spi.catalog import CatalogMetadata
+from sqe_core.spi.catalog import CatalogMetadata, Column, TableMetadata, ViewMetadata
 from sqe_core.spi.errors import SqeError
 from sqe_core.spi.names import ObjectName
 from sqe_core.spi.protocol import IngestRequest
@@ -195,6 +195,15 @@ class QueryService:
             running.cancel()
         return len(mine)
 
+    def cancel_of(self, user: tuple[str, str], query_id: str, *, any_user: bool = False) -> bool:
+        """Cancel a statement of a user, whichever session it runs in; False when there is none of theirs (TRI-3)."""
+        with self._lock:
+            found = self._running.get(query_id)
+        if found is None or not (any_user or found[0].identity.key == user):
+            return False
+        found[1].cancel()
+        return True
+
     def progress(self, session: Session) -> Progress | None:
         """How far the newest running statement of a session is."""
         with self._lock:
@@ -227,6 +236,13 @@ class QueryService:
             metadata_of=session.metadata,
             visible_of=lambda names: self._parts.authorizer.visible(session.identity, names, circumstances),
         )
+
+    def visible_columns(
+        self, session: Session, name: ObjectName, loaded: TableMetadata | ViewMetadata
+    ) -> Sequence[Column]:
+        """Return the columns of a table or view that exist for a session's user (STMT-9)."""
+        circumstances = Circumstances(protocol=session.protocol, query_id="")
+        return self._parts.authorizer.visible_columns(session.identity, name, loaded.columns, circumstances)
 
     def _set_deadline(self, session: Session, running: RunningStatement) -> Callable[[], None]:
         own = session.properties["query_max_run_time"]

@@ -118,6 +118,14 @@ class SessionProperties:
         else:
             self._values.pop(find_property(name).name, None)
 
+    def snapshot(self) -> Mapping[str, Any]:
+        """Return what is set now."""
+        return dict(self._values)
+
+    def restore(self, values: Mapping[str, Any]) -> None:
+        """Go back to a snapshot."""
+        self._values = dict(values)
+
     def rows(self) -> Sequence[tuple[str, str, str, str, str]]:
         """Return (name, value, default, type, description) of every property."""
         return [

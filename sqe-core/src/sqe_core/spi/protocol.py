@@ -137,6 +137,35 @@ class QueryResult(Protocol):
     def __exit__(self, *exc: object) -> None: ...
 
 
+class StatementPlan(Protocol):
+    """A statement that was judged and has not run: for protocols whose clients ask for the columns first.
+
+    Start it once, or close it. It holds no slot; what is started much later is judged again.
+    """
+
+    @property
+    def query_id(self) -> str:
+        """The id in history and audit."""
+
+    @property
+    def statement_kind(self) -> str:
+        """The word of features §2.0."""
+
+    @property
+    def schema(self) -> pa.Schema | None:
+        """The columns, as the result will have them; None for statements without rows."""
+
+    def start(self) -> QueryResult:
+        """Run it.
+
+        Raises:
+            SqeError: refused, or failed before the first batch.
+        """
+
+    def close(self) -> None:
+        """Forget it. Does nothing once it was started. Idempotent."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatementDescription:
     """What a statement would answer, without running it.
@@ -240,6 +269,16 @@ class GatewaySession(Protocol):
 
         Raises:
             SqeError: refused, or failed before the first batch.
+        """
+
+    def plan(self, request: StatementRequest) -> StatementPlan:
+        """Judge a statement and say what it will answer; it runs when the plan is started.
+
+        Args:
+            request: the statement, with its parameters.
+
+        Raises:
+            SqeError: refused.
         """
 
     def describe(self, request: StatementRequest) -> StatementDescription:

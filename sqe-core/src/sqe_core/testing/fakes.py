@@ -24,6 +24,7 @@ from sqe_core.spi.protocol import (
     ServerStatus,
     SessionChanges,
     StatementDescription,
+    StatementPlan,
     StatementRequest,
     TableFilter,
     TableListing,
@@ -139,6 +140,26 @@ class FakeResult:
         self.close()
 
 
+class FakePlan:
+    """A statement of a FakeSession that has not run."""
+
+    def __init__(self, session: FakeSession, request: StatementRequest) -> None:
+        self._session, self._request = session, request
+        described = session.describe(request)
+        self.query_id = "planned"
+        self.statement_kind = described.statement_kind
+        self.schema = described.schema
+        self.closed = False
+
+    def start(self) -> QueryResult:
+        """Run it."""
+        return self._session.execute(self._request)
+
+    def close(self) -> None:
+        """Remember the end."""
+        self.closed = True
+
+
 class FakeSession:
     """A session of a FakeGateway."""
 
@@ -161,6 +182,10 @@ class FakeSession:
         result = FakeResult(answer)
         self._gateway.results.append(result)
         return result
+
+    def plan(self, request: StatementRequest) -> StatementPlan:
+        """Know the columns, and answer when the plan is started."""
+        return FakePlan(self, request)
 
     def describe(self, request: StatementRequest) -> StatementDescription:
         """Describe the answer of that text."""

@@ -1,0 +1,84 @@
+"""The Arrow type of a column, as results carry it; the bridge's Output.java decides the same for results."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from sqe_core.catalog.types import display_type, split_outside_brackets
+from sqe_core.spi.catalog import Column
+
+_TYPES = {
+    "boolean": pa.bool_(),
+    "tinyint": pa.int8(),
+    "smallint": pa.int16(),
+    "int": pa.int32(),
+    "bigint": pa.int64(),
+    "float": pa.float32(),
+    "double": pa.float64(),
+    "date": pa.date32(),
+    "time": pa.time64("ns"),
+    "timestamp": pa.timestamp("us", "UTC"),
+    "timestamp_ltz": pa.timestamp("us", "UTC"),
+    "timestamp_ntz": pa.timestamp("us"),
+    "timestamp_ns": pa.timestamp("us"),
+    "timestamptz_ns": pa.timestamp("us", "UTC"),
+    "binary": pa.binary(),
+    "void": pa.null(),
+}
+
+
+def arrow_schema(columns: Sequence[Column]) -> pa.Schema:
+    """Return the columns of a table as a query of them has them, with their comments."""
+    return pa.schema(
+        [
+            pa.field(
+                column.name,
+                arrow_type(column.type),
+                nullable=column.nullable,
+                metadata={"sql_type": display_type(column.type)}
+                | ({"comment": column.comment} if column.comment else {}),
+            )
+            for column in columns
+        ]
+    )
+
+
+def arrow_type(spark_type: str) -> pa.DataType:
+    """Return the Arrow type of a type in Spark's notation; what Arrow has no word for travels as text.
+
+    Example:
+        >>> arrow_type("array<decimal(10,2)>")
+        ListType(list<element: decimal128(10, 2)>)
+    """
+    text = spark_type.strip()
+    if text in _TYPES:
+        return _TYPES[text]
+    if text.startswith("decimal"):
+        precision, _, scale = text.removeprefix("decimal").strip("()").partition(",")
+        return pa.decimal128(int(precision or 10), int(scale or 0))
+    if text.startswith("interval") and "day" in text:
+        return pa.duration("us")
+    if text.startswith(("geometry", "geography")):
+        return pa.binary()
+    head, _, rest = text.partition("<")
+    if not rest.endswith(">"):
+        return pa.string()
+    inner = list(split_outside_brackets(rest[:-1], ","))
+    match head:
+        case "array":
+            return pa.list_(pa.field("element", arrow_type(inner[0])))
+        case "map":
+            return pa.map_(arrow_type(inner[0]), arrow_type(inner[1]))
+        case "struct":
+            return pa.struct([_field(part) for part in inner])
+    return pa.string()
+
+
+def _field(text: str) -> pa.Field[pa.DataType]:
+    name, _, type_text = text.strip().partition(":")
+    type_text = type_text.partition(" COMMENT ")[0]
+    return pa.field(
+        name.strip("`"), arrow_type(type_text.removesuffix(" NOT NULL")), nullable=not type_text.endswith(" NOT NULL")
+    )

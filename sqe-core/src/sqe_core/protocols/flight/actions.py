@@ -1,0 +1,155 @@
+"""The actions of Flight and Flight SQL: prepared statements, cancel, session options."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from google.protobuf.any_pb2 import Any as AnyMessage
+from google.protobuf.message import DecodeError, Message
+
+from sqe_core.protocols.flight.messages import schema_bytes
+from sqe_core.protocols.flight.session_options import get_options, set_options
+from sqe_core.protocols.flight.statements import Prepared, Statements
+from sqe_core.protocols.flight.wire import flight_pb2 as flight
+from sqe_core.protocols.flight.wire import flight_sql_pb2 as sql
+from sqe_core.spi.errors import ErrorCode, NotSupportedError, UserError
+from sqe_core.spi.protocol import GatewaySession, StatementRequest
+
+ACTIONS = {
+    "CreatePreparedStatement": "Judge a statement and keep its text. Request: ActionCreatePreparedStatementRequest",
+    "ClosePreparedStatement": "Forget a prepared statement. Request: ActionClosePreparedStatementRequest",
+    "CancelFlightInfo": "End a statement. Request: CancelFlightInfoRequest",
+    "CancelQuery": "The same, in its older form. Request: ActionCancelQueryRequest",
+    "RenewFlightEndpoint": "Keep a ticket for longer. Request: RenewFlightEndpointRequest",
+    "SetSessionOptions": "Set options of the session. Request: SetSessionOptionsRequest",
+    "GetSessionOptions": "Return the options of the session. Request: GetSessionOptionsRequest",
+    "CloseSession": "Log out. Request: CloseSessionRequest",
+}
+_TRANSACTIONS = ("BeginTransaction", "EndTransaction", "BeginSavepoint", "EndSavepoint")
+
+
+class Actions:
+    """Runs actions for sessions that are signed in."""
+
+    def __init__(self, statements: Statements) -> None:
+        self._statements = statements
+        self._methods: dict[str, Callable[[GatewaySession, bytes], Iterator[bytes]]] = {
+            "CreatePreparedStatement": self._prepare,
+            "ClosePreparedStatement": self._close_prepared,
+            "CancelFlightInfo": self._cancel_info,
+            "CancelQuery": self._cancel_query,
+            "RenewFlightEndpoint": self._renew,
+            "SetSessionOptions": self._set_options,
+            "GetSessionOptions": self._get_options,
+            "CloseSession": self._close_session,
+        }
+
+    def run(self, session: GatewaySession, name: str, body: bytes) -> Iterator[bytes]:
+        """Run one action and yield the bodies of its results."""
+        method = self._methods.get(name)
+        if method is not None:
+            yield from method(session, body)
+            return
+        if name in _TRANSACTIONS:
+            raise NotSupportedError("Transactions are not supported", hint="each statement commits by itself")
+        if name == "CreatePreparedSubstraitPlan":
+            raise NotSupportedError("Substrait plans are not supported", hint="send SQL")
+        raise NotSupportedError(f"There is no action {name[:60]!r}", hint="ListActions names them")
+
+    def _prepare(self, session: GatewaySession, body: bytes) -> Iterator[bytes]:
+        request = _read(body, sql.ActionCreatePreparedStatementRequest)
+        if request.transaction_id:
+            raise NotSupportedError("Transactions are not supported", hint="each statement commits by itself")
+        described = session.describe(StatementRequest(sql=request.query))
+        handle = self._statements.prepared.put(session, Prepared(request.query, described))
+        yield _packed(
+            sql.ActionCreatePreparedStatementResult(
+                prepared_statement_handle=handle,
+                dataset_schema=schema_bytes(described.schema) if described.schema is not None else b"",
+                parameter_schema=schema_bytes(described.parameters) if len(described.parameters) else b"",
+            )
+        )
+
+    def _close_prepared(self, session: GatewaySession, body: bytes) -> Iterator[bytes]:
+        request = _read(body, sql.ActionClosePreparedStatementRequest)
+        self._statements.prepared.take(session, request.prepared_statement_handle).close()
+        return iter(())
+
+    def _cancel_info(self, session: GatewaySession, body: bytes) -> Iterator[bytes]:
+        request = _read(body, flight.CancelFlightInfoRequest)
+        done = self._cancel(session, request.info)
+        status = flight.CANCEL_STATUS_CANCELLED if done else flight.CANCEL_STATUS_NOT_CANCELLABLE
+        yield flight.CancelFlightInfoResult(status=status).SerializeToString()
+
+    def _cancel_query(self, session: GatewaySession, body: bytes) -> Iterator[bytes]:
+        request = _read(body, sql.ActionCancelQueryRequest)
+        done = self._cancel(session, _parsed(request.info, flight.FlightInfo))
+        result = sql.ActionCancelQueryResult
+        yield _packed(result(result=result.CANCEL_RESULT_CANCELLED if done else result.CANCEL_RESULT_NOT_CANCELLABLE))
+
+    def _cancel(self, session: GatewaySession, info: flight.FlightInfo) -> bool:
+        handles = [handle for endpoint in info.endpoint if (handle := _handle_of(endpoint)) is not None]
+        ended = [self._statements.cancel(session, handle) for handle in handles]
+        return any(ended)
+
+    def _renew(self, session: GatewaySession, body: bytes) -> Iterator[bytes]:
+        endpoint = _read(body, flight.RenewFlightEndpointRequest).endpoint
+        handle = _handle_of(endpoint)
+        if handle is None:
+            raise _malformed("RenewFlightEndpoint")
+        self._statements.tickets.get(session, handle)
+        endpoint.expiration_time.GetCurrentTime()
+        endpoint.expiration_time.seconds += int(self._statements.tickets.expires_in(handle))
+        yield endpoint.SerializeToString()
+
+    def _set_options(self, session: GatewaySession, body: bytes) -> Iterator[bytes]:
+        yield set_options(session, _read(body, flight.SetSessionOptionsRequest)).SerializeToString()
+
+    def _get_options(self, session: GatewaySession, body: bytes) -> Iterator[bytes]:
+        yield get_options(session).SerializeToString()
+
+    def _close_session(self, session: GatewaySession, body: bytes) -> Iterator[bytes]:
+        self._statements.end_session(session)
+        session.close()
+        yield flight.CloseSessionResult(status=flight.CloseSessionResult.CLOSED).SerializeToString()
+
+
+def _handle_of(endpoint: flight.FlightEndpoint) -> bytes | None:
+    try:
+        packed = AnyMessage.FromString(endpoint.ticket.ticket)
+        if packed.TypeName() == sql.TicketStatementQuery.DESCRIPTOR.full_name:
+            return sql.TicketStatementQuery.FromString(packed.value).statement_handle
+    except DecodeError:
+        pass
+    return None
+
+
+def _packed(message: Message) -> bytes:
+    packed = AnyMessage()
+    packed.Pack(message)
+    return packed.SerializeToString()
+
+
+def _read(body: bytes, kind: Any) -> Any:
+    """Read a request; those of Flight SQL come packed, those of Flight itself bare."""
+    try:
+        packed = AnyMessage.FromString(body)
+        if packed.TypeName() == kind.DESCRIPTOR.full_name:
+            return kind.FromString(packed.value)
+    except (DecodeError, ValueError):
+        pass
+    if kind.DESCRIPTOR.full_name.startswith("arrow.flight.protocol.sql."):
+        raise _malformed(kind.DESCRIPTOR.name)
+    return _parsed(body, kind)
+
+
+def _parsed(body: bytes, kind: Any) -> Any:
+    try:
+        return kind.FromString(body)
+    except DecodeError:
+        raise _malformed(kind.DESCRIPTOR.name) from None
+
+
+def _malformed(name: str) -> UserError:
+    return UserError(f"The body is no {name}", code=ErrorCode.INVALID_ARGUMENTS)

@@ -1,0 +1,149 @@
+"""What clients hold references to: random, bound to their owner, bounded and expiring (FLT-3, LIM-10)."""
+
+from __future__ import annotations
+
+import secrets
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
+
+from sqe_core.spi.errors import ErrorCode, ResourcesError, UserError
+from sqe_core.spi.identity import Secret
+from sqe_core.spi.protocol import GatewaySession
+
+_HANDLE_BYTES = 24
+
+
+class Closable(Protocol):
+    """What can be freed."""
+
+    def close(self) -> None:
+        """Free it."""
+
+
+HeldT = TypeVar("HeldT", bound=Closable)
+
+
+@dataclass(slots=True)
+class _Entry(Generic[HeldT]):
+    held: HeldT
+    user: tuple[str, str]
+    session: Secret
+    expires: float
+
+
+class Handles(Generic[HeldT]):
+    """A bounded table of things by random handles. What expires is closed.
+
+    Args:
+        what: the word for messages.
+        ttl_secs: how long something is kept after its last use.
+        most: how many are kept.
+        most_per_session: how many of one session.
+    """
+
+    def __init__(
+        self,
+        what: str,
+        *,
+        ttl_secs: float,
+        most: int,
+        most_per_session: int,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._what = what
+        self._ttl_secs = ttl_secs
+        self._most = most
+        self._most_per_session = most_per_session
+        self._monotonic = monotonic
+        self._lock = threading.Lock()
+        self._entries: dict[bytes, _Entry[HeldT]] = {}
+
+    def __len__(self) -> int:
+        with self._lock:
+            return len(self._entries)
+
+    def put(self, session: GatewaySession, held: HeldT) -> bytes:
+        """Keep something and return its handle."""
+        self.sweep()
+        handle = secrets.token_bytes(_HANDLE_BYTES)
+        token = session.token
+        with self._lock:
+            mine = sum(entry.session == token for entry in self._entries.values())
+            if len(self._entries) < self._most and mine < self._most_per_session:
+                expires = self._monotonic() + self._ttl_secs
+                self._entries[handle] = _Entry(held, session.identity.key, token, expires)
+                return handle
+        held.close()
+        raise ResourcesError(f"Too many open {self._what}s", hint=f"close or read the {self._what}s that are open")
+
+    def get(self, session: GatewaySession, handle: bytes) -> HeldT:
+        """Return what a handle of this session stands for, and keep it for longer."""
+        with self._lock:
+            entry = self._owned(session, handle)
+            entry.expires = self._monotonic() + self._ttl_secs
+            return entry.held
+
+    def take(self, session: GatewaySession, handle: bytes) -> HeldT:
+        """Return what a handle stands for, which is used up by that."""
+        with self._lock:
+            entry = self._owned(session, handle)
+            del self._entries[handle]
+            return entry.held
+
+    def expires_in(self, handle: bytes) -> float:
+        """In how many seconds a handle expires."""
+        with self._lock:
+            entry = self._entries.get(handle)
+            return entry.expires - self._monotonic() if entry else 0.0
+
+    def sweep(self) -> None:
+        """Close what has expired."""
+        now = self._monotonic()
+        with self._lock:
+            over = [handle for handle, entry in self._entries.items() if entry.expires <= now]
+            entries = [self._entries.pop(handle) for handle in over]
+        for entry in entries:
+            entry.held.close()
+
+    def end_session(self, session: GatewaySession) -> None:
+        """Close everything of a session that ends."""
+        token = session.token
+        with self._lock:
+            over = [handle for handle, entry in self._entries.items() if entry.session == token]
+            entries = [self._entries.pop(handle) for handle in over]
+        for entry in entries:
+            entry.held.close()
+
+    def close(self) -> None:
+        """Close everything."""
+        with self._lock:
+            entries = list(self._entries.values())
+            self._entries.clear()
+        for entry in entries:
+            entry.held.close()
+
+    def _owned(self, session: GatewaySession, handle: bytes) -> _Entry[HeldT]:
+        """Unknown, foreign and expired handles look the same."""
+        entry = self._entries.get(handle)
+        if (
+            entry is None
+            or entry.expires <= self._monotonic()
+            or entry.user != session.identity.key
+            or entry.session != session.token
+        ):
+            raise unknown_handle(self._what)
+        return entry
+
+
+class UnknownHandleError(UserError):
+    """A ticket or a statement that does not exist for this client."""
+
+    default_code = ErrorCode.INVALID_ARGUMENTS
+
+
+def unknown_handle(what: str) -> UnknownHandleError:
+    """Return the one error for handles that are unknown, foreign, used up or expired."""
+    return UnknownHandleError(f"This {what} does not exist, was used, or has expired", hint="run the statement again")

@@ -1,0 +1,163 @@
+"""The metadata commands of Flight SQL: catalogs, schemas, tables, keys. Each has its schema and its rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from sqe_core.protocols.flight.messages import schema_bytes
+from sqe_core.protocols.flight.sql_info import SQL_INFO_SCHEMA, sql_info
+from sqe_core.protocols.flight.type_info import TYPE_INFO_SCHEMA, type_info
+from sqe_core.protocols.flight.wire import flight_sql_pb2 as sql
+from sqe_core.spi.catalog import ObjectType
+from sqe_core.spi.protocol import GatewaySession, ServerStatus, TableFilter
+
+
+def _required(name: str, type: pa.DataType) -> pa.Field[Any]:
+    return pa.field(name, type, nullable=False)
+
+
+_TEXT = pa.string()
+_CATALOGS = pa.schema([_required("catalog_name", _TEXT)])
+_SCHEMAS = pa.schema([pa.field("catalog_name", _TEXT), _required("db_schema_name", _TEXT)])
+_TABLES = pa.schema(
+    [
+        pa.field("catalog_name", _TEXT),
+        pa.field("db_schema_name", _TEXT),
+        _required("table_name", _TEXT),
+        _required("table_type", _TEXT),
+    ]
+)
+_TABLES_WITH_SCHEMA = _TABLES.append(_required("table_schema", pa.binary()))
+_TABLE_TYPES = pa.schema([_required("table_type", _TEXT)])
+_PRIMARY_KEYS = pa.schema(
+    [
+        pa.field("catalog_name", _TEXT),
+        pa.field("db_schema_name", _TEXT),
+        _required("table_name", _TEXT),
+        _required("column_name", _TEXT),
+        pa.field("key_name", _TEXT),
+        _required("key_sequence", pa.int32()),
+    ]
+)
+_FOREIGN_KEYS = pa.schema(
+    [
+        pa.field("pk_catalog_name", _TEXT),
+        pa.field("pk_db_schema_name", _TEXT),
+        _required("pk_table_name", _TEXT),
+        _required("pk_column_name", _TEXT),
+        pa.field("fk_catalog_name", _TEXT),
+        pa.field("fk_db_schema_name", _TEXT),
+        _required("fk_table_name", _TEXT),
+        _required("fk_column_name", _TEXT),
+        _required("key_sequence", pa.int32()),
+        pa.field("fk_key_name", _TEXT),
+        pa.field("pk_key_name", _TEXT),
+        _required("update_rule", pa.uint8()),
+        _required("delete_rule", pa.uint8()),
+    ]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataAnswer:
+    """The schema of an answer, and what makes its rows."""
+
+    schema: pa.Schema
+    rows: Callable[[GatewaySession], pa.Table]
+
+
+def answer_to(command: object, status: Callable[[], ServerStatus]) -> MetadataAnswer | None:
+    """Return the answer to a metadata command; None when it is none."""
+    match command:
+        case sql.CommandGetCatalogs():
+            return MetadataAnswer(_CATALOGS, _catalogs)
+        case sql.CommandGetDbSchemas():
+            return MetadataAnswer(_SCHEMAS, lambda session: _schemas(session, command))
+        case sql.CommandGetTables():
+            schema = _TABLES_WITH_SCHEMA if command.include_schema else _TABLES
+            return MetadataAnswer(schema, lambda session: _tables(session, command, schema))
+        case sql.CommandGetTableTypes():
+            return MetadataAnswer(_TABLE_TYPES, lambda session: _table(_TABLE_TYPES, [(kind,) for kind in _KINDS]))
+        case sql.CommandGetPrimaryKeys():
+            # Iceberg has no keys that it enforces.
+            return MetadataAnswer(_PRIMARY_KEYS, lambda session: _PRIMARY_KEYS.empty_table())
+        case sql.CommandGetExportedKeys() | sql.CommandGetImportedKeys() | sql.CommandGetCrossReference():
+            return MetadataAnswer(_FOREIGN_KEYS, lambda session: _FOREIGN_KEYS.empty_table())
+        case sql.CommandGetSqlInfo():
+            return MetadataAnswer(SQL_INFO_SCHEMA, lambda session: sql_info(tuple(command.info), status()))
+        case sql.CommandGetXdbcTypeInfo():
+            wanted = command.data_type if command.HasField("data_type") else None
+            return MetadataAnswer(TYPE_INFO_SCHEMA, lambda session: type_info(wanted))
+    return None
+
+
+_KINDS = {"TABLE": ObjectType.TABLE, "VIEW": ObjectType.VIEW}
+_WORDS = {kind: word for word, kind in _KINDS.items()}
+
+
+def _table(schema: pa.Schema, rows: list[tuple[Any, ...]]) -> pa.Table:
+    columns = [pa.array([row[place] for row in rows], field.type) for place, field in enumerate(schema)]
+    return pa.table(columns, schema)
+
+
+def _catalogs(session: GatewaySession) -> pa.Table:
+    return _table(_CATALOGS, [(name,) for name in session.catalogs()])
+
+
+def _schemas(session: GatewaySession, command: sql.CommandGetDbSchemas) -> pa.Table:
+    found = session.schemas(
+        catalog=_optional(command, "catalog"), pattern=_optional(command, "db_schema_filter_pattern")
+    )
+    return _table(_SCHEMAS, [(name.catalog, ".".join(name.namespace)) for name in found])
+
+
+def _tables(session: GatewaySession, command: sql.CommandGetTables, schema: pa.Schema) -> pa.Table:
+    wanted = {word.upper() for word in command.table_types}
+    filter = TableFilter(
+        catalog=_optional(command, "catalog"),
+        schema_pattern=_optional(command, "db_schema_filter_pattern"),
+        table_pattern=_optional(command, "table_name_filter_pattern"),
+        types=frozenset(_KINDS[word] for word in wanted if word in _KINDS) if wanted else None,
+        with_columns=command.include_schema,
+    )
+    rows: list[tuple[Any, ...]] = []
+    for listed in session.tables(filter):
+        name = listed.name
+        row: tuple[Any, ...] = (name.catalog, ".".join(name.namespace), name.name, _WORDS[listed.type])
+        if command.include_schema:
+            columns = listed.columns if listed.columns is not None else pa.schema([])
+            row += (schema_bytes(_described(columns, row)),)
+        rows.append(row)
+    return _table(schema, rows)
+
+
+def _described(columns: pa.Schema, table: tuple[Any, ...]) -> pa.Schema:
+    """Add to each column what drivers ask for."""
+    fields = []
+    for column in columns:
+        known = column.metadata or {}
+        told = {
+            b"ARROW:FLIGHT:SQL:CATALOG_NAME": table[0],
+            b"ARROW:FLIGHT:SQL:SCHEMA_NAME": table[1],
+            b"ARROW:FLIGHT:SQL:TABLE_NAME": table[2],
+            b"ARROW:FLIGHT:SQL:TYPE_NAME": known.get(b"sql_type"),
+            b"ARROW:FLIGHT:SQL:REMARKS": known.get(b"comment"),
+            b"ARROW:FLIGHT:SQL:IS_AUTO_INCREMENT": "0",
+            b"ARROW:FLIGHT:SQL:IS_CASE_SENSITIVE": "1" if pa.types.is_string(column.type) else "0",
+            b"ARROW:FLIGHT:SQL:IS_READ_ONLY": "0",
+            b"ARROW:FLIGHT:SQL:IS_SEARCHABLE": "1",
+        }
+        if pa.types.is_decimal(column.type):
+            told[b"ARROW:FLIGHT:SQL:PRECISION"] = str(column.type.precision)
+            told[b"ARROW:FLIGHT:SQL:SCALE"] = str(column.type.scale)
+        metadata = {**known, **{key: value for key, value in told.items() if value is not None}}
+        fields.append(column.with_metadata(metadata))
+    return pa.schema(fields)
+
+
+def _optional(command: Any, name: str) -> str | None:
+    return getattr(command, name) if command.HasField(name) else None

@@ -1,0 +1,385 @@
+"""The ten calls of Flight. Each signs in first (FLT-1); whatever is raised becomes a status.
+
+GetFlightInfo, GetSchema   judge a statement, or name the columns of a metadata command
+PollFlightInfo             the same for statements that take long, with progress
+DoGet                      runs it and streams the rows
+DoPut                      updates, parameters, bulk ingest
+DoAction                   prepared statements, cancel, session options
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+import grpc
+import pyarrow as pa
+from google.protobuf.any_pb2 import Any as AnyMessage
+from google.protobuf.message import DecodeError
+
+from sqe_core.protocols.flight import sign_in
+from sqe_core.protocols.flight.actions import ACTIONS, Actions
+from sqe_core.protocols.flight.messages import PutStream, batch_messages, schema_bytes, schema_message
+from sqe_core.protocols.flight.metadata import answer_to
+from sqe_core.protocols.flight.statements import TICKET_SECS, Statements
+from sqe_core.protocols.flight.status import status_code, status_text, trailing_metadata
+from sqe_core.protocols.flight.wire import flight_pb2 as flight
+from sqe_core.protocols.flight.wire import flight_sql_pb2 as sql
+from sqe_core.spi.errors import ErrorCode, InternalError, NotSupportedError, SqeError, UserError
+from sqe_core.spi.protocol import GatewaySession, IngestMode, IngestRequest, QueryGateway, StatementRequest
+
+_log = logging.getLogger(__name__)
+
+_SERVICE = "arrow.flight.protocol.FlightService"
+_POLL_WAIT_SECS = 1.0
+_PLAIN = pa.ipc.IpcWriteOptions()
+_COMMANDS = {
+    f"arrow.flight.protocol.sql.{message.DESCRIPTOR.name}": message
+    for message in (
+        sql.CommandGetCatalogs,
+        sql.CommandGetCrossReference,
+        sql.CommandGetDbSchemas,
+        sql.CommandGetExportedKeys,
+        sql.CommandGetImportedKeys,
+        sql.CommandGetPrimaryKeys,
+        sql.CommandGetSqlInfo,
+        sql.CommandGetTables,
+        sql.CommandGetTableTypes,
+        sql.CommandGetXdbcTypeInfo,
+        sql.CommandPreparedStatementQuery,
+        sql.CommandPreparedStatementUpdate,
+        sql.CommandStatementIngest,
+        sql.CommandStatementQuery,
+        sql.CommandStatementSubstraitPlan,
+        sql.CommandStatementUpdate,
+        sql.TicketStatementQuery,
+    )
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One call of a client that is signed in."""
+
+    session: GatewaySession
+    context: grpc.ServicerContext
+    plain: bool
+    """Whether batches are better sent uncompressed."""
+
+    def on_end(self, callback: Callable[[], None]) -> bool:
+        """Call back when the call has ended, in whatever way."""
+        return bool(self.context.add_callback(callback))
+
+
+class FlightRpcs:
+    """Implements the service.
+
+    Args:
+        gateway: the core.
+        statements: what clients hold tickets of.
+        secure: whether connections are encrypted.
+        compression: of the rows that go over a network.
+    """
+
+    def __init__(
+        self,
+        gateway: QueryGateway,
+        statements: Statements,
+        *,
+        secure: bool,
+        compression: str | None,
+    ) -> None:
+        self._gateway = gateway
+        self._statements = statements
+        self._secure = secure
+        self._compressed = pa.ipc.IpcWriteOptions(compression=compression) if compression else _PLAIN
+        self._actions = Actions(statements)
+
+    def handler(self) -> grpc.GenericRpcHandler:
+        """Return what gRPC dispatches to."""
+        return grpc.method_handlers_generic_handler(
+            _SERVICE,
+            {
+                "Handshake": grpc.stream_stream_rpc_method_handler(
+                    self._handshake, flight.HandshakeRequest.FromString, flight.HandshakeResponse.SerializeToString
+                ),
+                "ListFlights": grpc.unary_stream_rpc_method_handler(
+                    self._streamed(self._list_flights), flight.Criteria.FromString, flight.FlightInfo.SerializeToString
+                ),
+                "GetFlightInfo": grpc.unary_unary_rpc_method_handler(
+                    self._answered(self._get_flight_info),
+                    flight.FlightDescriptor.FromString,
+                    flight.FlightInfo.SerializeToString,
+                ),
+                "PollFlightInfo": grpc.unary_unary_rpc_method_handler(
+                    self._answered(self._poll_flight_info),
+                    flight.FlightDescriptor.FromString,
+                    flight.PollInfo.SerializeToString,
+                ),
+                "GetSchema": grpc.unary_unary_rpc_method_handler(
+                    self._answered(self._get_schema),
+                    flight.FlightDescriptor.FromString,
+                    flight.SchemaResult.SerializeToString,
+                ),
+                "DoGet": grpc.unary_stream_rpc_method_handler(
+                    self._streamed(self._do_get), flight.Ticket.FromString, None
+                ),
+                "DoPut": grpc.stream_stream_rpc_method_handler(
+                    self._streamed(self._do_put), flight.FlightData.FromString, flight.PutResult.SerializeToString
+                ),
+                "DoExchange": grpc.stream_stream_rpc_method_handler(
+                    self._streamed(self._do_exchange), flight.FlightData.FromString, None
+                ),
+                "DoAction": grpc.unary_stream_rpc_method_handler(
+                    self._streamed(self._do_action), flight.Action.FromString, flight.Result.SerializeToString
+                ),
+                "ListActions": grpc.unary_stream_rpc_method_handler(
+                    self._streamed(self._list_actions), flight.Empty.FromString, flight.ActionType.SerializeToString
+                ),
+            },
+        )
+
+    # Around every call
+
+    def _handshake(
+        self, requests: Iterator[flight.HandshakeRequest], context: grpc.ServicerContext
+    ) -> Iterator[flight.HandshakeResponse]:
+        try:
+            headers = sign_in.headers_of(context)
+            credential = sign_in.credential_of_handshake(context, headers, requests)
+            client = sign_in.client_of(context, headers, secure=self._secure, new_session=True)
+            session = self._gateway.authenticate(credential, client)
+        except BaseException as error:  # noqa: BLE001 - becomes the status
+            _abort(context, error)
+        token = session.token.reveal()
+        context.send_initial_metadata((("authorization", f"Bearer {token}"),))
+        yield flight.HandshakeResponse(payload=token.encode())
+
+    def _signed_in(self, context: grpc.ServicerContext) -> Call:
+        headers = sign_in.headers_of(context)
+        client = sign_in.client_of(context, headers, secure=self._secure)
+        session = self._gateway.authenticate(sign_in.credential_of(context, headers), client)
+        return Call(session, context, sign_in.reads_plain_only(client))
+
+    def _answered(self, method: Callable[[Call, Any], Any]) -> Callable[[Any, grpc.ServicerContext], Any]:
+        def run(request: Any, context: grpc.ServicerContext) -> Any:
+            try:
+                return method(self._signed_in(context), request)
+            except BaseException as error:  # noqa: BLE001 - becomes the status
+                _abort(context, error)
+
+        return run
+
+    def _streamed(
+        self, method: Callable[[Call, Any], Iterator[Any]]
+    ) -> Callable[[Any, grpc.ServicerContext], Iterator[Any]]:
+        def run(request: Any, context: grpc.ServicerContext) -> Iterator[Any]:
+            try:
+                yield from method(self._signed_in(context), request)
+            except GeneratorExit:
+                raise
+            except BaseException as error:  # noqa: BLE001 - becomes the status
+                _abort(context, error)
+
+        return run
+
+    # The calls
+
+    def _list_flights(self, call: Call, criteria: flight.Criteria) -> Iterator[flight.FlightInfo]:
+        return iter(())  # Flight SQL lists by commands
+
+    def _get_flight_info(self, call: Call, descriptor: flight.FlightDescriptor) -> flight.FlightInfo:
+        command = _command(descriptor)
+        answer = answer_to(command, self._gateway.status)
+        if answer is not None:
+            return _info(answer.schema, descriptor, descriptor.cmd)
+        handle, ticket = self._statements.plan(call.session, self._request(call, command))
+        return self._statement_info(ticket.schema, descriptor, handle, ticket.plan.query_id)
+
+    def _get_schema(self, call: Call, descriptor: flight.FlightDescriptor) -> flight.SchemaResult:
+        command = _command(descriptor)
+        answer = answer_to(command, self._gateway.status)
+        if answer is not None:
+            return flight.SchemaResult(schema=schema_bytes(answer.schema))
+        plan = call.session.plan(self._request(call, command))
+        plan.close()
+        return flight.SchemaResult(schema=schema_bytes(plan.schema or pa.schema([])))
+
+    def _poll_flight_info(self, call: Call, descriptor: flight.FlightDescriptor) -> flight.PollInfo:
+        command = _command(descriptor)
+        answer = answer_to(command, self._gateway.status)
+        if answer is not None:
+            return flight.PollInfo(info=_info(answer.schema, descriptor, descriptor.cmd), progress=1.0)
+        if isinstance(command, sql.TicketStatementQuery):
+            handle = command.statement_handle
+        else:
+            handle, _ = self._statements.plan(call.session, self._request(call, command))
+        ticket, progress = self._statements.poll(call.session, handle, _POLL_WAIT_SECS)
+        again = flight.FlightDescriptor(type=flight.FlightDescriptor.CMD, cmd=_ticket_of(handle))
+        info = self._statement_info(ticket.schema, descriptor, handle, ticket.plan.query_id)
+        if progress is None:
+            return flight.PollInfo(info=info, progress=1.0)
+        del info.endpoint[:]
+        poll = flight.PollInfo(info=info, flight_descriptor=again, progress=progress)
+        poll.expiration_time.FromSeconds(int(time.time() + self._statements.tickets.expires_in(handle)))
+        return poll
+
+    def _do_get(self, call: Call, ticket: flight.Ticket) -> Iterator[bytes]:
+        command = _unpacked(ticket.ticket, "ticket")
+        if isinstance(command, sql.TicketStatementQuery):
+            options = _PLAIN if call.plain else self._compressed
+            yield from self._statements.fetch(
+                call.session, command.statement_handle, options=options, on_end=call.on_end
+            )
+            return
+        answer = answer_to(command, self._gateway.status)
+        if answer is None:
+            raise _bad_argument("This is no ticket of this server", "take the ticket from GetFlightInfo")
+        rows = answer.rows(call.session)
+        yield schema_message(answer.schema)
+        for batch in rows.to_batches(max_chunksize=10_000):
+            yield from batch_messages(batch)
+
+    def _do_put(self, call: Call, messages: Iterator[flight.FlightData]) -> Iterator[flight.PutResult]:
+        stream = PutStream(messages)
+        command = _command(stream.descriptor)
+        match command:
+            case sql.CommandStatementUpdate():
+                _refuse_transaction(command)
+                count = self._statements.update(call.session, StatementRequest(sql=command.query))
+            case sql.CommandPreparedStatementUpdate():
+                prepared = self._statements.prepared.get(call.session, command.prepared_statement_handle)
+                if stream.has_data:
+                    prepared.bind(iter(stream), stream.schema)
+                count = self._statements.update_prepared(call.session, prepared)
+            case sql.CommandPreparedStatementQuery():
+                handle = command.prepared_statement_handle
+                prepared = self._statements.prepared.get(call.session, handle)
+                if stream.has_data:
+                    prepared.bind(iter(stream), stream.schema)
+                bound = sql.DoPutPreparedStatementResult(prepared_statement_handle=handle)
+                yield flight.PutResult(app_metadata=bound.SerializeToString())
+                return
+            case sql.CommandStatementIngest():
+                _refuse_transaction(command)
+                count = self._statements.ingest(call.session, _ingest_request(command), stream.schema, iter(stream))
+            case _:
+                raise _bad_argument("This command cannot be put", "send it with GetFlightInfo")
+        yield flight.PutResult(app_metadata=sql.DoPutUpdateResult(record_count=count).SerializeToString())
+
+    def _do_exchange(self, call: Call, messages: Iterator[flight.FlightData]) -> Iterator[bytes]:
+        raise NotSupportedError("DoExchange is not supported", hint="use DoGet and DoPut")
+
+    def _do_action(self, call: Call, action: flight.Action) -> Iterator[flight.Result]:
+        for body in self._actions.run(call.session, action.type, action.body):
+            yield flight.Result(body=body)
+
+    def _list_actions(self, call: Call, empty: flight.Empty) -> Iterator[flight.ActionType]:
+        return (flight.ActionType(type=name, description=text) for name, text in ACTIONS.items())
+
+    # Statements
+
+    def _request(self, call: Call, command: object) -> StatementRequest:
+        match command:
+            case sql.CommandStatementQuery():
+                _refuse_transaction(command)
+                return StatementRequest(sql=command.query)
+            case sql.CommandPreparedStatementQuery():
+                prepared = self._statements.prepared.get(call.session, command.prepared_statement_handle)
+                return prepared.query()
+            case sql.CommandStatementSubstraitPlan():
+                raise NotSupportedError("Substrait plans are not supported", hint="send SQL")
+        raise _bad_argument("This command returns no rows", "updates and ingest are sent with DoPut")
+
+    def _statement_info(
+        self, schema: pa.Schema, descriptor: flight.FlightDescriptor, handle: bytes, query_id: str
+    ) -> flight.FlightInfo:
+        info = _info(schema, descriptor, _ticket_of(handle))
+        info.app_metadata = query_id.encode()
+        info.endpoint[0].expiration_time.FromSeconds(int(time.time() + TICKET_SECS))
+        return info
+
+
+def _info(schema: pa.Schema, descriptor: flight.FlightDescriptor, ticket: bytes) -> flight.FlightInfo:
+    """Return an answer with one endpoint, which is fetched from where the answer came from (FLT-6)."""
+    return flight.FlightInfo(
+        schema=schema_bytes(schema),
+        flight_descriptor=descriptor,
+        endpoint=[flight.FlightEndpoint(ticket=flight.Ticket(ticket=ticket))],
+        total_records=-1,
+        total_bytes=-1,
+    )
+
+
+def _ticket_of(handle: bytes) -> bytes:
+    packed = AnyMessage()
+    packed.Pack(sql.TicketStatementQuery(statement_handle=handle))
+    return packed.SerializeToString()
+
+
+def _command(descriptor: flight.FlightDescriptor) -> object:
+    if descriptor.type != flight.FlightDescriptor.CMD:
+        raise _bad_argument("The descriptor holds no command", "this server speaks Flight SQL")
+    return _unpacked(descriptor.cmd, "command")
+
+
+def _unpacked(data: bytes, what: str) -> object:
+    try:
+        packed = AnyMessage.FromString(data)
+        message = _COMMANDS.get(packed.TypeName())
+        if message is not None:
+            return message.FromString(packed.value)
+    except DecodeError:
+        pass
+    raise _bad_argument(
+        f"This {what} is not one of Flight SQL", "this server speaks Flight SQL; plain text is no command"
+    )
+
+
+def _refuse_transaction(command: Any) -> None:
+    if command.HasField("transaction_id") and command.transaction_id:
+        raise NotSupportedError("Transactions are not supported", hint="each statement commits by itself")
+
+
+def _ingest_request(command: sql.CommandStatementIngest) -> IngestRequest:
+    options = command.table_definition_options
+    creates = options.if_not_exist == options.TABLE_NOT_EXIST_OPTION_CREATE
+    match options.if_exists:
+        case options.TABLE_EXISTS_OPTION_REPLACE:
+            if not creates:
+                raise NotSupportedError(
+                    "Replacing a table that must exist is not supported", hint="let the table be created when missing"
+                )
+            mode = IngestMode.REPLACE
+        case options.TABLE_EXISTS_OPTION_FAIL:
+            if not creates:
+                raise _bad_argument("A table that may neither exist nor be made cannot be written", "choose one")
+            mode = IngestMode.CREATE
+        case _:
+            # Without options the table exists, and rows are added (features §3.1).
+            mode = IngestMode.CREATE_APPEND if creates else IngestMode.APPEND
+    return IngestRequest(
+        table=command.table,
+        catalog=command.catalog if command.HasField("catalog") else None,
+        schema=command.schema if command.HasField("schema") else None,
+        temporary=command.temporary,
+        mode=mode,
+        options=dict(command.options),
+    )
+
+
+def _bad_argument(message: str, hint: str) -> UserError:
+    return UserError(message, code=ErrorCode.INVALID_ARGUMENTS, hint=hint)
+
+
+def _abort(context: grpc.ServicerContext, error: BaseException) -> NoReturn:
+    """End the call with the status of an error; of what is not ours the client learns nothing (ERR-1)."""
+    if not isinstance(error, SqeError):
+        _log.error("a call failed", exc_info=error)
+        error = InternalError("The server failed; its log says why")
+    context.set_trailing_metadata(trailing_metadata(error))
+    context.abort(status_code(error), status_text(error))
+    raise AssertionError("abort raises")

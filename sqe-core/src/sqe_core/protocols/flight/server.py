@@ -1,0 +1,177 @@
+"""The gRPC server of Flight: its port, TLS, limits, and how it ends."""
+
+from __future__ import annotations
+
+import logging
+import os
+import ssl
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import grpc
+
+from sqe_core.protocols.flight.rpcs import FlightRpcs
+from sqe_core.protocols.flight.sign_in import PROTOCOL
+from sqe_core.protocols.flight.statements import Statements
+from sqe_core.spi.errors import StartupError
+from sqe_core.spi.protocol import Endpoint, ProtocolContext, ProtocolServer, QueryGateway, TlsFiles
+
+_log = logging.getLogger(__name__)
+
+# A call holds a thread; connections that only wait hold none.
+_MOST_CALLS = 512
+_MOST_HEADER_BYTES = 32 << 10  # LIM-2
+_MOST_MESSAGE_BYTES = 64 << 20
+_SWEEP_SECS = 15.0
+_END_SECS = 5.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransportConfig:
+    """`[coordinator.transport]`."""
+
+    initial_stream_window_size: int = field(default=8 << 20, metadata={"unit": "bytes"})
+    initial_connection_window_size: int = field(default=16 << 20, metadata={"unit": "bytes"})
+    max_frame_size: int = field(default=1 << 20, metadata={"unit": "bytes"})
+    http2_keepalive_interval_secs: int = 30
+    http2_keepalive_timeout_secs: int = 10
+    tcp_keepalive_secs: int = 60
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FlightConfig:
+    """The keys of `[coordinator]` that are this protocol's."""
+
+    flight_compression: Literal["none", "lz4", "zstd"] = "lz4"
+    transport: TransportConfig = field(default_factory=TransportConfig)
+
+
+class FlightServer(ProtocolServer):
+    """Arrow Flight SQL on one port."""
+
+    def __init__(self, config: FlightConfig, context: ProtocolContext) -> None:
+        self._config = config
+        self._context = context
+        self._statements = Statements()
+        self._server: grpc.Server | None = None
+        self._calls: ThreadPoolExecutor | None = None
+        self._ended = threading.Event()
+        self._sweeper: threading.Thread | None = None
+
+    def start(self, gateway: QueryGateway) -> Endpoint:
+        """Bind and serve.
+
+        Raises:
+            StartupError: the port is taken, or the TLS files cannot be used.
+        """
+        tls = self._context.tls
+        compression = self._config.flight_compression
+        rpcs = FlightRpcs(
+            gateway,
+            self._statements,
+            secure=tls is not None,
+            compression=None if compression == "none" else compression,
+        )
+        self._calls = ThreadPoolExecutor(_MOST_CALLS, thread_name_prefix="sqe-flight")
+        server = grpc.server(
+            self._calls, handlers=[rpcs.handler()], options=self._options(), maximum_concurrent_rpcs=_MOST_CALLS
+        )
+        address = _address(self._context.bind_host, self._context.port)
+        try:
+            port = (
+                server.add_secure_port(address, _credentials(tls))
+                if tls is not None
+                else server.add_insecure_port(address)
+            )
+        except RuntimeError:
+            port = 0
+        if not port:
+            raise StartupError(f"The protocol 'flight' cannot listen on {address}: the port is taken, or not ours")
+        server.start()
+        self._server = server
+        self._sweeper = threading.Thread(target=self._sweep, name="sqe-flight-sweeper", daemon=True)
+        self._sweeper.start()
+        return Endpoint(protocol=PROTOCOL, host=self._context.bind_host, port=port, secure=tls is not None)
+
+    def stop(self, drain_secs: float) -> None:
+        """Take nothing new, let running calls finish, then end them."""
+        self._ended.set()
+        server, self._server = self._server, None
+        if server is not None:
+            server.stop(drain_secs).wait(drain_secs + _END_SECS)
+        self._statements.close()
+        if self._calls is not None:
+            self._calls.shutdown(wait=False, cancel_futures=True)
+            self._calls = None
+
+    def _sweep(self) -> None:
+        while not self._ended.wait(_SWEEP_SECS):
+            try:
+                self._statements.sweep()
+            except Exception:  # noqa: BLE001 - the next sweep may work
+                _log.exception("a sweep failed")
+
+    def _options(self) -> list[tuple[str, Any]]:
+        transport = self._config.transport
+        return [
+            ("grpc.so_reuseport", 0),  # two servers on one port would share its clients
+            ("grpc.max_receive_message_length", _MOST_MESSAGE_BYTES),
+            ("grpc.max_send_message_length", -1),
+            ("grpc.max_metadata_size", _MOST_HEADER_BYTES),
+            ("grpc.absolute_max_metadata_size", _MOST_HEADER_BYTES),
+            ("grpc.http2.max_frame_size", transport.max_frame_size),
+            ("grpc.http2.lookahead_bytes", transport.initial_stream_window_size),
+            ("grpc.keepalive_time_ms", transport.http2_keepalive_interval_secs * 1000),
+            ("grpc.keepalive_timeout_ms", transport.http2_keepalive_timeout_secs * 1000),
+            ("grpc.keepalive_permit_without_calls", 1),
+            # Clients may ping as often as we do; those that do nothing else are cut off.
+            ("grpc.http2.min_ping_interval_without_data_ms", 5_000),
+            ("grpc.http2.min_recv_ping_interval_without_data_ms", 5_000),
+            ("grpc.server_handshake_timeout_ms", 20_000),
+        ]
+
+
+def _address(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def _credentials(tls: TlsFiles) -> grpc.ServerCredentials:
+    """Return credentials that follow the files: a renewed certificate counts for the next connection."""
+    stamp, first = _configuration(tls)
+    known = [stamp]
+
+    def renewed() -> grpc.ServerCertificateConfiguration | None:
+        try:
+            if _stamp(tls) == known[0]:
+                return None
+            known[0], configuration = _configuration(tls)
+        except (OSError, StartupError) as error:
+            _log.error("the new certificate cannot be used, the old one stays: %s", error)
+            return None
+        _log.info("the certificate was read anew")
+        return configuration
+
+    return grpc.dynamic_ssl_server_credentials(first, renewed, require_client_authentication=tls.ca_file is not None)
+
+
+def _configuration(tls: TlsFiles) -> tuple[tuple[int, ...], grpc.ServerCertificateConfiguration]:
+    stamp = _stamp(tls)
+    try:
+        # gRPC takes anything and then refuses every client; OpenSSL says at once what is wrong.
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(tls.cert_file, tls.key_file)
+        chain, key = tls.cert_file.read_bytes(), tls.key_file.read_bytes()
+        authorities = tls.ca_file.read_bytes() if tls.ca_file else None
+    except (OSError, ssl.SSLError) as error:
+        raise StartupError(f"The TLS files {tls.cert_file} and {tls.key_file} cannot be used: {error}") from error
+    return stamp, grpc.ssl_server_certificate_configuration([(key, chain)], authorities)
+
+
+def _stamp(tls: TlsFiles) -> tuple[int, ...]:
+    files: list[Path] = [tls.cert_file, tls.key_file, *([tls.ca_file] if tls.ca_file else [])]
+    try:
+        return tuple(os.stat(file).st_mtime_ns for file in files)
+    except OSError as error:
+        raise StartupError(f"A TLS file cannot be read: {error}") from error

@@ -1,0 +1,66 @@
+"""Session options of Flight: the current catalog and schema, and the properties of the session."""
+
+from __future__ import annotations
+
+from sqe_core.protocols.flight.wire import flight_pb2 as flight
+from sqe_core.spi.errors import ErrorCode, SqeError
+from sqe_core.spi.protocol import GatewaySession
+
+_ERRORS = flight.SetSessionOptionsResult
+
+
+def get_options(session: GatewaySession) -> flight.GetSessionOptionsResult:
+    """Return every option with its value."""
+    values = {"catalog": session.catalog, "schema": ".".join(session.schema), **session.properties()}
+    return flight.GetSessionOptionsResult(
+        session_options={name: flight.SessionOptionValue(string_value=value) for name, value in values.items()}
+    )
+
+
+def set_options(session: GatewaySession, request: flight.SetSessionOptionsRequest) -> flight.SetSessionOptionsResult:
+    """Set options one by one; the answer names those that were not set, and why."""
+    result = flight.SetSessionOptionsResult()
+    known = session.properties()
+    # The catalog first: the schema is one of its.
+    for name in sorted(request.session_options, key=lambda name: (name != "catalog", name)):
+        value = _text(request.session_options[name])
+        error: int | None = None
+        if name in ("catalog", "schema"):
+            error = _use(session, name, value) if value else _ERRORS.INVALID_VALUE
+        elif name not in known:
+            error = _ERRORS.INVALID_NAME
+        else:
+            try:
+                session.set_properties({name: value})
+            except SqeError as fault:
+                error = _ERRORS.INVALID_VALUE if fault.code is ErrorCode.INVALID_ARGUMENTS else _ERRORS.ERROR
+        if error is not None:
+            result.errors[name].value = error  # type: ignore[assignment]
+    return result
+
+
+def _use(session: GatewaySession, name: str, value: str) -> int | None:
+    try:
+        if name == "catalog":
+            if value != session.catalog:
+                session.use(value, None)
+        else:
+            session.use(None, tuple(value.split(".")))
+    except SqeError:
+        return _ERRORS.INVALID_VALUE
+    return None
+
+
+def _text(value: flight.SessionOptionValue) -> str | None:
+    match value.WhichOneof("option_value"):
+        case "string_value":
+            return value.string_value
+        case "bool_value":
+            return "true" if value.bool_value else "false"
+        case "int64_value":
+            return str(value.int64_value)
+        case "double_value":
+            return repr(value.double_value)
+        case "string_list_value":
+            return ",".join(value.string_list_value.values)
+    return None

@@ -1,0 +1,146 @@
+"""Who calls: from the `authorization` header, the handshake, or the client's certificate.
+
+Clients differ: ADBC and pyarrow send Basic with the handshake and then the bearer they were given, JDBC does so too or
+sends a token at once, base64 comes with and without its padding, and old clients put user and password into a message.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+import secrets
+import ssl
+from collections.abc import Iterator
+from urllib.parse import unquote
+
+import grpc
+
+from sqe_core.protocols.flight.wire import flight_pb2 as flight
+from sqe_core.spi.auth import (
+    BasicCredential,
+    BearerCredential,
+    CertificateCredential,
+    ClientInfo,
+    Credential,
+    NoCredential,
+)
+from sqe_core.spi.errors import InvalidCredentialsError
+from sqe_core.spi.identity import Secret
+
+PROTOCOL = "flight"
+_LONGEST = 32 << 10
+_LABEL = re.compile(r"[A-Za-z0-9._:-]{1,128}")
+
+
+def headers_of(context: grpc.ServicerContext) -> dict[str, str]:
+    """Return the text headers of a call; of one that comes twice the first counts."""
+    headers: dict[str, str] = {}
+    for name, value in context.invocation_metadata() or ():
+        if isinstance(value, str):
+            headers.setdefault(name.lower(), value)
+    return headers
+
+
+def client_of(
+    context: grpc.ServicerContext, headers: dict[str, str], *, secure: bool, new_session: bool = False
+) -> ClientInfo:
+    """Return what is known about a client beside its credential; with `new_session` it shares none with others."""
+    label = secrets.token_hex(16) if new_session else headers.get("x-session-id", "")
+    return ClientInfo(
+        protocol=PROTOCOL,
+        address=peer_address(context.peer()),
+        secure=secure,
+        source=headers.get("x-sqe-source", "")[:128] or None,
+        user_agent=headers.get("user-agent", "")[:256] or None,
+        label=label if _LABEL.fullmatch(label) else None,
+    )
+
+
+def peer_address(peer: str) -> str | None:
+    """Return the address in gRPC's name of a peer: `ipv4:127.0.0.1:50004`, `ipv6:%5B::1%5D:50004`, `unix:`."""
+    kind, _, rest = unquote(peer).partition(":")
+    if kind not in ("ipv4", "ipv6"):
+        return None
+    return rest.rpartition(":")[0].strip("[]")
+
+
+def reads_plain_only(client: ClientInfo) -> bool:
+    """Whether compression costs more than it brings: on this machine, and for the JDBC driver, which has no codecs."""
+    agent = client.user_agent or ""
+    return "grpc-java" in agent or client.address in ("127.0.0.1", "::1", None)
+
+
+def credential_of(context: grpc.ServicerContext, headers: dict[str, str]) -> Credential:
+    """Return what a call presents.
+
+    Raises:
+        InvalidCredentialsError: an `authorization` header that cannot be read.
+    """
+    header = headers.get("authorization")
+    if header is not None:
+        return _of_header(header)
+    # Where older clients keep what a handshake gave them.
+    for name, value in context.invocation_metadata() or ():
+        if name == "auth-token-bin" and isinstance(value, bytes):
+            return BearerCredential(token=Secret(value.decode("utf-8", "replace")))
+    certificates = context.auth_context().get("x509_pem_cert")
+    if certificates:
+        return _of_certificate(certificates[0])
+    return NoCredential()
+
+
+def credential_of_handshake(
+    context: grpc.ServicerContext, headers: dict[str, str], requests: Iterator[flight.HandshakeRequest]
+) -> Credential:
+    """Return what a handshake presents: its header, else the message of the older way."""
+    if "authorization" in headers:
+        return credential_of(context, headers)
+    request = next(requests, None)
+    if request is not None and request.payload:
+        if len(request.payload) > _LONGEST:
+            raise InvalidCredentialsError
+        try:
+            message = flight.BasicAuth.FromString(request.payload)
+        except Exception:  # noqa: BLE001 - whatever it is, it is no login
+            raise InvalidCredentialsError from None
+        if message.username:
+            return BasicCredential(username=message.username, password=Secret(message.password))
+    return credential_of(context, headers)
+
+
+def _of_header(header: str) -> Credential:
+    scheme, _, rest = header.partition(" ")
+    rest = rest.strip()
+    if len(header) > _LONGEST or not rest:
+        raise InvalidCredentialsError
+    match scheme.lower():
+        case "bearer":
+            return BearerCredential(token=Secret(rest))
+        case "basic":
+            return _of_basic(rest)
+    raise InvalidCredentialsError
+
+
+def _of_basic(encoded: str) -> Credential:
+    try:
+        text = base64.b64decode(encoded + "=" * (-len(encoded) % 4), validate=True).decode("utf-8")
+    except (binascii.Error, ValueError):
+        raise InvalidCredentialsError from None
+    username, colon, password = text.partition(":")
+    if not colon:
+        raise InvalidCredentialsError
+    return BasicCredential(username=username, password=Secret(password))
+
+
+def _of_certificate(pem: bytes) -> Credential:
+    from sqe_core.auth.certificate import read_certificate
+
+    try:
+        der = ssl.PEM_cert_to_DER_cert(pem.decode("ascii"))
+        read = read_certificate(der)
+    except ValueError:
+        raise InvalidCredentialsError from None
+    return CertificateCredential(
+        der=der, subject=read.subject, issuer=read.issuer, alternative_names=read.alternative_names
+    )

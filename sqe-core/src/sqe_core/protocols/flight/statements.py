@@ -1,0 +1,297 @@
+"""Statements over Flight: planned by GetFlightInfo, run by DoGet, or run at once by DoPut.
+
+A ticket stands for a judged statement that nobody has run yet; PollFlightInfo runs it before its ticket is used.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from sqe_core.protocols.flight.handles import Handles
+from sqe_core.protocols.flight.messages import batch_messages, schema_message
+from sqe_core.spi.errors import ErrorCode, NotSupportedError, QueryCancelledError, UserError
+from sqe_core.spi.protocol import (
+    GatewaySession,
+    IngestRequest,
+    QueryProgress,
+    QueryResult,
+    StatementDescription,
+    StatementPlan,
+    StatementRequest,
+)
+
+TICKET_SECS = 300.0
+PREPARED_SECS = 300.0
+_NO_COLUMNS = pa.schema([])
+_MOST_PARAMETER_ROWS = 100_000
+
+
+class Ticket:
+    """A statement that a client may fetch once. `started` is set when PollFlightInfo has run it already."""
+
+    def __init__(self, plan: StatementPlan) -> None:
+        self.plan = plan
+        self.schema = plan.schema or _NO_COLUMNS
+        self.started: _Started | None = None
+
+    def run(self) -> tuple[QueryResult, Iterator[pa.RecordBatch]]:
+        """Return the running statement and its batches."""
+        if self.started is not None:
+            return self.started.take()
+        result = self.plan.start()
+        return result, iter(result)
+
+    def close(self) -> None:
+        """Forget it; what runs is ended."""
+        self.plan.close()
+        if self.started is not None:
+            self.started.close()
+
+
+class _Started:
+    """A statement that runs in the background until its first batch is there."""
+
+    def __init__(self, plan: StatementPlan) -> None:
+        self.ready = threading.Event()
+        self._result: QueryResult | None = None
+        self._batches: Iterator[pa.RecordBatch] = iter(())
+        self._first: pa.RecordBatch | None = None
+        self._error: BaseException | None = None
+        self._closed = False
+        self._lock = threading.Lock()
+        threading.Thread(target=self._run, args=(plan,), name="sqe-flight-poll", daemon=True).start()
+
+    def _run(self, plan: StatementPlan) -> None:
+        try:
+            result = plan.start()
+            with self._lock:
+                self._result = result
+                closed = self._closed
+            if closed:
+                result.close()
+                raise QueryCancelledError("The statement was cancelled")
+            self._batches = iter(result)
+            self._first = next(self._batches, None)
+        except BaseException as error:  # noqa: BLE001 - raised where the result is asked for
+            self._error = error
+        self.ready.set()
+
+    def progress(self) -> QueryProgress | None:
+        """How far it is; None before it runs."""
+        with self._lock:
+            result = self._result
+        return result.progress() if result is not None else None
+
+    def check(self) -> None:
+        """Raise what went wrong."""
+        if self._error is not None:
+            raise self._error
+
+    def take(self) -> tuple[QueryResult, Iterator[pa.RecordBatch]]:
+        """Return the result and all its batches."""
+        self.ready.wait()
+        self.check()
+        assert self._result is not None
+        return self._result, self._all()
+
+    def _all(self) -> Iterator[pa.RecordBatch]:
+        if self._first is not None:
+            yield self._first
+            self._first = None
+            yield from self._batches
+
+    def close(self) -> None:
+        with self._lock:
+            self._closed = True
+            result = self._result
+        if result is not None:
+            result.cancel()
+            result.close()
+
+
+@dataclass(slots=True)
+class Prepared:
+    """A prepared statement: its text, and the rows of parameters that were bound last. Nothing is decided by it."""
+
+    sql: str
+    description: StatementDescription
+    rows: list[Sequence[pa.Scalar[Any]]] = field(default_factory=list)
+
+    @property
+    def positional(self) -> bool:
+        """Whether its markers are `?`."""
+        names = self.description.parameters.names
+        return all(name == str(number) for number, name in enumerate(names, 1))
+
+    def bind(self, batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> None:
+        """Take rows of parameters."""
+        expected = self.description.parameters
+        if len(schema) != len(expected):
+            raise UserError(
+                f"The statement has {len(expected)} parameter{'s' * (len(expected) != 1)}, {len(schema)} given",
+                code=ErrorCode.INVALID_ARGUMENTS,
+                hint="give a value for each marker",
+            )
+        order = list(range(len(schema)))
+        if not self.positional and set(schema.names) == set(expected.names):
+            order = [schema.get_field_index(name) for name in expected.names]
+        rows: list[Sequence[pa.Scalar[Any]]] = []
+        for batch in batches:
+            batch.validate(full=True)
+            if len(rows) + batch.num_rows > _MOST_PARAMETER_ROWS:
+                raise UserError(
+                    f"More than {_MOST_PARAMETER_ROWS} rows of parameters",
+                    code=ErrorCode.INVALID_ARGUMENTS,
+                    hint="load many rows with bulk ingest",
+                )
+            columns = [batch.column(number) for number in order]
+            rows.extend([column[number] for column in columns] for number in range(batch.num_rows))
+        self.rows = rows
+
+    def request(self, row: Sequence[pa.Scalar[Any]]) -> StatementRequest:
+        """Return the statement with one row of parameters."""
+        if self.positional:
+            return StatementRequest(sql=self.sql, parameters=row)
+        return StatementRequest(sql=self.sql, parameters=dict(zip(self.description.parameters.names, row, strict=True)))
+
+    def query(self) -> StatementRequest:
+        """Return the statement as a query, which has one row of parameters at most."""
+        if len(self.rows) > 1:
+            raise NotSupportedError(
+                "A query takes one row of parameters", hint="run it once for each row, or join with VALUES"
+            )
+        return self.request(self.rows[0] if self.rows else ())
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+class Statements:
+    """The statements of all clients of one server."""
+
+    def __init__(self, *, ticket_secs: float = TICKET_SECS, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self.tickets: Handles[Ticket] = Handles(
+            "ticket", ttl_secs=ticket_secs, most=10_000, most_per_session=1_000, monotonic=monotonic
+        )
+        self.prepared: Handles[Prepared] = Handles(
+            "prepared statement", ttl_secs=PREPARED_SECS, most=10_000, most_per_session=1_000, monotonic=monotonic
+        )
+        self._lock = threading.Lock()
+        self._running: dict[bytes, tuple[tuple[str, str], QueryResult]] = {}
+
+    def plan(self, session: GatewaySession, request: StatementRequest) -> tuple[bytes, Ticket]:
+        """Judge a statement and return the handle of its ticket."""
+        ticket = Ticket(session.plan(request))
+        return self.tickets.put(session, ticket), ticket
+
+    def poll(self, session: GatewaySession, handle: bytes, wait_secs: float) -> tuple[Ticket, float | None]:
+        """Run a planned statement in the background; return its progress, or None when it can be fetched."""
+        ticket = self.tickets.get(session, handle)
+        if ticket.started is None:
+            ticket.started = _Started(ticket.plan)
+        if ticket.started.ready.wait(wait_secs):
+            ticket.started.check()
+            return ticket, None
+        progress = ticket.started.progress()
+        if progress is None or not progress.tasks:
+            return ticket, 0.0
+        return ticket, min(progress.tasks_done / progress.tasks, 0.99)
+
+    def fetch(
+        self,
+        session: GatewaySession,
+        handle: bytes,
+        *,
+        options: pa.ipc.IpcWriteOptions,
+        on_end: Callable[[Callable[[], None]], bool],
+    ) -> Iterator[bytes]:
+        """Run what a ticket stands for and yield the messages of its rows.
+
+        Args:
+            on_end: calls back when the client is gone; False when it is gone already.
+        """
+        ticket = self.tickets.take(session, handle)
+        try:
+            result, batches = ticket.run()
+        except BaseException:
+            ticket.close()
+            raise
+        with self._lock:
+            self._running[handle] = (session.identity.key, result)
+        try:
+            if not on_end(result.cancel):
+                result.cancel()
+            began, rows = time.monotonic(), 0
+            yield schema_message(ticket.schema, _told(result, rows, began))
+            for batch in batches:
+                rows += batch.num_rows
+                yield from batch_messages(batch, options, _told(result, rows, began))
+        finally:
+            with self._lock:
+                self._running.pop(handle, None)
+            result.close()
+
+    def update(self, session: GatewaySession, request: StatementRequest) -> int:
+        """Run a statement that changes something; return how many rows it changed, -1 when it counts none."""
+        with session.execute(request) as result:
+            if result.schema is not None:
+                raise UserError(
+                    "This statement returns rows", code=ErrorCode.INVALID_ARGUMENTS, hint="send it as a query"
+                )
+            return -1 if result.affected_rows is None else result.affected_rows
+
+    def update_prepared(self, session: GatewaySession, prepared: Prepared) -> int:
+        """Run a prepared statement once for each row of parameters; return how many rows changed in all."""
+        if not prepared.rows:
+            return self.update(session, prepared.request(()))
+        counts = [self.update(session, prepared.request(row)) for row in prepared.rows]
+        known = [count for count in counts if count >= 0]
+        return sum(known) if known else -1
+
+    def ingest(
+        self, session: GatewaySession, request: IngestRequest, schema: pa.Schema, batches: Iterator[pa.RecordBatch]
+    ) -> int:
+        """Write a client's rows into a table."""
+        with session.ingest(request, schema, batches) as result:
+            return -1 if result.affected_rows is None else result.affected_rows
+
+    def cancel(self, session: GatewaySession, handle: bytes) -> bool:
+        """End what a ticket stands for; False when there is no such statement of this user."""
+        with self._lock:
+            running = self._running.get(handle)
+        if running is not None and running[0] == session.identity.key:
+            running[1].cancel()
+            return True
+        try:
+            self.tickets.take(session, handle).close()
+        except UserError:
+            return False
+        return True
+
+    def end_session(self, session: GatewaySession) -> None:
+        """Forget what a session that ends has left."""
+        self.tickets.end_session(session)
+        self.prepared.end_session(session)
+
+    def sweep(self) -> None:
+        """Forget what has expired."""
+        self.tickets.sweep()
+        self.prepared.sweep()
+
+    def close(self) -> None:
+        """Forget everything."""
+        self.tickets.close()
+        self.prepared.close()
+
+
+def _told(result: QueryResult, rows: int, began: float) -> bytes:
+    """What comes with each batch: which statement it is of, and the counts so far."""
+    elapsed = int((time.monotonic() - began) * 1000)
+    return json.dumps({"query_id": result.query_id, "rows": rows, "elapsed_ms": elapsed}).encode()

@@ -1,0 +1,71 @@
+"""Our errors as statuses of gRPC (features §3.1)."""
+
+from __future__ import annotations
+
+import grpc
+
+from sqe_core.protocols.flight.handles import UnknownHandleError
+from sqe_core.spi.errors import (
+    AccessDeniedError,
+    ErrorCode,
+    InternalError,
+    InvalidCredentialsError,
+    SqeError,
+)
+
+_CODES = {
+    ErrorCode.TABLE_NOT_FOUND: grpc.StatusCode.NOT_FOUND,
+    ErrorCode.VIEW_NOT_FOUND: grpc.StatusCode.NOT_FOUND,
+    ErrorCode.SCHEMA_NOT_FOUND: grpc.StatusCode.NOT_FOUND,
+    ErrorCode.CATALOG_NOT_FOUND: grpc.StatusCode.NOT_FOUND,
+    ErrorCode.DUPLICATE_TABLE: grpc.StatusCode.ALREADY_EXISTS,
+    ErrorCode.DUPLICATE_COLUMN: grpc.StatusCode.ALREADY_EXISTS,
+    ErrorCode.AUTHENTICATION_FAILED: grpc.StatusCode.UNAUTHENTICATED,
+    ErrorCode.SESSION_EXPIRED: grpc.StatusCode.UNAUTHENTICATED,
+    ErrorCode.ACCESS_DENIED: grpc.StatusCode.PERMISSION_DENIED,
+    ErrorCode.NOT_SUPPORTED: grpc.StatusCode.UNIMPLEMENTED,
+    ErrorCode.QUERY_TIMEOUT: grpc.StatusCode.DEADLINE_EXCEEDED,
+    ErrorCode.QUERY_CANCELLED: grpc.StatusCode.CANCELLED,
+    ErrorCode.RESOURCE_EXHAUSTED: grpc.StatusCode.RESOURCE_EXHAUSTED,
+    ErrorCode.SERVER_SHUTTING_DOWN: grpc.StatusCode.UNAVAILABLE,
+    ErrorCode.CATALOG_UNAVAILABLE: grpc.StatusCode.UNAVAILABLE,
+    ErrorCode.CIRCUIT_BREAKER_OPEN: grpc.StatusCode.UNAVAILABLE,
+    ErrorCode.COMMIT_CONFLICT: grpc.StatusCode.ABORTED,
+    ErrorCode.EXECUTION_FAILED: grpc.StatusCode.INTERNAL,
+    ErrorCode.GENERIC_INTERNAL_ERROR: grpc.StatusCode.INTERNAL,
+    ErrorCode.CATALOG_ERROR: grpc.StatusCode.INTERNAL,
+    ErrorCode.STORAGE_ERROR: grpc.StatusCode.INTERNAL,
+}
+# The status and its text travel in headers, which clients bound at 8 KiB.
+_LONGEST_TEXT = 4000
+
+
+def status_code(error: SqeError) -> grpc.StatusCode:
+    """Return the status for an error."""
+    if isinstance(error, UnknownHandleError):
+        return grpc.StatusCode.NOT_FOUND
+    if isinstance(error, InvalidCredentialsError):
+        return grpc.StatusCode.UNAUTHENTICATED
+    if isinstance(error, AccessDeniedError):
+        return grpc.StatusCode.PERMISSION_DENIED
+    known = _CODES.get(error.code)
+    if known is not None:
+        return known
+    return grpc.StatusCode.INTERNAL if isinstance(error, InternalError) else grpc.StatusCode.INVALID_ARGUMENT
+
+
+def status_text(error: SqeError) -> str:
+    """Return what the client reads: the error, and what to do next."""
+    text = f"{error} ({error.hint})" if error.hint else str(error)
+    return text.encode("utf-8", "replace").decode("utf-8")[:_LONGEST_TEXT]
+
+
+def trailing_metadata(error: SqeError) -> tuple[tuple[str, str], ...]:
+    """Return what programs read."""
+    pairs = [("x-sqe-error-code", error.code.name)]
+    if error.query_id:
+        pairs.append(("x-sqe-query-id", error.query_id))
+    retry = getattr(error, "retry_after_secs", None)
+    if retry is not None:
+        pairs.append(("retry-after", str(retry)))
+    return tuple(pairs)

@@ -1,0 +1,418 @@
+"""What protocols stand on: `spi.protocol.QueryGateway`, made of the session store and the query service.
+
+A protocol holds a `GatewaySession` for each client and hands it statements; whatever is decided is decided below.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from typing import Any
+
+import pyarrow as pa
+
+from sqe_core.catalog.arrow_types import arrow_schema
+from sqe_core.catalog.registry import Mount
+from sqe_core.catalog.visible import INFORMATION_SCHEMA, VisibleCatalogs
+from sqe_core.query.result import StatementPlan, StatementResult
+from sqe_core.query.service import QueryService
+from sqe_core.session.properties import find_property
+from sqe_core.session.session import Session
+from sqe_core.session.store import LiveSession, SessionStore
+from sqe_core.spi.auth import ClientInfo, Credential
+from sqe_core.spi.catalog import ObjectType
+from sqe_core.spi.errors import ErrorCode, SqeError, UserError
+from sqe_core.spi.identity import Identity, Secret
+from sqe_core.spi.names import NamespaceName, ObjectName
+from sqe_core.spi.protocol import (
+    BrowserLogins,
+    GatewaySession,
+    IngestRequest,
+    QueryProgress,
+    QueryResult,
+    ServerStatus,
+    SessionChanges,
+    StatementDescription,
+    StatementRequest,
+    TableFilter,
+    TableListing,
+)
+
+
+class Gateway:
+    """Implements `QueryGateway`."""
+
+    def __init__(
+        self,
+        *,
+        store: SessionStore,
+        service: QueryService,
+        status: Callable[[], ServerStatus],
+        admin_roles: frozenset[str] = frozenset(),
+    ) -> None:
+        self._store = store
+        self._service = service
+        self._status = status
+        self._admin_roles = admin_roles
+
+    def authenticate(self, credential: Credential, client: ClientInfo) -> GatewaySession:
+        """Log in, or find the session that this credential belongs to."""
+        live = self._store.authenticate(credential, client)
+        return ConnectedSession(live, self._service, is_admin=bool(live.session.identity.roles & self._admin_roles))
+
+    def status(self) -> ServerStatus:
+        """Return the state of the server."""
+        return self._status()
+
+    @property
+    def browser_logins(self) -> BrowserLogins | None:
+        """No login provider offers them yet."""
+        return None
+
+
+class ConnectedSession:
+    """Implements `GatewaySession` for one session of the store. Holds no state: there may be several for a session."""
+
+    def __init__(self, live: LiveSession, service: QueryService, *, is_admin: bool = False) -> None:
+        self._live = live
+        self._session = live.session
+        self._service = service
+        self._is_admin = is_admin
+
+    @property
+    def token(self) -> Secret:
+        """The session's own bearer."""
+        return self._live.token
+
+    @property
+    def identity(self) -> Identity:
+        """Who it is, without tokens."""
+        return self._live.identity
+
+    @property
+    def expires_at(self) -> datetime | None:
+        """When it ends at the latest."""
+        return self._live.expires_at
+
+    @property
+    def catalog(self) -> str:
+        """The current catalog."""
+        return self._session.catalog
+
+    @property
+    def schema(self) -> tuple[str, ...]:
+        """The current schema."""
+        return self._session.schema
+
+    def execute(self, request: StatementRequest) -> RunningQuery:
+        """Admit, judge and start a statement."""
+        with self._prepared(request) as changes:
+            result = self._service.execute(
+                self._session, request.sql, parameters=request.parameters, dialect=_dialect(request)
+            )
+            return RunningQuery(result, changes)
+
+    def plan(self, request: StatementRequest) -> PlannedQuery:
+        """Judge a statement, to be started later."""
+        with self._prepared(request):
+            plan = self._service.plan(
+                self._session, request.sql, parameters=request.parameters, dialect=_dialect(request)
+            )
+        return PlannedQuery(plan, lambda: self._prepared(request))
+
+    def describe(self, request: StatementRequest) -> StatementDescription:
+        """Say what a statement would answer."""
+        with self._prepared(request):
+            shape = self._service.describe(self._session, request.sql, dialect=_dialect(request))
+        return StatementDescription(schema=shape.schema, parameters=shape.parameters, statement_kind=shape.kind.value)
+
+    def ingest(self, request: IngestRequest, schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> RunningQuery:
+        """Write record batches into a table."""
+        self._live.ensure_usable()
+        result = self._service.ingest(self._session, request, schema, batches)
+        return RunningQuery(result, SessionChanges)
+
+    def catalogs(self) -> Sequence[str]:
+        """List the visible catalogs."""
+        return sorted(mount.name for mount in self._visible().registry.mounts())
+
+    def schemas(self, catalog: str | None = None, pattern: str | None = None) -> Sequence[NamespaceName]:
+        """List the visible schemas."""
+        matches = _like(pattern)
+        visible = self._visible()
+        return [
+            NamespaceName(catalog=mount.name, namespace=namespace)
+            for mount in _mounts(visible, catalog)
+            for namespace in sorted(visible.schemas(mount))
+            if matches(".".join(namespace))
+        ]
+
+    def tables(self, filter: TableFilter) -> Sequence[TableListing]:
+        """List the visible tables and views, after policies."""
+        in_schema, in_table = _like(filter.schema_pattern), _like(filter.table_pattern)
+        visible = self._visible()
+        found: list[TableListing] = []
+        for mount in _mounts(visible, filter.catalog):
+            for namespace in sorted(visible.schemas(mount)):
+                if namespace == (INFORMATION_SCHEMA,) or not in_schema(".".join(namespace)):
+                    continue
+                for name, kind in visible.objects(mount, namespace):
+                    if in_table(name) and (filter.types is None or kind in filter.types):
+                        found += self._listing(visible, mount, namespace, name, kind, with_columns=filter.with_columns)
+        return found
+
+    def properties(self) -> Mapping[str, str]:
+        """Return the session's properties as text."""
+        return {row[0]: row[1] for row in self._session.properties.rows()}
+
+    def set_properties(self, values: Mapping[str, str | None]) -> None:
+        """Set properties of the session, all or none."""
+        with self._session.lock:
+            before = self._session.properties.snapshot()
+            try:
+                for name, value in values.items():
+                    if value is None:
+                        self._session.properties.reset(name)
+                    else:
+                        self._session.properties.set(name, _typed(name, value))
+            except BaseException:
+                self._session.properties.restore(before)
+                raise
+
+    def use(self, catalog: str | None, schema: tuple[str, ...] | None) -> None:
+        """Change the current catalog, the current schema, or both."""
+        parts = [_quoted(".".join(schema))] if schema is not None else [_quoted("default")]
+        if catalog is not None:
+            parts.insert(0, _quoted(catalog))
+        elif schema is None:
+            return
+        self._live.ensure_usable()
+        self._service.execute(self._session, "USE " + ".".join(parts), dialect="sqe").close()
+
+    def cancel(self, query_id: str) -> bool:
+        """Cancel a statement of this user, for admins of anybody."""
+        return self._service.cancel_of(self._session.identity.key, query_id, any_user=self._is_admin)
+
+    def close(self) -> None:
+        """End the session and everything that runs in it."""
+        self._live.close()
+
+    def _visible(self) -> VisibleCatalogs:
+        self._live.ensure_usable()
+        return self._service.visible(self._session)
+
+    def _listing(
+        self,
+        visible: VisibleCatalogs,
+        mount: Mount,
+        namespace: tuple[str, ...],
+        name: str,
+        kind: ObjectType,
+        *,
+        with_columns: bool,
+    ) -> Sequence[TableListing]:
+        found = ObjectName(catalog=mount.name, namespace=namespace, name=name)
+        if not with_columns:
+            return [TableListing(name=found, type=kind)]
+        loaded = visible.find(mount, found)
+        if loaded is None:
+            return []  # it went away meanwhile
+        columns = self._service.visible_columns(self._session, found, loaded)
+        return [TableListing(name=found, type=kind, columns=arrow_schema(columns))]
+
+    @contextmanager
+    def _prepared(self, request: StatementRequest) -> Iterator[Callable[[], SessionChanges]]:
+        """Apply what a request says for its own statement only, and put it back; give what tells what has changed."""
+        self._live.ensure_usable()
+        session = self._session
+        if request.catalog is None and request.schema is None and not request.properties:
+            yield SessionChanges
+            return
+        with session.lock:
+            before = _State.of(session)
+            session.catalog = request.catalog or session.catalog
+            session.schema = request.schema or session.schema
+            try:
+                for name, value in request.properties.items():
+                    session.properties.set(name, _typed(name, value))
+                began = _State.of(session)
+                changes: list[SessionChanges] = []
+                yield lambda: changes[0]
+                changes.append(began.changes_to(_State.of(session)))
+            finally:
+                before.restore(session)
+
+
+class _State:
+    """The names and settings of a session at a moment."""
+
+    def __init__(self, catalog: str, schema: tuple[str, ...], properties: Mapping[str, Any]) -> None:
+        self.catalog, self.schema, self.properties = catalog, schema, properties
+
+    @classmethod
+    def of(cls, session: Session) -> _State:
+        return cls(session.catalog, session.schema, session.properties.snapshot())
+
+    def restore(self, session: Session) -> None:
+        session.catalog, session.schema = self.catalog, self.schema
+        session.properties.restore(self.properties)
+
+    def changes_to(self, later: _State) -> SessionChanges:
+        moved = (later.catalog, later.schema) != (self.catalog, self.schema)
+        return SessionChanges(
+            catalog=later.catalog if moved else None,
+            schema=later.schema if moved else None,
+            set_properties={
+                name: str(value) for name, value in later.properties.items() if self.properties.get(name) != value
+            },
+            reset_properties=tuple(name for name in self.properties if name not in later.properties),
+        )
+
+
+class PlannedQuery:
+    """Implements `spi.protocol.StatementPlan`."""
+
+    def __init__(self, plan: StatementPlan, prepared: Callable[[], Any]) -> None:
+        self._plan = plan
+        self._prepared = prepared
+
+    @property
+    def query_id(self) -> str:
+        """The id in history and audit."""
+        return self._plan.query_id
+
+    @property
+    def statement_kind(self) -> str:
+        """The word of features §2.0."""
+        return self._plan.kind.value
+
+    @property
+    def schema(self) -> pa.Schema | None:
+        """The columns, as the result will have them."""
+        return self._plan.schema
+
+    def start(self) -> RunningQuery:
+        """Run it."""
+        with self._prepared() as changes:
+            return RunningQuery(self._plan.start(), changes)
+
+    def close(self) -> None:
+        """Forget it."""
+        self._plan.close()
+
+
+class RunningQuery:
+    """Implements `QueryResult`."""
+
+    def __init__(self, result: StatementResult, changes: Callable[[], SessionChanges]) -> None:
+        self._result = result
+        self._changes = changes
+        self._began = time.monotonic()
+        self._ended: SqeError | None = None
+        self._done = False
+
+    @property
+    def query_id(self) -> str:
+        """The id in history and audit."""
+        return self._result.query_id
+
+    @property
+    def statement_kind(self) -> str:
+        """The word of features §2.0."""
+        return self._result.kind.value
+
+    @property
+    def schema(self) -> pa.Schema | None:
+        """The columns; None for statements without rows."""
+        return self._result.schema
+
+    @property
+    def affected_rows(self) -> int | None:
+        """Rows written; None for queries and DDL."""
+        return self._result.affected_rows
+
+    @property
+    def changes(self) -> SessionChanges:
+        """What changed for later statements."""
+        return self._changes()
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """There are none yet."""
+        return ()
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        try:
+            yield from self._result
+        except SqeError as error:
+            self._ended = error
+            raise
+        finally:
+            self._done = True
+
+    def progress(self) -> QueryProgress:
+        """How far it is."""
+        now = self._result.progress()
+        return QueryProgress(
+            state="failed" if self._ended else "finished" if self._done or self._result.schema is None else "running",
+            tasks=now.tasks,
+            tasks_done=now.tasks_done,
+            tasks_active=now.tasks_active,
+            rows=now.rows,
+            bytes=now.bytes,
+            elapsed_ms=int((time.monotonic() - self._began) * 1000),
+        )
+
+    def cancel(self) -> None:
+        """End it."""
+        self._result.cancel()
+
+    def close(self) -> None:
+        """Free everything."""
+        self._result.close()
+
+    def __enter__(self) -> QueryResult:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+
+def _dialect(request: StatementRequest) -> str | None:
+    return request.dialect
+
+
+def _mounts(visible: VisibleCatalogs, catalog: str | None) -> list[Mount]:
+    return [
+        mount
+        for mount in sorted(visible.registry.mounts(), key=lambda mount: mount.name)
+        if catalog is None or mount.name == catalog
+    ]
+
+
+def _typed(name: str, value: str) -> Any:
+    """Read the text of a property, as its type wants it."""
+    if find_property(name).type != "bigint":
+        return value
+    try:
+        return int(value)
+    except ValueError:
+        raise UserError(f"Session property {name} must be a number", code=ErrorCode.INVALID_ARGUMENTS) from None
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _like(pattern: str | None) -> Callable[[str], bool]:
+    """Return what says whether a name fits an SQL LIKE pattern, with a backslash as escape."""
+    if pattern is None or pattern == "%":
+        return lambda name: True
+    pieces = re.findall(r"\\.|.", pattern, re.DOTALL)
+    words = {"%": ".*", "_": "."}
+    text = "".join(words.get(piece) or re.escape(piece[-1]) for piece in pieces)
+    compiled = re.compile(re.sub(r"(\.\*)+", ".*", text), re.DOTALL)
+    return lambda name: compiled.fullmatch(name) is not None
