@@ -59,6 +59,18 @@ def test_damaged_batches_are_refused(damaged: pa.Array) -> None:
     assert error.message == "A record batch is damaged"
 
 
+@pytest.mark.rule("FLT-7")
+def test_an_empty_list_inside_may_have_no_offsets(tmp_path: Path) -> None:
+    """Arrow allows it, Java writes it, and pyarrow's `nbytes` crashes on it."""
+    inner = pa.Array.from_buffers(pa.list_(pa.int32()), 0, [None, None], children=[pa.array([], pa.int32())])
+    outer = pa.Array.from_buffers(pa.list_(inner.type), 1, [None, pa.py_buffer(b"\0" * 8)], children=[inner])
+    sent = batch(c=outer)
+    with RowFiles(tmp_path, sent=sent.schema, kept=sent.schema, limits=LIMITS, check=lambda: None) as files:
+        files.append(sent)
+        files.finish()
+        assert pa.ipc.open_stream(files.files[0].read_bytes()).read_all().to_pydict() == {"c": [[]]}
+
+
 def test_another_schema_is_refused() -> None:
     with pytest.raises(UserError, match="other columns"):
         check_batch(batch(a=pa.array([1])), pa.schema([("a", pa.int32())]), LIMITS)

@@ -119,7 +119,8 @@ class StatementRecord:
             self._delivered_any = True
             metrics.observe("sqe_time_to_first_row_seconds", time.monotonic() - self._began)
         metrics.count("sqe_rows_returned_total", batch.num_rows)
-        metrics.count("sqe_bytes_returned_total", batch.nbytes)
+        # `nbytes` ends the process when a list of no lists has no offsets, as results of the engine may.
+        metrics.count("sqe_bytes_returned_total", batch.get_total_buffer_size())
 
     def end(self, error: SqeError | None, rows: int | None) -> None:
         """The statement ended."""
