@@ -34,6 +34,7 @@ from sqe_core.policy.authorizer import Authorizer
 from sqe_core.policy.builtin import AllowAllEnforcer
 from sqe_core.query.admission import QueryLimits
 from sqe_core.query.completion import CompletionCache, VisibleNames
+from sqe_core.query.gateway import Gateway
 from sqe_core.query.inspect import PlanLimits
 from sqe_core.query.parts import QueryParts
 from sqe_core.query.record import Notify, Recorder
@@ -46,11 +47,11 @@ from sqe_core.session.session import Session
 from sqe_core.session.store import SessionLimits, SessionStore
 from sqe_core.spi.auth import AuthProvider, ClientInfo
 from sqe_core.spi.catalog import CatalogContext
-from sqe_core.spi.errors import ConfigError, ObjectNotFoundError, SqeError, StartupError
+from sqe_core.spi.errors import ConfigError, ObjectNotFoundError, SqeError
 from sqe_core.spi.factory import Metrics, NoMetrics, PluginContext
 from sqe_core.spi.identity import Identity
 from sqe_core.spi.policy import PolicyEnforcer
-from sqe_core.spi.protocol import ProtocolContext, ProtocolServer, QueryGateway, ServerState, TlsFiles
+from sqe_core.spi.protocol import ProtocolContext, ProtocolServer, ServerState, TlsFiles
 from sqe_core.sql import functions
 from sqe_core.sql.reader import Reader
 from sqe_core.sql.redact import redact
@@ -214,7 +215,6 @@ def serve(
     plugins: PluginManager | None = None,
     *,
     engine: Engine | None = None,
-    gateway: Callable[[Sqe, SessionStore, StatusBoard], QueryGateway] | None = None,
 ) -> Server:
     """Compose the server of a configuration: its protocols, health and metrics around `compose`. Nothing is bound yet.
 
@@ -224,7 +224,6 @@ def serve(
         loaded: the configuration.
         plugins: the installed plugins; None looks for them.
         engine: an engine instead of the one of the file.
-        gateway: what protocols talk to.
 
     Raises:
         ConfigError: settings of plugins that do not fit.
@@ -237,8 +236,6 @@ def serve(
     protocols, off = _protocols(loaded, plugins, metrics)
     sqe = compose(loaded, plugins, engine=engine, metrics=metrics)
     status = StatusBoard(sqe.engine, __version__)
-    if protocols and gateway is None:
-        raise StartupError("nothing answers the protocols yet")
     sessions = session_store(sqe, loaded, plugins, metrics=metrics)
     metrics.watch("sqe_active_sessions", lambda: sessions.count)
     _watch(metrics, sqe, status, memory_limit=config.coordinator.memory_limit)
@@ -247,7 +244,12 @@ def serve(
             engine=sqe.engine,
             service=sqe.service,
             status=status,
-            gateway=gateway(sqe, sessions, status) if gateway else None,
+            gateway=Gateway(
+                store=sessions,
+                service=sqe.service,
+                status=status.current,
+                admin_roles=frozenset(config.auth.admin_roles) if config.auth else frozenset(),
+            ),
             protocols=protocols,
             listeners=_listeners(loaded, sqe, status, metrics),
             components=[Component(name="sessions", stop=sessions.close), *_observers(loaded, plugins, metrics)],

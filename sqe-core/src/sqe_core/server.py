@@ -13,7 +13,7 @@ from sqe_core.engine.port import Engine, EngineState
 from sqe_core.observe.http import HttpListener
 from sqe_core.plugins.lifecycle import Component, Lifecycle
 from sqe_core.query.service import QueryService
-from sqe_core.spi.errors import StartupError
+from sqe_core.spi.errors import SqeError, StartupError
 from sqe_core.spi.protocol import Endpoint, ProtocolServer, QueryGateway, ServerState, ServerStatus
 
 _log = logging.getLogger(__name__)
@@ -76,7 +76,7 @@ class ServerParts:
     engine: Engine
     service: QueryService
     status: StatusBoard
-    gateway: QueryGateway | None
+    gateway: QueryGateway
     protocols: Sequence[tuple[str, ProtocolServer]] = ()
     listeners: Sequence[HttpListener] = ()
     components: Sequence[Component] = ()
@@ -231,8 +231,13 @@ class Server:
 
     def _component_of(self, kind: str, server: ProtocolServer) -> Component:
         def start() -> None:
-            assert self._parts.gateway is not None
-            endpoint = server.start(self._parts.gateway)
+            try:
+                endpoint = server.start(self._parts.gateway)
+            except SqeError:
+                raise
+            except Exception as error:
+                reason = getattr(error, "strerror", None) or type(error).__name__
+                raise StartupError(f"The protocol '{kind}' cannot start: {reason}") from error
             if self._parts.needs_tls and not endpoint.secure:
                 server.stop(0)
                 raise StartupError(f"The protocol '{kind}' does not speak TLS, which [coordinator.tls] asks for")
