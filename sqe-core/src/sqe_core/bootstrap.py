@@ -25,7 +25,7 @@ from sqe_core.engine.port import Engine, EngineState, Progress
 from sqe_core.engine.spark.engine import ClassArchive, EngineOptions, SparkEngine
 from sqe_core.observe.health import Probe, Readiness, health_routes
 from sqe_core.observe.history import QueryHistory
-from sqe_core.observe.http import HttpListener, tls_context
+from sqe_core.observe.http import HttpListener, ListenerTls
 from sqe_core.observe.metrics import PrometheusMetrics, metrics_route, resident_bytes
 from sqe_core.plugins.kinds import KNOWN_DISTRIBUTIONS, ExtensionPoint, Kind
 from sqe_core.plugins.lifecycle import Component
@@ -336,7 +336,7 @@ def _listeners(
             host,
             config.prometheus_port + 1,
             health_routes(readiness, status.current),
-            tls=tls_context(tls.cert_file, tls.key_file) if tls else None,
+            tls=ListenerTls(tls.cert_file, tls.key_file) if tls else None,
         ),
         HttpListener(
             "metrics",
@@ -344,7 +344,7 @@ def _listeners(
             host if guarded or not loaded.config.coordinator.production_mode else LOOPBACK,
             config.prometheus_port,
             metrics_route(metrics),
-            tls=tls_context(tls.cert_file, tls.key_file, tls.ca_file) if tls else None,
+            tls=ListenerTls(tls.cert_file, tls.key_file, tls.ca_file) if tls else None,
             bearer=token,
         ),
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import os
 import socket
 import ssl
 import time
@@ -13,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from sqe_core.observe.http import HttpAnswer, HttpBounds, HttpListener, tls_context
+from sqe_core.observe.http import HttpAnswer, HttpBounds, HttpListener, ListenerTls
 from sqe_core.spi.errors import StartupError
 from sqe_core.spi.identity import Secret
 
@@ -216,7 +217,7 @@ def test_json_is_marked_as_such() -> None:
 @pytest.mark.rule("OBS-7")
 def test_old_tls_is_refused(tls_files: tuple[str, str]) -> None:
     cert, key = map(Path, tls_files)
-    with listening(tls=tls_context(cert, key)) as listener:
+    with listening(tls=ListenerTls(cert, key)) as listener:
         trusting = ssl.create_default_context(cafile=str(cert))
         connection = http.client.HTTPSConnection("localhost", listener.port, timeout=5, context=trusting)
         connection.request("GET", "/ok")
@@ -233,7 +234,7 @@ def test_old_tls_is_refused(tls_files: tuple[str, str]) -> None:
 
 def test_a_client_certificate_is_demanded_with_an_authority(tls_files: tuple[str, str]) -> None:
     cert, key = map(Path, tls_files)
-    with listening(tls=tls_context(cert, key, cert)) as listener:
+    with listening(tls=ListenerTls(cert, key, cert)) as listener:
         nobody = ssl.create_default_context(cafile=str(cert))
         connection = http.client.HTTPSConnection("localhost", listener.port, timeout=5, context=nobody)
         with suppress(OSError):  # TLS 1.3 tells the client only when it reads
@@ -250,5 +251,25 @@ def test_a_client_certificate_is_demanded_with_an_authority(tls_files: tuple[str
 
 
 def test_unusable_tls_files_are_a_clear_error() -> None:
-    with pytest.raises(StartupError, match="TLS files cannot be used"):
-        tls_context(Path("/nonexistent/cert.pem"), Path("/nonexistent/key.pem"))
+    with pytest.raises(StartupError, match="TLS files cannot be used: No such file"):
+        ListenerTls(Path("/nonexistent/cert.pem"), Path("/nonexistent/key.pem"))
+
+
+def test_a_renewed_certificate_counts_and_a_damaged_one_does_not(
+    tls_files: tuple[str, str], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    cert, key = tmp_path / "cert.pem", tmp_path / "key.pem"
+    cert.write_bytes(Path(tls_files[0]).read_bytes())
+    key.write_bytes(Path(tls_files[1]).read_bytes())
+    tls = ListenerTls(cert, key)
+    first = tls.context()
+    assert tls.context() is first
+    os.utime(cert, ns=(1, 1))
+    second = tls.context()
+    assert second is not first
+    cert.write_text("damaged")
+    assert tls.context() is second
+    assert tls.context() is second
+    cert.unlink()
+    assert tls.context() is second
+    assert "the old one stays" in caplog.text

@@ -90,7 +90,7 @@ class HttpListener:
         port: int,
         routes: Mapping[str, Route],
         *,
-        tls: ssl.SSLContext | None = None,
+        tls: ListenerTls | None = None,
         bearer: Secret | None = None,
         bounds: HttpBounds | None = None,
     ) -> None:
@@ -144,21 +144,53 @@ class HttpListener:
 
     def encrypted(self, connection: socket.socket) -> socket.socket:
         """Shake hands, when this listener speaks TLS."""
-        return connection if self._tls is None else self._tls.wrap_socket(connection, server_side=True)
+        return connection if self._tls is None else self._tls.context().wrap_socket(connection, server_side=True)
 
 
-def tls_context(cert_file: Path, key_file: Path, client_ca_file: Path | None = None) -> ssl.SSLContext:
-    """Return the TLS of a listener: 1.2 or later (OBS-7); with `client_ca_file` clients need a certificate."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
-    try:
-        context.load_cert_chain(cert_file, key_file)
-        if client_ca_file is not None:
-            context.load_verify_locations(client_ca_file)
+class ListenerTls:
+    """The TLS of a listener, 1.2 or later (OBS-7); a renewed certificate counts for the next connection.
+
+    Args:
+        cert_file: the chain.
+        key_file: its key.
+        client_ca_file: whose certificates clients need; None asks for none.
+    """
+
+    def __init__(self, cert_file: Path, key_file: Path, client_ca_file: Path | None = None) -> None:
+        self._cert_file = cert_file
+        self._key_file = key_file
+        self._client_ca_file = client_ca_file
+        self._lock = threading.Lock()
+        try:
+            self._stamp = self._changed_at()
+            self._context = self._load()
+        except OSError as error:  # ssl.SSLError is one
+            raise StartupError(f"The TLS files cannot be used: {error.strerror or error}") from error
+
+    def context(self) -> ssl.SSLContext:
+        """Return what connections are encrypted with from now on."""
+        with self._lock:
+            try:
+                stamp = self._changed_at()
+                if stamp != self._stamp:
+                    self._stamp = stamp
+                    self._context = self._load()
+            except OSError as error:
+                _log.error("the new certificate cannot be used, the old one stays: %s", error.strerror or error)
+            return self._context
+
+    def _changed_at(self) -> tuple[int, ...]:
+        files = (self._cert_file, self._key_file, self._client_ca_file)
+        return tuple(file.stat().st_mtime_ns for file in files if file is not None)
+
+    def _load(self) -> ssl.SSLContext:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        context.load_cert_chain(self._cert_file, self._key_file)
+        if self._client_ca_file is not None:
+            context.load_verify_locations(self._client_ca_file)
             context.verify_mode = ssl.CERT_REQUIRED
-    except OSError as error:  # ssl.SSLError is one
-        raise StartupError(f"The TLS files cannot be used: {error.strerror or error}") from error
-    return context
+        return context
 
 
 def _carries(headers: Mapping[str, str], bearer: Secret) -> bool:

@@ -1,4 +1,4 @@
-"""A certificate of its own for the tests of TLS."""
+"""What tests of several rooms share: a certificate of their own."""
 
 from __future__ import annotations
 

@@ -1,0 +1,182 @@
+"""The server that a configuration file describes: which ports on which addresses, and what it refuses."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from sqe_core import bootstrap
+from sqe_core.config.loading import LoadedConfig, load
+from sqe_core.engine.port import EngineState
+from sqe_core.observe.metrics import PrometheusMetrics
+from sqe_core.plugins.discovery import DeclaredPlugin
+from sqe_core.plugins.kinds import Kind
+from sqe_core.plugins.manager import PluginManager
+from sqe_core.server import Server, StatusBoard
+from sqe_core.spi import (
+    Endpoint,
+    NoConfig,
+    PluginError,
+    ProtocolContext,
+    ProtocolFactory,
+    ProtocolServer,
+    QueryGateway,
+    SqePlugin,
+    StartupContext,
+    hookimpl,
+)
+
+NO_POLICY = '[policy]\nengine = "passthrough"\ni_understand_no_enforcement = true\n'
+ANYBODY = '[[auth.providers]]\ntype = "anonymous"\n'
+
+
+class NoEngine:
+    """An engine that is never asked for anything."""
+
+    state = EngineState.STOPPED
+    failure = None
+
+    def stop(self) -> None:
+        """Nothing runs."""
+
+
+class Remembered(ProtocolServer):
+    contexts: list[ProtocolContext] = []  # noqa: RUF012 - emptied by the fixture
+
+    def start(self, gateway: QueryGateway) -> Endpoint:
+        raise NotImplementedError
+
+    def stop(self, drain_secs: float) -> None:
+        raise NotImplementedError
+
+
+class RememberedFactory(ProtocolFactory[NoConfig]):
+    kind = "quack"
+    config_type = NoConfig
+
+    def create(self, name: str, config: NoConfig, context: ProtocolContext) -> ProtocolServer:
+        Remembered.contexts.append(context)
+        return Remembered()
+
+
+class RememberedPlugin(SqePlugin):
+    @hookimpl
+    def sqe_provide_protocols(self, context: StartupContext) -> tuple[ProtocolFactory[NoConfig], ...]:
+        return (RememberedFactory(),)
+
+
+@pytest.fixture(autouse=True)
+def _forget() -> None:
+    Remembered.contexts.clear()
+
+
+def plugins() -> PluginManager:
+    known = [each for each in PluginManager().declared if each.distribution == "sqe-core" and each.name == "core"]
+    here = DeclaredPlugin(
+        name="remembered",
+        distribution="sqe-remembered",
+        version="1",
+        target=f"{__name__}:RememberedPlugin",
+        kinds=frozenset({Kind.parse("protocol.quack")}),
+        spi="1.0",
+    )
+    manager = PluginManager([*known, here])
+    manager._load = _loading(manager._load, here, manager)  # type: ignore[method-assign]
+    return manager
+
+
+def _loading(load_other, here: DeclaredPlugin, manager: PluginManager):  # type: ignore[no-untyped-def]
+    """A test module cannot be imported by its name: its plugin is handed over."""
+
+    def load_plugin(declared: DeclaredPlugin) -> SqePlugin:
+        if declared is not here:
+            return load_other(declared)  # type: ignore[no-any-return]
+        plugin = RememberedPlugin()
+        manager.calls.register(plugin, declared.label)
+        manager._factories.update(manager._provided(declared))
+        return plugin
+
+    return load_plugin
+
+
+def configured(tmp_path: Path, text: str, environ: dict[str, str] | None = None) -> LoadedConfig:
+    file = tmp_path / "sqe.toml"
+    file.write_text(NO_POLICY + text)
+    return load(file, environ=environ or {})
+
+
+def serve(tmp_path: Path, text: str, **environ: str) -> Server:
+    return bootstrap.serve(configured(tmp_path, text, environ), plugins(), engine=NoEngine())  # type: ignore[arg-type]
+
+
+def test_without_a_login_everything_is_on_loopback(tmp_path: Path) -> None:
+    server = serve(tmp_path, "[coordinator]\nquack_port = 9494\n")
+    assert [context.bind_host for context in Remembered.contexts] == ["127.0.0.1"]
+    assert [(each.name, each.host, each.port) for each in server._parts.listeners] == [
+        ("health", "127.0.0.1", 9091),
+        ("metrics", "127.0.0.1", 9090),
+    ]
+
+
+def test_with_a_login_the_network_may_come(tmp_path: Path) -> None:
+    server = serve(tmp_path, ANYBODY + "[coordinator]\nquack_port = 9494\n[security]\ntrusted_proxies = ['10.0.0.1']\n")
+    (context,) = Remembered.contexts
+    assert (context.bind_host, context.port) == ("0.0.0.0", 9494)
+    assert context.trusted_proxies == ("10.0.0.1",)
+    assert context.tls is None
+    assert {each.host for each in server._parts.listeners} == {"0.0.0.0"}
+
+
+def test_a_port_that_nobody_wrote_is_off_and_said(tmp_path: Path) -> None:
+    server = serve(tmp_path, "")
+    assert server._parts.protocols == []
+    assert server._parts.off == [
+        "the protocol 'flight' is off: it is not installed",
+        "the protocol 'trino' is off: it is not installed (pip install sqe-protocol-trino)",
+    ]
+
+
+@pytest.mark.parametrize("in_environment", [True, False])
+def test_a_port_that_somebody_wrote_needs_its_plugin(tmp_path: Path, in_environment: bool) -> None:
+    text = "" if in_environment else "[coordinator]\ntrino_http_port = 8081\n"
+    environ = {"SQE_COORDINATOR__TRINO_HTTP_PORT": "8081"} if in_environment else {}
+    with pytest.raises(PluginError, match="The protocol 'trino' is not installed") as raised:
+        serve(tmp_path, text, **environ)
+    assert raised.value.hint == "pip install sqe-protocol-trino"
+
+
+def test_a_port_of_zero_is_off_and_not_worth_a_word(tmp_path: Path) -> None:
+    server = serve(
+        tmp_path, "[coordinator]\nflight_sql_port = 0\ntrino_http_port = 0\n[metrics]\nprometheus_port = 0\n"
+    )
+    assert server._parts.off == []
+    assert server._parts.listeners == ()
+
+
+def test_tls_reaches_protocols_and_listeners(tmp_path: Path, tls_files: tuple[str, str]) -> None:
+    cert, key = tls_files
+    text = f'[coordinator]\nquack_port = 9494\n[coordinator.tls]\ncert_file = "{cert}"\nkey_file = "{key}"\n'
+    server = serve(tmp_path, text + f'ca_file = "{cert}"\n')
+    (context,) = Remembered.contexts
+    assert context.tls is not None
+    assert (context.tls.cert_file, context.tls.key_file, context.tls.ca_file) == (Path(cert), Path(key), Path(cert))
+    assert server._parts.needs_tls
+    assert all(each.secure for each in server._parts.listeners)
+
+
+@pytest.mark.rule("OBS-6")
+@pytest.mark.parametrize(
+    ("more", "host"), [("", "127.0.0.1"), ("[metrics]\nscrape_token = 'kRp29-long-enough'\n", "0.0.0.0")]
+)
+def test_in_production_metrics_are_protected(tmp_path: Path, tls_files: tuple[str, str], more: str, host: str) -> None:
+    text = f'{ANYBODY}[coordinator.tls]\ncert_file = "{tls_files[0]}"\nkey_file = "{tls_files[1]}"\n{more}'
+    # Production refuses other things of this file, which belong to other tests.
+    loaded = configured(tmp_path, text)
+    coordinator = replace(loaded.config.coordinator, production_mode=True)
+    loaded = replace(loaded, config=replace(loaded.config, coordinator=coordinator))
+    sqe = bootstrap.compose(configured(tmp_path, text), plugins(), engine=NoEngine())  # type: ignore[arg-type]
+    status = StatusBoard(sqe.engine, "1")
+    health, metrics = bootstrap._listeners(loaded, sqe, status, PrometheusMetrics())
+    assert (health.host, metrics.host) == ("0.0.0.0", host)
