@@ -29,11 +29,12 @@ class Fingerprints:
         return self._hash(b"token", _text(token.reveal()))
 
     def of_login(self, credential: Credential, client: ClientInfo) -> bytes:
-        """Return the hash of a login: what was presented, of which kind, over which protocol.
+        """Return the hash of a login: what was presented, of which kind, over which protocol, under which label.
 
+        A client that labels its session has that session for itself; the label proves nothing.
         Clients that present nothing are told apart by their address: otherwise they would share one session.
         """
-        return self._hash(b"login", _text(client.protocol), *_parts(credential, client))
+        return self._hash(b"login", _text(client.protocol), _text(client.label or ""), *_parts(credential, client))
 
     def _hash(self, *parts: bytes) -> bytes:
         digest = hmac.new(self._key, digestmod=hashlib.sha256)

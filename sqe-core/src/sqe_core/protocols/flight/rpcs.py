@@ -24,7 +24,7 @@ from sqe_core.protocols.flight import sign_in
 from sqe_core.protocols.flight.actions import ACTIONS, Actions
 from sqe_core.protocols.flight.messages import PutStream, batch_messages, schema_bytes, schema_message
 from sqe_core.protocols.flight.metadata import answer_to
-from sqe_core.protocols.flight.statements import TICKET_SECS, Statements
+from sqe_core.protocols.flight.statements import TICKET_SECS, Statements, Ticket
 from sqe_core.protocols.flight.status import status_code, status_text, trailing_metadata
 from sqe_core.protocols.flight.wire import flight_pb2 as flight
 from sqe_core.protocols.flight.wire import flight_sql_pb2 as sql
@@ -69,8 +69,8 @@ class Call:
     plain: bool
     """Whether batches are better sent uncompressed."""
 
-    def on_end(self, callback: Callable[[], None]) -> bool:
-        """Call back when the call has ended, in whatever way."""
+    def on_end(self, callback: Callable[[], object]) -> bool:
+        """Call back when the call has ended, in whatever way; False when it has already."""
         return bool(self.context.add_callback(callback))
 
 
@@ -196,8 +196,8 @@ class FlightRpcs:
         answer = answer_to(command, self._gateway.status)
         if answer is not None:
             return _info(answer.schema, descriptor, descriptor.cmd)
-        handle, ticket = self._statements.plan(call.session, self._request(call, command))
-        return self._statement_info(ticket.schema, descriptor, handle, ticket.plan.query_id)
+        handle, ticket = self._statements.plan(call.session, self._request(call, command), on_end=call.on_end)
+        return self._statement_info(ticket, descriptor, handle)
 
     def _get_schema(self, call: Call, descriptor: flight.FlightDescriptor) -> flight.SchemaResult:
         command = _command(descriptor)
@@ -216,10 +216,10 @@ class FlightRpcs:
         if isinstance(command, sql.TicketStatementQuery):
             handle = command.statement_handle
         else:
-            handle, _ = self._statements.plan(call.session, self._request(call, command))
+            handle, _ = self._statements.plan(call.session, self._request(call, command), on_end=None)
         ticket, progress = self._statements.poll(call.session, handle, _POLL_WAIT_SECS)
         again = flight.FlightDescriptor(type=flight.FlightDescriptor.CMD, cmd=_ticket_of(handle))
-        info = self._statement_info(ticket.schema, descriptor, handle, ticket.plan.query_id)
+        info = self._statement_info(ticket, descriptor, handle)
         if progress is None:
             return flight.PollInfo(info=info, progress=1.0)
         del info.endpoint[:]
@@ -249,12 +249,12 @@ class FlightRpcs:
         match command:
             case sql.CommandStatementUpdate():
                 _refuse_transaction(command)
-                count = self._statements.update(call.session, StatementRequest(sql=command.query))
+                count = self._statements.update(call.session, StatementRequest(sql=command.query), call.on_end)
             case sql.CommandPreparedStatementUpdate():
                 prepared = self._statements.prepared.get(call.session, command.prepared_statement_handle)
                 if stream.has_data:
                     prepared.bind(iter(stream), stream.schema)
-                count = self._statements.update_prepared(call.session, prepared)
+                count = self._statements.update_prepared(call.session, prepared, call.on_end)
             case sql.CommandPreparedStatementQuery():
                 handle = command.prepared_statement_handle
                 prepared = self._statements.prepared.get(call.session, handle)
@@ -294,11 +294,10 @@ class FlightRpcs:
                 raise NotSupportedError("Substrait plans are not supported", hint="send SQL")
         raise _bad_argument("This command returns no rows", "updates and ingest are sent with DoPut")
 
-    def _statement_info(
-        self, schema: pa.Schema, descriptor: flight.FlightDescriptor, handle: bytes, query_id: str
-    ) -> flight.FlightInfo:
-        info = _info(schema, descriptor, _ticket_of(handle))
-        info.app_metadata = query_id.encode()
+    def _statement_info(self, ticket: Ticket, descriptor: flight.FlightDescriptor, handle: bytes) -> flight.FlightInfo:
+        info = _info(ticket.schema, descriptor, _ticket_of(handle))
+        info.app_metadata = ticket.plan.query_id.encode()
+        info.total_records = ticket.row_count
         info.endpoint[0].expiration_time.FromSeconds(int(time.time() + TICKET_SECS))
         return info
 

@@ -29,20 +29,35 @@ from sqe_core.spi.protocol import (
 
 TICKET_SECS = 300.0
 PREPARED_SECS = 300.0
+OnEnd = Callable[[Callable[[], object]], bool]
+"""Calls back when the call of the client has ended; False when it has ended already."""
 _NO_COLUMNS = pa.schema([])
 _MOST_PARAMETER_ROWS = 100_000
 
 
 class Ticket:
-    """A statement that a client may fetch once. `started` is set when PollFlightInfo has run it already."""
+    """A statement that a client may fetch once.
+
+    `done` is the result of a statement without rows, which ran when it was planned; `started` is set when
+    PollFlightInfo has run it already.
+    """
 
     def __init__(self, plan: StatementPlan) -> None:
         self.plan = plan
         self.schema = plan.schema or _NO_COLUMNS
+        self.done: QueryResult | None = None
         self.started: _Started | None = None
+
+    @property
+    def row_count(self) -> int:
+        """Rows that a statement without rows has changed; -1 when nobody knows."""
+        count = self.done.affected_rows if self.done is not None else None
+        return -1 if count is None else count
 
     def run(self) -> tuple[QueryResult, Iterator[pa.RecordBatch]]:
         """Return the running statement and its batches."""
+        if self.done is not None:
+            return self.done, iter(())
         if self.started is not None:
             return self.started.take()
         result = self.plan.start()
@@ -186,9 +201,14 @@ class Statements:
         self._lock = threading.Lock()
         self._running: dict[bytes, tuple[tuple[str, str], QueryResult]] = {}
 
-    def plan(self, session: GatewaySession, request: StatementRequest) -> tuple[bytes, Ticket]:
-        """Judge a statement and return the handle of its ticket."""
+    def plan(self, session: GatewaySession, request: StatementRequest, *, on_end: OnEnd | None) -> tuple[bytes, Ticket]:
+        """Judge a statement and return the handle of its ticket.
+
+        One without rows runs at once, unless `on_end` is None: many clients never fetch what has no columns.
+        """
         ticket = Ticket(session.plan(request))
+        if ticket.plan.schema is None and on_end is not None:
+            ticket.done = _run_now(session, ticket.plan, on_end)
         return self.tickets.put(session, ticket), ticket
 
     def poll(self, session: GatewaySession, handle: bytes, wait_secs: float) -> tuple[Ticket, float | None]:
@@ -210,13 +230,9 @@ class Statements:
         handle: bytes,
         *,
         options: pa.ipc.IpcWriteOptions,
-        on_end: Callable[[Callable[[], None]], bool],
+        on_end: OnEnd,
     ) -> Iterator[bytes]:
-        """Run what a ticket stands for and yield the messages of its rows.
-
-        Args:
-            on_end: calls back when the client is gone; False when it is gone already.
-        """
+        """Run what a ticket stands for and yield the messages of its rows."""
         ticket = self.tickets.take(session, handle)
         try:
             result, batches = ticket.run()
@@ -238,20 +254,20 @@ class Statements:
                 self._running.pop(handle, None)
             result.close()
 
-    def update(self, session: GatewaySession, request: StatementRequest) -> int:
+    def update(self, session: GatewaySession, request: StatementRequest, on_end: OnEnd) -> int:
         """Run a statement that changes something; return how many rows it changed, -1 when it counts none."""
-        with session.execute(request) as result:
-            if result.schema is not None:
-                raise UserError(
-                    "This statement returns rows", code=ErrorCode.INVALID_ARGUMENTS, hint="send it as a query"
-                )
+        plan = session.plan(request)
+        if plan.schema is not None:
+            plan.close()
+            raise UserError("This statement returns rows", code=ErrorCode.INVALID_ARGUMENTS, hint="send it as a query")
+        with _run_now(session, plan, on_end) as result:
             return -1 if result.affected_rows is None else result.affected_rows
 
-    def update_prepared(self, session: GatewaySession, prepared: Prepared) -> int:
+    def update_prepared(self, session: GatewaySession, prepared: Prepared, on_end: OnEnd) -> int:
         """Run a prepared statement once for each row of parameters; return how many rows changed in all."""
         if not prepared.rows:
-            return self.update(session, prepared.request(()))
-        counts = [self.update(session, prepared.request(row)) for row in prepared.rows]
+            return self.update(session, prepared.request(()), on_end)
+        counts = [self.update(session, prepared.request(row), on_end) for row in prepared.rows]
         known = [count for count in counts if count >= 0]
         return sum(known) if known else -1
 
@@ -289,6 +305,13 @@ class Statements:
         """Forget everything."""
         self.tickets.close()
         self.prepared.close()
+
+
+def _run_now(session: GatewaySession, plan: StatementPlan, on_end: OnEnd) -> QueryResult:
+    """Run a statement without rows to its end; a client that goes away meanwhile ends it."""
+    if not on_end(lambda: session.cancel(plan.query_id)):
+        plan.close()
+    return plan.start()
 
 
 def _told(result: QueryResult, rows: int, began: float) -> bytes:
