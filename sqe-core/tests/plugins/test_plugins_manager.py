@@ -97,7 +97,7 @@ def test_missing_kind_names_what_to_install(kind: str, distribution: str) -> Non
 def test_every_kind_of_the_features_is_known() -> None:
     """features §16, word for word."""
     names = {str(kind) for kind in KNOWN_DISTRIBUTIONS} | {str(kind) for kind in NOT_BUILT_YET}
-    core = {str(kind) for plugin in discover() if plugin.name == "core" for kind in plugin.kinds}
+    core = {str(kind) for plugin in discover() if plugin.distribution == "sqe-core" for kind in plugin.kinds}
     wanted = {
         *(f"auth.{name}" for name in ("anonymous", "api_key", "mtls", "oidc_password", "client_credentials")),
         *(f"auth.{name}" for name in ("client_credentials_passthrough", "bearer_token", "token_exchange")),

@@ -34,10 +34,16 @@ _LABEL = re.compile(r"[A-Za-z0-9._:-]{1,128}")
 
 
 def headers_of(context: grpc.ServicerContext) -> dict[str, str]:
-    """Return the text headers of a call; of one that comes twice the first counts."""
+    """Return the text headers of a call.
+
+    Raises:
+        InvalidCredentialsError: two logins in one call (AUTHN-5).
+    """
     headers: dict[str, str] = {}
     for name, value in context.invocation_metadata() or ():
         if isinstance(value, str):
+            if name.lower() == "authorization" and "authorization" in headers:
+                raise InvalidCredentialsError
             headers.setdefault(name.lower(), value)
     return headers
 
