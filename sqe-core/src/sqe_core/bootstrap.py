@@ -435,6 +435,7 @@ def session_store(
         attempts=LoginAttempts(failures),
         timeout_secs=config.coordinator.auth_handshake_timeout_secs,
         allow_insecure_transport=config.security.allow_insecure_transport,
+        metrics=metrics,
     )
     mounts = mounted_catalogs(config)
     catalog = next((mount.name for mount in mounts if mount.default), mounts[0].name if mounts else EMBEDDED_CATALOG)

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
+from sqe_core.cli import server
 
 NO_POLICY = '[policy]\nengine = "passthrough"\ni_understand_no_enforcement = true\n'
 
@@ -64,3 +67,28 @@ def test_a_wrong_command_line(tmp_path: Path) -> None:
 @pytest.mark.parametrize("word", ["Exit codes", "SIGTERM", "shutdown_drain_secs"])
 def test_the_help_says_how_it_ends(tmp_path: Path, word: str) -> None:
     assert word in run_server(tmp_path, "--help").stdout
+
+
+@pytest.mark.parametrize("arguments", [["here.toml"], ["-c", "here.toml"], ["--config", "here.toml"]])
+@pytest.mark.parametrize("command", [server.coordinator, server.worker])
+def test_the_short_commands(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    command: Callable[[list[str]], int],
+    arguments: list[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(server._Stop, "install", lambda self: None)
+    (tmp_path / "here.toml").write_text("[worker]\nnope = 1\n")
+    assert command(arguments) == 2
+    assert "here.toml:2: worker.nope: unknown key" in capsys.readouterr().err
+
+
+def test_the_short_command_of_the_worker_is_a_worker(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(server._Stop, "install", lambda self: None)
+    assert server.worker([]) == 2
+    assert "worker.coordinator_url" in capsys.readouterr().err

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from datetime import timedelta
+from types import MappingProxyType
 
 import pytest
 
@@ -29,6 +30,7 @@ from sqe_core.spi.errors import (
     InvalidCredentialsError,
     ResourcesError,
 )
+from sqe_core.spi.factory import NoMetrics
 from sqe_core.spi.identity import Identity, Secret
 
 HERE = ClientInfo(protocol="test", address="127.0.0.1")
@@ -311,3 +313,25 @@ def test_closing_and_checking_reach_every_provider(make_provider) -> None:
 def test_two_providers_of_one_name_are_refused(users) -> None:
     with pytest.raises(InternalError, match="two login providers"):
         LoginChain([("a", users), ("a", users)])
+
+
+def test_logins_are_counted_by_outcome_and_never_by_user(make_provider) -> None:
+    counted: list[tuple[str, dict[str, str]]] = []
+
+    class Counted(NoMetrics):
+        def count(self, name, amount=1, labels=MappingProxyType({})) -> None:
+            counted.append((name, dict(labels)))
+
+    attempts = LoginAttempts(1)
+    provider = make_provider("people", alice="wonderland")
+    chain = LoginChain([("people", provider)], attempts=attempts, metrics=Counted())
+    chain.authenticate(basic())
+    for _ in range(2):
+        with pytest.raises((InvalidCredentialsError, ResourcesError)):
+            chain.authenticate(basic(password="wrong"))
+
+    assert counted == [
+        ("sqe_auth_attempts_total", {"provider": "people", "status": "success"}),
+        ("sqe_auth_attempts_total", {"provider": "", "status": "failure"}),
+        ("sqe_auth_attempts_total", {"provider": "", "status": "refused"}),
+    ]

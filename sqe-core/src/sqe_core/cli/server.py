@@ -36,7 +36,20 @@ SIGINT or SIGTERM."""
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run `sqe-server` and return its exit code."""
-    options = _parser().parse_args(arguments)
+    return _run(_parser().parse_args(arguments))
+
+
+def coordinator(arguments: Sequence[str] | None = None) -> int:
+    """Run `sqe-coordinator [FILE]`, short for `sqe-server --mode coordinator`."""
+    return _run(_short_options("coordinator", arguments))
+
+
+def worker(arguments: Sequence[str] | None = None) -> int:
+    """Run `sqe-worker [FILE]`, short for `sqe-server --mode worker`."""
+    return _run(_short_options("worker", arguments))
+
+
+def _run(options: argparse.Namespace) -> int:
     stop = _Stop()
     stop.install()
     try:
@@ -136,6 +149,30 @@ def _parser() -> argparse.ArgumentParser:
         "-c", "--config", metavar="FILE", help="the configuration (default: $SQE_CONFIG, else ./sqe.toml)"
     )
     parser.add_argument("--mode", choices=("coordinator", "worker"), help="what this process does")
+    return parser
+
+
+def _short_options(mode: str, arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = _short_parser(mode)
+    options = parser.parse_args(arguments)
+    if options.file and options.config:
+        parser.error("the configuration is given twice")
+    options.config = options.config or options.file
+    return options
+
+
+def _short_parser(mode: str) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog=f"sqe-{mode}",
+        description=f"Short for sqe-server --mode {mode}.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.set_defaults(mode=mode)
+    parser.add_argument("--version", action="version", version=f"sqe-{mode} {__version__}")
+    parser.add_argument("file", metavar="FILE", nargs="?", help="the configuration (default: as of sqe-server)")
+    parser.add_argument("-c", "--config", metavar="FILE", help="the same")
     return parser
 
 

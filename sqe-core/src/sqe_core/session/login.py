@@ -36,7 +36,7 @@ from sqe_core.spi.errors import (
     ResourcesError,
     SqeError,
 )
-from sqe_core.spi.factory import Clock, SystemClock
+from sqe_core.spi.factory import Clock, Metrics, NoMetrics, SystemClock
 from sqe_core.spi.identity import Identity, is_clean_name
 
 _log = logging.getLogger(__name__)
@@ -58,6 +58,7 @@ class LoginChain:
         timeout_secs: how long one login may take, all providers together.
         allow_insecure_transport: accept credentials over connections that others can read.
         clock: what expiries are compared with.
+        metrics: where logins are counted.
     """
 
     def __init__(
@@ -68,6 +69,7 @@ class LoginChain:
         timeout_secs: float = 30,
         allow_insecure_transport: bool = False,
         clock: Clock | None = None,
+        metrics: Metrics | None = None,
     ) -> None:
         self._providers = tuple(providers)
         self._by_name = dict(self._providers)
@@ -77,6 +79,7 @@ class LoginChain:
         self.timeout_secs = timeout_secs
         self._allow_insecure_transport = allow_insecure_transport
         self._clock = clock or SystemClock()
+        self._metrics = metrics or NoMetrics()
         self._slots = threading.BoundedSemaphore(_MOST_AT_ONCE)
 
     def authenticate(self, request: LoginRequest) -> Identity:
@@ -89,6 +92,23 @@ class LoginChain:
             ExternalError: an identity provider did not answer.
             InternalError: a provider failed.
         """
+        began = time.monotonic()
+        provider, status = "", "error"
+        try:
+            identity = self._authenticate(request)
+            provider, status = identity.provider, "success"
+            return identity
+        except (InvalidCredentialsError, AccessDeniedError):
+            status = "failure"
+            raise
+        except ResourcesError:
+            status = "refused"
+            raise
+        finally:
+            self._metrics.count("sqe_auth_attempts_total", labels={"provider": provider, "status": status})
+            self._metrics.observe("sqe_auth_duration_seconds", time.monotonic() - began)
+
+    def _authenticate(self, request: LoginRequest) -> Identity:
         self.refuse_plaintext(request.credential, request.client)
         attempt = self.attempts.begin(request.client.address, account_of(request.credential))
         try:
