@@ -35,19 +35,20 @@ def run(arguments: argparse.Namespace) -> Mapping[str, Any]:
             sqe.close()
 
 
-def _query(megabytes: int) -> str:
+def wide_query(megabytes: int) -> str:
+    """Return a query whose result has that size."""
     rows = megabytes * 1024 * 1024 // _ROW_BYTES
     # Incompressible-looking text of 1,008 characters and an id: the encoder cannot cheat.
     return f"SELECT id, concat({', '.join(['md5(cast(id as varchar))'] * 32)}) AS text FROM range({rows}) AS r(id)"
 
 
 def _measure(sqe: EmbeddedSqe, megabytes: int) -> Mapping[str, Any]:
-    for _ in sqe.execute(_query(64)):  # warm: heap and buffers have their usual size
+    for _ in sqe.execute(wide_query(64)):  # warm: heap and buffers have their usual size
         pass
     before = tree_memory_mb(os.getpid())
     with MemoryWatch() as memory:
         started = time.perf_counter()
-        result = sqe.execute(_query(megabytes))
+        result = sqe.execute(wide_query(megabytes))
         first, rows, size, unfinished = None, 0, 0, None
         for batch in result:
             if first is None:
@@ -81,7 +82,7 @@ def _measure(sqe: EmbeddedSqe, megabytes: int) -> Mapping[str, Any]:
 
 def _cancel_secs(sqe: EmbeddedSqe, megabytes: int) -> float:
     """Cancel in the middle of a result; return how long until no task of it runs."""
-    result = sqe.execute(_query(megabytes))
+    result = sqe.execute(wide_query(megabytes))
     batches = iter(result)
     next(batches)
     started = time.perf_counter()

@@ -1,0 +1,278 @@
+"""Flight SQL: what the wire adds to the pipeline, how much goes through it, and how many connections it holds.
+
+Each number stands beside its yardstick of the same run: the pipeline in the same process for latency, the engine's own
+stream and a bare pyarrow.flight server that sends prepared batches from memory for throughput.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from sqe_bench.stream import MemoryWatch, tree_memory_mb, wide_query
+from sqe_core.bootstrap import EmbeddedSqe, open_embedded, serve
+from sqe_core.config.loading import load
+from sqe_core.engine.spark.engine import EngineOptions, SparkEngine
+from sqe_core.spi.protocol import Endpoint
+
+NAME = "flight"
+_LEAST_SHARE = 0.6
+_MOST_FIRST_BATCH_SECS = 0.3
+_MOST_ADDED_MS = 3.0
+_MOST_METADATA_MS = 10.0
+_MAX_GROWTH_MB = 200
+_PREPARED_BATCHES = 64
+
+_CONFIG = """\
+[coordinator]
+flight_sql_port = {port}
+trino_http_port = 0
+[metrics]
+prometheus_port = 0
+[query]
+max_result_rows = 100000000
+[catalogs.iceberg]
+type = "sqlite"
+directory = "{folder}"
+file = "sqe.db"
+[policy]
+engine = "passthrough"
+i_understand_no_enforcement = true
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("--megabytes", type=int, default=2048, help="size of the large result (2048)")
+    parser.add_argument("--rounds", type=int, default=200, help="rounds of the small statement (200)")
+    parser.add_argument("--tables", type=int, default=1000, help="tables for the metadata calls (1000)")
+    parser.add_argument("--connections", type=int, default=1000, help="connections that are held (1000)")
+
+
+def run(arguments: argparse.Namespace) -> Mapping[str, Any]:
+    """Measure and print."""
+    engine = SparkEngine(EngineOptions(memory_bytes=2 << 30))
+    with tempfile.TemporaryDirectory(prefix="sqe-bench-") as folder:
+        embedded = open_embedded(Path(folder), engine=engine)
+        config = Path(folder) / "sqe.toml"
+        config.write_text(_CONFIG.format(port=_free_port(), folder=folder))
+        server = serve(load(config, environ={}), engine=engine)
+        try:
+            server.start()
+            engine.wait_ready(300)
+            embedded.execute("SELECT 1").read_all()
+            (endpoint,) = (found for found in server.endpoints if found.protocol == "flight")
+            report: dict[str, Any] = {}
+            for part in (_latency, _metadata, _throughput, _connections):
+                report |= part(embedded, endpoint, arguments, Path(folder))
+            report["passed"] = all(report[name] for name in report if name.startswith("passed_"))
+            return report
+        finally:
+            embedded.close()
+            server.stop(0)
+
+
+def _latency(
+    embedded: EmbeddedSqe, endpoint: Endpoint, arguments: argparse.Namespace, folder: Path
+) -> Mapping[str, Any]:
+    import adbc_driver_flightsql
+    import adbc_driver_manager
+
+    sql = "SELECT 1 AS one"
+    with (
+        adbc_driver_flightsql.connect(f"grpc://{endpoint.host}:{endpoint.port}") as database,
+        adbc_driver_manager.AdbcConnection(database) as connection,
+        adbc_driver_manager.AdbcStatement(connection) as statement,
+    ):
+
+        def over_the_wire() -> None:
+            statement.set_sql_query(sql)
+            stream, _ = statement.execute_query()
+            pa.RecordBatchReader._import_from_c(stream.address).read_all()
+
+        def in_process() -> None:
+            embedded.execute(sql).read_all()
+
+        wire, pipeline = _medians(arguments.rounds, over_the_wire, in_process)
+    added = wire - pipeline
+    print(f"SELECT 1: {wire:.1f} ms through ADBC, {pipeline:.1f} ms in the pipeline, {added:+.1f} ms")
+    return {"adbc_ms": wire, "pipeline_ms": pipeline, "passed_latency": added <= _MOST_ADDED_MS}
+
+
+def _metadata(
+    embedded: EmbeddedSqe, endpoint: Endpoint, arguments: argparse.Namespace, folder: Path
+) -> Mapping[str, Any]:
+    import pyarrow.flight as flight
+
+    from sqe_core.protocols.flight.wire import flight_sql_pb2 as sql
+
+    embedded.execute("CREATE SCHEMA many").close()
+    for number in range(arguments.tables):
+        embedded.execute(f"CREATE TABLE many.t{number} (id bigint)").close()
+    with flight.connect(f"grpc://{endpoint.host}:{endpoint.port}") as client:
+
+        def ask(command: Any) -> Callable[[], None]:
+            descriptor = flight.FlightDescriptor.for_command(_packed(command))
+
+            def call() -> None:
+                info = client.get_flight_info(descriptor)
+                client.do_get(info.endpoints[0].ticket).read_all()
+
+            return call
+
+        commands = {
+            "catalogs": sql.CommandGetCatalogs(),
+            "schemas": sql.CommandGetDbSchemas(),
+            "tables": sql.CommandGetTables(),
+            "one_table": sql.CommandGetTables(table_name_filter_pattern="t1", include_schema=True),
+        }
+        rounds = max(arguments.rounds // 4, 10)
+        found = dict(zip(commands, _medians(rounds, *map(ask, commands.values())), strict=True))
+    told = ", ".join(f"{name.replace('_', ' ')} {took:.1f} ms" for name, took in found.items())
+    print(f"metadata with {arguments.tables} tables: {told}")
+    return {
+        **{f"{name}_ms": took for name, took in found.items()},
+        "passed_metadata": all(took <= _MOST_METADATA_MS for took in found.values()),
+    }
+
+
+def _throughput(
+    embedded: EmbeddedSqe, endpoint: Endpoint, arguments: argparse.Namespace, folder: Path
+) -> Mapping[str, Any]:
+    query = wide_query(arguments.megabytes)
+    prepared: list[pa.RecordBatch] = []
+    for batch in embedded.execute(wide_query(128)):  # warm, and something for the yardstick to send
+        if len(prepared) < _PREPARED_BATCHES:
+            prepared.append(batch)
+    started, size = time.perf_counter(), 0
+    for batch in embedded.execute(query):
+        size += batch.nbytes
+    engine_rate = size / 1e6 / (time.perf_counter() - started)
+    _client(endpoint.port, wide_query(128))
+    before = tree_memory_mb(os.getpid())
+    with MemoryWatch() as memory:
+        wire = _client(endpoint.port, query)
+    growth = memory.peak_mb - before - wire["client_mb"]
+    bare = _bare_server(prepared, folder, size)
+    share = wire["mb_per_sec"] / engine_rate
+    print(f"{size / 1e6:.0f} MB: the engine's stream {engine_rate:.0f} MB/s, over Flight {wire['mb_per_sec']:.0f} MB/s")
+    print(f"  a share of {share:.0%}; a bare pyarrow.flight server, from memory: {bare['mb_per_sec']:.0f} MB/s")
+    print(f"  first batch after {wire['first_secs']:.2f} s, memory of the server {growth:+.0f} MB at the peak")
+    return {
+        "engine_mb_per_sec": engine_rate,
+        "flight_mb_per_sec": wire["mb_per_sec"],
+        "bare_mb_per_sec": bare["mb_per_sec"],
+        "first_batch_secs": wire["first_secs"],
+        "memory_growth_mb": growth,
+        "passed_throughput": share >= _LEAST_SHARE,
+        "passed_first_batch": wire["first_secs"] < _MOST_FIRST_BATCH_SECS,
+        "passed_memory": growth < _MAX_GROWTH_MB,
+    }
+
+
+def _connections(
+    embedded: EmbeddedSqe, endpoint: Endpoint, arguments: argparse.Namespace, folder: Path
+) -> Mapping[str, Any]:
+    before = _held()
+    clients = [
+        _start("hold", str(endpoint.port), str(arguments.connections // 4), stdin=subprocess.PIPE) for _ in range(4)
+    ]
+    for client in clients:
+        assert client.stdout is not None
+        client.stdout.readline()
+    during = _held()
+    answered = _client(endpoint.port, "SELECT 1 AS one")
+    for client in clients:
+        client.communicate("\n", timeout=60)
+    deadline = time.monotonic() + 30
+    while (after := _held())["descriptors"] > before["descriptors"] + 20 and time.monotonic() < deadline:
+        time.sleep(0.5)
+    opened = during["descriptors"] - before["descriptors"]
+    print(
+        f"{opened} connections: {during['threads'] - before['threads']:+d} threads, "
+        f"{during['mb'] - before['mb']:+.0f} MB; SELECT 1 beside them {answered['secs'] * 1000:.0f} ms; "
+        f"afterwards {after['descriptors'] - before['descriptors']:+d} descriptors"
+    )
+    held = opened >= arguments.connections - 10
+    gone = after["descriptors"] <= before["descriptors"] + 20
+    return {"connections": opened, "passed_connections": held and gone}
+
+
+def _held() -> Mapping[str, Any]:
+    """What this process holds."""
+    status = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
+    return {
+        "descriptors": len(list(Path("/proc/self/fd").iterdir())),
+        "threads": int(status["Threads"]),
+        "mb": int(status["VmRSS"].split()[0]) / 1024,
+    }
+
+
+def _medians(rounds: int, *calls: Callable[[], None]) -> Sequence[float]:
+    """Return the median milliseconds of each call; they take turns, so that a busy machine is busy for all."""
+    taken: list[list[float]] = [[] for _ in calls]
+    for number in range(rounds + 10):
+        for call, times in zip(calls, taken, strict=True):
+            started = time.perf_counter()
+            call()
+            if number >= 10:
+                times.append((time.perf_counter() - started) * 1000)
+    return [statistics.median(times) for times in taken]
+
+
+def _bare_server(batches: list[pa.RecordBatch], folder: Path, size: int) -> Mapping[str, Any]:
+    file = folder / "prepared.arrow"
+    with pa.ipc.new_file(file, batches[0].schema) as writer:
+        for batch in batches:
+            writer.write_batch(batch)
+    repeats = max(1, size // sum(batch.nbytes for batch in batches))
+    server = _start("serve", str(file), str(repeats))
+    try:
+        assert server.stdout is not None
+        port = int(server.stdout.readline())
+        _client(port, "")
+        return _client(port, "")
+    finally:
+        server.kill()
+        server.wait()
+
+
+def _client(port: int, sql: str) -> Mapping[str, Any]:
+    """Read a result in a process of its own, as clients do."""
+    client = _start("read", str(port), sql)
+    out, _ = client.communicate(timeout=600)
+    answer: Mapping[str, Any] = json.loads(out)
+    return answer
+
+
+def _start(*arguments: str, stdin: int | None = subprocess.DEVNULL) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "sqe_bench.flight_client", *arguments], stdin=stdin, stdout=subprocess.PIPE, text=True
+    )
+
+
+def _packed(command: Any) -> bytes:
+    from google.protobuf.any_pb2 import Any as AnyMessage
+
+    packed = AnyMessage()
+    packed.Pack(command)
+    return packed.SerializeToString()
+
+
+def _free_port() -> int:
+    import socket
+
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])

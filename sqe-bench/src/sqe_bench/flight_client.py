@@ -1,0 +1,101 @@
+"""The other side of `sqe-bench flight`: processes that read, that hold connections, and the bare server."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.flight as flight
+
+
+def main(arguments: list[str]) -> None:
+    """Do one thing and end."""
+    match arguments:
+        case ["read", port, sql]:
+            read(int(port), sql)
+        case ["hold", port, count]:
+            hold(int(port), int(count))
+        case ["serve", file, repeats]:
+            serve(Path(file), int(repeats))
+        case _:
+            raise SystemExit("usage: flight_client read PORT SQL | hold PORT COUNT | serve FILE REPEATS")
+
+
+def read(port: int, sql: str) -> None:
+    """Read a result and print how long it took; without SQL the bare server is asked."""
+    with flight.connect(f"grpc://127.0.0.1:{port}") as client:
+        started = time.perf_counter()
+        ticket = flight.Ticket(b"") if not sql else client.get_flight_info(_statement(sql)).endpoints[0].ticket
+        first, size = None, 0
+        for chunk in client.do_get(ticket):
+            if first is None:
+                first = time.perf_counter() - started
+            size += chunk.data.nbytes
+        took = time.perf_counter() - started
+    status = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
+    print(
+        json.dumps(
+            {
+                "mb_per_sec": size / 1e6 / took,
+                "first_secs": first,
+                "secs": took,
+                "client_mb": int(status["VmHWM"].split()[0]) / 1024,
+            }
+        )
+    )
+
+
+def hold(port: int, count: int) -> None:
+    """Open connections, say so, and hold them until a line comes."""
+    clients = []
+    for _ in range(count):
+        # A pool of its own for each: gRPC would share one connection otherwise.
+        client = flight.connect(f"grpc://127.0.0.1:{port}", generic_options=[("grpc.use_local_subchannel_pool", 1)])
+        list(client.list_actions())
+        clients.append(client)
+    print(len(clients), flush=True)
+    sys.stdin.readline()
+    for client in clients:
+        client.close()
+
+
+class _Prepared(flight.FlightServerBase):  # type: ignore[misc]
+    """Sends batches that lie in memory."""
+
+    def __init__(self, batches: list[pa.RecordBatch], repeats: int) -> None:
+        super().__init__("grpc://127.0.0.1:0")
+        self._batches, self._repeats = batches, repeats
+
+    def do_get(self, context: Any, ticket: Any) -> Any:
+        def batches() -> Iterator[pa.RecordBatch]:
+            for _ in range(self._repeats):
+                yield from self._batches
+
+        return flight.GeneratorStream(self._batches[0].schema, batches())
+
+
+def serve(file: Path, repeats: int) -> None:
+    """Serve the batches of a file, again and again."""
+    with pa.ipc.open_file(file) as reader:
+        server = _Prepared([reader.get_batch(number) for number in range(reader.num_record_batches)], repeats)
+    print(server.port, flush=True)
+    server.serve()
+
+
+def _statement(sql: str) -> flight.FlightDescriptor:
+    from google.protobuf.any_pb2 import Any as AnyMessage
+
+    from sqe_core.protocols.flight.wire import flight_sql_pb2
+
+    packed = AnyMessage()
+    packed.Pack(flight_sql_pb2.CommandStatementQuery(query=sql))
+    return flight.FlightDescriptor.for_command(packed.SerializeToString())
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
