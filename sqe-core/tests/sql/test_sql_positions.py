@@ -33,7 +33,7 @@ def place(sql: str, fragment: str, *, occurrence: int = 1, dialect: str = "sqe")
         ("select a from t where a = 1", "`a`", 2, 1, 23),
         ("select 'x' || a, a from t", "`a`", 2, 1, 18),
         ("select 1 / 0", "_sqe_div(1, 0)", 1, 1, 8),
-        ("select a + b from t", "`a` + `b`", 1, 1, 8),
+        ("select a + b from t", "_sqe_add(`a`, `b`)", 1, 1, 8),
         ("select a.b.c from t", "`a`.`b`.`c`", 1, 1, 8),
         ('select "a`b" from t', "`a``b`", 1, 1, 8),
         ("select x from missing", "`missing`", 1, 1, 15),

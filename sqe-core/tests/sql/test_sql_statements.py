@@ -290,9 +290,9 @@ def test_parameters_keep_their_order_when_the_query_is_turned_around() -> None:
     assert isinstance(statement, EngineStatement)
     assert statement.parameters == ("sqe_p1", "sqe_p2", "sqe_p3", "sqe_p4")
     sql = statement.spark_sql
-    assert "`a` + :sqe_p1" in sql
-    assert "`b` = :sqe_p2" in sql
-    assert "= :sqe_p3 AS `_sqe_q`" in sql
+    assert "_sqe_add(`a`, :sqe_p1)" in sql
+    assert "_sqe_eq(`b`, :sqe_p2)" in sql
+    assert ", :sqe_p3) AS `_sqe_q`" in sql
     assert sql.endswith("LIMIT :sqe_p4")
 
 

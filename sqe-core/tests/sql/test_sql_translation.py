@@ -25,7 +25,7 @@ def expression(sql: str, dialect: str = "sqe") -> str:
 
 EXPRESSIONS = [
     ("1/2", "_sqe_div(1, 2)"),
-    ("date_add('hour', 2, ts)", "_sqe_date_add('hour', 2, `ts`)"),
+    ("date_add('hour', 2, ts)", "_sqe_time_add('hour', 2, `ts`)"),
     ("date_add('month', 2, ts)", "_sqe_date_add('month', 2, `ts`)"),
     ("date_diff('month', a, b)", "_sqe_months_between(`a`, `b`)"),
     ("day_of_week(d)", "CAST(weekday(`d`) + 1 AS BIGINT)"),
@@ -74,7 +74,7 @@ EXPRESSIONS = [
     ("date_format(ts, '%v')", "_sqe_format_mysql(`ts`, '%v')"),
     ("from_unixtime(1.5)", "_sqe_from_unixtime(1.5)"),
     ("TRY(a / b)", "_sqe_div(`a`, nullif(`b`, 0))"),
-    ("TRY(CAST(a AS integer) + 1)", "try_add(_sqe_try_to_integer(`a`), 1)"),
+    ("TRY(CAST(a AS integer) + 1)", "_sqe_try_add(_sqe_try_to_integer(`a`), 1)"),
     ("a || b || c", "_sqe_concat(`a`, `b`, `c`)"),
     ("a LIKE 'x%'", "`a` LIKE 'x%'"),
     (r"a LIKE 'x\y'", r"`a` LIKE 'x\\\\y'"),
@@ -82,13 +82,13 @@ EXPRESSIONS = [
     ("a LIKE 'x$%' ESCAPE '$'", "`a` LIKE 'x$%' ESCAPE '$'"),
     ("a ~ 'b'", "rlike(`a`, 'b')"),
     ("a !~* 'b'", "NOT (rlike(`a`, concat('(?i)', 'b')))"),
-    ("a IS NOT DISTINCT FROM b", "`a` <=> `b`"),
-    ("a IS DISTINCT FROM b", "NOT (`a` <=> `b`)"),
+    ("a IS NOT DISTINCT FROM b", "_sqe_same(`a`, `b`)"),
+    ("a IS DISTINCT FROM b", "NOT (_sqe_same(`a`, `b`))"),
     ("a = ANY (SELECT b FROM t)", "`a` IN (SELECT `b` FROM `t`)"),
     ("a <> ALL (SELECT b FROM t)", "`a` NOT IN (SELECT `b` FROM `t`)"),
-    ("any_match(a, x -> x > 1)", "exists(`a`, `x` -> `x` > 1)"),
-    ("none_match(a, x -> x > 1)", "(NOT exists(`a`, `x` -> `x` > 1))"),
-    ("reduce(a, 0, (s, x) -> s + x, s -> s)", "aggregate(`a`, 0, (`s`, `x`) -> `s` + `x`, `s` -> `s`)"),
+    ("any_match(a, x -> x > 1)", "exists(`a`, `x` -> _sqe_gt(`x`, 1))"),
+    ("none_match(a, x -> x > 1)", "(NOT exists(`a`, `x` -> _sqe_gt(`x`, 1)))"),
+    ("reduce(a, 0, (s, x) -> s + x, s -> s)", "aggregate(`a`, 0, (`s`, `x`) -> _sqe_add(`s`, `x`), `s` -> `s`)"),
     ("element_at(a, 5)", "try_element_at(`a`, 5)"),
     ("approx_distinct(x)", "approx_count_distinct(`x`)"),
     ("grouping(a, b)", "CAST(grouping(`a`) * 2 + grouping(`b`) * 1 AS BIGINT)"),
@@ -103,10 +103,24 @@ EXPRESSIONS = [
     ("X'0aff'", "X'0AFF'"),
     ("a.b.c", "`a`.`b`.`c`"),
     ("(a).b", "(`a`).`b`"),
-    ("-a + - 5", "(-`a`) + (-5)"),
-    ("a - (b - c)", "`a` - (`b` - `c`)"),
-    ("a - b - c", "`a` - `b` - `c`"),
-    ("NOT a = b AND c OR d", "((NOT (`a` = `b`)) AND `c`) OR `d`"),
+    ("-a + - 5", "_sqe_add(-`a`, -5)"),
+    ("a - (b - c)", "_sqe_sub(`a`, (_sqe_sub(`b`, `c`)))"),
+    ("a - b + c", "_sqe_chain('-+', `a`, `b`, `c`)"),
+    ("a * b * c - d", "_sqe_sub(_sqe_chain('**', `a`, `b`, `c`), `d`)"),
+    ("1 + 2 - 3", "1 + 2 - 3"),
+    ("NOT a = b AND c OR d", "((NOT (_sqe_eq(`a`, `b`))) AND `c`) OR `d`"),
+    ("a = 1 OR 2 > a OR a < 3", "`a` = 1 OR 2 > `a` OR `a` < 3"),
+    ("a = 1.5", "_sqe_eq(`a`, 1.5)"),
+    ("a >= 1", "_sqe_ge(`a`, 1)"),
+    ("a <> 'x'", "`a` <> 'x'"),
+    ("a > DATE '2020-01-01'", "`a` > DATE '2020-01-01'"),
+    ("a IN (1, 'b')", "`a` IN (1, 'b')"),
+    ("a NOT IN (b, 1)", "NOT _sqe_in(`a`, `b`, 1)"),
+    ("(a, b) IN ((1, 2))", "_sqe_in((`a`, `b`), (1, 2))"),
+    ("a BETWEEN 1 AND 2", "`a` BETWEEN 1 AND 2"),
+    ("a BETWEEN b AND 2", "_sqe_between(`a`, `b`, 2)"),
+    ("CAST(a AS char(3)) = b", "rtrim(_sqe_to_char_n(`a`, 3)) = rtrim(`b`)"),
+    ("CASE WHEN NULL THEN 1 END", "CASE WHEN CAST(NULL AS BOOLEAN) THEN 1 END"),
     ("a = b IS NULL", None),
     ("CASE a WHEN 1 THEN 2 ELSE 3 END", "CASE `a` WHEN 1 THEN 2 ELSE 3 END"),
     ("sum(a) FILTER (WHERE b)", "sum(`a`) FILTER (WHERE `b`)"),
@@ -163,21 +177,21 @@ QUERIES = [
     ),
     ("select * exclude (a) from t", "SELECT * EXCEPT (`a`) FROM `t`"),
     ("select t.* from t", "SELECT `t`.* FROM `t`"),
-    ("select * from a, b join c on x = y", "SELECT * FROM `a` CROSS JOIN `b` JOIN `c` ON `x` = `y`"),
+    ("select * from a, b join c on x = y", "SELECT * FROM `a` CROSS JOIN `b` JOIN `c` ON _sqe_eq(`x`, `y`)"),
     ("select * from a, b join c using (x)", "SELECT * FROM `a` CROSS JOIN (`b` JOIN `c` USING (`x`))"),
     (
         "select * from a join b join c on x = y on z = w",
-        "SELECT * FROM `a` JOIN (`b` JOIN `c` ON `x` = `y`) ON `z` = `w`",
+        "SELECT * FROM `a` JOIN (`b` JOIN `c` ON _sqe_eq(`x`, `y`)) ON _sqe_eq(`z`, `w`)",
     ),
     ("with a(x) as (select 1) select * from a", "WITH `a`(`x`) AS (SELECT 1 AS `1`) SELECT * FROM `a`"),
     ("update t set a = default where b", "UPDATE `t` SET `a` = DEFAULT WHERE `b`"),
     (
         "delete from t using u, v where t.a = u.a",
-        "DELETE FROM `t` WHERE EXISTS (SELECT 1 FROM `u` CROSS JOIN `v` WHERE `t`.`a` = `u`.`a`)",
+        "DELETE FROM `t` WHERE EXISTS (SELECT 1 FROM `u` CROSS JOIN `v` WHERE _sqe_eq(`t`.`a`, `u`.`a`))",
     ),
     (
         "update t as x set a = s.b from s where s.i = x.i",
-        "MERGE INTO `t` AS `x` USING `s` ON `s`.`i` = `x`.`i` WHEN MATCHED THEN UPDATE SET `a` = `s`.`b`",
+        "MERGE INTO `t` AS `x` USING `s` ON _sqe_eq(`s`.`i`, `x`.`i`) WHEN MATCHED THEN UPDATE SET `a` = `s`.`b`",
     ),
     ("insert overwrite t select 1", "INSERT OVERWRITE `t` SELECT 1 AS `1`"),
     ("insert into t partition (a = 1) select 2", "INSERT INTO `t` PARTITION (`a` = 1) SELECT 2 AS `2`"),
@@ -192,7 +206,7 @@ QUERIES = [
     (
         "select a from t group by a having max(b) > 1 order by min(b)",
         "SELECT * EXCEPT (`_sqe_o1`) FROM (SELECT `a`, min(`b`) AS `_sqe_o1` FROM `t` GROUP BY `a` HAVING"
-        " max(`b`) > 1) AS `_sqe_i` ORDER BY `_sqe_o1` ASC NULLS LAST",
+        " _sqe_gt(max(`b`), 1)) AS `_sqe_i` ORDER BY `_sqe_o1` ASC NULLS LAST",
     ),
 ]
 
@@ -354,7 +368,7 @@ def test_names_cannot_end_early(name: str, written: str) -> None:
 )
 def test_keywords_as_names(word: str) -> None:
     assert spark(f"select {word}, t.{word}, {word} + 1 as {word} from {word} where {word} > 0 order by {word}") == (
-        f"SELECT `{word}`, `t`.`{word}`, `{word}` + 1 AS `{word}` FROM `{word}` WHERE `{word}` > 0"
+        f"SELECT `{word}`, `t`.`{word}`, _sqe_add(`{word}`, 1) AS `{word}` FROM `{word}` WHERE _sqe_gt(`{word}`, 0)"
         f" ORDER BY `{word}` ASC NULLS LAST"
     )
 

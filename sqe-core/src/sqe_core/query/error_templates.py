@@ -620,6 +620,13 @@ JAVA: Mapping[str, Template] = {
         "The result is too big to be kept until it is read", "read it faster, or add LIMIT"
     ),
     "SQE_FUNCTION_ARGUMENT": _arguments("{reason:word}"),
+    "SQE_FUNCTION_ARGUMENT.DATE_WITHOUT_TIME": _arguments(
+        "A DATE has no hours, minutes and seconds to count with", "CAST it to TIMESTAMP"
+    ),
+    "SQE_FUNCTION_ARGUMENT.MAP_KEY": _arguments("The map has no such key", "element_at(map, key) gives NULL instead"),
+    "SQE_FUNCTION_ARGUMENT.PRODUCT_SCALE": _arguments(
+        "The product of these decimals has more than 38 digits behind the point", "CAST a factor to fewer digits"
+    ),
     "SQE_FUNCTION_TYPES": _types("Function {function:name} does not take arguments of these types"),
     "SQE_PARAMETER_TYPE": _types("A parameter has a type that SQE does not know"),
 }

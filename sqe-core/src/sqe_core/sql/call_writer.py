@@ -15,7 +15,7 @@ from sqe_core.sql import functions
 from sqe_core.sql.nodes import Call
 from sqe_core.sql.spark_text import quote_string
 from sqe_core.sql.types import spark_identifier
-from sqe_core.sql.writer import Writer, operand, rule
+from sqe_core.sql.writer import Writer, condition, operand, rule
 
 MAX_COPIES = 4096  # of one argument, by templates that repeat theirs
 
@@ -55,8 +55,8 @@ class Calling:
 
     def aggregate(self, text: str) -> str:
         """A call of Spark's aggregate with the FILTER and OVER of this call."""
-        condition = self.node.args.get("filter")
-        written = None if condition is None else self.writer.write(condition)
+        filtered = self.node.args.get("filter")
+        written = None if filtered is None else condition(self.writer, filtered)
         if written is not None and self.over is not None:
             # Spark has no FILTER over windows; aggregates pass over NULL anyway.
             text = _conditional(text, written)

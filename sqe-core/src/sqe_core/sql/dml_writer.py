@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from sqe_core.sql.nodes import MergeBranch
 from sqe_core.sql.query_writer import write_joined
-from sqe_core.sql.writer import Writer, rule
+from sqe_core.sql.writer import Writer, condition, rule
 
 
 @rule(exp.Insert, "this", "overwrite", "partition", "by_name", "columns", "expression")
@@ -39,7 +39,7 @@ def _delete(writer: Writer, node: Any) -> str:
 
 def _where(writer: Writer, node: Any) -> str:
     where = node.args.get("where")
-    return "" if where is None else f" WHERE {writer.write(where.this)}"
+    return "" if where is None else f" WHERE {condition(writer, where.this)}"
 
 
 def _assignment(writer: Writer, node: Any) -> str:
@@ -50,7 +50,7 @@ def _assignment(writer: Writer, node: Any) -> str:
 def _merge(writer: Writer, node: Any) -> str:
     head = f"MERGE INTO {write_joined(writer, node.this)} USING {_source(writer, node.args['using'])}"
     branches = " ".join(writer.write(branch) for branch in node.args["whens"])
-    return f"{head} ON {writer.write(node.args['on'])} {branches}"
+    return f"{head} ON {condition(writer, node.args['on'])} {branches}"
 
 
 def _source(writer: Writer, node: Any) -> str:
@@ -67,9 +67,9 @@ def _branch(writer: Writer, node: Any) -> str:
     words = "WHEN MATCHED" if node.args["matched"] else "WHEN NOT MATCHED"
     if node.args.get("by_source"):
         words += " BY SOURCE"
-    condition = node.args.get("condition")
-    if condition is not None:
-        words += f" AND {writer.write(condition)}"
+    test = node.args.get("condition")
+    if test is not None:
+        words += f" AND {condition(writer, test)}"
     return f"{words} THEN {_action(writer, node)}"
 
 

@@ -79,7 +79,7 @@ def _tried(calling: Calling, node: Any) -> str:
         inner = Conversion(this=node.this, to=node.target, safe=True)
         if _cannot_fail(node.this):
             return writer.write(inner)
-    names = {exp.Add: "try_add", exp.Sub: "try_subtract", exp.Mul: "try_multiply", exp.Mod: "try_mod"}
+    names = {exp.Add: "_sqe_try_add", exp.Sub: "_sqe_try_sub", exp.Mul: "_sqe_try_mul", exp.Mod: "_sqe_try_mod"}
     for kind, name in names.items():
         if type(node) is kind:
             return f"{name}({_tried(calling, node.this)}, {_tried(calling, node.expression)})"

@@ -75,6 +75,7 @@ _WRITTEN_BY_RULES = frozenset(
         "percentile_disc",
         "rank",
         "rlike",
+        "rtrim",
         "sequence",
         "size",
         "slice",

@@ -9,7 +9,7 @@ from sqlglot import exp
 from sqe_core.sql.call_writer import write_call
 from sqe_core.sql.nodes import Call, Frame
 from sqe_core.sql.table_functions import is_generated, table_function_alias, write_table_function
-from sqe_core.sql.writer import Writer, operand, rule
+from sqe_core.sql.writer import Writer, condition, operand, rule
 
 _TAIL = ("order", "limit", "offset")
 
@@ -42,7 +42,7 @@ def _select(writer: Writer, node: Any) -> str:
             pieces.append(f" GROUP BY {writer.write(node.args['group'])}")
         clause = node.args.get(key)
         if clause is not None:
-            pieces.append(f" {words} {writer.write(clause.this)}")
+            pieces.append(f" {words} {condition(writer, clause.this)}")
     windows = node.args.get("windows")
     if windows:
         pieces.append(" WINDOW " + ", ".join(_named_window(writer, window) for window in windows))
@@ -208,7 +208,7 @@ def _join(writer: Writer, node: Any) -> str:
         right = f"({right})"
     joined = f" {head} JOIN {right}" if head else f" JOIN {right}"
     if node.args.get("on") is not None:
-        return f"{joined} ON {writer.write(node.args['on'])}"
+        return f"{joined} ON {condition(writer, node.args['on'])}"
     using = node.args.get("using")
     return f"{joined} USING ({writer.writes(using)})" if using else joined
 

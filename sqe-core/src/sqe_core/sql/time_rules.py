@@ -13,6 +13,7 @@ from sqe_core.sql.spark_text import quote_string
 from sqe_core.sql.writer import Writer
 
 _UNITS = ("millisecond", "second", "minute", "hour", "day", "week", "month", "quarter", "year", "microsecond")
+_CLOCK = ("microsecond", "millisecond", "second", "minute", "hour")  # what a date does not have
 _MONTHS = {"month": 1, "quarter": 3, "year": 12}
 
 # The parts of a date, by all the names that functions and EXTRACT give them.
@@ -56,12 +57,13 @@ def _date(calling: Calling) -> str:
 def _date_trunc(calling: Calling) -> str:
     calling.count(2)
     unit = _unit(calling, 0)
-    return f"_sqe_date_trunc({quote_string(unit)}, {local(calling.writer, calling.arguments[1])})"
+    return f"{_by_unit(unit, '_sqe_date_trunc', '_sqe_time_trunc')}({quote_string(unit)}, {local(calling.writer, calling.arguments[1])})"
 
 
 def _date_add(calling: Calling) -> str:
     calling.count(3)
-    return f"_sqe_date_add({quote_string(_unit(calling, 0))}, {calling.written(1)}, {calling.written(2)})"
+    unit = _unit(calling, 0)
+    return f"{_by_unit(unit, '_sqe_date_add', '_sqe_time_add')}({quote_string(unit)}, {calling.written(1)}, {calling.written(2)})"
 
 
 def _date_diff(calling: Calling) -> str:
@@ -70,9 +72,14 @@ def _date_diff(calling: Calling) -> str:
     first, second = calling.written(1), calling.written(2)
     months = _MONTHS.get(unit)
     if months is None:
-        return f"_sqe_date_diff({quote_string(unit)}, {first}, {second})"
+        return f"{_by_unit(unit, '_sqe_date_diff', '_sqe_time_diff')}({quote_string(unit)}, {first}, {second})"
     between = f"_sqe_months_between({first}, {second})"
     return between if months == 1 else f"({between} div {months})"
+
+
+def _by_unit(unit: str, day: str, clock: str) -> str:
+    """Choose between a template that takes dates and one that refuses them."""
+    return clock if unit in _CLOCK else day
 
 
 def _unit(calling: Calling, at: int) -> str:

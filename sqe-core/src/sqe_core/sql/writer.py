@@ -80,18 +80,20 @@ def rule(kind: type[exp.Expression], *allowed: str) -> Callable[[R], R]:
     return register
 
 
-_BINARY: Mapping[type[exp.Expression], str] = {
-    exp.Add: "+",
-    exp.Sub: "-",
-    exp.Mul: "*",
-    exp.EQ: "=",
-    exp.NEQ: "<>",
-    exp.LT: "<",
-    exp.LTE: "<=",
-    exp.GT: ">",
-    exp.GTE: ">=",
-    exp.NullSafeEQ: "<=>",
-}
+# Written without brackets beside AND and OR.
+_COMPARISONS = (
+    exp.EQ,
+    exp.NEQ,
+    exp.LT,
+    exp.LTE,
+    exp.GT,
+    exp.GTE,
+    exp.NullSafeEQ,
+    exp.In,
+    exp.Is,
+    exp.Between,
+    exp.Like,
+)
 
 # Nodes that end where they say, so that no bracket is needed around them.
 _CLOSED = (
@@ -118,20 +120,12 @@ def operand(writer: Writer, node: exp.Expression) -> str:
     return written if isinstance(node, _CLOSED) else f"({written})"
 
 
-def _binary(writer: Writer, node: Any) -> str:
-    # A chain of the same level is written in a loop: a + b - c … may be thousands of terms long.
-    pieces: list[str] = []
-    levels = (exp.Add, exp.Sub) if isinstance(node, exp.Add | exp.Sub) else (type(node),)
-    while isinstance(node, levels) and isinstance(node, exp.Add | exp.Sub | exp.Mul):
-        pieces.append(f" {_BINARY[type(node)]} {operand(writer, node.expression)}")
-        node = node.this
-    if not pieces:
-        return f"{operand(writer, node.this)} {_BINARY[type(node)]} {operand(writer, node.expression)}"
-    return operand(writer, node) + "".join(reversed(pieces))
-
-
-for _kind in _BINARY:
-    rule(_kind, "this", "expression")(_binary)
+def condition(writer: Writer, node: Any) -> str:
+    """Write what stands where a condition must; NULL without a type is one."""
+    inner = node
+    while isinstance(inner, exp.Paren):
+        inner = inner.this
+    return "CAST(NULL AS BOOLEAN)" if isinstance(inner, exp.Null) else writer.write(node)
 
 
 def _connector(writer: Writer, node: Any) -> str:
@@ -146,22 +140,11 @@ def _connector(writer: Writer, node: Any) -> str:
 
 
 def _term(writer: Writer, node: exp.Expression) -> str:
-    comparison = (*_BINARY, exp.In, exp.Is, exp.Between, exp.Like)
-    return writer.write(node) if isinstance(node, comparison) else operand(writer, node)
+    return writer.write(node) if isinstance(node, _COMPARISONS) else operand(writer, node)
 
 
 rule(exp.And, "this", "expression")(_connector)
 rule(exp.Or, "this", "expression")(_connector)
-
-
-@rule(exp.Not, "this")
-def _not(writer: Writer, node: Any) -> str:
-    this = node.this
-    if isinstance(this, exp.Is) and isinstance(this.expression, exp.Null):
-        return f"{operand(writer, this.this)} IS NOT NULL"
-    if isinstance(this, exp.In):
-        return _in(writer, this, "NOT IN")
-    return f"NOT {operand(writer, this)}"
 
 
 @rule(exp.Neg, "this")
@@ -171,11 +154,6 @@ def _neg(writer: Writer, node: Any) -> str:
     return f"-{operand(writer, node.this)}"
 
 
-@rule(exp.NullSafeNEQ, "this", "expression")
-def _distinct(writer: Writer, node: Any) -> str:
-    return f"NOT ({operand(writer, node.this)} <=> {operand(writer, node.expression)})"
-
-
 @rule(exp.Is, "this", "expression")
 def _is(writer: Writer, node: Any) -> str:
     if isinstance(node.expression, exp.JSON):
@@ -183,19 +161,6 @@ def _is(writer: Writer, node: Any) -> str:
             Call(this="_sqe_is_json", expressions=[node.this, exp.Literal.string(node.expression.name)])
         )
     return f"{operand(writer, node.this)} IS {writer.write(node.expression)}"
-
-
-@rule(exp.Between, "this", "low", "high")
-def _between(writer: Writer, node: Any) -> str:
-    low, high = operand(writer, node.args["low"]), operand(writer, node.args["high"])
-    return f"{operand(writer, node.this)} BETWEEN {low} AND {high}"
-
-
-@rule(exp.In, "this", "expressions", "query")
-def _in(writer: Writer, node: Any, word: str = "IN") -> str:
-    query = node.args.get("query")
-    values = writer.write(query) if query is not None else f"({writer.writes(node.expressions)})"
-    return f"{operand(writer, node.this)} {word} {values}"
 
 
 @rule(exp.Exists, "this")
@@ -216,8 +181,9 @@ def _tuple(writer: Writer, node: Any) -> str:
 @rule(exp.Case, "this", "ifs", "default")
 def _case(writer: Writer, node: Any) -> str:
     start = f"CASE {writer.write(node.this)}" if node.this is not None else "CASE"
+    tested = condition if node.this is None else Writer.write
     branches = [
-        f" WHEN {writer.write(branch.this)} THEN {writer.write(branch.args['true'])}" for branch in node.args["ifs"]
+        f" WHEN {tested(writer, branch.this)} THEN {writer.write(branch.args['true'])}" for branch in node.args["ifs"]
     ]
     default = node.args.get("default")
     return start + "".join(branches) + ("" if default is None else f" ELSE {writer.write(default)}") + " END"

@@ -5,7 +5,10 @@ import java.util.Map;
 import org.apache.spark.QueryContext;
 import org.apache.spark.SparkThrowable;
 
-/** A function was given a value that it does not take. The reason is ours and holds nothing of the data (ERR-4). */
+/**
+ * A function was given a value that it does not take. The reason is ours and holds nothing of the data (ERR-4): a sentence
+ * of plain words, or the name of one in query/error_templates.py.
+ */
 public final class FunctionArgument extends RuntimeException implements SparkThrowable {
   private final String reason;
 
@@ -15,7 +18,8 @@ public final class FunctionArgument extends RuntimeException implements SparkThr
   }
 
   public String getCondition() {
-    return "SQE_FUNCTION_ARGUMENT";
+    boolean named = reason.indexOf(' ') < 0;
+    return named ? "SQE_FUNCTION_ARGUMENT." + reason : "SQE_FUNCTION_ARGUMENT";
   }
 
   public String getErrorClass() {

@@ -122,6 +122,8 @@ public final class FunctionTemplates {
 
     private Expression build(Rule rule, Expression[] values) {
       if (rule.template.startsWith("java:")) return StaticCalls.build(rule.template.substring(5), values);
+      if (rule.template.startsWith("operator:")) return Operators.build(rule.template.substring(9), values);
+      if (rule.template.startsWith("error:")) throw new FunctionArgument(rule.template.substring(6));
       return parse(TypeClasses.fill(rule.template, values), values);
     }
   }

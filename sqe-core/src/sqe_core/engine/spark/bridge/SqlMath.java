@@ -24,6 +24,36 @@ public final class SqlMath {
     return left % right;
   }
 
+  public static float remainderReal(float left, float right) {
+    return left % right;
+  }
+
+  // Comparisons in which NaN is equal to nothing, not even to itself, and neither smaller nor larger than anything.
+
+  public static boolean equal(double left, double right) {
+    return left == right;
+  }
+
+  public static boolean different(double left, double right) {
+    return left != right;
+  }
+
+  public static boolean less(double left, double right) {
+    return left < right;
+  }
+
+  public static boolean lessOrEqual(double left, double right) {
+    return left <= right;
+  }
+
+  public static boolean greater(double left, double right) {
+    return left > right;
+  }
+
+  public static boolean greaterOrEqual(double left, double right) {
+    return left >= right;
+  }
+
   public static Decimal divideDecimal(Decimal left, Decimal right, int precision, int scale) {
     BigDecimal divisor = right.toJavaBigDecimal();
     if (divisor.signum() == 0) throw QueryExecutionErrors.divideByZeroError(null);

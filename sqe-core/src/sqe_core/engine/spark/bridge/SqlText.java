@@ -284,4 +284,10 @@ public final class SqlText {
       return null;
     }
   }
+
+  /** Fails where a map has no value for a key, as arrays fail beyond their end. */
+  public static boolean keyPresent(boolean present) {
+    if (!present) throw new FunctionArgument("MAP_KEY");
+    return true;
+  }
 }

@@ -165,6 +165,13 @@ public final class SqlTime {
     return UTF8String.fromString(text);
   }
 
+  /** The days of an interval that is added to a date. */
+  public static int wholeDays(long micros) {
+    if (micros % (86400 * SECOND) != 0)
+      throw new FunctionArgument("DATE_WITHOUT_TIME");
+    return Math.toIntExact(micros / (86400 * SECOND));
+  }
+
   public static long intervalMillis(long micros) {
     return Math.floorDiv(micros, 1000L);
   }

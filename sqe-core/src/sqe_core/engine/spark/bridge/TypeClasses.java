@@ -70,7 +70,7 @@ final class TypeClasses {
     return false;
   }
 
-  private static boolean isNumber(String actual) {
+  static boolean isNumber(String actual) {
     return actual.equals("int") || actual.equals("dec") || actual.equals("dbl") || actual.equals("flt");
   }
 
