@@ -1,6 +1,6 @@
 """Record batches into a table: judged, received, judged again, and written by one ordinary statement.
 
-    APPEND    INSERT INTO t (a, b) SELECT a, b FROM rows
+    APPEND    INSERT INTO t BY NAME SELECT a, b FROM rows
     CREATE    CREATE TABLE t AS SELECT …
     REPLACE   CREATE OR REPLACE TABLE t AS SELECT …
 
@@ -159,8 +159,7 @@ class Ingestion:
         columns = {column.name.lower(): column for column in self.visible_columns(resolved.name, found.columns)}
         if not columns:
             raise table_not_found(_parts(resolved))
-        targets: list[str] = []
-        values: list[str | None] = []
+        values: dict[str, str | None] = {}
         kept: list[pa.Field] = []
         for field in schema:
             target = columns.get(field.name.lower())
@@ -171,13 +170,12 @@ class Ingestion:
                     code=ErrorCode.COLUMN_NOT_FOUND,
                     hint=did_you_mean(field.name, known),
                 )
-            targets.append(target.name)
             nothing = kinds.is_null(field.type)
             # NULLs without a type fit every column; Arrow needs some type for them on the way.
             type = pa.int32() if nothing else fitted(storable(field.name, field.type), target.type)
-            values.append(None if nothing else field.name)
+            values[target.name] = None if nothing else field.name
             kept.append(pa.field(field.name, type))
-        text = append_text(_parts(resolved), targets, values, rows.name)
+        text = append_text(_parts(resolved), values, rows.name)
         return _Write(statement=_statement(StatementKind.INSERT, text), kept=pa.schema(kept))
 
     def _create(self, mode: IngestMode, resolved: ResolvedName, schema: pa.Schema, rows: _Source) -> _Write:

@@ -71,6 +71,8 @@ def _size(batch: pa.RecordBatch) -> int:
 def _decoded_bytes(values: pa.Array) -> int:
     """Return about how much a column grows when each place gets its value: a dictionary's value may be used often."""
     type = values.type
+    if not len(values):
+        return 0
     if isinstance(values, pa.ExtensionArray):
         return _decoded_bytes(values.storage)
     if isinstance(values, pa.DictionaryArray):

@@ -8,7 +8,7 @@ Every column is qualified with `r`, a name with a fresh nonce, so that no name o
 from __future__ import annotations
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from sqe_core.engine.port import TimeTravel
 
@@ -106,11 +106,15 @@ def all_columns_text(parts: Sequence[str], travel: TimeTravel) -> str:
     return f"SELECT * FROM {quote_name(parts)}{time_travel_clause(travel)}"
 
 
-def append_text(target: Sequence[str], columns: Sequence[str], values: Sequence[str | None], rows: str) -> str:
-    """Return the statement that appends `rows`; a value is a column of theirs, or None for NULL."""
-    listed = ", ".join(map(quote, columns))
-    selected = ", ".join("NULL" if value is None else quote(value) for value in values)
-    return f"INSERT INTO {quote_name(target)} ({listed}) SELECT {selected} FROM {quote(rows)}"
+def append_text(target: Sequence[str], columns: Mapping[str, str | None], rows: str) -> str:
+    """Return the statement that appends `rows`: for each column of the target one of theirs, or None for NULL.
+
+    BY NAME, since a list of columns would match the fields inside of a struct by their order.
+    """
+    items = ", ".join(
+        f"{'NULL' if value is None else quote(value)} AS {quote(column)}" for column, value in columns.items()
+    )
+    return f"INSERT INTO {quote_name(target)} BY NAME SELECT {items} FROM {quote(rows)}"
 
 
 def create_text(target: Sequence[str], columns: Sequence[str], rows: str, *, replace: bool) -> str:

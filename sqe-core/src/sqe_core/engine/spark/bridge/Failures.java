@@ -77,7 +77,9 @@ public final class Failures {
 
   private static boolean isWrapper(SparkThrowable thrown) {
     String condition = thrown.getCondition();
-    return condition.equals("FAILED_EXECUTE_UDF")
+    // Spark's scheduler throws some without any.
+    return condition == null
+        || condition.equals("FAILED_EXECUTE_UDF")
         || condition.equals("TASK_WRITE_FAILED")
         || condition.startsWith("FAILED_READ_FILE")
         || condition.startsWith("INTERNAL_ERROR")

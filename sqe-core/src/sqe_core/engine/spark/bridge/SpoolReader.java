@@ -45,8 +45,19 @@ final class SpoolReader implements PartitionReader {
   private static ColumnVector[] columns(VectorSchemaRoot root) {
     List vectors = root.getFieldVectors();
     ColumnVector[] columns = new ColumnVector[vectors.size()];
-    for (int i = 0; i < columns.length; i++) columns[i] = new ArrowColumnVector((ValueVector) vectors.get(i));
+    for (int i = 0; i < columns.length; i++) columns[i] = new Column((ValueVector) vectors.get(i));
     return columns;
+  }
+
+  /** Spark closes the columns of each batch when it has read them, but the next batch comes in the same vectors. */
+  private static final class Column extends ArrowColumnVector {
+    Column(ValueVector vector) {
+      super(vector);
+    }
+
+    public void closeIfFreeable() {}
+
+    public void close() {}
   }
 
   public Object get() {
