@@ -20,6 +20,8 @@ _log = logging.getLogger(__name__)
 
 # What a client whose statement was ended gets to read why.
 _LAST_WORDS_SECS = 2.0
+# What a client that has read its result gets to close it: an error then would look as if the result were not whole.
+_GOODBYE_SECS = 1.0
 _END_SECS = 5.0
 
 
@@ -197,16 +199,19 @@ class Server:
     def _drain(self, deadline: float) -> None:
         service = self._parts.service
         secs = max(0.0, deadline - time.monotonic())
+        running = service.running
         _log.info(
             "shutting down: %d statements run and get %g s",
-            service.running,
+            running,
             round(secs, 1),
-            extra={"fields": {"event": "draining", "running": service.running}},
+            extra={"fields": {"event": "draining", "running": running}},
         )
         if not service.drain(secs):
             _log.warning("%d statements did not end in time and are ended", service.running)
             if not service.end_all(_END_SECS):
                 _log.error("%d statements do not end", service.running)
+        elif running:
+            time.sleep(max(0.0, min(_GOODBYE_SECS, deadline - time.monotonic())))
 
     def _stop_protocols(self, secs: float) -> None:
         """Stop them side by side: each may take the whole time."""
