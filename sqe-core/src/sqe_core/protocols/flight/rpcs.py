@@ -9,6 +9,7 @@ DoAction                   prepared statements, cancel, session options
 
 from __future__ import annotations
 
+import json
 import logging
 import time
 from collections.abc import Callable, Iterator
@@ -223,6 +224,7 @@ class FlightRpcs:
         if progress is None:
             return flight.PollInfo(info=info, progress=1.0)
         del info.endpoint[:]
+        info.app_metadata = _progress(ticket)
         poll = flight.PollInfo(info=info, flight_descriptor=again, progress=progress)
         poll.expiration_time.FromSeconds(int(time.time() + self._statements.tickets.expires_in(handle)))
         return poll
@@ -311,6 +313,15 @@ def _info(schema: pa.Schema, descriptor: flight.FlightDescriptor, ticket: bytes)
         total_records=-1,
         total_bytes=-1,
     )
+
+
+def _progress(ticket: Ticket) -> bytes:
+    """What FlightInfo says beside `progress` while a statement runs: the counts of its tasks."""
+    told: dict[str, object] = {"query_id": ticket.plan.query_id}
+    now = ticket.started.progress() if ticket.started is not None else None
+    if now is not None:
+        told |= {"tasks": now.tasks, "tasks_done": now.tasks_done, "tasks_active": now.tasks_active, "rows": now.rows}
+    return json.dumps(told).encode()
 
 
 def _ticket_of(handle: bytes) -> bytes:

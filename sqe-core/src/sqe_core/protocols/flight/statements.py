@@ -42,17 +42,27 @@ class Ticket:
     PollFlightInfo has run it already.
     """
 
-    def __init__(self, plan: StatementPlan) -> None:
+    def __init__(self, plan: StatementPlan, cancel: Callable[[], object] = lambda: None) -> None:
         self.plan = plan
         self.schema = plan.schema or _NO_COLUMNS
         self.done: QueryResult | None = None
         self.started: _Started | None = None
+        self._cancel = cancel
 
     @property
     def row_count(self) -> int:
         """Rows that a statement without rows has changed; -1 when nobody knows."""
-        count = self.done.affected_rows if self.done is not None else None
+        result = self.done
+        if result is None and self.plan.schema is None and self.started is not None:
+            result = self.started.result
+        count = result.affected_rows if result is not None else None
         return -1 if count is None else count
+
+    def start(self) -> _Started:
+        """Run it in the background, unless that was done."""
+        if self.started is None:
+            self.started = _Started(self.plan, self._cancel)
+        return self.started
 
     def run(self) -> tuple[QueryResult, Iterator[pa.RecordBatch]]:
         """Return the running statement and its batches."""
@@ -73,8 +83,9 @@ class Ticket:
 class _Started:
     """A statement that runs in the background until its first batch is there."""
 
-    def __init__(self, plan: StatementPlan) -> None:
+    def __init__(self, plan: StatementPlan, cancel: Callable[[], object]) -> None:
         self.ready = threading.Event()
+        self._cancel = cancel
         self._result: QueryResult | None = None
         self._batches: Iterator[pa.RecordBatch] = iter(())
         self._first: pa.RecordBatch | None = None
@@ -98,10 +109,15 @@ class _Started:
             self._error = error
         self.ready.set()
 
+    @property
+    def result(self) -> QueryResult | None:
+        """What runs; None while it is being started."""
+        with self._lock:
+            return self._result
+
     def progress(self) -> QueryProgress | None:
         """How far it is; None before it runs."""
-        with self._lock:
-            result = self._result
+        result = self.result
         return result.progress() if result is not None else None
 
     def check(self) -> None:
@@ -126,9 +142,11 @@ class _Started:
         with self._lock:
             self._closed = True
             result = self._result
-        if result is not None:
-            result.cancel()
-            result.close()
+        if result is None:
+            self._cancel()  # planning may take long, and a statement without rows runs until its end there
+            return
+        result.cancel()
+        result.close()
 
 
 @dataclass(slots=True)
@@ -206,7 +224,8 @@ class Statements:
 
         One without rows runs at once, unless `on_end` is None: many clients never fetch what has no columns.
         """
-        ticket = Ticket(session.plan(request))
+        plan = session.plan(request)
+        ticket = Ticket(plan, lambda: session.cancel(plan.query_id))
         if ticket.plan.schema is None and on_end is not None:
             ticket.done = _run_now(session, ticket.plan, on_end)
         return self.tickets.put(session, ticket), ticket
@@ -214,12 +233,11 @@ class Statements:
     def poll(self, session: GatewaySession, handle: bytes, wait_secs: float) -> tuple[Ticket, float | None]:
         """Run a planned statement in the background; return its progress, or None when it can be fetched."""
         ticket = self.tickets.get(session, handle)
-        if ticket.started is None:
-            ticket.started = _Started(ticket.plan)
-        if ticket.started.ready.wait(wait_secs):
-            ticket.started.check()
+        started = ticket.start()
+        if started.ready.wait(wait_secs):
+            started.check()
             return ticket, None
-        progress = ticket.started.progress()
+        progress = started.progress()
         if progress is None or not progress.tasks:
             return ticket, 0.0
         return ticket, min(progress.tasks_done / progress.tasks, 0.99)
@@ -317,4 +335,5 @@ def _run_now(session: GatewaySession, plan: StatementPlan, on_end: OnEnd) -> Que
 def _told(result: QueryResult, rows: int, began: float) -> bytes:
     """What comes with each batch: which statement it is of, and the counts so far."""
     elapsed = int((time.monotonic() - began) * 1000)
-    return json.dumps({"query_id": result.query_id, "rows": rows, "elapsed_ms": elapsed}).encode()
+    told = {"query_id": result.query_id, "statement": result.statement_kind, "rows": rows, "elapsed_ms": elapsed}
+    return json.dumps(told).encode()

@@ -38,6 +38,7 @@ _CODES = {
 }
 # The status and its text travel in headers, which clients bound at 8 KiB.
 _LONGEST_TEXT = 4000
+_LONGEST_HINT = 1000
 
 
 def status_code(error: SqeError) -> grpc.StatusCode:
@@ -60,9 +61,15 @@ def status_text(error: SqeError) -> str:
     return text.encode("utf-8", "replace").decode("utf-8")[:_LONGEST_TEXT]
 
 
-def trailing_metadata(error: SqeError) -> tuple[tuple[str, str], ...]:
-    """Return what programs read."""
-    pairs = [("x-sqe-error-code", error.code.name)]
+def trailing_metadata(error: SqeError) -> tuple[tuple[str, str | bytes], ...]:
+    """Return what programs read; with the hint they can tell the two parts of the text from each other."""
+    pairs: list[tuple[str, str | bytes]] = [
+        ("x-sqe-error-code", error.code.name),
+        ("x-sqe-error-kind", error.kind.value),
+    ]
+    hint = (error.hint or "").encode("utf-8", "replace")
+    if 0 < len(hint) <= _LONGEST_HINT:
+        pairs.append(("x-sqe-hint-bin", hint))
     if error.query_id:
         pairs.append(("x-sqe-query-id", error.query_id))
     retry = getattr(error, "retry_after_secs", None)
