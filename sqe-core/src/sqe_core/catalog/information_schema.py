@@ -44,7 +44,8 @@ SCHEMAS: Mapping[str, pa.Schema] = {
 }
 
 Settings = Sequence[tuple[str, str]]
-VisibleColumns = Callable[[ObjectName, tuple[Column, ...]], tuple[Column, ...]]
+VisibleColumns = Callable[[ObjectName, TableMetadata | ViewMetadata], tuple[Column, ...]]
+VisibleText = Callable[[ObjectName, ViewMetadata], str | None]
 
 
 class InformationSchema:
@@ -52,12 +53,21 @@ class InformationSchema:
 
     Args:
         visible: the session's catalogs.
-        visible_columns: drops the columns that a policy hides from this user.
+        visible_columns: the columns of an object that exist for this user.
+        visible_text: the text of a view, None for who may not read all that it reads (VIEW-4).
         settings: (name, value) of the session's properties.
     """
 
-    def __init__(self, visible: VisibleCatalogs, *, visible_columns: VisibleColumns, settings: Settings) -> None:
+    def __init__(
+        self,
+        visible: VisibleCatalogs,
+        *,
+        visible_columns: VisibleColumns,
+        visible_text: VisibleText,
+        settings: Settings,
+    ) -> None:
         self._visible = visible
+        self._visible_text = visible_text
         self._visible_columns = visible_columns
         self._settings = settings
 
@@ -105,11 +115,11 @@ class InformationSchema:
     def _views(self, mount: Mount) -> Iterator[tuple[Any, ...]]:
         for name, loaded in self._loaded(mount):
             if isinstance(loaded, ViewMetadata):
-                yield mount.name, ".".join(name.namespace), name.name, view_text(loaded)
+                yield mount.name, ".".join(name.namespace), name.name, self._visible_text(name, loaded)
 
     def _columns(self, mount: Mount) -> Iterator[tuple[Any, ...]]:
         for name, loaded in self._loaded(mount):
-            for position, column in enumerate(self._visible_columns(name, loaded.columns), start=1):
+            for position, column in enumerate(self._visible_columns(name, loaded), start=1):
                 precision, scale = numeric_precision(column.type)
                 shown = display_type(column.type)
                 yield (

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from sqe_core.catalog.registry import CatalogRegistry, Mount
-from sqe_core.spi.catalog import CatalogMetadata, ObjectType, TableMetadata, ViewMetadata
+from sqe_core.spi.catalog import CatalogMetadata, Column, ObjectType, TableMetadata, ViewMetadata
 from sqe_core.spi.errors import ObjectNotFoundError
-from sqe_core.spi.names import ObjectName
+from sqe_core.spi.names import NamespaceName, ObjectName
 
 INFORMATION_SCHEMA = "information_schema"
 
 MetadataOf = Callable[[Mount], CatalogMetadata]
-VisibleOf = Callable[[Sequence[ObjectName]], frozenset[ObjectName]]
+AnyName = ObjectName | NamespaceName
+VisibleOf = Callable[[Sequence[AnyName]], frozenset[AnyName]]
+ColumnsOf = Callable[[ObjectName, tuple[Column, ...]], tuple[Column, ...]]
 
 
 class VisibleCatalogs:
@@ -23,6 +25,8 @@ class VisibleCatalogs:
         listing_of: metadata for listings; may answer before the engine is up.
         metadata_of: metadata for loads.
         visible_of: which of some names the policies let this user see, asked in batches.
+        columns_of: those columns of an object that the policies let this user see.
+        enforced: whether any policy may keep something from this user.
     """
 
     def __init__(
@@ -32,14 +36,31 @@ class VisibleCatalogs:
         listing_of: MetadataOf,
         metadata_of: MetadataOf,
         visible_of: VisibleOf,
+        columns_of: ColumnsOf,
+        enforced: bool,
     ) -> None:
-        self.registry = registry
+        self.columns_of = columns_of
+        self.enforced = enforced
+        self._registry = registry
         self._listing_of = listing_of
         self._metadata_of = metadata_of
         self._visible_of = visible_of
 
+    def mounts(self) -> list[Mount]:
+        """List the catalogs, by name."""
+        mounts = self._registry.mounts()
+        visible = self._visible_of([_namespace(mount) for mount in mounts])
+        return [mount for mount in mounts if _namespace(mount) in visible]
+
+    def shows(self, mount: Mount, namespace: tuple[str, ...] = ()) -> bool:
+        """Whether a catalog, and a schema of it, may be known to this user; it may be missing."""
+        names = {_namespace(mount), _namespace(mount, namespace)}
+        return names <= self._visible_of(tuple(names))
+
     def schemas(self, mount: Mount) -> list[tuple[str, ...]]:
-        """List every namespace of a catalog, nested ones after their parent, and information_schema last."""
+        """List the namespaces of a catalog, nested ones after their parent, and information_schema last."""
+        if not self.shows(mount):
+            return []
         metadata = self._listing_of(mount)
         found: list[tuple[str, ...]] = []
         pending = sorted(metadata.list_namespaces(), reverse=True)
@@ -47,12 +68,15 @@ class VisibleCatalogs:
             namespace = pending.pop()
             found.append(namespace)
             pending.extend(sorted(metadata.list_namespaces(namespace), reverse=True))
-        return [*found, (INFORMATION_SCHEMA,)]
+        visible = self._visible_of([_namespace(mount, namespace) for namespace in found])
+        return [*(name for name in found if _namespace(mount, name) in visible), (INFORMATION_SCHEMA,)]
 
     def has_schema(self, mount: Mount, namespace: tuple[str, ...]) -> bool:
         """Whether a schema exists for this user."""
         if namespace == (INFORMATION_SCHEMA,):
-            return True
+            return self.shows(mount)
+        if not self.shows(mount, namespace):
+            return False
         try:
             self._listing_of(mount).load_namespace(namespace)
         except ObjectNotFoundError:
@@ -63,6 +87,8 @@ class VisibleCatalogs:
         self, mount: Mount, namespace: tuple[str, ...], *, views_only: bool = False
     ) -> list[tuple[str, ObjectType]]:
         """List tables and views of a namespace by name; raise when the namespace is missing."""
+        if not self.shows(mount, namespace):
+            raise ObjectNotFoundError(f"Schema {_namespace(mount, namespace)} does not exist")
         metadata = self._listing_of(mount)
         listed = [(name, ObjectType.VIEW) for name in metadata.list_views(namespace)]
         if not views_only:
@@ -86,3 +112,7 @@ class VisibleCatalogs:
             return metadata.load_view(name.namespace, name.name)
         except ObjectNotFoundError:
             return None
+
+
+def _namespace(mount: Mount, namespace: tuple[str, ...] = ()) -> NamespaceName:
+    return NamespaceName(catalog=mount.name, namespace=namespace)

@@ -64,6 +64,7 @@ class Authorizer:
         if not enforcers:
             raise ValueError("a policy engine is needed, if only allow_all (POL-1)")
         self._enforcers = tuple(enforcers)
+        self.enforces = any(enforcer.enforces for enforcer in enforcers)
         self._now = now
 
     def decide(
@@ -96,8 +97,8 @@ class Authorizer:
             raise AccessDeniedError(f"You may not {action.value.replace('_', ' ')} {name}")
 
     def visible(
-        self, identity: Identity, names: Sequence[ObjectName], circumstances: Circumstances
-    ) -> frozenset[ObjectName]:
+        self, identity: Identity, names: Sequence[ObjectName | NamespaceName], circumstances: Circumstances
+    ) -> frozenset[ObjectName | NamespaceName]:
         """Return the names that may appear in a listing."""
         if not names:
             return frozenset()
@@ -191,6 +192,10 @@ def _combine(request: AccessRequest, decisions: Sequence[spi.Decision]) -> Acces
     if any(decision.row_filters or decision.column_masks or decision.check for decision in decisions):
         # Fail closed: what is not enforced yet is refused, not ignored.
         raise NotSupportedError("Row filters and column masks are not enforced by this version; access is refused")
-    columns = request.loaded.columns if request.loaded is not None else ()
+    if request.loaded is None:
+        # Nothing is there yet; whoever creates it is told what a policy says about the name, and may not get around it.
+        hidden = frozenset[str]().union(*(decision.hidden_columns for decision in decisions))
+        return Access(denied=False, hidden=hidden)
+    columns = request.loaded.columns
     hidden = _hidden(decisions, columns)
     return Access(denied=False, columns=tuple(column for column in columns if column.name not in hidden), hidden=hidden)

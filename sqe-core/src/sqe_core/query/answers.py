@@ -7,11 +7,12 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from sqe_core.catalog.information_schema import SCHEMAS, to_table, view_text
+from sqe_core.catalog.information_schema import SCHEMAS, to_table
 from sqe_core.catalog.types import display_type
 from sqe_core.catalog.visible import INFORMATION_SCHEMA, VisibleCatalogs
 from sqe_core.query.like import like_filter
-from sqe_core.query.names import NameContext, NameResolver, ResolvedName, table_not_found
+from sqe_core.query.names import NameContext, NameResolver, ResolvedName, schema_not_found, table_not_found
+from sqe_core.query.secured import unreadable_view
 from sqe_core.query.suggestions import did_you_mean
 from sqe_core.session.session import Session
 from sqe_core.spi.catalog import Column, ObjectType, TableMetadata, ViewMetadata
@@ -45,7 +46,8 @@ class MetadataAnswers:
     session: Session
     visible: VisibleCatalogs
     resolver: NameResolver
-    visible_columns: Callable[[ObjectName, tuple[Column, ...]], tuple[Column, ...]]
+    visible_columns: Callable[[ObjectName, TableMetadata | ViewMetadata], tuple[Column, ...]]
+    visible_text: Callable[[ObjectName, ViewMetadata], str | None]
     functions: Callable[[], Sequence[tuple[str, str, str]]]
     system_columns: Callable[[ResolvedName], tuple[Column, ...] | None]
 
@@ -77,7 +79,7 @@ class MetadataAnswers:
 
     def _catalogs(self, statement: ShowCatalogs) -> pa.Table:
         matches = like_filter(statement.like)
-        names = (mount.name for mount in self.visible.registry.mounts())
+        names = (mount.name for mount in self.visible.mounts())
         return text_table(("catalog",), [(name,) for name in names if matches(name)])
 
     def _schemas(self, statement: ShowSchemas) -> pa.Table:
@@ -98,11 +100,7 @@ class MetadataAnswers:
             except ObjectNotFoundError:
                 known = [".".join(namespace) for namespace in self.visible.schemas(mount)]
                 written = ".".join(schema.namespace)
-                raise UserError(
-                    f"Schema {schema} does not exist or you may not see it",
-                    code=ErrorCode.SCHEMA_NOT_FOUND,
-                    hint=did_you_mean(written, known),
-                ) from None
+                raise schema_not_found(schema, hint=did_you_mean(written, known)) from None
         names = [name for name, _ in listed]
         if statement.schema is None:
             names = sorted({*names, *(view.name for view in self.session.views())})
@@ -119,7 +117,10 @@ class MetadataAnswers:
         if system is not None:
             return system
         loaded = self.load(resolved, name)
-        return self.visible_columns(resolved.name, loaded.columns)
+        columns = self.visible_columns(resolved.name, loaded)
+        if not columns and isinstance(loaded, ViewMetadata):
+            raise unreadable_view(str(resolved.name))
+        return columns
 
     def load(self, resolved: ResolvedName, written: Name) -> TableMetadata | ViewMetadata:
         """Load a table or view, or raise the one not-found answer with what the user may have meant."""
@@ -130,6 +131,8 @@ class MetadataAnswers:
 
     def suggest(self, resolved: ResolvedName) -> str | None:
         """Suggest visible names close to one that was not found."""
+        if not self.visible.shows(resolved.mount):
+            return self.resolver.suggest(resolved.mount.name)
         try:
             listed = self.visible.objects(resolved.mount, resolved.name.namespace)
         except ObjectNotFoundError:
@@ -157,9 +160,7 @@ class MetadataAnswers:
         if statement.object == "schema":
             mount, schema = self.resolver.schema(statement.name, self.context)
             if not self.visible.has_schema(mount, schema.namespace):
-                raise UserError(
-                    f"Schema {schema} does not exist or you may not see it", code=ErrorCode.SCHEMA_NOT_FOUND
-                )
+                raise schema_not_found(schema)
             return text_table(("create_schema",), [(f"CREATE SCHEMA {schema}",)])
         resolved = self.resolver.object(statement.name, self.context)
         loaded = self.load(resolved, statement.name)
@@ -169,13 +170,16 @@ class MetadataAnswers:
             raise UserError(
                 f"{resolved.name} is a {other}", code=ErrorCode.SEMANTIC_ERROR, hint=f"use SHOW CREATE {other.upper()}"
             )
-        columns = self.visible_columns(resolved.name, loaded.columns)
-        text = (
-            _view_ddl(resolved.name, loaded)
-            if isinstance(loaded, ViewMetadata)
-            else _table_ddl(resolved.name, loaded, columns)
-        )
-        return text_table((f"create_{statement.object}",), [(text,)])
+        return text_table((f"create_{statement.object}",), [(self._ddl(resolved.name, loaded),)])
+
+    def _ddl(self, name: ObjectName, loaded: TableMetadata | ViewMetadata) -> str:
+        if isinstance(loaded, TableMetadata):
+            return _table_ddl(name, loaded, self.visible_columns(name, loaded))
+        text = self.visible_text(name, loaded)
+        if text is None:
+            raise unreadable_view(str(name))
+        comment = f"\nCOMMENT {_literal(loaded.comment)}" if loaded.comment else ""
+        return f"CREATE VIEW {name}{comment} AS\n{text}"
 
 
 def _literal(value: str) -> str:
@@ -212,7 +216,9 @@ def _table_ddl(name: ObjectName, table: TableMetadata, columns: tuple[Column, ..
         lines.append(
             "PARTITIONED BY (" + ", ".join(_partition_ddl(field.transform, field.source) for field in fields) + ")"
         )
-    properties = {"format-version": str(table.format_version), **table.properties}
+    # Properties name columns in their keys and values: a table that is seen in part shows none (STMT-9).
+    complete = len(columns) == len(table.columns)
+    properties = {"format-version": str(table.format_version), **(table.properties if complete else {})}
     shown = {key: value for key, value in properties.items() if key not in _STATE_PROPERTIES and key != "comment"}
     lines.append(
         "TBLPROPERTIES (\n"
@@ -220,8 +226,3 @@ def _table_ddl(name: ObjectName, table: TableMetadata, columns: tuple[Column, ..
         + "\n)"
     )
     return "\n".join(lines)
-
-
-def _view_ddl(name: ObjectName, view: ViewMetadata) -> str:
-    comment = f"\nCOMMENT {_literal(view.comment)}" if view.comment else ""
-    return f"CREATE VIEW {name}{comment} AS\n{view_text(view) or ''}"

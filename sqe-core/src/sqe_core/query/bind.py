@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
 from types import MappingProxyType
 
 from sqe_core.catalog.visible import INFORMATION_SCHEMA, VisibleCatalogs
 from sqe_core.engine.port import PlanDescription, Relation, RelationKind
-from sqe_core.query.names import NameContext, NameResolver, ResolvedName, table_not_found
+from sqe_core.query.names import NameContext, NameResolver, ResolvedName, schema_not_found, table_not_found
 from sqe_core.session.session import Session, SessionView
 from sqe_core.spi.catalog import TableMetadata, ViewMetadata
 from sqe_core.spi.errors import ErrorCode, NotSupportedError, UserError
@@ -23,6 +23,9 @@ _WRITE_TARGETS = {
     ("DeleteFromTable", "table"): Action.DELETE,
     ("MergeIntoTable", "targetTable"): Action.MERGE,
 }
+# Their conditions and counts tell what is in the table (DML-1).
+_READS_ITS_TARGET = frozenset({Action.UPDATE, Action.DELETE, Action.MERGE})
+_REPLACES = frozenset({"ReplaceTable", "ReplaceTableAsSelect"})
 _ACTION_OF_KIND: Mapping[StatementKind, Action] = {
     StatementKind.TRUNCATE: Action.TRUNCATE,
     StatementKind.ALTER_TABLE: Action.ALTER,
@@ -64,6 +67,20 @@ class BoundRelation:
     session_view: SessionView | None = None
     spooled: SpooledRows | None = None
     loaded: TableMetadata | ViewMetadata | None = None
+    replaces: bool = False
+
+    @property
+    def needed(self) -> tuple[Action, ...]:
+        """What the user must be allowed to do with it."""
+        if self.replaces and self.loaded is not None:
+            return (self.action, Action.DROP)
+        return (self.action, Action.SELECT) if self.action in _READS_ITS_TARGET else (self.action,)
+
+    @property
+    def asked(self) -> tuple[Action, ...]:
+        """What the policies are asked about: who changes an object may be kept from a part of it (DML-2, DML-4)."""
+        also = () if self.loaded is None or Action.SELECT in self.needed else (Action.SELECT,)
+        return (*self.needed, *also)
 
     @property
     def system(self) -> bool:
@@ -136,17 +153,25 @@ class RelationBinder:
                 return BoundRelation(relation=relation, role=role, action=action, session_view=view)
         resolved = self._resolver.object(relation.parts, context, position=position)
         bound = BoundRelation(relation=relation, role=role, action=action, resolved=resolved)
+        if bound.system and resolved.metadata_table:
+            raise table_not_found(relation.parts, position=position)
+        if (bound.system or role is not Role.READ) and not self._visible.shows(resolved.mount):
+            raise table_not_found(relation.parts, position=position, hint=self._suggest(resolved))
         if role is not Role.READ and (resolved.metadata_table or bound.system):
             raise NotSupportedError(
                 f"{'.'.join(relation.parts)} is read-only", code=ErrorCode.NOT_SUPPORTED, position=position
             )
         if role is not Role.READ and resolved.mount.backend.read_only:
             raise NotSupportedError(f"Catalog {resolved.mount.name} is read-only", position=position)
-        if bound.system or role is Role.CREATE:
+        if bound.system:
             return bound
+        if role is Role.CREATE and not self._visible.has_schema(resolved.mount, resolved.name.namespace):
+            raise schema_not_found(resolved.name.schema, hint=f"create it first: CREATE SCHEMA {resolved.name.schema}")
         if resolved not in self._loaded:
             self._loaded[resolved] = self._visible.find(resolved.mount, resolved.name)
         loaded = self._loaded[resolved]
+        if role is Role.CREATE:
+            return replace(bound, loaded=loaded, replaces=relation.holder in _REPLACES)
         if loaded is None:
             raise table_not_found(relation.parts, position=position, hint=self._suggest(resolved))
         if role is Role.WRITE and isinstance(loaded, ViewMetadata):

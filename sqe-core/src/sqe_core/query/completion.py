@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from sqe_core.catalog.visible import INFORMATION_SCHEMA, VisibleCatalogs
+from sqe_core.spi.catalog import ViewMetadata
 from sqe_core.spi.errors import SqeError
 from sqe_core.spi.names import ObjectName
 
@@ -60,11 +61,11 @@ class CompletionCache:
         visible = self._visible()
         if not self._ready():
             # Loading columns would wait for the engine; listings of some backends would too.
-            return VisibleNames(catalogs=tuple(mount.name for mount in visible.registry.mounts()))
+            return VisibleNames(catalogs=tuple(mount.name for mount in visible.mounts()))
         schemas: dict[str, tuple[str, ...]] = {}
         tables: dict[tuple[str, str], tuple[str, ...]] = {}
         columns: dict[tuple[str, str, str], tuple[str, ...]] = {}
-        for mount in visible.registry.mounts():
+        for mount in visible.mounts():
             listed = visible.schemas(mount)
             schemas[mount.name] = tuple(".".join(namespace) for namespace in listed)
             for namespace in listed:
@@ -75,11 +76,15 @@ class CompletionCache:
                 for name in tables[key]:
                     if len(columns) >= _MAX_TABLES_WITH_COLUMNS:
                         break
-                    loaded = visible.find(mount, ObjectName(catalog=mount.name, namespace=namespace, name=name))
-                    if loaded is not None:
-                        columns[(*key, name)] = tuple(column.name for column in loaded.columns)
+                    full_name = ObjectName(catalog=mount.name, namespace=namespace, name=name)
+                    loaded = visible.find(mount, full_name)
+                    if loaded is None or (visible.enforced and isinstance(loaded, ViewMetadata)):
+                        continue  # what this user sees of a view takes the engine to tell (VIEW-4)
+                    columns[(*key, name)] = tuple(
+                        column.name for column in visible.columns_of(full_name, loaded.columns)
+                    )
         return VisibleNames(
-            catalogs=tuple(mount.name for mount in visible.registry.mounts()),
+            catalogs=tuple(mount.name for mount in visible.mounts()),
             schemas=schemas,
             tables=tables,
             columns=columns,

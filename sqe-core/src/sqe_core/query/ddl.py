@@ -11,13 +11,20 @@ import pyarrow as pa
 from sqe_core.catalog.registry import Mount
 from sqe_core.catalog.visible import INFORMATION_SCHEMA, VisibleCatalogs
 from sqe_core.engine.port import EngineCatalog
-from sqe_core.policy.authorizer import Authorizer, Circumstances
+from sqe_core.policy.authorizer import AccessRequest, Authorizer, Circumstances
 from sqe_core.query.answers import MetadataAnswers
-from sqe_core.query.names import NameContext, NameResolver, ResolvedName, table_not_found
+from sqe_core.query.names import (
+    NameContext,
+    NameResolver,
+    ResolvedName,
+    restricted,
+    schema_not_found,
+    table_not_found,
+)
 from sqe_core.query.secured import VIEW_COLUMNS_PROPERTY, SecuredStatement
 from sqe_core.session.session import Session, SessionView
 from sqe_core.spi.catalog import Column, TableMetadata, ViewMetadata
-from sqe_core.spi.errors import ErrorCode, NotSupportedError, ObjectNotFoundError, UserError
+from sqe_core.spi.errors import AccessDeniedError, ErrorCode, NotSupportedError, ObjectNotFoundError, UserError
 from sqe_core.spi.names import NamespaceName, ObjectName
 from sqe_core.spi.policy import Action
 from sqe_core.sql.statement import (
@@ -38,6 +45,15 @@ from sqe_core.sql.statement import (
 )
 
 _VIEW_PROPERTIES = ("comment",)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Held:
+    """What a schema holds for its catalog, whoever may see it."""
+
+    schema: NamespaceName
+    tables: tuple[str, ...]
+    views: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,41 +134,71 @@ class CatalogChanges:
 
     def _drop_schema(self, statement: DropSchema) -> None:
         mount, schema = self._schema(statement.name)
-        self._require(schema, Action.DROP_SCHEMA)
         if not self.visible.has_schema(mount, schema.namespace):
             if statement.if_exists:
                 return
-            raise UserError(f"Schema {schema} does not exist or you may not see it", code=ErrorCode.SCHEMA_NOT_FOUND)
-        self._empty_or_drop(mount, schema.namespace, cascade=statement.cascade)
-
-    def _empty_or_drop(self, mount: Mount, namespace: tuple[str, ...], *, cascade: bool) -> None:
+            raise schema_not_found(schema)
+        held = self._held(mount, schema.namespace)
+        if not statement.cascade and (len(held) > 1 or held[0].tables or held[0].views):
+            raise UserError(f"Schema {schema} is not empty", hint="add CASCADE")
+        # Everything is decided before anything is dropped (DML-4).
+        for inner in held:
+            self._require(inner.schema, Action.DROP_SCHEMA)
+        if not all(self._may_drop_all(mount, inner) for inner in held):
+            raise AccessDeniedError(f"You may not drop everything that schema {schema} holds")
         metadata = self.session.metadata(mount)
-        children = metadata.list_namespaces(namespace)
-        views, tables = metadata.list_views(namespace), metadata.list_tables(namespace)
-        shown = NamespaceName(catalog=mount.name, namespace=namespace)
-        if (children or views or tables) and not cascade:
-            held = [f"{len(found)} {what}" for found, what in ((tables, "tables"), (views, "views")) if found]
-            held += [f"{len(children)} schemas"] if children else []
-            raise UserError(f"Schema {shown} is not empty: it holds {', '.join(held)}", hint="add CASCADE")
-        for name in views:
-            self._require(_object(mount, namespace, name), Action.DROP_VIEW)
-            metadata.drop_view(namespace, name)
-        for name in tables:
-            self._require(_object(mount, namespace, name), Action.DROP)
-            metadata.drop_table(namespace, name, purge=False)
-        for child in children:
-            self._empty_or_drop(mount, child, cascade=True)
-        metadata.drop_namespace(namespace)
+        for inner in reversed(held):
+            namespace = inner.schema.namespace
+            for name in inner.views:
+                metadata.drop_view(namespace, name)
+            for name in inner.tables:
+                metadata.drop_table(namespace, name, purge=False)
+            metadata.drop_namespace(namespace)
+
+    def _held(self, mount: Mount, namespace: tuple[str, ...]) -> list[_Held]:
+        """Return a schema and those inside of it, with all that they hold, hidden or not; parents come first."""
+        metadata = self.session.metadata(mount)
+        found = [
+            _Held(
+                schema=NamespaceName(catalog=mount.name, namespace=namespace),
+                tables=tuple(metadata.list_tables(namespace)),
+                views=tuple(metadata.list_views(namespace)),
+            )
+        ]
+        for child in metadata.list_namespaces(namespace):
+            found += self._held(mount, child)
+        return found
+
+    def _may_drop_all(self, mount: Mount, held: _Held) -> bool:
+        requests = []
+        for names, action in ((held.tables, Action.DROP), (held.views, Action.DROP_VIEW)):
+            for name in names:
+                full_name = ObjectName(catalog=mount.name, namespace=held.schema.namespace, name=name)
+                loaded = self.visible.find(mount, full_name)
+                if loaded is None:
+                    return False
+                requests += [
+                    AccessRequest(name=full_name, action=each, loaded=loaded) for each in (action, Action.SELECT)
+                ]
+        decisions = self.authorizer.decide(self.session.identity, requests, self.circumstances)
+        return all(
+            not access.hidden and not (access.denied and action is not Action.SELECT)
+            for (_, action), access in decisions.items()
+        )
 
     # Tables
 
     def _existing(
-        self, name: Name, action: Action, kind: type[TableMetadata] | type[ViewMetadata], *, if_exists: bool = False
+        self,
+        name: Name,
+        kind: type[TableMetadata] | type[ViewMetadata],
+        *needed: Action,
+        if_exists: bool = False,
     ) -> tuple[ResolvedName, TableMetadata | ViewMetadata] | None:
-        """Resolve, load and authorise an object that a statement changes."""
+        """Resolve, load and authorise an object that a statement changes or copies as a whole."""
         resolved = self.resolver.object(name, self._context)
         loaded = None if resolved.metadata_table else self.visible.find(resolved.mount, resolved.name)
-        if loaded is None or self.authorizer.denies(self.session.identity, resolved.name, action, self.circumstances):
+        if loaded is None or not self._may_change(resolved.name, loaded, needed):
             if if_exists:
                 return None
             raise table_not_found(
@@ -170,25 +216,35 @@ class CatalogChanges:
         self._writable(resolved.mount)
         return resolved, loaded
 
+    def _may_change(self, name: ObjectName, loaded: TableMetadata | ViewMetadata, needed: tuple[Action, ...]) -> bool:
+        """Whether all that is needed is allowed; what the user sees in part only is refused (DML-4)."""
+        requests = [
+            AccessRequest(name=name, action=action, loaded=loaded) for action in dict.fromkeys((*needed, Action.SELECT))
+        ]
+        decisions = self.authorizer.decide(self.session.identity, requests, self.circumstances)
+        if any(decisions[name, action].denied for action in needed):
+            return False
+        if any(access.hidden for access in decisions.values()):
+            raise restricted(name)
+        return True
+
     def _new(self, name: Name, action: Action = Action.CREATE) -> ResolvedName:
         """Resolve and authorise the name of an object to create; its schema must exist."""
         resolved = self.resolver.object(name, self._context)
         if resolved.metadata_table:
             raise UserError(f"{name[-1]} cannot be the name of a table: $ introduces a metadata table")
+        if not self.visible.shows(resolved.mount):
+            raise table_not_found(name, hint=self.answers.suggest(resolved))
         self._writable(resolved.mount)
         if resolved.name.namespace[0] == INFORMATION_SCHEMA:
             raise NotSupportedError(f"Schema {INFORMATION_SCHEMA} belongs to SQE and cannot be changed")
         if not self.visible.has_schema(resolved.mount, resolved.name.namespace):
-            raise UserError(
-                f"Schema {resolved.name.schema} does not exist or you may not see it",
-                code=ErrorCode.SCHEMA_NOT_FOUND,
-                hint=f"create it first: CREATE SCHEMA {resolved.name.schema}",
-            )
+            raise schema_not_found(resolved.name.schema, hint=f"create it first: CREATE SCHEMA {resolved.name.schema}")
         self._require(resolved.name, action)
         return resolved
 
     def _drop_table(self, statement: DropTable) -> None:
-        found = self._existing(statement.name, Action.DROP, TableMetadata, if_exists=statement.if_exists)
+        found = self._existing(statement.name, TableMetadata, Action.DROP, if_exists=statement.if_exists)
         if found is None:
             return
         resolved, _ = found
@@ -200,7 +256,8 @@ class CatalogChanges:
             raise table_not_found(statement.name)
 
     def _rename(self, statement: RenameTable | RenameView, kind: type[TableMetadata] | type[ViewMetadata]) -> None:
-        found = self._existing(statement.name, Action.ALTER, kind, if_exists=statement.if_exists)
+        # A new name may have other policies: it takes somebody who may read the object.
+        found = self._existing(statement.name, kind, Action.ALTER, Action.SELECT, if_exists=statement.if_exists)
         if found is None:
             return
         source, _ = found
@@ -221,7 +278,7 @@ class CatalogChanges:
             if statement.if_not_exists:
                 return
             raise UserError(f"Table {resolved.name} already exists", code=ErrorCode.DUPLICATE_TABLE)
-        found = self._existing(statement.source, Action.SELECT, TableMetadata)
+        found = self._existing(statement.source, TableMetadata, Action.SELECT)
         assert found is not None
         source, _ = found
         if source.mount is not resolved.mount:
@@ -234,7 +291,7 @@ class CatalogChanges:
         )
 
     def _add_column(self, statement: AddColumnWithDefault) -> None:
-        found = self._existing(statement.name, Action.ALTER, TableMetadata)
+        found = self._existing(statement.name, TableMetadata, Action.ALTER)
         assert found is not None
         resolved, loaded = found
         if any(column.name.lower() == statement.column.lower() for column in loaded.columns):
@@ -310,6 +367,8 @@ class CatalogChanges:
                     code=ErrorCode.DUPLICATE_TABLE,
                     hint=None if isinstance(existing, TableMetadata) else "use CREATE OR REPLACE VIEW",
                 )
+            if not self._may_change(resolved.name, existing, (Action.DROP_VIEW,)):
+                raise AccessDeniedError(f"You may not replace {resolved.name}")
         if statement.query.parameters:
             raise UserError("A view cannot keep parameters", hint="write the values into its text")
         secured = self.secure(statement.query)
@@ -341,13 +400,14 @@ class CatalogChanges:
             default_catalog=self.session.catalog,
             default_namespace=self.session.schema,
             properties=properties,
-            replace=statement.replace,
+            # One that the user may not see is not replaced: the catalog refuses a name that is taken.
+            replace=existing is not None,
         )
 
     def _drop_view(self, statement: DropView) -> None:
         if len(statement.name) == 1 and self.session.drop_view(statement.name[0]):
             return
-        found = self._existing(statement.name, Action.DROP_VIEW, ViewMetadata, if_exists=statement.if_exists)
+        found = self._existing(statement.name, ViewMetadata, Action.DROP_VIEW, if_exists=statement.if_exists)
         if found is not None:
             resolved, _ = found
             self.session.metadata(resolved.mount).drop_view(resolved.name.namespace, resolved.name.name)
@@ -364,7 +424,7 @@ class CatalogChanges:
                 )
 
     def _change_view(self, name: Name, properties: Mapping[str, str | None]) -> None:
-        found = self._existing(name, Action.ALTER_VIEW, ViewMetadata)
+        found = self._existing(name, ViewMetadata, Action.ALTER_VIEW)
         assert found is not None
         resolved, _ = found
         self.session.metadata(resolved.mount).set_view_properties(
@@ -378,10 +438,6 @@ class CatalogChanges:
         mount, schema = self._schema(statement.name)
         self._require(schema, Action.ALTER_SCHEMA)
         self.session.metadata(mount).set_namespace_properties(schema.namespace, {"comment": statement.comment})
-
-
-def _object(mount: Mount, namespace: tuple[str, ...], name: str) -> ObjectName:
-    return ObjectName(catalog=mount.name, namespace=namespace, name=name)
 
 
 def name_still_there(metadata: EngineCatalog, name: ObjectName) -> bool:

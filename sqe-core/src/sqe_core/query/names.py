@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from sqe_core.catalog.registry import CatalogRegistry, Mount
 from sqe_core.query.suggestions import did_you_mean
-from sqe_core.spi.errors import ErrorCode, ObjectNotFoundError, Position, UserError
+from sqe_core.spi.errors import ErrorCode, NotSupportedError, ObjectNotFoundError, Position, UserError
 from sqe_core.spi.names import NamespaceName, ObjectName, quote_part
 
 METADATA_TABLES = ("snapshots", "manifests", "history", "files", "partitions", "refs")
@@ -40,8 +40,19 @@ def written(parts: Sequence[str]) -> str:
 class NameResolver:
     """Resolves names against the mounted catalogs; it never looks whether the object exists."""
 
-    def __init__(self, registry: CatalogRegistry) -> None:
+    def __init__(self, registry: CatalogRegistry, *, shows: Callable[[Mount], bool] = lambda mount: True) -> None:
+        """Resolve in a registry.
+
+        Args:
+            registry: the mounted catalogs.
+            shows: whether a catalog may be known to the user.
+        """
         self._registry = registry
+        self._shows = shows
+
+    def suggest(self, name: str) -> str | None:
+        """Suggest catalogs close to a name that is none."""
+        return did_you_mean(name, [mount.name for mount in self._registry.mounts() if self._shows(mount)])
 
     def find(self, name: str) -> Mount | None:
         """Return the mount of a catalog name, or None."""
@@ -50,18 +61,18 @@ class NameResolver:
     def catalog(self, name: str) -> Mount:
         """Return the mount of a catalog name."""
         mount = self._registry.find(name)
-        if mount is None:
+        if mount is None or not self._shows(mount):
             raise UserError(
                 f"Catalog {quote_part(name)} does not exist",
                 code=ErrorCode.CATALOG_NOT_FOUND,
-                hint=did_you_mean(name, [known.name for known in self._registry.mounts()]),
+                hint=self.suggest(name),
             )
         return mount
 
     def schema(self, parts: Sequence[str], context: NameContext) -> tuple[Mount, NamespaceName]:
         """Resolve `schema` or `catalog.schema`; a nested namespace is one part with dots."""
         if not 1 <= len(parts) <= 2 or not all(_usable(part) for part in parts):
-            raise UserError(f"Schema {written(parts)} does not exist", code=ErrorCode.SCHEMA_NOT_FOUND)
+            raise UserError(f"Schema {_printable(parts)} does not exist", code=ErrorCode.SCHEMA_NOT_FOUND)
         mount = self.catalog(parts[0] if len(parts) == 2 else context.catalog)
         return mount, NamespaceName(catalog=mount.name, namespace=tuple(parts[-1].split(".")))
 
@@ -71,11 +82,7 @@ class NameResolver:
             raise table_not_found(parts, position=position)
         mount = self._registry.find(parts[0] if len(parts) == 3 else context.catalog)
         if mount is None:
-            raise table_not_found(
-                parts,
-                position=position,
-                hint=did_you_mean(parts[0], [known.name for known in self._registry.mounts()]),
-            )
+            raise table_not_found(parts, position=position, hint=self.suggest(parts[0]))
         namespace = context.schema if len(parts) == 1 else tuple(parts[-2].split("."))
         base, separator, suffix = parts[-1].rpartition("$")
         metadata_table = None
@@ -106,8 +113,23 @@ def table_not_found(
     code: ErrorCode = ErrorCode.TABLE_NOT_FOUND,
 ) -> ObjectNotFoundError:
     """The one answer for missing, hidden and denied objects (ERR-5)."""
-    shown = written([part[:128] for part in parts[:6]])
-    shown = "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in shown)
     return ObjectNotFoundError(
-        f"Table {shown} does not exist or you may not see it", code=code, position=position, hint=hint
+        f"Table {_printable(parts)} does not exist or you may not see it", code=code, position=position, hint=hint
     )
+
+
+def schema_not_found(schema: NamespaceName, *, hint: str | None = None) -> UserError:
+    """The one answer for missing, hidden and denied schemas (ERR-5)."""
+    return UserError(
+        f"Schema {schema} does not exist or you may not see it", code=ErrorCode.SCHEMA_NOT_FOUND, hint=hint
+    )
+
+
+def restricted(name: ObjectName) -> NotSupportedError:
+    """The one refusal to change or copy an object that the user sees in part only (DML-2 to DML-4)."""
+    return NotSupportedError(f"{name} is restricted for you and cannot be changed or copied")
+
+
+def _printable(parts: Sequence[str]) -> str:
+    shown = written([part[:128] for part in parts[:6]])
+    return "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in shown)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from sqe_core.catalog.registry import CatalogRegistry
 from sqe_core.engine.port import Engine
 from sqe_core.policy.authorizer import Authorizer
 from sqe_core.query.admission import QueryLimits
 from sqe_core.query.inspect import PlanLimits
-from sqe_core.query.names import NameResolver
 from sqe_core.query.record import Recorder
 from sqe_core.sql.statement import SqlReader
 
@@ -32,7 +31,3 @@ class QueryParts:
     plan_limits: PlanLimits
     template_functions: frozenset[str]
     functions: Callable[[], Sequence[tuple[str, str, str]]]
-    resolver: NameResolver = field(init=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "resolver", NameResolver(self.catalogs))

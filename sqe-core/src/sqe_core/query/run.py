@@ -7,11 +7,12 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 import pyarrow as pa
 
-from sqe_core.catalog.information_schema import SCHEMAS, InformationSchema
+from sqe_core.catalog.information_schema import SCHEMAS, InformationSchema, view_text
 from sqe_core.catalog.types import display_type
 from sqe_core.catalog.visible import INFORMATION_SCHEMA, VisibleCatalogs
 from sqe_core.engine.port import EngineExecutionError, EngineSession, ParameterMarker, ResultStream
@@ -22,7 +23,7 @@ from sqe_core.query.ddl import CatalogChanges
 from sqe_core.query.errors import VisibleNames, translate
 from sqe_core.query.ingest import Ingestion
 from sqe_core.query.limits import bounded
-from sqe_core.query.names import NameContext, ResolvedName
+from sqe_core.query.names import NameContext, NameResolver, ResolvedName, schema_not_found
 from sqe_core.query.parameters import bind_parameters
 from sqe_core.query.parts import QueryParts
 from sqe_core.query.result import StatementResult
@@ -31,8 +32,8 @@ from sqe_core.query.scrubber import Scrubber
 from sqe_core.query.secured import SecuredStatement, StatementSecurer
 from sqe_core.query.suggestions import did_you_mean
 from sqe_core.session.session import Session
-from sqe_core.spi.catalog import Column
-from sqe_core.spi.errors import ErrorCode, InternalError, NotSupportedError, SqeError, UserError
+from sqe_core.spi.catalog import Column, TableMetadata, ViewMetadata
+from sqe_core.spi.errors import ErrorCode, InternalError, NotSupportedError, ResourcesError, SqeError, UserError
 from sqe_core.spi.names import ObjectName
 from sqe_core.spi.protocol import IngestRequest
 from sqe_core.sql.statement import (
@@ -94,14 +95,16 @@ class StatementRun:
         self._positions: PositionMap | None = None
         self._kind = StatementKind.UTILITY
         self._columns_seen: list[str] = []
-        self._resolver = parts.resolver
+        self._resolver = NameResolver(parts.catalogs, shows=visible.shows)
+        self._views_read: dict[ObjectName, bool | None] = {}
         self._visible = visible
         self._circumstances = Circumstances(protocol=session.protocol, query_id=running.query_id)
         self._answers = MetadataAnswers(
             session=session,
             visible=self._visible,
             resolver=self._resolver,
-            visible_columns=self._visible_columns,
+            visible_columns=self._columns_of,
+            visible_text=self._text_of,
             functions=parts.functions,
             system_columns=self._system_columns,
         )
@@ -303,10 +306,12 @@ class StatementRun:
         spooled: Mapping[str, SpooledRows] | None = None,
     ) -> SecuredStatement:
         self._positions = statement.positions
-        engine = self._session.engine_session()
-        securer = StatementSecurer(
+        return self._securer(spooled or {}).secure(statement, values or {})
+
+    def _securer(self, spooled: Mapping[str, SpooledRows] = MappingProxyType({})) -> StatementSecurer:
+        return StatementSecurer(
             session=self._session,
-            engine=engine,
+            engine=self._session.engine_session(),
             reader=self._parts.reader,
             authorizer=self._parts.authorizer,
             circumstances=self._circumstances,
@@ -318,9 +323,8 @@ class StatementRun:
             plan_limits=self._parts.plan_limits,
             tag=self._running.tag,
             columns_seen=self._columns_seen,
-            spooled=spooled or {},
+            spooled=spooled,
         )
-        return securer.secure(statement, values or {})
 
     def _target_is_missing(self, statement: EngineStatement) -> bool:
         """ALTER TABLE IF EXISTS: whether the one table it names is missing."""
@@ -397,13 +401,9 @@ class StatementRun:
         namespace = schema.namespace
         if not self._visible.has_schema(mount, namespace):
             other = self._resolver.find(statement.name[0]) if len(statement.name) == 1 else None
-            if other is None:
+            if other is None or not self._visible.shows(other):
                 known = [".".join(entry) for entry in self._visible.schemas(mount)]
-                raise UserError(
-                    f"Schema {schema} does not exist or you may not see it",
-                    code=ErrorCode.SCHEMA_NOT_FOUND,
-                    hint=did_you_mean(".".join(namespace), known),
-                )
+                raise schema_not_found(schema, hint=did_you_mean(".".join(namespace), known))
             mount, namespace = other, ("default",)
         self._session.catalog, self._session.schema = mount.name, namespace
 
@@ -415,10 +415,15 @@ class StatementRun:
         if statement.mode != "plan":
             raise NotSupportedError(f"EXPLAIN {statement.mode.upper()} is not supported yet", hint="use EXPLAIN")
         with self._engine_scope():
-            plan = self._secure(statement.inner).plan
+            secured = self._secure(statement.inner)
             return text_table(
                 ("plan_type", "plan"),
-                [(kind, self._scrubber().visible_text(text)) for kind, text in plan.explain()],
+                [
+                    (kind, self._scrubber().visible_text(text))
+                    for kind, text in secured.plan.explain()
+                    # The physical plan tells of versions and conditions of tables (META-5).
+                    if kind == "logical_plan" or not secured.restricted
+                ],
             )
 
     def _describe_query(self, statement: DescribeQuery) -> pa.Table:
@@ -437,10 +442,31 @@ class StatementRun:
     def _visible_columns(self, name: ObjectName, columns: tuple[Column, ...]) -> tuple[Column, ...]:
         return self._parts.authorizer.visible_columns(self._session.identity, name, columns, self._circumstances)
 
+    def _columns_of(self, name: ObjectName, loaded: TableMetadata | ViewMetadata) -> tuple[Column, ...]:
+        if isinstance(loaded, ViewMetadata) and self._reads_all_of(name, loaded) is None:
+            return ()
+        return self._visible_columns(name, loaded.columns)
+
+    def _text_of(self, name: ObjectName, view: ViewMetadata) -> str | None:
+        return view_text(view) if self._reads_all_of(name, view) else None
+
+    def _reads_all_of(self, name: ObjectName, view: ViewMetadata) -> bool | None:
+        """Whether the user may read everything below a view; None when the view cannot be read (VIEW-4)."""
+        if not self._visible.enforced:
+            return True
+        if name not in self._views_read:
+            with self._engine_scope():
+                try:
+                    self._views_read[name] = self._securer().read_view(name, view)
+                except (UserError, ResourcesError):
+                    self._views_read[name] = None
+        return self._views_read[name]
+
     def _information_schema(self) -> InformationSchema:
         return InformationSchema(
             self._visible,
-            visible_columns=self._visible_columns,
+            visible_columns=self._columns_of,
+            visible_text=self._text_of,
             settings=[(row[0], row[1]) for row in self._session.properties.rows()],
         )
 
@@ -450,6 +476,8 @@ class StatementRun:
 
     def _system_columns(self, resolved: ResolvedName) -> tuple[Column, ...] | None:
         if resolved.name.namespace != (INFORMATION_SCHEMA,) or resolved.name.name not in SCHEMAS:
+            return None
+        if resolved.metadata_table or not self._visible.shows(resolved.mount):
             return None
         types = {pa.string(): "string", pa.int64(): "bigint"}
         return tuple(Column(name=field.name, type=types[field.type]) for field in SCHEMAS[resolved.name.name])

@@ -17,7 +17,8 @@ HIDDEN = "…"
 _MIN_SECRET_LENGTH = 6
 # Our own generated names, also when the secret list is incomplete: a catalog alias or marker holds 128 random bits.
 _GENERATED = re.compile(r"`?_sqe_[a-z]_[0-9a-f]{8,}`?(?:\s*\.\s*)?", re.IGNORECASE)
-_PREFIX = re.compile(r"\b__?sqe_", re.IGNORECASE)
+# The prefix before a name; alone it is a word of our own messages.
+_PREFIX = re.compile(r"\b__?sqe_(?=\w)", re.IGNORECASE)
 
 
 class Scrubber:
@@ -35,9 +36,9 @@ class Scrubber:
         self._secrets = re.compile("|".join(map(re.escape, known)), re.IGNORECASE) if known else None
 
     def clean(self, text: str) -> str:
-        """Return a text without secrets, and alarm when it held one."""
+        """Return a text without secrets, and alarm when it held one; what only looks like ours, users can write."""
         cleaned = self.visible_text(text)
-        if cleaned != text:
+        if self._secrets is not None and self._secrets.search(text):
             # The text itself stays out of the log: it may hold a token (OBS-2).
             _log.error("A text that was about to leave held a secret; it was replaced")
             if self._on_alarm is not None:

@@ -93,12 +93,17 @@ def table_text(parts: Sequence[str], columns: Sequence[str], *, marker: str, tra
     return f"SELECT {projection} FROM {quote_name(parts)}{time_travel_clause(travel)} AS {quote(marker)}"
 
 
+def metadata_name(kind: str) -> str:
+    """The last part of a metadata table's name. Users cannot write it, so a table that is called so is never meant."""
+    return f"_sqe_metadata_{kind}"
+
+
 def metadata_text(parts: Sequence[str], kind: str, *, marker: str, partitioned: bool) -> str:
     """Return the secured text of a metadata table (features §2.3)."""
     partition = "to_json(r.partition)" if partitioned else "CAST(NULL AS STRING)"
     columns = [column.replace("{partition}", partition) for column in METADATA_PROJECTIONS[kind]]
     projection = ", ".join(column.replace("r.", f"{quote(marker)}.") for column in columns)
-    return f"SELECT {projection} FROM {quote_name([*parts, kind])} AS {quote(marker)}"
+    return f"SELECT {projection} FROM {quote_name([*parts, metadata_name(kind)])} AS {quote(marker)}"
 
 
 def all_columns_text(parts: Sequence[str], travel: TimeTravel) -> str:

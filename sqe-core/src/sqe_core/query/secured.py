@@ -28,8 +28,15 @@ from sqe_core.engine.port import (
 from sqe_core.policy.authorizer import Access, AccessRequest, Authorizer, Circumstances
 from sqe_core.query.bind import BoundRelation, RelationBinder, Role, SpooledRows
 from sqe_core.query.inspect import PlanLimits, inspect
-from sqe_core.query.names import NameContext, NameResolver, ResolvedName, table_not_found
-from sqe_core.query.secure import METADATA_PROJECTIONS, all_columns_text, metadata_text, new_marker, table_text
+from sqe_core.query.names import NameContext, NameResolver, ResolvedName, restricted, table_not_found
+from sqe_core.query.secure import (
+    METADATA_PROJECTIONS,
+    all_columns_text,
+    metadata_name,
+    metadata_text,
+    new_marker,
+    table_text,
+)
 from sqe_core.query.verify import ExpectedRelation, verify
 from sqe_core.session.session import Session, SessionView
 from sqe_core.spi.catalog import TableMetadata, ViewMetadata
@@ -60,6 +67,8 @@ class SecuredStatement:
     settings: Mapping[str, str]
     bound: tuple[BoundRelation, ...]
     uses_session_views: bool
+    restricted: bool
+    """Whether something of what it reads is kept from the user."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -70,6 +79,7 @@ class _Collected:
     bound: list[BoundRelation] = field(default_factory=list)
     spools: set[str] = field(default_factory=set)
     session_views: bool = False
+    restricted: bool = False
 
     def expect(
         self,
@@ -131,7 +141,23 @@ class StatementSecurer:
             settings=settings,
             bound=tuple(collected.bound),
             uses_session_views=collected.session_views,
+            restricted=collected.restricted,
         )
+
+    def read_view(self, name: ObjectName, view: ViewMetadata) -> bool:
+        """Return whether the user may read all of what a stored view reads (VIEW-4).
+
+        Raises:
+            SqeError: the user cannot read the view at all.
+        """
+        collected = _Collected()
+        self._view_plan(name, view, collected, ())
+        own = self.authorizer.decide(
+            self.session.identity,
+            [AccessRequest(name=name, action=Action.SELECT, loaded=view)],
+            self.circumstances,
+        )
+        return not collected.restricted and own[name, Action.SELECT].unrestricted
 
     def _rewrite(
         self,
@@ -164,6 +190,7 @@ class StatementSecurer:
         )
         collected.bound += bound
         access = self._decide(bound, positions)
+        collected.restricted |= any(entry.hidden for entry in access.values())
         if not views:
             self.columns_seen.extend(column.name for entry in access.values() for column in entry.columns)
         replacements = [self._replacement(entry, access, collected, views, positions) for entry in bound]
@@ -172,18 +199,16 @@ class StatementSecurer:
     def _decide(self, bound: Sequence[BoundRelation], positions: PositionMap | None) -> Decisions:
         """Step 5: one request for all objects of this plan."""
         requests = {
-            (entry.resolved.name, entry.action): AccessRequest(
-                name=entry.resolved.name, action=entry.action, loaded=entry.loaded
-            )
+            (entry.resolved.name, action): AccessRequest(name=entry.resolved.name, action=action, loaded=entry.loaded)
             for entry in bound
             if entry.resolved is not None and not entry.system
+            for action in entry.asked
         }
         decisions = self.authorizer.decide(self.session.identity, tuple(requests.values()), self.circumstances)
         for entry in bound:
             if entry.resolved is None or entry.system:
                 continue
-            access = decisions[entry.resolved.name, entry.action]
-            if access.denied:
+            if any(decisions[entry.resolved.name, action].denied for action in entry.needed):
                 parts = entry.relation.parts
                 raise table_not_found(
                     parts, position=positions.locate(entry.relation.start, parts[-1]) if positions else None
@@ -208,7 +233,7 @@ class StatementSecurer:
             return self._system_table(entry, positions)
         decision = access[entry.resolved.name, entry.action]
         if entry.role is not Role.READ:
-            return self._target(entry, decision, collected)
+            return self._target(entry, access, collected)
         if isinstance(entry.loaded, ViewMetadata):
             return self._stored_view(entry, entry.loaded, decision, collected, views, positions)
         assert isinstance(entry.loaded, TableMetadata)
@@ -256,7 +281,7 @@ class StatementSecurer:
         if entry.relation.time_travel is not None:
             raise NotSupportedError("Metadata tables have no versions to travel to")
         parts, marker = self._alias_parts(entry), new_marker()
-        collected.expect(parts, marker=marker, columns=METADATA_PROJECTIONS[kind], metadata_table=kind)
+        collected.expect(parts, marker=marker, columns=METADATA_PROJECTIONS[kind], metadata_table=metadata_name(kind))
         name = entry.resolved.name
         return SecuredTable(
             index=entry.relation.index,
@@ -264,11 +289,12 @@ class StatementSecurer:
             visible_name=(name.catalog, *name.namespace, f"{name.name}${kind}"),
         )
 
-    def _target(self, entry: BoundRelation, access: Access, collected: _Collected) -> RenamedTarget:
+    def _target(self, entry: BoundRelation, access: Decisions, collected: _Collected) -> RenamedTarget:
         assert entry.resolved is not None
-        if not access.unrestricted:
+        untouched = entry.role is Role.CREATE and entry.loaded is not None and not entry.replaces
+        if not untouched and any(access[entry.resolved.name, action].hidden for action in entry.asked):
             # DML-2, DML-3: writing under a filter or a mask comes with the governance release.
-            raise NotSupportedError(f"{entry.resolved.name} is restricted for you and cannot be written")
+            raise restricted(entry.resolved.name)
         parts = self._alias_parts(entry)
         collected.expect(parts, write_target=True)
         return RenamedTarget(index=entry.relation.index, parts=parts, visible_name=entry.resolved.name.parts)
@@ -314,11 +340,7 @@ class StatementSecurer:
         if entry.relation.time_travel is not None:
             raise UserError(f"View {entry.resolved.name} has no versions to travel to")
         name = entry.resolved.name
-        known = self.resolver.find(view.default_catalog) if view.default_catalog else None
-        context = NameContext(
-            catalog=known.name if known else name.catalog, schema=view.default_namespace or name.namespace
-        )
-        plan = self._expand(name, self.reader.translate_view(view.representations), context, collected, views)
+        plan = self._view_plan(name, view, collected, views)
         inner = [part for part in view.properties.get(VIEW_COLUMNS_PROPERTY, "").split("\n") if part]
         visible = [column.name for column in view.columns]
         if inner and len(inner) != len(visible):
@@ -330,6 +352,15 @@ class StatementSecurer:
         return InlinedPlan(
             index=entry.relation.index, plan=plan, columns=columns, visible_name=entry.resolved.name.parts
         )
+
+    def _view_plan(
+        self, name: ObjectName, view: ViewMetadata, collected: _Collected, views: tuple[object, ...]
+    ) -> EnginePlan:
+        known = self.resolver.find(view.default_catalog) if view.default_catalog else None
+        context = NameContext(
+            catalog=known.name if known else name.catalog, schema=view.default_namespace or name.namespace
+        )
+        return self._expand(name, self.reader.translate_view(view.representations), context, collected, views)
 
     def _expand(
         self, view: object, spark_sql: str, context: NameContext, collected: _Collected, views: tuple[object, ...]

@@ -235,6 +235,10 @@ class QueryService:
             listing_of=listing_of,
             metadata_of=session.metadata,
             visible_of=lambda names: self._parts.authorizer.visible(session.identity, names, circumstances),
+            columns_of=lambda name, columns: self._parts.authorizer.visible_columns(
+                session.identity, name, columns, circumstances
+            ),
+            enforced=self._parts.authorizer.enforces,
         )
 
     def visible_columns(

@@ -142,7 +142,10 @@ class PolicyRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VisibilityRequest:
-    """Which of these names may appear in a listing. Asked in batches; names come without columns."""
+    """Which of these names may appear in a listing. Asked in batches; names come without columns.
+
+    A `NamespaceName` without parts stands for its catalog.
+    """
 
     principal: Identity
     names: tuple[ObjectName | NamespaceName, ...]

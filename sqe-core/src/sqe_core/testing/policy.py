@@ -12,7 +12,7 @@ import pytest
 from sqe_core.spi.catalog import Column
 from sqe_core.spi.factory import PluginContext
 from sqe_core.spi.identity import Identity
-from sqe_core.spi.names import ObjectName
+from sqe_core.spi.names import NamespaceName, ObjectName
 from sqe_core.spi.policy import (
     Access,
     Action,
@@ -164,7 +164,8 @@ class PolicyEnforcerContract(FactoryContract):
         """Listings get one effect per name."""
         table = allowed.accesses[0].resource.name
         assert isinstance(table, ObjectName)
-        names = (table, table.schema, replace(table, name="no_such_table_5d1f"))
+        catalog = NamespaceName(catalog=table.catalog, namespace=())
+        names = (table, table.schema, catalog, replace(table, name="no_such_table_5d1f"))
         request = VisibilityRequest(principal=allowed.principal, names=names, context=allowed.context)
         effects = enforcer.visible(request)
         assert len(effects) == len(names)

@@ -5,9 +5,12 @@ import java.util.HashSet;
 import java.util.Map;
 import java.util.Set;
 import org.apache.iceberg.BaseTable;
+import org.apache.iceberg.MetadataTableType;
+import org.apache.iceberg.MetadataTableUtils;
 import org.apache.iceberg.PartitionSpec;
 import org.apache.iceberg.Schema;
 import org.apache.iceberg.catalog.Catalog;
+import org.apache.iceberg.catalog.TableIdentifier;
 import org.apache.iceberg.exceptions.AlreadyExistsException;
 import org.apache.iceberg.spark.Spark3Util;
 import org.apache.iceberg.spark.SparkCatalog;
@@ -31,6 +34,9 @@ public class SqeCatalog extends SparkCatalog {
   /** JdbcCatalog writes its name into every row; the alias is new in each session. */
   public static final String NAME_OPTION = "sqe.catalog-name";
 
+  /** Begins the last part of a metadata table's name. Users cannot write it, and a plain name is never such a table. */
+  static final String METADATA_PREFIX = "_sqe_metadata_";
+
   protected Catalog buildIcebergCatalog(String alias, CaseInsensitiveStringMap options) {
     String name = options.get(NAME_OPTION);
     return TableScope.wrap(alias, super.buildIcebergCatalog(name == null ? alias : name, options));
@@ -43,7 +49,19 @@ public class SqeCatalog extends SparkCatalog {
   }
 
   public Table loadTable(Identifier identifier) throws NoSuchTableException {
+    if (identifier.name().startsWith(METADATA_PREFIX)) return metadataTable(identifier);
     return readable(super.loadTable(identifier));
+  }
+
+  private Table metadataTable(Identifier identifier) throws NoSuchTableException {
+    MetadataTableType type = MetadataTableType.from(identifier.name().substring(METADATA_PREFIX.length()));
+    if (type == null || identifier.namespace().length == 0) throw new NoSuchTableException(identifier);
+    try {
+      org.apache.iceberg.Table table = icebergCatalog().loadTable(TableIdentifier.of(identifier.namespace()));
+      return readable(new SparkTable(MetadataTableUtils.createMetadataTableInstance(table, type)));
+    } catch (org.apache.iceberg.exceptions.NoSuchTableException missing) {
+      throw new NoSuchTableException(identifier);
+    }
   }
 
   public Table loadTable(Identifier identifier, String version) throws NoSuchTableException {

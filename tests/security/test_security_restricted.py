@@ -1,0 +1,429 @@
+"""A user with restrictions against everything that changes, describes or lists: what is kept from him stays so."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sqe_core.bootstrap import EMBEDDED_CATALOG, EmbeddedSqe, Sqe, build
+from sqe_core.catalog.backends import SqliteBackend
+from sqe_core.catalog.registry import Mount
+from sqe_core.engine.spark.engine import SparkEngine
+from sqe_core.query.admission import QueryLimits
+from sqe_core.query.completion import CompletionCache
+from sqe_core.session.session import Session
+from sqe_core.spi.errors import ErrorCode, SqeError
+from sqe_core.spi.identity import Identity
+from sqe_core.spi.names import ObjectName
+from sqe_core.spi.policy import (
+    Access,
+    Action,
+    Decision,
+    Effect,
+    PolicyEnforcer,
+    PolicyRequest,
+    PolicyResponse,
+    VisibilityRequest,
+)
+
+ANALYST = Identity(issuer="test", subject="analyst", username="analyst", provider="test", personal=False)
+HIDDEN = "salary_canary"
+VALUE = "424242"
+DENIED = "vault_canary"
+FOREIGN = "other_canary"
+
+
+class HidingEnforcer(PolicyEnforcer):
+    """Hides a column of `pay`, and denies what is called `vault…`, with all that is in a catalog."""
+
+    def decide(self, request: PolicyRequest) -> PolicyResponse:
+        return PolicyResponse(decisions=tuple(self._decision(access.resource.name) for access in request.accesses))
+
+    def visible(self, request: VisibilityRequest) -> list[Effect]:
+        return [self._decision(name).effect for name in request.names]
+
+    @staticmethod
+    def _decision(name: Any) -> Decision:
+        table = name.name if isinstance(name, ObjectName) else ""
+        if table.startswith("vault") or name.catalog == FOREIGN:
+            return Decision.deny("a secret")
+        hidden = frozenset({HIDDEN}) if table == "pay" else frozenset[str]()
+        return Decision(effect=Effect.ALLOW, hidden_columns=hidden)
+
+
+@dataclass
+class Analyst:
+    sqe: Sqe
+    session: Session
+
+    def run(self, sql: str, dialect: str = "sqe") -> list[list[Any]]:
+        result = self.sqe.service.execute(self.session, sql, dialect=dialect)
+        return [list(row.values()) for batch in result for row in batch.to_pylist()]
+
+    def refusal(self, sql: str, dialect: str = "sqe") -> SqeError:
+        with pytest.raises(SqeError) as caught:
+            self.run(sql, dialect)
+        error = caught.value
+        told = f"{error} {error.message} {error.hint}"
+        for word in (HIDDEN, VALUE, DENIED, FOREIGN):
+            assert word in sql or word not in told, told
+        assert error.code is not ErrorCode.GENERIC_INTERNAL_ERROR, told
+        return error
+
+    def same_as_missing(self, sql: str, **names: str) -> None:
+        """A statement about what is kept from the user ends as one about what does not exist."""
+        (name,) = names
+        kept, missing = self.refusal(sql.format(**names)), self.refusal(sql.format(**{name: "missing_canary"}))
+        assert kept.code is missing.code
+        for ours, theirs in ((str(kept), str(missing)), (str(kept.hint), str(missing.hint))):
+            assert ours.replace(names[name], "x") == theirs.replace("missing_canary", "x"), sql
+
+
+@dataclass
+class World:
+    owner: EmbeddedSqe
+    analyst: Analyst
+
+    def own(self, sql: str) -> list[list[Any]]:
+        result = self.owner.execute(sql)
+        return [list(row.values()) for batch in result for row in batch.to_pylist()]
+
+
+@pytest.fixture(scope="module")
+def world(
+    sqe: EmbeddedSqe, engine: SparkEngine, warehouse: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[World]:
+    for sql in (
+        f"CREATE TABLE pay (id integer, {HIDDEN} integer, name varchar) WITH (partitioning = ARRAY['{HIDDEN}'])",
+        f"INSERT INTO pay VALUES (1, {VALUE}, 'ann'), (2, 1, 'bob')",
+        f"CREATE TABLE {DENIED} (a integer)",
+        f"INSERT INTO {DENIED} VALUES ({VALUE})",
+        "CREATE TABLE free (a integer)",
+        "INSERT INTO free VALUES (7)",
+    ):
+        sqe.execute(sql).close()
+    mount = sqe.session.catalogs.find(EMBEDDED_CATALOG)
+    assert mount is not None
+    foreign = Mount(name=FOREIGN, backend=SqliteBackend.at(tmp_path_factory.mktemp("foreign")))
+    limits = QueryLimits(timeout_secs=60, max_result_rows=0, max_sql_bytes=1 << 20)
+    restricted = build(engine=engine, mounts=[mount, foreign], enforcers=[HidingEnforcer()], limits=limits)
+    session = restricted.open_session(ANALYST, catalog=EMBEDDED_CATALOG, protocol="test")
+    yield World(sqe, Analyst(restricted, session))
+    restricted.service.close_session(session)
+
+
+@pytest.fixture
+def analyst(world: World) -> Analyst:
+    return world.analyst
+
+
+# Names
+
+
+KINDS = (
+    *("files", "all_data_files", "all_files", "data_files", "delete_files", "partitions", "snapshots", "history"),
+    *("manifests", "all_manifests", "entries", "all_entries", "refs", "metadata_log_entries", "position_deletes"),
+    *("branch_main", "changes"),
+)
+
+
+@pytest.mark.rule("NAME-3")
+@pytest.mark.rule("META-4")
+@pytest.mark.rule("POL-10")
+@pytest.mark.parametrize("table", [DENIED, "pay", "free"])
+def test_a_schema_is_never_a_table(analyst: Analyst, table: str) -> None:
+    for kind in KINDS:
+        for sql in (f'SELECT * FROM "default.{table}".{kind}', f'SELECT * FROM iceberg."default.{table}"."{kind}"'):
+            assert analyst.refusal(sql).code is ErrorCode.TABLE_NOT_FOUND
+    for sql in (
+        f'SELECT readable_metrics FROM "default.{table}".files',
+        f'SHOW COLUMNS FROM "default.{table}".files',
+        f'DESCRIBE "default.{table}".files',
+        f'SHOW CREATE TABLE "default.{table}".files',
+        f'CREATE VIEW peek AS SELECT * FROM "default.{table}".files',
+        f'CREATE TABLE peek AS SELECT * FROM "default.{table}".files',
+        f'INSERT INTO "default.{table}".files VALUES (1)',
+        f'DELETE FROM "default.{table}".files',
+        f'ALTER TABLE "default.{table}".files ADD COLUMN x integer',
+        f'DROP TABLE "default.{table}".files',
+    ):
+        assert analyst.refusal(sql).code is ErrorCode.TABLE_NOT_FOUND, sql
+    for sql in (
+        f'CREATE TABLE peek (LIKE "default.{table}".files)',
+        f'CREATE TABLE "default.{table}".files (a integer)',
+        f'CREATE TABLE "default.{table}".files AS SELECT 1 AS a',
+        f'CREATE TABLE "default.{table}".mine (a integer)',
+        f'CREATE VIEW "default.{table}".files AS SELECT 1 AS a',
+        f'ALTER TABLE free RENAME TO "default.{table}".files',
+    ):
+        analyst.refusal(sql)
+    analyst.refusal(f"SELECT * FROM IDENTIFIER('`default.{table}`.files')", "spark")
+    analyst.refusal(f"SELECT * FROM `default.{table}`.files", "spark")
+    assert analyst.run("SHOW TABLES") == [["free"], ["pay"]]
+
+
+@pytest.mark.rule("NAME-3")
+def test_metadata_tables_have_a_name_of_their_own(analyst: Analyst) -> None:
+    assert analyst.run('SELECT record_count FROM "free$files"') == [[1]]
+    analyst.refusal('SELECT * FROM "pay$files"')
+    analyst.refusal("SELECT * FROM free._sqe_metadata_files")
+    analyst.refusal('SELECT * FROM "default.free"._sqe_metadata_files')
+    analyst.refusal("SELECT * FROM `default.free`.`_sqe_metadata_files`", "spark")
+
+
+# Changes
+
+
+@pytest.mark.rule("DML-4")
+@pytest.mark.rule("STMT-9")
+def test_a_restricted_table_is_neither_changed_nor_copied_as_a_whole(world: World, analyst: Analyst) -> None:
+    told = {
+        str(analyst.refusal(sql))
+        for sql in (
+            "ALTER TABLE pay RENAME TO pay2",
+            "CREATE TABLE copy (LIKE pay)",
+            "CREATE TABLE copy (LIKE pay INCLUDING PROPERTIES)",
+            "ALTER TABLE pay ADD COLUMN x integer",
+            "ALTER TABLE pay ADD COLUMN x integer DEFAULT 5",
+            f"ALTER TABLE pay ADD COLUMN {HIDDEN} integer DEFAULT 5",
+            f"ALTER TABLE pay ADD COLUMN IF NOT EXISTS {HIDDEN} integer DEFAULT 5",
+            "ALTER TABLE pay DROP COLUMN name",
+            "ALTER TABLE pay SET PROPERTIES format_version = 3",
+            "COMMENT ON TABLE pay IS 'x'",
+            "DROP TABLE pay",
+            "DROP TABLE IF EXISTS pay",
+            "TRUNCATE TABLE pay",
+            "CREATE OR REPLACE TABLE pay (a integer)",
+            "CREATE OR REPLACE TABLE pay AS SELECT 1 AS a",
+            "INSERT INTO pay (id) VALUES (3)",
+            "DELETE FROM pay",
+        )
+    }
+    assert told == {"iceberg.default.pay is restricted for you and cannot be changed or copied"}
+    assert world.own(f"SELECT id, {HIDDEN}, name FROM pay ORDER BY id") == [[1, int(VALUE), "ann"], [2, 1, "bob"]]
+    assert analyst.run("SHOW TABLES") == [["free"], ["pay"]]
+
+
+@pytest.mark.rule("POL-2")
+def test_a_name_under_a_policy_is_taken_or_free(analyst: Analyst) -> None:
+    assert analyst.refusal("CREATE TABLE pay (a integer)").code is ErrorCode.DUPLICATE_TABLE
+    assert analyst.refusal("CREATE TABLE pay AS SELECT 1 AS a").code is ErrorCode.DUPLICATE_TABLE
+    analyst.run("CREATE TABLE IF NOT EXISTS pay (a integer)")
+    analyst.run("CREATE SCHEMA fresh")
+    assert "restricted" in str(analyst.refusal("CREATE TABLE fresh.pay (a integer)"))
+    analyst.run("DROP SCHEMA fresh")
+
+
+@pytest.mark.rule("DML-4")
+def test_what_is_denied_is_not_replaced(world: World, analyst: Analyst) -> None:
+    for sql in (
+        f"CREATE OR REPLACE TABLE {DENIED} (b integer)",
+        f"CREATE OR REPLACE TABLE {DENIED} AS SELECT 1 AS b",
+        f"CREATE OR REPLACE VIEW {DENIED} AS SELECT 1 AS b",
+        f"ALTER TABLE free RENAME TO {DENIED}",
+        f"CREATE TABLE {DENIED} (LIKE free)",
+    ):
+        analyst.refusal(sql)
+    assert world.own(f"SELECT * FROM {DENIED}") == [[int(VALUE)]]
+
+
+class Keeper(HidingEnforcer):
+    """Everything but DROP, DROP VIEW and SELECT of what is called `kept…`; reads of `blind…` are denied."""
+
+    def decide(self, request: PolicyRequest) -> PolicyResponse:
+        def decision(access: Access) -> Decision:
+            name = access.resource.name
+            table = name.name if isinstance(name, ObjectName) else ""
+            if table.startswith("kept") and access.action in (Action.DROP, Action.DROP_VIEW):
+                return Decision.deny("kept")
+            if table.startswith("blind") and access.action is Action.SELECT:
+                return Decision.deny("not to be read")
+            if table.startswith("masked") and access.action is Action.SELECT:
+                return Decision(effect=Effect.ALLOW, hidden_columns=frozenset({"b"}))
+            return Decision.allow()
+
+        return PolicyResponse(decisions=tuple(map(decision, request.accesses)))
+
+    def visible(self, request: VisibilityRequest) -> list[Effect]:
+        return [Effect.ALLOW for _ in request.names]
+
+
+@pytest.fixture(scope="module")
+def keeper(world: World, engine: SparkEngine) -> Iterator[Analyst]:
+    for sql in (
+        "CREATE SCHEMA held",
+        "CREATE TABLE held.kept AS SELECT 1 AS a",
+        "CREATE VIEW held.kept_view AS SELECT 1 AS a",
+        "CREATE TABLE held.blind AS SELECT 1 AS a, 2 AS b",
+        "CREATE TABLE held.masked AS SELECT 1 AS a, 2 AS b",
+    ):
+        world.own(sql)
+    mount = world.owner.session.catalogs.find(EMBEDDED_CATALOG)
+    assert mount is not None
+    limits = QueryLimits(timeout_secs=60, max_result_rows=0, max_sql_bytes=1 << 20)
+    sqe = build(engine=engine, mounts=[mount], enforcers=[Keeper()], limits=limits)
+    session = sqe.open_session(ANALYST, catalog=EMBEDDED_CATALOG, protocol="test")
+    session.schema = ("held",)
+    yield Analyst(sqe, session)
+    sqe.service.close_session(session)
+
+
+@pytest.mark.rule("DML-4")
+@pytest.mark.rule("DML-1")
+def test_to_replace_is_to_drop(world: World, keeper: Analyst) -> None:
+    for sql in (
+        "CREATE OR REPLACE TABLE kept (b integer)",
+        "CREATE OR REPLACE TABLE kept AS SELECT 2 AS b",
+        "CREATE OR REPLACE VIEW kept_view AS SELECT 2 AS b",
+        "DROP TABLE kept",
+        "DROP VIEW kept_view",
+    ):
+        keeper.refusal(sql)
+    assert world.own("SELECT * FROM held.kept") == [[1]]
+    assert world.own("SELECT * FROM held.kept_view") == [[1]]
+    keeper.run("CREATE OR REPLACE TABLE loose AS SELECT 1 AS a")
+    keeper.run("CREATE OR REPLACE TABLE loose AS SELECT 2 AS a")
+    keeper.run("CREATE OR REPLACE VIEW loose_view AS SELECT 2 AS a")
+    keeper.run("CREATE OR REPLACE VIEW loose_view AS SELECT 3 AS a")
+    assert keeper.run("SELECT loose.a, loose_view.a AS b FROM loose, loose_view") == [[2, 3]]
+    keeper.run("DROP TABLE loose")
+    keeper.run("DROP VIEW loose_view")
+
+
+@pytest.mark.rule("DML-1")
+@pytest.mark.rule("POL-10")
+def test_who_may_not_read_a_table_changes_it_blindly_at_most(keeper: Analyst) -> None:
+    keeper.run("INSERT INTO blind VALUES (3, 4)")
+    for sql in (
+        "UPDATE blind SET a = 1 WHERE b = 2",
+        "DELETE FROM blind WHERE b = 2",
+        "MERGE INTO blind USING (SELECT 1 AS x) s ON blind.b = s.x WHEN MATCHED THEN DELETE",
+        "ALTER TABLE blind RENAME TO seen",
+        "CREATE TABLE seen (LIKE blind)",
+    ):
+        assert keeper.refusal(sql).code is ErrorCode.TABLE_NOT_FOUND, sql
+    for sql in ("INSERT INTO masked VALUES (3, 4)", "DROP TABLE masked", "UPDATE masked SET a = 2"):
+        assert "restricted" in str(keeper.refusal(sql))
+
+
+@pytest.mark.rule("DML-4")
+@pytest.mark.rule("ERR-5")
+def test_a_schema_is_dropped_whole_or_not_at_all(world: World, analyst: Analyst, keeper: Analyst) -> None:
+    error = analyst.refusal("DROP SCHEMA default CASCADE")
+    assert error.code is ErrorCode.ACCESS_DENIED
+    assert str(error) == "You may not drop everything that schema iceberg.default holds"
+    assert world.own(f"SELECT * FROM {DENIED}") == [[int(VALUE)]]
+    assert analyst.run("SHOW TABLES") == [["free"], ["pay"]]
+    assert str(analyst.refusal("DROP SCHEMA default")) == "Schema iceberg.default is not empty"
+    for table in (f"lone.{DENIED}", "lone.pay"):
+        world.own("CREATE SCHEMA lone")
+        world.own(f"CREATE TABLE {table} ({HIDDEN} integer, a integer)")
+        assert str(analyst.refusal("DROP SCHEMA lone")) == "Schema iceberg.lone is not empty"
+        analyst.refusal("DROP SCHEMA lone CASCADE")
+        assert world.own(f"SELECT * FROM {table}") == []
+        world.own("DROP SCHEMA lone CASCADE")
+    keeper.refusal("DROP SCHEMA held CASCADE")
+    assert world.own("SHOW TABLES FROM held") == [["blind"], ["kept"], ["kept_view"], ["masked"]]
+    for sql in ("CREATE SCHEMA mine", "CREATE TABLE mine.a AS SELECT 1 AS x", "CREATE VIEW mine.v AS SELECT 1 AS x"):
+        analyst.run(sql)
+    analyst.run("DROP SCHEMA mine CASCADE")
+    assert ["mine"] not in analyst.run("SHOW SCHEMAS")
+
+
+# Descriptions
+
+
+@pytest.mark.rule("VIEW-4")
+def test_the_text_of_a_view_is_for_those_who_read_all_of_it(world: World, analyst: Analyst) -> None:
+    for sql in (
+        f"CREATE VIEW costs AS SELECT id, {HIDDEN} FROM pay",
+        f"CREATE VIEW entry AS SELECT a AS vault_canary_column FROM {DENIED}",
+        "CREATE VIEW names AS SELECT id, name FROM pay",
+        "CREATE VIEW nested AS SELECT * FROM costs",
+        "CREATE VIEW open AS SELECT a FROM free",
+    ):
+        world.own(sql)
+    for view in ("costs", "entry", "nested"):
+        for sql in (f"SHOW COLUMNS FROM {view}", f"DESCRIBE {view}", f"SHOW CREATE VIEW {view}"):
+            analyst.refusal(sql)
+    assert analyst.run("SHOW COLUMNS FROM names") == [["id", "integer", "YES"], ["name", "varchar", "YES"]]
+    analyst.refusal("SHOW CREATE VIEW names")
+    assert "SELECT a FROM free" in analyst.run("SHOW CREATE VIEW open")[0][0]
+    listed = analyst.run(
+        "SELECT table_name, view_definition FROM information_schema.views WHERE table_schema = 'default' ORDER BY 1"
+    )
+    assert listed == [
+        *(["costs", None], ["entry", None], ["names", None], ["nested", None], ["open", "SELECT a FROM free"])
+    ]
+    told = analyst.run(
+        "SELECT table_name, column_name FROM information_schema.columns WHERE table_schema = 'default' ORDER BY 1, 2"
+    )
+    assert told == [["free", "a"], ["names", "id"], ["names", "name"], ["open", "a"], ["pay", "id"], ["pay", "name"]]
+    for view in ("nested", "costs", "entry", "names", "open"):
+        assert "SELECT" in world.own(f"SHOW CREATE VIEW {view}")[0][0]
+        world.own(f"DROP VIEW {view}")
+
+
+@pytest.mark.rule("STMT-9")
+@pytest.mark.rule("META-5")
+def test_descriptions_of_a_restricted_table_name_nothing_hidden(world: World, analyst: Analyst) -> None:
+    world.own(f"ALTER TABLE pay SET TBLPROPERTIES ('write.metadata.metrics.column.{HIDDEN}' = 'full')")
+    for sql in ("SHOW CREATE TABLE pay", "DESCRIBE pay", "EXPLAIN SELECT id FROM pay WHERE id = 1"):
+        shown = str(analyst.run(sql))
+        for word in (HIDDEN, "schemaId", "snapshotId", "file:", "branch"):
+            assert word not in shown, shown
+    assert HIDDEN in str(world.own("SHOW CREATE TABLE pay"))
+
+
+@pytest.mark.rule("STMT-9")
+def test_a_denied_catalog_does_not_exist(analyst: Analyst) -> None:
+    assert analyst.run("SHOW CATALOGS") == [["iceberg"]]
+    for sql in (
+        "SHOW SCHEMAS FROM {c}",
+        "SHOW TABLES FROM {c}.default",
+        "USE {c}",
+        "USE {c}.default",
+        "USE {c}.information_schema",
+        "SELECT * FROM {c}.default.x",
+        "SELECT * FROM {c}.information_schema.tables",
+        "SHOW COLUMNS FROM {c}.information_schema.tables",
+        "CREATE SCHEMA {c}.mine",
+        "DROP SCHEMA {c}.default",
+        "CREATE TABLE {c}.default.x (a integer)",
+        "CREATE VIEW {c}.default.x AS SELECT 1 AS a",
+    ):
+        analyst.same_as_missing(sql, c=FOREIGN)
+    assert analyst.refusal("SELECT * FROM other_canar.default.x").hint is None
+    assert analyst.refusal("SHOW SCHEMAS FROM other_canar").hint is None
+
+
+@pytest.mark.rule("STMT-9")
+def test_completion_knows_what_the_user_sees(analyst: Analyst) -> None:
+    cache = CompletionCache(lambda: analyst.sqe.service.visible(analyst.session), ready=lambda: True)
+    names = cache._read()
+    assert names.catalogs == ("iceberg",)
+    assert names.columns["iceberg", "default", "pay"] == ("id", "name")
+    assert DENIED not in str(names)
+    assert HIDDEN not in str(names)
+
+
+@pytest.mark.rule("NAME-3")
+def test_rows_of_ours_have_no_metadata_tables(analyst: Analyst) -> None:
+    for sql in (
+        'SELECT * FROM information_schema."tables$files"',
+        'SHOW COLUMNS FROM information_schema."tables$snapshots"',
+        'DESCRIBE information_schema."columns$files"',
+    ):
+        assert analyst.refusal(sql).code is ErrorCode.TABLE_NOT_FOUND
+
+
+@pytest.mark.rule("NAME-6")
+@pytest.mark.rule("ERR-6")
+def test_reserved_names_are_refused_in_whole_words(analyst: Analyst, caplog: pytest.LogCaptureFixture) -> None:
+    assert analyst.refusal("SELECT * FROM _sqe_x").message == "Names that begin with _sqe_ are reserved"
+    analyst.refusal("SELECT CAST('_sqe_c_deadbeef00 __sqe_x' AS integer)")
+    assert "secret" not in caplog.text
