@@ -291,6 +291,10 @@ class EngineExecutionError(Exception):
         self.failure = failure
 
 
+# An option for `analyse`: a write whose values would lose digits in their columns is refused.
+EXACT_WRITES: Mapping[str, str] = MappingProxyType({"sqe.exact.writes": "true"})
+
+
 class EngineSession(ABC):
     """An isolated session of the engine: its own catalogs, conf and functions. One statement at a time per session."""
 

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from sqe_core.catalog.visible import VisibleCatalogs
 from sqe_core.engine.port import (
+    EXACT_WRITES,
     AnalysedPlan,
     EngineExecutionError,
     EnginePlan,
@@ -397,7 +398,7 @@ class StatementSecurer:
         return {session_marker(name): values[name] for name in SESSION_FUNCTIONS}
 
     def _settings(self, statement: EngineStatement, bound: Sequence[BoundRelation]) -> Mapping[str, str]:
-        settings: dict[str, str] = {}
+        settings: dict[str, str] = dict(EXACT_WRITES) if statement.exact_writes else {}
         codec = self.session.properties["iceberg.compression_codec"]
         if codec != "zstd":
             settings["spark.sql.iceberg.compression-codec"] = "uncompressed" if codec == "none" else codec

@@ -96,6 +96,8 @@ class EngineStatement(Statement):
     """For INSERT OVERWRITE: None lets `query` choose by the target's partitioning (features §2.8)."""
     if_exists: bool = False
     """ALTER TABLE IF EXISTS and the like, which Spark cannot say: a missing target is no error."""
+    exact_writes: bool = False
+    """Whether values that would lose digits in their columns are refused; Spark's own dialect cuts them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -57,13 +57,15 @@ def _date(calling: Calling) -> str:
 def _date_trunc(calling: Calling) -> str:
     calling.count(2)
     unit = _unit(calling, 0)
-    return f"{_by_unit(unit, '_sqe_date_trunc', '_sqe_time_trunc')}({quote_string(unit)}, {local(calling.writer, calling.arguments[1])})"
+    template = _by_unit(unit, "_sqe_date_trunc", "_sqe_time_trunc")
+    return f"{template}({quote_string(unit)}, {local(calling.writer, calling.arguments[1])})"
 
 
 def _date_add(calling: Calling) -> str:
     calling.count(3)
     unit = _unit(calling, 0)
-    return f"{_by_unit(unit, '_sqe_date_add', '_sqe_time_add')}({quote_string(unit)}, {calling.written(1)}, {calling.written(2)})"
+    template = _by_unit(unit, "_sqe_date_add", "_sqe_time_add")
+    return f"{template}({quote_string(unit)}, {calling.written(1)}, {calling.written(2)})"
 
 
 def _date_diff(calling: Calling) -> str:
@@ -72,7 +74,8 @@ def _date_diff(calling: Calling) -> str:
     first, second = calling.written(1), calling.written(2)
     months = _MONTHS.get(unit)
     if months is None:
-        return f"{_by_unit(unit, '_sqe_date_diff', '_sqe_time_diff')}({quote_string(unit)}, {first}, {second})"
+        template = _by_unit(unit, "_sqe_date_diff", "_sqe_time_diff")
+        return f"{template}({quote_string(unit)}, {first}, {second})"
     between = f"_sqe_months_between({first}, {second})"
     return between if months == 1 else f"({between} div {months})"
 

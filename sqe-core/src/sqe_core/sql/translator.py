@@ -103,6 +103,7 @@ class Translator:
             positions=positions,
             parameters=names,
             positional=positional,
+            exact_writes=statement.dialect is not Dialect.SPARK,
         )
 
     def _marked(

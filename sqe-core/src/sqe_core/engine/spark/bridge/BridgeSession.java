@@ -32,6 +32,7 @@ public final class BridgeSession implements Work.Abandoned {
   private static final long PARSE_MILLIS = 60000;
   private static final long ANALYSE_MILLIS = 24L * 3600 * 1000; // the statement's own timeout cancels by tag
   private static final String CATALOG_PREFIX = "spark.sql.catalog.";
+  private static final String EXACT_WRITES = "sqe.exact.writes"; // engine/port.py
 
   private final SparkSession session;
   private final TableScope scope = new TableScope();
@@ -167,6 +168,7 @@ public final class BridgeSession implements Work.Abandoned {
       if (fit != null) execution = resolved(fit);
     }
     LogicalPlan plan = execution.analyzed();
+    if (isCommand(plan) && session.sessionState().conf().contains(EXACT_WRITES)) WriteCasts.check(plan);
     Outcome outcome = new Outcome(plan, execution, Output.arrowSchema(plan.schema()), columns);
     if (Markers.within(plan)) outcome.parameters = Output.arrowSchema(Markers.types(plan));
     return outcome;
