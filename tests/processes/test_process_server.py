@@ -428,3 +428,24 @@ def test_every_line_of_the_log_is_json(ready: RunningServer) -> None:
     assert ready.raw
     assert len(ready.log) == len(ready.raw), "".join(ready.raw)
     assert all({"time", "level", "logger", "message"} <= entry.keys() for entry in ready.log)
+
+
+def test_flight_drains_too(tmp_path: Path) -> None:
+    """A result that a client reads when the server is told to end arrives whole; a new statement is refused."""
+    dbapi = pytest.importorskip("adbc_driver_flightsql.dbapi")
+    port = free_ports(3)[2]
+    environment = {"SQE_COORDINATOR__FLIGHT_SQL_PORT": str(port), "SQE_QUERY__MAX_RESULT_ROWS": "100000000"}
+    with server(tmp_path, environment=environment) as running:
+        running.event("ready")
+        with dbapi.connect(f"grpc://127.0.0.1:{port}", autocommit=True) as connection, connection.cursor() as reading:
+            reading.execute("SELECT x FROM range(20000000) AS a(x)")
+            batches = reading.fetch_record_batch()
+            rows = batches.read_next_batch().num_rows
+            wait_for(lambda: running.samples()[("sqe_active_queries", ())] == 1)
+            running.process.send_signal(signal.SIGTERM)
+            running.event("draining")
+            with connection.cursor() as late, pytest.raises(dbapi.Error, match=r"(?i)shutting down|unavailable"):
+                late.execute("SELECT 1 AS one")
+            rows += sum(batch.num_rows for batch in batches)
+            assert rows == 20_000_000
+        assert running.process.wait(40) == 0
