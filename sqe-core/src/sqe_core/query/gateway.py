@@ -137,7 +137,7 @@ class ConnectedSession:
 
     def catalogs(self) -> Sequence[str]:
         """List the visible catalogs."""
-        return sorted(mount.name for mount in self._visible().registry.mounts())
+        return [mount.name for mount in self._visible().mounts()]
 
     def schemas(self, catalog: str | None = None, pattern: str | None = None) -> Sequence[NamespaceName]:
         """List the visible schemas."""
@@ -386,11 +386,7 @@ def _dialect(request: StatementRequest) -> str | None:
 
 
 def _mounts(visible: VisibleCatalogs, catalog: str | None) -> list[Mount]:
-    return [
-        mount
-        for mount in sorted(visible.registry.mounts(), key=lambda mount: mount.name)
-        if catalog is None or mount.name == catalog
-    ]
+    return [mount for mount in visible.mounts() if catalog is None or mount.name == catalog]
 
 
 def _typed(name: str, value: str) -> Any:
