@@ -294,6 +294,7 @@ def _protocols(
                 port=port,
                 tls=tls,
                 trusted_proxies=loaded.config.security.trusted_proxies,
+                stream_idle_secs=loaded.config.query.stream_idle_timeout_secs,
             )
             servers.append((name, factory.create(name, settings, context)))
     if faults:

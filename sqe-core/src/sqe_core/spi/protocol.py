@@ -460,6 +460,8 @@ class ProtocolContext(PluginContext):
         tls: the files of `[coordinator.tls]`.
         public_url: the address that clients use, when it is configured; else made from the connection (TRI-5).
         trusted_proxies: addresses whose `X-Forwarded-*` headers count.
+        stream_idle_secs: a client that does not read its result, or does not send what it began, is ended after this
+            long (LIM-8).
     """
 
     bind_host: str = "127.0.0.1"
@@ -467,6 +469,7 @@ class ProtocolContext(PluginContext):
     tls: TlsFiles | None = None
     public_url: str | None = None
     trusted_proxies: tuple[str, ...] = ()
+    stream_idle_secs: float = 300.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""Arrow batches as the messages of Flight, and back.
+"""Arrow batches as the messages of Flight.
 
 `FlightData` is written by hand: a batch of some megabytes is copied once, not three times. Its fields are
 data_header (2), app_metadata (3) and data_body (1000).
@@ -6,17 +6,12 @@ data_header (2), app_metadata (3) and data_body (1000).
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterator
 
 import pyarrow as pa
 
-from sqe_core.protocols.flight.wire import flight_pb2 as flight
-from sqe_core.spi.errors import ErrorCode, UserError
-
 _HEADER, _APP_METADATA = b"\x12", b"\x1a"
 _BODY = b"\xc2\x3e"  # field 1000, bytes
-_CONTINUATION = b"\xff\xff\xff\xff"
 _UNCOMPRESSED = pa.ipc.IpcWriteOptions()
 
 
@@ -78,100 +73,3 @@ def _varint(number: int) -> bytes:
         number >>= 7
     out.append(number)
     return bytes(out)
-
-
-class PutStream:
-    """What a client puts: the descriptor of the first message, then a schema and batches.
-
-    Args:
-        messages: the messages of the call.
-    """
-
-    def __init__(self, messages: Iterator[flight.FlightData]) -> None:
-        first = next(messages, None)
-        if first is None or not first.HasField("flight_descriptor"):
-            raise _malformed("the first message has no descriptor")
-        self.descriptor = first.flight_descriptor
-        self._bytes = _EncapsulatedMessages(first, messages)
-        self._reader: pa.ipc.RecordBatchStreamReader | None = None
-
-    @property
-    def has_data(self) -> bool:
-        """Whether a schema follows; a client without parameters sends none."""
-        return self._bytes.has_data
-
-    @property
-    def schema(self) -> pa.Schema:
-        """The columns of the batches."""
-        return self._open().schema
-
-    def __iter__(self) -> Iterator[pa.RecordBatch]:
-        if not self.has_data:
-            return
-        reader = self._open()
-        while True:
-            try:
-                batch = reader.read_next_batch()
-            except StopIteration:
-                return
-            except (pa.ArrowException, OSError) as error:
-                raise _malformed("a batch cannot be read") from error
-            yield batch
-
-    def _open(self) -> pa.ipc.RecordBatchStreamReader:
-        if self._reader is None:
-            try:
-                self._reader = pa.ipc.open_stream(pa.PythonFile(self._bytes, mode="r"))
-            except (pa.ArrowException, OSError) as error:
-                raise _malformed("the schema cannot be read") from error
-        return self._reader
-
-
-class _EncapsulatedMessages(io.RawIOBase):
-    """The messages of a call as the byte stream that Arrow's reader takes; a message at a time is in memory."""
-
-    def __init__(self, first: flight.FlightData, messages: Iterator[flight.FlightData]) -> None:
-        self._first: flight.FlightData | None = first
-        self._messages = messages
-        self._pending = memoryview(b"")
-        self._ended = False
-
-    @property
-    def has_data(self) -> bool:
-        if not self._pending:
-            self._pending = self._next()
-        return bool(self._pending)
-
-    def readable(self) -> bool:
-        return True
-
-    def read(self, size: int | None = -1, /) -> bytes:
-        if size is None or size < 0:
-            return b"".join(iter(lambda: self.read(1 << 20), b""))
-        pieces: list[bytes] = []
-        while size > 0:
-            if not self._pending:
-                self._pending = self._next()
-                if not self._pending:
-                    break
-            piece = self._pending[:size]
-            pieces.append(bytes(piece))
-            self._pending = self._pending[len(piece) :]
-            size -= len(piece)
-        return b"".join(pieces)
-
-    def _next(self) -> memoryview:
-        """Return the next message that has data, or nothing at the end."""
-        while not self._ended:
-            message, self._first = self._first or next(self._messages, None), None
-            if message is None:
-                self._ended = True
-            elif message.data_header:
-                header = message.data_header + b"\0" * (-len(message.data_header) % 8)
-                body = message.data_body + b"\0" * (-len(message.data_body) % 8)
-                return memoryview(_CONTINUATION + len(header).to_bytes(4, "little") + header + body)
-        return memoryview(b"")
-
-
-def _malformed(what: str) -> UserError:
-    return UserError(f"The stream of the client is malformed: {what}", code=ErrorCode.INVALID_ARGUMENTS)

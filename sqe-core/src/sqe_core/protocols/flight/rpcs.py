@@ -1,4 +1,5 @@
-"""The ten calls of Flight. Each signs in first (FLT-1); whatever is raised becomes a status.
+"""The ten calls of Flight. Each signs in before it reads what the client sent (FLT-1); whatever is raised becomes a
+status.
 
 GetFlightInfo, GetSchema   judge a statement, or name the columns of a metadata command
 PollFlightInfo             the same for statements that take long, with progress
@@ -11,6 +12,7 @@ from __future__ import annotations
 
 import json
 import logging
+import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -19,23 +21,28 @@ from typing import Any, NoReturn
 import grpc
 import pyarrow as pa
 from google.protobuf.any_pb2 import Any as AnyMessage
-from google.protobuf.message import DecodeError
+from google.protobuf.message import DecodeError, Message
 
 from sqe_core.protocols.flight import sign_in
 from sqe_core.protocols.flight.actions import ACTIONS, Actions
-from sqe_core.protocols.flight.messages import PutStream, batch_messages, schema_bytes, schema_message
+from sqe_core.protocols.flight.idle import IdleWatch
+from sqe_core.protocols.flight.incoming import PutStream, parsed, read_request
+from sqe_core.protocols.flight.messages import batch_messages, schema_bytes, schema_message
 from sqe_core.protocols.flight.metadata import answer_to
-from sqe_core.protocols.flight.statements import TICKET_SECS, Statements, Ticket
+from sqe_core.protocols.flight.statements import Statements, Ticket
 from sqe_core.protocols.flight.status import status_code, status_text, trailing_metadata
 from sqe_core.protocols.flight.wire import flight_pb2 as flight
 from sqe_core.protocols.flight.wire import flight_sql_pb2 as sql
-from sqe_core.spi.errors import ErrorCode, InternalError, NotSupportedError, SqeError, UserError
+from sqe_core.spi.auth import Credential
+from sqe_core.spi.errors import ErrorCode, InternalError, NotSupportedError, ResourcesError, SqeError, UserError
 from sqe_core.spi.protocol import GatewaySession, IngestMode, IngestRequest, QueryGateway, StatementRequest
 
 _log = logging.getLogger(__name__)
 
 _SERVICE = "arrow.flight.protocol.FlightService"
 _POLL_WAIT_SECS = 1.0
+# A message of somebody who has not logged in may be as big as any.
+_MOST_OLD_HANDSHAKES = 2
 _PLAIN = pa.ipc.IpcWriteOptions()
 _COMMANDS = {
     f"arrow.flight.protocol.sql.{message.DESCRIPTOR.name}": message
@@ -67,12 +74,25 @@ class Call:
 
     session: GatewaySession
     context: grpc.ServicerContext
+    trace_parent: str | None
     plain: bool
     """Whether batches are better sent uncompressed."""
 
     def on_end(self, callback: Callable[[], object]) -> bool:
         """Call back when the call has ended, in whatever way; False when it has already."""
         return bool(self.context.add_callback(callback))
+
+    def statement(self, text: str) -> StatementRequest:
+        """Return a statement of this call."""
+        return StatementRequest(sql=text, trace_parent=self.trace_parent)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallLimits:
+    """How long a client may keep a call waiting: for its login, and afterwards."""
+
+    login_secs: float = 30.0
+    idle_secs: float = 300.0
 
 
 class FlightRpcs:
@@ -83,6 +103,8 @@ class FlightRpcs:
         statements: what clients hold tickets of.
         secure: whether connections are encrypted.
         compression: of the rows that go over a network.
+        watch: ends the calls of clients that keep a thread waiting.
+        limits: how long they may.
     """
 
     def __init__(
@@ -92,100 +114,112 @@ class FlightRpcs:
         *,
         secure: bool,
         compression: str | None,
+        watch: IdleWatch,
+        limits: CallLimits,
     ) -> None:
         self._gateway = gateway
         self._statements = statements
         self._secure = secure
         self._compressed = pa.ipc.IpcWriteOptions(compression=compression) if compression else _PLAIN
+        self._watch = watch
+        self._limits = limits
+        self._old_handshakes = threading.BoundedSemaphore(_MOST_OLD_HANDSHAKES)
         self._actions = Actions(statements)
 
     def handler(self) -> grpc.GenericRpcHandler:
-        """Return what gRPC dispatches to."""
+        """Return what gRPC dispatches to.
+
+        To gRPC each call takes a stream of bytes: so a method runs before its request is read, and reads it itself.
+        """
         return grpc.method_handlers_generic_handler(
             _SERVICE,
             {
-                "Handshake": grpc.stream_stream_rpc_method_handler(
-                    self._handshake, flight.HandshakeRequest.FromString, flight.HandshakeResponse.SerializeToString
-                ),
-                "ListFlights": grpc.unary_stream_rpc_method_handler(
-                    self._streamed(self._list_flights), flight.Criteria.FromString, flight.FlightInfo.SerializeToString
-                ),
-                "GetFlightInfo": grpc.unary_unary_rpc_method_handler(
-                    self._answered(self._get_flight_info),
-                    flight.FlightDescriptor.FromString,
-                    flight.FlightInfo.SerializeToString,
-                ),
-                "PollFlightInfo": grpc.unary_unary_rpc_method_handler(
-                    self._answered(self._poll_flight_info),
-                    flight.FlightDescriptor.FromString,
-                    flight.PollInfo.SerializeToString,
-                ),
-                "GetSchema": grpc.unary_unary_rpc_method_handler(
-                    self._answered(self._get_schema),
-                    flight.FlightDescriptor.FromString,
-                    flight.SchemaResult.SerializeToString,
-                ),
-                "DoGet": grpc.unary_stream_rpc_method_handler(
-                    self._streamed(self._do_get), flight.Ticket.FromString, None
-                ),
-                "DoPut": grpc.stream_stream_rpc_method_handler(
-                    self._streamed(self._do_put), flight.FlightData.FromString, flight.PutResult.SerializeToString
-                ),
-                "DoExchange": grpc.stream_stream_rpc_method_handler(
-                    self._streamed(self._do_exchange), flight.FlightData.FromString, None
-                ),
-                "DoAction": grpc.unary_stream_rpc_method_handler(
-                    self._streamed(self._do_action), flight.Action.FromString, flight.Result.SerializeToString
-                ),
-                "ListActions": grpc.unary_stream_rpc_method_handler(
-                    self._streamed(self._list_actions), flight.Empty.FromString, flight.ActionType.SerializeToString
-                ),
+                "Handshake": grpc.stream_stream_rpc_method_handler(self._handshake, None, _to_bytes),
+                "ListFlights": self._streamed(self._list_flights, flight.Criteria),
+                "GetFlightInfo": self._answered(self._get_flight_info),
+                "PollFlightInfo": self._answered(self._poll_flight_info),
+                "GetSchema": self._answered(self._get_schema),
+                "DoGet": self._streamed(self._do_get, flight.Ticket),
+                "DoPut": self._streamed(self._do_put),
+                "DoExchange": self._streamed(self._do_exchange),
+                "DoAction": self._streamed(self._do_action, flight.Action),
+                "ListActions": self._streamed(self._list_actions, flight.Empty),
             },
         )
 
     # Around every call
 
     def _handshake(
-        self, requests: Iterator[flight.HandshakeRequest], context: grpc.ServicerContext
+        self, requests: Iterator[bytes], context: grpc.ServicerContext
     ) -> Iterator[flight.HandshakeResponse]:
         try:
             headers = sign_in.headers_of(context)
-            credential = sign_in.credential_of_handshake(context, headers, requests)
+            credential = sign_in.credential_of(context, headers)
+            if "authorization" not in headers:
+                credential = self._credential_of_message(requests, context) or credential
             client = sign_in.client_of(context, headers, secure=self._secure, new_session=True)
             session = self._gateway.authenticate(credential, client)
         except BaseException as error:  # noqa: BLE001 - becomes the status
             _abort(context, error)
         token = session.token.reveal()
-        context.send_initial_metadata((("authorization", f"Bearer {token}"),))
+        context.send_initial_metadata(sign_in.answer_headers(token, secure=self._secure))
         yield flight.HandshakeResponse(payload=token.encode())
+
+    def _credential_of_message(self, requests: Iterator[bytes], context: grpc.ServicerContext) -> Credential | None:
+        """Read the message of the older way to sign in: of nobody yet, so only some clients may send one at a time."""
+        if not self._old_handshakes.acquire(timeout=self._limits.login_secs):
+            raise ResourcesError("Too many logins at once", hint="try again later", retry_after_secs=1)
+        try:
+            with self._watch.waiting(context, self._limits.login_secs):
+                data = next(requests, None)
+        finally:
+            self._old_handshakes.release()
+        return sign_in.credential_of_message(parsed(data, flight.HandshakeRequest)) if data is not None else None
 
     def _signed_in(self, context: grpc.ServicerContext) -> Call:
         headers = sign_in.headers_of(context)
         client = sign_in.client_of(context, headers, secure=self._secure)
         session = self._gateway.authenticate(sign_in.credential_of(context, headers), client)
-        return Call(session, context, sign_in.reads_plain_only(client))
+        return Call(session, context, headers.get("traceparent"), sign_in.reads_plain_only(client))
 
-    def _answered(self, method: Callable[[Call, Any], Any]) -> Callable[[Any, grpc.ServicerContext], Any]:
-        def run(request: Any, context: grpc.ServicerContext) -> Any:
+    def _request_of(self, requests: Iterator[bytes], context: grpc.ServicerContext, kind: Any) -> Any:
+        """Return what a method takes: the one message of its kind, or the client's messages as they come."""
+        if kind is None:
+            return self._patiently(requests, context)
+        with self._watch.waiting(context, self._limits.idle_secs):
+            return read_request(requests, kind)
+
+    def _patiently(self, requests: Iterator[bytes], context: grpc.ServicerContext) -> Iterator[bytes]:
+        while True:
+            with self._watch.waiting(context, self._limits.idle_secs):
+                message = next(requests, None)
+            if message is None:
+                return
+            yield message
+
+    def _answered(self, method: Callable[[Call, Any], Message]) -> grpc.RpcMethodHandler:
+        def run(requests: Iterator[bytes], context: grpc.ServicerContext) -> Message:
             try:
-                return method(self._signed_in(context), request)
+                call = self._signed_in(context)
+                return method(call, self._request_of(requests, context, flight.FlightDescriptor))
             except BaseException as error:  # noqa: BLE001 - becomes the status
                 _abort(context, error)
 
-        return run
+        return grpc.stream_unary_rpc_method_handler(run, None, _to_bytes)
 
-    def _streamed(
-        self, method: Callable[[Call, Any], Iterator[Any]]
-    ) -> Callable[[Any, grpc.ServicerContext], Iterator[Any]]:
-        def run(request: Any, context: grpc.ServicerContext) -> Iterator[Any]:
+    def _streamed(self, method: Callable[[Call, Any], Iterator[Any]], kind: Any = None) -> grpc.RpcMethodHandler:
+        def run(requests: Iterator[bytes], context: grpc.ServicerContext) -> Iterator[Any]:
             try:
-                yield from method(self._signed_in(context), request)
+                call = self._signed_in(context)
+                for message in method(call, self._request_of(requests, context, kind)):
+                    with self._watch.waiting(context, self._limits.idle_secs):
+                        yield message
             except GeneratorExit:
                 raise
             except BaseException as error:  # noqa: BLE001 - becomes the status
                 _abort(context, error)
 
-        return run
+        return grpc.stream_stream_rpc_method_handler(run, None, _to_bytes)
 
     # The calls
 
@@ -205,9 +239,8 @@ class FlightRpcs:
         answer = answer_to(command, self._gateway.status)
         if answer is not None:
             return flight.SchemaResult(schema=schema_bytes(answer.schema))
-        plan = call.session.plan(self._request(call, command))
-        plan.close()
-        return flight.SchemaResult(schema=schema_bytes(plan.schema or pa.schema([])))
+        described = call.session.describe(self._request(call, command))
+        return flight.SchemaResult(schema=schema_bytes(described.schema or pa.schema([])))
 
     def _poll_flight_info(self, call: Call, descriptor: flight.FlightDescriptor) -> flight.PollInfo:
         command = _command(descriptor)
@@ -245,13 +278,13 @@ class FlightRpcs:
         for batch in rows.to_batches(max_chunksize=10_000):
             yield from batch_messages(batch)
 
-    def _do_put(self, call: Call, messages: Iterator[flight.FlightData]) -> Iterator[flight.PutResult]:
+    def _do_put(self, call: Call, messages: Iterator[bytes]) -> Iterator[flight.PutResult]:
         stream = PutStream(messages)
         command = _command(stream.descriptor)
         match command:
             case sql.CommandStatementUpdate():
                 _refuse_transaction(command)
-                count = self._statements.update(call.session, StatementRequest(sql=command.query), call.on_end)
+                count = self._statements.update(call.session, call.statement(command.query), call.on_end)
             case sql.CommandPreparedStatementUpdate():
                 prepared = self._statements.prepared.get(call.session, command.prepared_statement_handle)
                 if stream.has_data:
@@ -272,7 +305,7 @@ class FlightRpcs:
                 raise _bad_argument("This command cannot be put", "send it with GetFlightInfo")
         yield flight.PutResult(app_metadata=sql.DoPutUpdateResult(record_count=count).SerializeToString())
 
-    def _do_exchange(self, call: Call, messages: Iterator[flight.FlightData]) -> Iterator[bytes]:
+    def _do_exchange(self, call: Call, messages: Iterator[bytes]) -> Iterator[bytes]:
         raise NotSupportedError("DoExchange is not supported", hint="use DoGet and DoPut")
 
     def _do_action(self, call: Call, action: flight.Action) -> Iterator[flight.Result]:
@@ -288,7 +321,7 @@ class FlightRpcs:
         match command:
             case sql.CommandStatementQuery():
                 _refuse_transaction(command)
-                return StatementRequest(sql=command.query)
+                return call.statement(command.query)
             case sql.CommandPreparedStatementQuery():
                 prepared = self._statements.prepared.get(call.session, command.prepared_statement_handle)
                 return prepared.query()
@@ -300,12 +333,14 @@ class FlightRpcs:
         info = _info(ticket.schema, descriptor, _ticket_of(handle))
         info.app_metadata = ticket.plan.query_id.encode()
         info.total_records = ticket.row_count
-        info.endpoint[0].expiration_time.FromSeconds(int(time.time() + TICKET_SECS))
         return info
 
 
 def _info(schema: pa.Schema, descriptor: flight.FlightDescriptor, ticket: bytes) -> flight.FlightInfo:
-    """Return an answer with one endpoint, which is fetched from where the answer came from (FLT-6)."""
+    """Return an answer with one endpoint, which is fetched from where the answer came from (FLT-6).
+
+    It has no `expiration_time`, which would say that it may be fetched again until then.
+    """
     return flight.FlightInfo(
         schema=schema_bytes(schema),
         flight_descriptor=descriptor,
@@ -322,6 +357,10 @@ def _progress(ticket: Ticket) -> bytes:
     if now is not None:
         told |= {"tasks": now.tasks, "tasks_done": now.tasks_done, "tasks_active": now.tasks_active, "rows": now.rows}
     return json.dumps(told).encode()
+
+
+def _to_bytes(message: Message | bytes) -> bytes:
+    return message if isinstance(message, bytes) else message.SerializeToString()
 
 
 def _ticket_of(handle: bytes) -> bytes:

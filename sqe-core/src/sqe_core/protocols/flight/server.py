@@ -13,7 +13,8 @@ from typing import Any, Literal
 
 import grpc
 
-from sqe_core.protocols.flight.rpcs import FlightRpcs
+from sqe_core.protocols.flight.idle import IdleWatch
+from sqe_core.protocols.flight.rpcs import CallLimits, FlightRpcs
 from sqe_core.protocols.flight.sign_in import PROTOCOL
 from sqe_core.protocols.flight.statements import Statements
 from sqe_core.spi.errors import StartupError
@@ -24,7 +25,9 @@ _log = logging.getLogger(__name__)
 # A call holds a thread; connections that only wait hold none.
 _MOST_CALLS = 512
 _MOST_HEADER_BYTES = 32 << 10  # LIM-2
-_MOST_MESSAGE_BYTES = 64 << 20
+# A batch of an ingest; other requests are bounded where they are read, after login.
+_MOST_MESSAGE_BYTES = 257 << 20
+_MOST_STREAMS = 256
 _SWEEP_SECS = 15.0
 _END_SECS = 5.0
 
@@ -46,6 +49,7 @@ class FlightConfig:
     """The keys of `[coordinator]` that are this protocol's."""
 
     flight_compression: Literal["none", "lz4", "zstd"] = "lz4"
+    auth_handshake_timeout_secs: int = field(default=30, metadata={"unit": "seconds"})
     transport: TransportConfig = field(default_factory=TransportConfig)
 
 
@@ -56,6 +60,7 @@ class FlightServer(ProtocolServer):
         self._config = config
         self._context = context
         self._statements = Statements()
+        self._watch = IdleWatch()
         self._server: grpc.Server | None = None
         self._calls: ThreadPoolExecutor | None = None
         self._ended = threading.Event()
@@ -74,6 +79,10 @@ class FlightServer(ProtocolServer):
             self._statements,
             secure=tls is not None,
             compression=None if compression == "none" else compression,
+            watch=self._watch,
+            limits=CallLimits(
+                login_secs=self._config.auth_handshake_timeout_secs, idle_secs=self._context.stream_idle_secs
+            ),
         )
         self._calls = ThreadPoolExecutor(_MOST_CALLS, thread_name_prefix="sqe-flight")
         server = grpc.server(
@@ -94,6 +103,7 @@ class FlightServer(ProtocolServer):
         self._server = server
         self._sweeper = threading.Thread(target=self._sweep, name="sqe-flight-sweeper", daemon=True)
         self._sweeper.start()
+        self._watch.start()
         return Endpoint(protocol=PROTOCOL, host=self._context.bind_host, port=port, secure=tls is not None)
 
     def stop(self, drain_secs: float) -> None:
@@ -103,6 +113,7 @@ class FlightServer(ProtocolServer):
         if server is not None:
             server.stop(drain_secs).wait(drain_secs + _END_SECS)
         self._statements.close()
+        self._watch.stop()
         if self._calls is not None:
             self._calls.shutdown(wait=False, cancel_futures=True)
             self._calls = None
@@ -120,6 +131,7 @@ class FlightServer(ProtocolServer):
             ("grpc.so_reuseport", 0),  # two servers on one port would share its clients
             ("grpc.max_receive_message_length", _MOST_MESSAGE_BYTES),
             ("grpc.max_send_message_length", -1),
+            ("grpc.max_concurrent_streams", _MOST_STREAMS),
             ("grpc.max_metadata_size", _MOST_HEADER_BYTES),
             ("grpc.absolute_max_metadata_size", _MOST_HEADER_BYTES),
             ("grpc.http2.max_frame_size", transport.max_frame_size),

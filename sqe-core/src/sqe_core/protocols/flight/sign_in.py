@@ -11,10 +11,10 @@ import binascii
 import re
 import secrets
 import ssl
-from collections.abc import Iterator
 from urllib.parse import unquote
 
 import grpc
+from google.protobuf.message import DecodeError
 
 from sqe_core.protocols.flight.wire import flight_pb2 as flight
 from sqe_core.spi.auth import (
@@ -30,6 +30,7 @@ from sqe_core.spi.identity import Secret
 
 PROTOCOL = "flight"
 _LONGEST = 32 << 10
+_COOKIE = "arrow_flight_session_id"  # the name that Arrow's own servers use
 _LABEL = re.compile(r"[A-Za-z0-9._:-]{1,128}")
 
 
@@ -90,29 +91,42 @@ def credential_of(context: grpc.ServicerContext, headers: dict[str, str]) -> Cre
     for name, value in context.invocation_metadata() or ():
         if name == "auth-token-bin" and isinstance(value, bytes):
             return BearerCredential(token=Secret(value.decode("utf-8", "replace")))
+    token = _cookie(headers.get("cookie", ""))
+    if token:
+        return BearerCredential(token=Secret(token))
     certificates = context.auth_context().get("x509_pem_cert")
     if certificates:
         return _of_certificate(certificates[0])
     return NoCredential()
 
 
-def credential_of_handshake(
-    context: grpc.ServicerContext, headers: dict[str, str], requests: Iterator[flight.HandshakeRequest]
-) -> Credential:
-    """Return what a handshake presents: its header, else the message of the older way."""
-    if "authorization" in headers:
-        return credential_of(context, headers)
-    request = next(requests, None)
-    if request is not None and request.payload:
-        if len(request.payload) > _LONGEST:
-            raise InvalidCredentialsError
-        try:
-            message = flight.BasicAuth.FromString(request.payload)
-        except Exception:  # noqa: BLE001 - whatever it is, it is no login
-            raise InvalidCredentialsError from None
-        if message.username:
-            return BasicCredential(username=message.username, password=Secret(message.password))
-    return credential_of(context, headers)
+def credential_of_message(request: flight.HandshakeRequest) -> Credential | None:
+    """Return what the message of a handshake presents, which is the older way; None when it presents nothing."""
+    if not request.payload:
+        return None
+    if len(request.payload) > _LONGEST:
+        raise InvalidCredentialsError
+    try:
+        message = flight.BasicAuth.FromString(request.payload)
+    except DecodeError:
+        raise InvalidCredentialsError from None
+    if not message.username:
+        return None
+    return BasicCredential(username=message.username, password=Secret(message.password))
+
+
+def answer_headers(token: str, *, secure: bool) -> tuple[tuple[str, str], ...]:
+    """Return what a handshake answers with: the session's bearer, for clients with and without cookies."""
+    flags = "; Path=/; HttpOnly; SameSite=Strict" + ("; Secure" if secure else "")
+    return ("authorization", f"Bearer {token}"), ("set-cookie", f"{_COOKIE}={token}{flags}")
+
+
+def _cookie(header: str) -> str | None:
+    for pair in header.split(";"):
+        name, _, value = pair.strip().partition("=")
+        if name == _COOKIE:
+            return value.strip('"') or None
+    return None
 
 
 def _of_header(header: str) -> Credential:

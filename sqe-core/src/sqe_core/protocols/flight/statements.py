@@ -9,7 +9,7 @@ import json
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -33,6 +33,7 @@ OnEnd = Callable[[Callable[[], object]], bool]
 """Calls back when the call of the client has ended; False when it has ended already."""
 _NO_COLUMNS = pa.schema([])
 _MOST_PARAMETER_ROWS = 100_000
+_MOST_PARAMETER_BYTES = 64 << 20
 
 
 class Ticket:
@@ -48,6 +49,7 @@ class Ticket:
         self.done: QueryResult | None = None
         self.started: _Started | None = None
         self._cancel = cancel
+        self._lock = threading.Lock()
 
     @property
     def row_count(self) -> int:
@@ -60,9 +62,10 @@ class Ticket:
 
     def start(self) -> _Started:
         """Run it in the background, unless that was done."""
-        if self.started is None:
-            self.started = _Started(self.plan, self._cancel)
-        return self.started
+        with self._lock:
+            if self.started is None:
+                self.started = _Started(self.plan, self._cancel)
+            return self.started
 
     def run(self) -> tuple[QueryResult, Iterator[pa.RecordBatch]]:
         """Return the running statement and its batches."""
@@ -155,7 +158,8 @@ class Prepared:
 
     sql: str
     description: StatementDescription
-    rows: list[Sequence[pa.Scalar[Any]]] = field(default_factory=list)
+    bound: Sequence[pa.RecordBatch] | None = None
+    """Rows of parameters in the order of the markers; None when none were bound."""
 
     @property
     def positional(self) -> bool:
@@ -164,7 +168,7 @@ class Prepared:
         return all(name == str(number) for number, name in enumerate(names, 1))
 
     def bind(self, batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> None:
-        """Take rows of parameters."""
+        """Take rows of parameters, all of them or none."""
         expected = self.description.parameters
         if len(schema) != len(expected):
             raise UserError(
@@ -175,35 +179,56 @@ class Prepared:
         order = list(range(len(schema)))
         if not self.positional and set(schema.names) == set(expected.names):
             order = [schema.get_field_index(name) for name in expected.names]
-        rows: list[Sequence[pa.Scalar[Any]]] = []
+        taken: list[pa.RecordBatch] = []
+        rows = size = 0
         for batch in batches:
-            batch.validate(full=True)
-            if len(rows) + batch.num_rows > _MOST_PARAMETER_ROWS:
-                raise UserError(
-                    f"More than {_MOST_PARAMETER_ROWS} rows of parameters",
-                    code=ErrorCode.INVALID_ARGUMENTS,
-                    hint="load many rows with bulk ingest",
-                )
-            columns = [batch.column(number) for number in order]
-            rows.extend([column[number] for column in columns] for number in range(batch.num_rows))
-        self.rows = rows
+            rows += batch.num_rows
+            if rows > _MOST_PARAMETER_ROWS:
+                raise _too_many(f"{_MOST_PARAMETER_ROWS} rows of parameters")
+            _validate(batch)
+            size += pa.ipc.get_record_batch_size(batch)
+            if size > _MOST_PARAMETER_BYTES:
+                raise _too_many(f"{_MOST_PARAMETER_BYTES} bytes of parameters")
+            names = [str(number) for number in range(len(order))]
+            taken.append(pa.RecordBatch.from_arrays([batch.column(number) for number in order], names))
+        self.bound = taken
 
-    def request(self, row: Sequence[pa.Scalar[Any]]) -> StatementRequest:
-        """Return the statement with one row of parameters."""
-        if self.positional:
-            return StatementRequest(sql=self.sql, parameters=row)
-        return StatementRequest(sql=self.sql, parameters=dict(zip(self.description.parameters.names, row, strict=True)))
+    def requests(self) -> Iterator[StatementRequest]:
+        """Yield the statement with each row of parameters; once and without when none were bound."""
+        if self.bound is None:
+            yield self._request(())
+            return
+        for batch in self.bound:
+            for row in range(batch.num_rows):
+                yield self._request([column[row] for column in batch.columns])
 
     def query(self) -> StatementRequest:
         """Return the statement as a query, which has one row of parameters at most."""
-        if len(self.rows) > 1:
+        if sum(batch.num_rows for batch in self.bound or ()) > 1:
             raise NotSupportedError(
                 "A query takes one row of parameters", hint="run it once for each row, or join with VALUES"
             )
-        return self.request(self.rows[0] if self.rows else ())
+        return next(self.requests(), None) or self._request(())
 
     def close(self) -> None:
         """Nothing is held."""
+
+    def _request(self, row: Sequence[pa.Scalar[Any]]) -> StatementRequest:
+        if self.positional:
+            return StatementRequest(sql=self.sql, parameters=row)
+        names = self.description.parameters.names if row else ()
+        return StatementRequest(sql=self.sql, parameters=dict(zip(names, row, strict=True)))
+
+
+def _validate(batch: pa.RecordBatch) -> None:
+    try:
+        batch.validate(full=True)
+    except pa.ArrowException as error:
+        raise UserError("A row of parameters is damaged", code=ErrorCode.INVALID_ARGUMENTS) from error
+
+
+def _too_many(what: str) -> UserError:
+    return UserError(f"More than {what}", code=ErrorCode.INVALID_ARGUMENTS, hint="load many rows with bulk ingest")
 
 
 class Statements:
@@ -217,7 +242,7 @@ class Statements:
             "prepared statement", ttl_secs=PREPARED_SECS, most=10_000, most_per_session=1_000, monotonic=monotonic
         )
         self._lock = threading.Lock()
-        self._running: dict[bytes, tuple[tuple[str, str], QueryResult]] = {}
+        self._running: dict[bytes, _Fetch] = {}
 
     def plan(self, session: GatewaySession, request: StatementRequest, *, on_end: OnEnd | None) -> tuple[bytes, Ticket]:
         """Judge a statement and return the handle of its ticket.
@@ -233,6 +258,8 @@ class Statements:
     def poll(self, session: GatewaySession, handle: bytes, wait_secs: float) -> tuple[Ticket, float | None]:
         """Run a planned statement in the background; return its progress, or None when it can be fetched."""
         ticket = self.tickets.get(session, handle)
+        if ticket.done is not None:
+            return ticket, None
         started = ticket.start()
         if started.ready.wait(wait_secs):
             started.check()
@@ -252,16 +279,13 @@ class Statements:
     ) -> Iterator[bytes]:
         """Run what a ticket stands for and yield the messages of its rows."""
         ticket = self.tickets.take(session, handle)
-        try:
-            result, batches = ticket.run()
-        except BaseException:
-            ticket.close()
-            raise
+        fetch = _Fetch(session, ticket)
         with self._lock:
-            self._running[handle] = (session.identity.key, result)
+            self._running[handle] = fetch
         try:
-            if not on_end(result.cancel):
-                result.cancel()
+            if not on_end(fetch.cancel):
+                fetch.cancel()
+            result, batches = fetch.run()
             began, rows = time.monotonic(), 0
             yield schema_message(ticket.schema, _told(result, rows, began))
             for batch in batches:
@@ -270,7 +294,7 @@ class Statements:
         finally:
             with self._lock:
                 self._running.pop(handle, None)
-            result.close()
+            fetch.close()
 
     def update(self, session: GatewaySession, request: StatementRequest, on_end: OnEnd) -> int:
         """Run a statement that changes something; return how many rows it changed, -1 when it counts none."""
@@ -283,11 +307,9 @@ class Statements:
 
     def update_prepared(self, session: GatewaySession, prepared: Prepared, on_end: OnEnd) -> int:
         """Run a prepared statement once for each row of parameters; return how many rows changed in all."""
-        if not prepared.rows:
-            return self.update(session, prepared.request(()), on_end)
-        counts = [self.update(session, prepared.request(row), on_end) for row in prepared.rows]
+        counts = [self.update(session, request, on_end) for request in prepared.requests()]
         known = [count for count in counts if count >= 0]
-        return sum(known) if known else -1
+        return sum(known) if known or not counts else -1
 
     def ingest(
         self, session: GatewaySession, request: IngestRequest, schema: pa.Schema, batches: Iterator[pa.RecordBatch]
@@ -300,8 +322,8 @@ class Statements:
         """End what a ticket stands for; False when there is no such statement of this user."""
         with self._lock:
             running = self._running.get(handle)
-        if running is not None and running[0] == session.identity.key:
-            running[1].cancel()
+        if running is not None and running.user == session.identity.key:
+            running.cancel()
             return True
         try:
             self.tickets.take(session, handle).close()
@@ -323,6 +345,46 @@ class Statements:
         """Forget everything."""
         self.tickets.close()
         self.prepared.close()
+
+
+class _Fetch:
+    """The rows of a ticket on their way. Can be cancelled from its first moment on, when there is no result yet."""
+
+    def __init__(self, session: GatewaySession, ticket: Ticket) -> None:
+        self.user = session.identity.key
+        self._session = session
+        self._ticket = ticket
+        self._result: QueryResult | None = None
+        self._cancelled = threading.Event()
+        self._lock = threading.Lock()
+
+    def run(self) -> tuple[QueryResult, Iterator[pa.RecordBatch]]:
+        """Run the statement."""
+        if self._cancelled.is_set():
+            raise QueryCancelledError("The statement was cancelled")
+        result, batches = self._ticket.run()
+        with self._lock:
+            self._result = result
+        if self._cancelled.is_set():
+            result.cancel()
+        return result, batches
+
+    def cancel(self) -> None:
+        """End it, in whatever phase it is."""
+        self._cancelled.set()
+        with self._lock:
+            result = self._result
+        if result is not None:
+            result.cancel()
+        else:
+            self._ticket.plan.close()
+            self._session.cancel(self._ticket.plan.query_id)
+
+    def close(self) -> None:
+        """Free everything."""
+        self._ticket.close()
+        if self._result is not None:
+            self._result.close()
 
 
 def _run_now(session: GatewaySession, plan: StatementPlan, on_end: OnEnd) -> QueryResult:

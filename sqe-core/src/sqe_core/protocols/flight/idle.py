@@ -1,0 +1,65 @@
+"""Ends calls whose client keeps a thread waiting: it does not send what it began, or does not read (LIM-2, LIM-8)."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Protocol
+
+_LOOK_SECS = 0.5
+
+
+class Endable(Protocol):
+    """A call as gRPC knows it."""
+
+    def cancel(self) -> object:
+        """End it; whoever waits in it is woken."""
+
+
+class IdleWatch:
+    """Knows which calls wait for their client, and since when. One thread for all of them."""
+
+    def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._monotonic = monotonic
+        self._lock = threading.Lock()
+        self._waits: dict[int, tuple[float, Endable]] = {}
+        self._next = 0
+        self._stopped = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        """Begin to look."""
+        self._thread = threading.Thread(target=self._run, name="sqe-flight-idle", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Look no more. Idempotent."""
+        self._stopped.set()
+
+    @contextmanager
+    def waiting(self, call: Endable, secs: float) -> Iterator[None]:
+        """End the call unless this block ends within the time."""
+        with self._lock:
+            self._next += 1
+            number = self._next
+            self._waits[number] = (self._monotonic() + secs, call)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._waits.pop(number, None)
+
+    def look(self) -> None:
+        """End what has waited for too long."""
+        now = self._monotonic()
+        with self._lock:
+            over = [number for number, (ends, _) in self._waits.items() if ends <= now]
+            calls = [self._waits.pop(number)[1] for number in over]
+        for call in calls:
+            call.cancel()
+
+    def _run(self) -> None:
+        while not self._stopped.wait(_LOOK_SECS):
+            self.look()
