@@ -5,18 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 from sqe_core.bootstrap import EMBEDDED_CATALOG, EmbeddedSqe, Sqe, build
 from sqe_core.engine.spark.engine import SparkEngine
 from sqe_core.query.admission import QueryLimits
+from sqe_core.query.gateway import ConnectedSession
 from sqe_core.session.session import Session
 from sqe_core.spi.errors import ErrorCode, SqeError
 from sqe_core.spi.identity import Identity
 from sqe_core.spi.names import ObjectName
 from sqe_core.spi.policy import Decision, Effect, PolicyEnforcer, PolicyRequest, PolicyResponse, VisibilityRequest
+from sqe_core.spi.protocol import StatementRequest, TableFilter
 
 ANALYST = Identity(issuer="test", subject="analyst", username="analyst", provider="test", personal=False)
 # Distinctive, so that a trace of them anywhere is found (TEST-2).
@@ -273,3 +276,36 @@ def test_an_old_version_hides_the_same(analyst: Analyst, sqe: EmbeddedSqe) -> No
     (snapshot,) = sqe.execute('SELECT max(snapshot_id) AS s FROM "pay$snapshots"').read_all().column("s").to_pylist()
     assert analyst.columns(f"SELECT * FROM pay FOR VERSION AS OF {snapshot}") == ["id", "name"]
     analyst.refusal(f"SELECT {HIDDEN} FROM pay FOR VERSION AS OF {snapshot}")
+
+
+@pytest.fixture
+def connected(analyst: Analyst) -> ConnectedSession:
+    """The analyst behind a wire protocol."""
+    live = SimpleNamespace(session=analyst.session, ensure_usable=lambda: None)
+    return ConnectedSession(cast(Any, live), analyst.sqe.service)
+
+
+@pytest.mark.rule("FLT-5")
+def test_listed_columns_are_the_secured_ones(connected: ConnectedSession) -> None:
+    listed = {table.name.name: table.columns for table in connected.tables(TableFilter(with_columns=True))}
+    assert DENIED not in listed
+    assert listed["pay"] is not None
+    assert listed["pay"].names == ["id", "name"]
+    assert HIDDEN not in str(listed["costs"])
+
+
+@pytest.mark.rule("FLT-5")
+@pytest.mark.parametrize("pattern", [DENIED, "vault%", "%lt_canary", r"\vault%"])
+def test_patterns_find_no_denied_table(connected: ConnectedSession, pattern: str) -> None:
+    assert list(connected.tables(TableFilter(table_pattern=pattern, with_columns=True))) == []
+
+
+@pytest.mark.rule("FLT-4")
+def test_what_is_prepared_is_described_by_its_secured_plan(connected: ConnectedSession) -> None:
+    described = connected.describe(StatementRequest(sql="SELECT * FROM pay WHERE id = ?"))
+    assert described.schema is not None
+    assert described.schema.names == ["id", "name"]
+    plan = connected.plan(StatementRequest(sql="SELECT * FROM pay"))
+    assert plan.schema is not None
+    assert plan.schema.names == ["id", "name"]
+    plan.close()

@@ -103,7 +103,7 @@ class StatementRun:
             session=session,
             visible=self._visible,
             resolver=self._resolver,
-            visible_columns=self._columns_of,
+            visible_columns=self.columns_of,
             visible_text=self._text_of,
             functions=parts.functions,
             system_columns=self._system_columns,
@@ -442,7 +442,8 @@ class StatementRun:
     def _visible_columns(self, name: ObjectName, columns: tuple[Column, ...]) -> tuple[Column, ...]:
         return self._parts.authorizer.visible_columns(self._session.identity, name, columns, self._circumstances)
 
-    def _columns_of(self, name: ObjectName, loaded: TableMetadata | ViewMetadata) -> tuple[Column, ...]:
+    def columns_of(self, name: ObjectName, loaded: TableMetadata | ViewMetadata) -> tuple[Column, ...]:
+        """Return the columns of a table or view that exist for this user (STMT-9, VIEW-4)."""
         if isinstance(loaded, ViewMetadata) and self._reads_all_of(name, loaded) is None:
             return ()
         return self._visible_columns(name, loaded.columns)
@@ -465,7 +466,7 @@ class StatementRun:
     def _information_schema(self) -> InformationSchema:
         return InformationSchema(
             self._visible,
-            visible_columns=self._columns_of,
+            visible_columns=self.columns_of,
             visible_text=self._text_of,
             settings=[(row[0], row[1]) for row in self._session.properties.rows()],
         )

@@ -244,9 +244,11 @@ class QueryService:
     def visible_columns(
         self, session: Session, name: ObjectName, loaded: TableMetadata | ViewMetadata
     ) -> Sequence[Column]:
-        """Return the columns of a table or view that exist for a session's user (STMT-9)."""
-        circumstances = Circumstances(protocol=session.protocol, query_id="")
-        return self._parts.authorizer.visible_columns(session.identity, name, loaded.columns, circumstances)
+        """Return the columns of a table or view that exist for a session's user (STMT-9, VIEW-4)."""
+        running = RunningStatement(new_query_id())
+        visible = self.visible(session, running.query_id)
+        run = StatementRun(self._parts, session, running, visible, lambda kind, secured: None)
+        return run.columns_of(name, loaded)
 
     def _set_deadline(self, session: Session, running: RunningStatement) -> Callable[[], None]:
         own = session.properties["query_max_run_time"]
