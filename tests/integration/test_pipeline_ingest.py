@@ -14,11 +14,14 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from sqe_core.bootstrap import EMBEDDED_CATALOG, OWNER, EmbeddedSqe
+from sqe_core.bootstrap import EMBEDDED_CATALOG, OWNER, EmbeddedSqe, build
 from sqe_core.engine.spark.engine import SparkEngine
+from sqe_core.policy.builtin import AllowAllEnforcer
+from sqe_core.query.admission import QueryLimits
 from sqe_core.query.result import StatementResult
 from sqe_core.session.session import Session
 from sqe_core.spi.errors import ErrorCode, NotSupportedError, QueryCancelledError, SqeError, UserError
+from sqe_core.spi.policy import Action, PolicyRequest, PolicyResponse
 from sqe_core.spi.protocol import IngestMode, IngestRequest
 
 Ingest = Callable[..., int | None]
@@ -346,6 +349,82 @@ def test_two_clients_lose_and_double_nothing(sqe: EmbeddedSqe, engine: SparkEngi
     ) == [{"who": place, "c": rounds * 100, "d": rounds * 100} for place in range(2)]
     assert snapshots(clients[0], "shared") == 2 * rounds
     assert spooled(engine) == []
+
+
+def test_two_clients_make_the_same_table(sqe: EmbeddedSqe, engine: SparkEngine) -> None:
+    clients = [Client(sqe), Client(sqe)]
+    for turn in range(4):
+        name, start = f"raced{turn}", threading.Barrier(2)
+
+        def send(client: Client, name: str = name, start: threading.Barrier = start) -> int | None:
+            def batches() -> Iterator[pa.RecordBatch]:
+                yield from numbers(1000, 500)
+                start.wait(30)
+
+            schema = pa.schema([("n", pa.int64())])
+            return client.stream(IngestMode.CREATE_APPEND, name, schema, batches()).affected_rows
+
+        with ThreadPoolExecutor(2) as pool:
+            assert list(pool.map(send, clients)) == [1000, 1000]
+        assert clients[0].rows(f"SELECT count(*) AS c, sum(n) AS s FROM {name}") == [{"c": 2000, "s": 999_000}]
+
+
+class Meddler(AllowAllEnforcer):
+    """Allows everything, and does something between the last look at a table and the statement that makes it."""
+
+    def __init__(self) -> None:
+        self.on_create: Callable[[], None] = lambda: None
+
+    def decide(self, request: PolicyRequest) -> PolicyResponse:
+        if any(access.action is Action.CREATE for access in request.accesses):
+            self.on_create()
+        return super().decide(request)
+
+
+@pytest.mark.parametrize(
+    ("mode", "columns", "outcome"),
+    [
+        (IngestMode.CREATE_APPEND, "n bigint", 3),
+        (IngestMode.CREATE_APPEND, "n integer", ErrorCode.COMMIT_CONFLICT),
+        (IngestMode.CREATE_APPEND, "m bigint", ErrorCode.COLUMN_NOT_FOUND),
+        (IngestMode.CREATE, "n bigint", ErrorCode.DUPLICATE_TABLE),
+        (IngestMode.REPLACE, "n bigint", 3),
+    ],
+)
+@pytest.mark.parametrize("when", ["while rows come", "at the last moment"])
+def test_somebody_else_makes_the_table(
+    sqe: EmbeddedSqe, engine: SparkEngine, mode: IngestMode, columns: str, outcome: object, when: str
+) -> None:
+    mount = sqe.session.catalogs.find(EMBEDDED_CATALOG)
+    assert mount is not None
+    meddler = Meddler()
+    meddled = build(engine=engine, mounts=[mount], enforcers=[meddler], limits=QueryLimits())
+    session = meddled.open_session(OWNER, catalog=EMBEDDED_CATALOG, protocol="test")
+    sqe.execute("DROP TABLE IF EXISTS contested").close()
+
+    def make() -> None:
+        meddler.on_create = lambda: None
+        sqe.execute(f"CREATE TABLE contested ({columns})").close()
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        yield from numbers(3, 3)
+        if when == "while rows come":
+            make()
+        else:
+            meddler.on_create = make
+
+    request = IngestRequest(table="contested", mode=mode)
+    schema = pa.schema([("n", pa.int64())])
+    if isinstance(outcome, ErrorCode):
+        with pytest.raises(SqeError) as caught:
+            meddled.service.ingest(session, request, schema, batches())
+        assert caught.value.code is outcome
+        outcome = 0
+    else:
+        assert meddled.service.ingest(session, request, schema, batches()).affected_rows == outcome
+    assert sqe.execute("SELECT count(*) AS c FROM contested").read_all().to_pylist() == [{"c": outcome}]
+    assert spooled(engine) == []
+    meddled.service.close_session(session)
 
 
 def test_one_session_ingests_while_it_receives(client: Client) -> None:
