@@ -6,7 +6,7 @@ import argparse
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, NoReturn
 
@@ -16,7 +16,10 @@ from sqe_core.cli.exit_codes import UsageError
 FORMATS = ("table", "csv", "tsv", "json", "vertical")
 DEFAULT_WAREHOUSE = "~/.sqe/warehouse"
 RESERVED_CATALOGS = ("iceberg", "system")
+DEFAULT_HOST = "localhost"
+DEFAULT_PORT = 50051
 
+_SERVER = "The password comes from SQE_PASSWORD, else it is asked for. Without a user and a token you are anonymous."
 _EPILOG = """\
 Without -e, --file or a script on standard input an interactive shell opens; .help lists its commands.
 Exit codes: 0 all right, 1 a statement failed, 2 the command line or a script file cannot be used,
@@ -32,6 +35,31 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ServerOptions:
+    """Which server, how to reach it, and who is to sign in. What the environment says is read at sign-in."""
+
+    host: str = DEFAULT_HOST
+    port: int = DEFAULT_PORT
+    user: str | None = None
+    token: str | None = field(default=None, repr=False)
+    tls: bool = False
+    check_certificate: bool = True
+    ca_file: Path | None = None
+    catalog: str | None = None
+    schema: str | None = None
+
+    @property
+    def address(self) -> str:
+        """Host and port as people and gRPC write them."""
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+    @property
+    def is_local(self) -> bool:
+        """Whether nothing leaves this machine."""
+        return self.host in ("localhost", "::1") or self.host.startswith("127.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
     """What the command line asks for, checked."""
 
@@ -43,6 +71,8 @@ class Options:
     catalogs: Mapping[str, Path]
     in_memory: bool
     memory_limit: str | None
+    server: ServerOptions | None = None
+    """None runs the engine in this process."""
 
 
 class _Parser(argparse.ArgumentParser):
@@ -116,7 +146,7 @@ def build_parser() -> argparse.ArgumentParser:
         metavar="NAME=PATH",
         action="append",
         default=[],
-        help="mount another warehouse folder under that name; repeatable",
+        help="mount another warehouse folder under that name; repeatable. With a server: NAME, the catalog to begin in",
     )
     embedded.add_argument("--memory", action="store_true", help="keep nothing after the end")
     embedded.add_argument("--memory-limit", metavar="SIZE", help="memory of the engine, such as 2GB (default: 1GB)")
@@ -125,14 +155,16 @@ def build_parser() -> argparse.ArgumentParser:
     embedded.add_argument("--region", metavar="REGION", help="its AWS region")
     embedded.add_argument("--catalog-name", metavar="NAME", help="its name in SQL")
 
-    remote = parser.add_argument_group("server (any of these connects to one)")
+    remote = parser.add_argument_group("server; any of these connects to one", _SERVER)
     remote.add_argument("-H", "--host", metavar="HOST", help="host of the server (default: localhost)")
     remote.add_argument("-p", "--port", metavar="PORT", type=_port, help="port of the server (default: 50051)")
     remote.add_argument("--protocol", choices=("flight", "http"), help="Arrow Flight SQL, or Trino's HTTP protocol")
     remote.add_argument("-u", "--user", "--username", metavar="USER", dest="user", help="user name, also from SQE_USER")
-    remote.add_argument("--token", metavar="TOKEN", help="bearer token (flight)")
-    remote.add_argument("--tls", action="store_true", help="encrypt the connection")
-    remote.add_argument("--insecure", action="store_true", help="do not check the server's certificate")
+    remote.add_argument("--token", metavar="TOKEN", help="bearer token, also from SQE_TOKEN")
+    remote.add_argument("--tls", action="store_true", help="encrypt the connection, and check who the server is")
+    remote.add_argument("--tls-ca", metavar="FILE", help="encrypt; the certificate authorities to trust, as PEM")
+    remote.add_argument("--insecure", action="store_true", help="encrypt, but do not check the server's certificate")
+    remote.add_argument("--schema", metavar="SCHEMA", help="the schema to begin in")
     return parser
 
 
@@ -143,6 +175,7 @@ def parse(arguments: Sequence[str]) -> Options:
         hint = "" if rest[0].startswith("-") else "; a statement is given with -e, a script with --file"
         raise UsageError(f"unknown argument {rest[0]!r}{hint}")
     _refuse_what_is_not_built(known)
+    server = _server(known)
     if known.memory and known.warehouse is not None:
         raise UsageError("--memory keeps nothing, so it cannot be used with --warehouse")
     warehouse = _folder("--warehouse", known.warehouse if known.warehouse is not None else DEFAULT_WAREHOUSE)
@@ -152,13 +185,15 @@ def parse(arguments: Sequence[str]) -> Options:
         stop_on_error=known.stop_on_error,
         raw_errors=known.raw_errors,
         warehouse=warehouse,
-        catalogs=_catalogs(known.catalog),
+        catalogs=_catalogs(known.catalog) if server is None else {},
         in_memory=known.memory,
         memory_limit=_size(known.memory_limit),
+        server=server,
     )
 
 
-def _refuse_what_is_not_built(known: argparse.Namespace) -> None:
+def _server(known: argparse.Namespace) -> ServerOptions | None:
+    """Read the options of a server; None when there is none of them."""
     remote = {
         "--host": known.host,
         "--port": known.port,
@@ -166,16 +201,41 @@ def _refuse_what_is_not_built(known: argparse.Namespace) -> None:
         "--user": known.user,
         "--token": known.token,
         "--tls": known.tls or None,
+        "--tls-ca": known.tls_ca,
         "--insecure": known.insecure or None,
+        "--schema": known.schema,
     }
     given = [option for option, value in remote.items() if value is not None]
-    if given and known.embedded:
-        raise UsageError(f"--embedded and {given[0]} exclude each other: {given[0]} connects to a server")
-    if given:
-        raise UsageError(
-            f"{given[0]} connects to a server, and this version of SQE has no wire protocol yet;"
-            " without the server options the engine runs in this process"
-        )
+    if not given:
+        return None
+    embedded = {
+        "--embedded": known.embedded or None,
+        "--warehouse": known.warehouse,
+        "--memory": known.memory or None,
+        "--memory-limit": known.memory_limit,
+    }
+    for option, value in embedded.items():
+        if value is not None:
+            raise UsageError(f"{option} and {given[0]} exclude each other: {given[0]} connects to a server")
+    if known.protocol == "http":
+        raise UsageError("--protocol http is not built yet: this version of sqe-cli speaks flight to a server")
+    for one, other in (("--token", "--user"), ("--insecure", "--tls-ca")):
+        if one in given and other in given:
+            raise UsageError(f"{one} and {other} exclude each other")
+    return ServerOptions(
+        host=_host(known.host),
+        port=known.port or DEFAULT_PORT,
+        user=_not_empty("--user", known.user),
+        token=_not_empty("--token", known.token),
+        tls=known.tls or known.insecure or known.tls_ca is not None,
+        check_certificate=not known.insecure,
+        ca_file=Path(known.tls_ca).expanduser() if _not_empty("--tls-ca", known.tls_ca) else None,
+        catalog=_start_catalog(known.catalog),
+        schema=_not_empty("--schema", known.schema),
+    )
+
+
+def _refuse_what_is_not_built(known: argparse.Namespace) -> None:
     aws = {
         "--catalog-backend": known.catalog_backend,
         "--catalog-warehouse": known.catalog_warehouse,
@@ -196,6 +256,33 @@ def _statement_text(argument: str) -> str:
         return os.fsencode(argument).decode("utf-8")
     except UnicodeError:
         raise UsageError("the statement of -e is no UTF-8 text") from None
+
+
+def _host(text: str | None) -> str:
+    host = text if text is not None else DEFAULT_HOST
+    if host.startswith("[") and host.endswith("]"):
+        host = host[1:-1]
+    if not re.fullmatch(r"[A-Za-z0-9._-]+|[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*(%\w+)?", host, re.ASCII) or (
+        re.fullmatch(r"[^:]*:\d+", host)
+    ):
+        raise UsageError(f"--host {text!r} is no host name or address; the port is given with --port")
+    return host
+
+
+def _not_empty(option: str, text: str | None) -> str | None:
+    if text is not None and not text.strip():
+        raise UsageError(f"{option} is empty")
+    return text
+
+
+def _start_catalog(entries: Sequence[str]) -> str | None:
+    if len(entries) > 1:
+        raise UsageError("--catalog is given twice; with a server it is the catalog to begin in")
+    for entry in entries:
+        if "=" in entry:
+            raise UsageError(f"--catalog {entry!r}: a server has its own catalogs; NAME alone is the one to begin in")
+        return _not_empty("--catalog", entry)
+    return None
 
 
 def _port(text: str) -> int:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from types import FrameType
 from typing import TYPE_CHECKING
 
-from sqe_core.cli.arguments import Options, parse
+from sqe_core.cli.arguments import Options, ServerOptions, parse
 from sqe_core.cli.console import Console, OutputError
 from sqe_core.cli.exit_codes import ExitCode, UsageError
 
@@ -27,7 +27,7 @@ def main(arguments: Sequence[str] | None = None, open_backend: OpenBackend | Non
     """Run `sqe-cli` and return its exit code."""
     try:
         options = parse(sys.argv[1:] if arguments is None else arguments)
-        return _main(options, open_backend or _open_embedded)
+        return _main(options, open_backend or _open)
     except UsageError as error:
         print(f"sqe-cli: {error}", file=sys.stderr)
         return ExitCode.USAGE
@@ -99,15 +99,20 @@ def _texts(options: Options) -> list[tuple[str, str]]:
 
 
 def _interactive(options: Options, console: Console, open_backend: OpenBackend) -> int:
-    """Open the shell. The prompt comes first, the warehouse behind it."""
+    """Open the shell. The prompt comes first, the warehouse behind it; a server is signed in to before."""
     from sqe_core import __version__
     from sqe_core.cli.embedded import LateBackend
     from sqe_core.cli.execution import Display, Executor
     from sqe_core.cli.shell import Shell
 
-    where = "in memory, kept until you leave" if options.in_memory else str(options.warehouse)
-    console.tell(f"SQE {__version__}, embedded, {where}. Type .help for help.")
-    backend = LateBackend(lambda: _opened(options, open_backend))
+    if options.server is not None:
+        remote = _opened(options, open_backend)
+        where = _greeting(options.server, remote)
+        backend = LateBackend(lambda: remote)
+    else:
+        where = "embedded, in memory, kept until you leave" if options.in_memory else f"embedded, {options.warehouse}"
+        backend = LateBackend(lambda: _opened(options, open_backend))
+    console.tell(f"SQE {__version__}, {where}. Type .help for help.")
     executor = Executor(
         backend,
         console,
@@ -123,10 +128,24 @@ def _interactive(options: Options, console: Console, open_backend: OpenBackend) 
     return ExitCode.OK
 
 
-def _open_embedded(options: Options) -> Backend:
-    from sqe_core.cli.embedded import open_embedded
+def _open(options: Options) -> Backend:
+    if options.server is None:
+        from sqe_core.cli.embedded import open_embedded
 
-    return open_embedded(options)
+        return open_embedded(options)
+    # gRPC's core writes a log of its own to standard error; what matters of it comes as errors.
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")
+    from sqe_core.cli.remote import open_remote
+
+    return open_remote(options.server, os.environ, interactive=not options.sources and sys.stdin.isatty())
+
+
+def _greeting(server: ServerOptions, backend: Backend) -> str:
+    from sqe_core.cli.remote import RemoteBackend
+
+    if not isinstance(backend, RemoteBackend):
+        return server.address
+    return f"{backend.server_name()} at {server.address}, signed in {backend.signed_in}"
 
 
 def _opened(options: Options, open_backend: OpenBackend) -> Backend:

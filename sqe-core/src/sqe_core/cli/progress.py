@@ -47,6 +47,7 @@ def describe(progress: Progress, seconds: float) -> str:
         parts.append(f"{progress.rows:,} rows")
     if progress.tasks:
         parts.append(f"{progress.tasks_done}/{progress.tasks} tasks, {progress.tasks_active} running")
+    if progress.stages:
         parts.append(f"{progress.stages_done}/{progress.stages} stages")
     parts.append("Ctrl-C cancels")
     return "  ".join(parts)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import secrets
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from types import MappingProxyType
 
@@ -101,29 +102,74 @@ def make_identity(username: str = "alice", *, token: str | None = None, roles: S
     )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FakeAnswer:
+    """What a statement of a FakeGateway is answered with, when a table does not say it all.
+
+    Args:
+        table: the rows; None for a statement without rows.
+        kind: the word of features §2.0.
+        affected_rows: how many rows it changed.
+        batches: makes the rows, in the columns of `table`; None takes those of `table`.
+        waits: it goes on until it is cancelled.
+        progress: how far it says to be until it is done.
+        on_run: is called with the session when it runs.
+    """
+
+    table: pa.Table | None = None
+    kind: str = "query"
+    affected_rows: int | None = None
+    batches: Callable[[], Iterator[pa.RecordBatch]] | None = None
+    waits: bool = False
+    progress: QueryProgress = QueryProgress(state="running")  # noqa: RUF009 - it is frozen
+    on_run: Callable[[FakeSession], object] | None = None
+
+
 class FakeResult:
     """A result that is a table in memory."""
 
-    def __init__(self, table: pa.Table | None, *, kind: str = "query", affected_rows: int | None = None) -> None:
-        self.query_id = secrets.token_hex(8)
-        self.statement_kind = kind
-        self.schema = None if table is None else table.schema
-        self.affected_rows = affected_rows
+    def __init__(
+        self,
+        table: pa.Table | None,
+        *,
+        kind: str = "query",
+        affected_rows: int | None = None,
+        answer: FakeAnswer | None = None,
+        query_id: str | None = None,
+    ) -> None:
+        self._answer = answer or FakeAnswer(table=table, kind=kind, affected_rows=affected_rows)
+        self.query_id = query_id or secrets.token_hex(8)
+        self.statement_kind = self._answer.kind
+        self.schema = None if self._answer.table is None else self._answer.table.schema
+        self.affected_rows = self._answer.affected_rows
         self.changes = SessionChanges()
         self.warnings: tuple[str, ...] = ()
         self.closed = False
         self.cancelled = threading.Event()
-        self._table = table
+        self._done = False
+
+    def wait(self) -> None:
+        """Go on for as long as the answer says; until a minute is over, so that no test hangs."""
+        if self._answer.waits and self.cancelled.wait(60):
+            raise QueryCancelledError("The statement was cancelled")
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
-        for batch in [] if self._table is None else self._table.to_batches(max_chunksize=1000):
+        self.wait()
+        for batch in self._batches():
             if self.cancelled.is_set():
                 raise QueryCancelledError("The statement was cancelled")
             yield batch
+        self._done = True
+
+    def _batches(self) -> Iterator[pa.RecordBatch]:
+        if self._answer.batches is not None:
+            return self._answer.batches()
+        table = self._answer.table
+        return iter([] if table is None else table.to_batches(max_chunksize=1000))
 
     def progress(self) -> QueryProgress:
-        """Return that it is done."""
-        return QueryProgress(state="finished")
+        """Return what the answer says, until it is done."""
+        return QueryProgress(state="finished") if self._done else self._answer.progress
 
     def cancel(self) -> None:
         """Remember the wish."""
@@ -146,14 +192,14 @@ class FakePlan:
     def __init__(self, session: FakeSession, request: StatementRequest) -> None:
         self._session, self._request = session, request
         described = session.describe(request)
-        self.query_id = "planned"
+        self.query_id = secrets.token_hex(8)
         self.statement_kind = described.statement_kind
         self.schema = described.schema
         self.closed = False
 
     def start(self) -> QueryResult:
         """Run it."""
-        return self._session.execute(self._request)
+        return self._session.run(self._request, self.query_id)
 
     def close(self) -> None:
         """Remember the end."""
@@ -175,13 +221,25 @@ class FakeSession:
 
     def execute(self, request: StatementRequest) -> QueryResult:
         """Answer with the table of that text, or raise the error of that text."""
+        return self.run(request, secrets.token_hex(8))
+
+    def run(self, request: StatementRequest, query_id: str) -> QueryResult:
+        """Do so as a statement of that id; one without rows runs until its end here, as in the core."""
         self._gateway.statements.append(request)
+        answer = self._answer(request)
+        result = FakeResult(None, answer=answer, query_id=query_id)
+        self._gateway.results.append(result)
+        if answer.on_run is not None:
+            answer.on_run(self)
+        if answer.table is None:
+            result.wait()
+        return result
+
+    def _answer(self, request: StatementRequest) -> FakeAnswer:
         answer = self._gateway.answers[request.sql]
         if isinstance(answer, Exception):
             raise answer
-        result = FakeResult(answer)
-        self._gateway.results.append(result)
-        return result
+        return answer if isinstance(answer, FakeAnswer) else FakeAnswer(table=answer)
 
     def plan(self, request: StatementRequest) -> StatementPlan:
         """Know the columns, and answer when the plan is started."""
@@ -189,11 +247,9 @@ class FakeSession:
 
     def describe(self, request: StatementRequest) -> StatementDescription:
         """Describe the answer of that text."""
-        answer = self._gateway.answers[request.sql]
-        if isinstance(answer, Exception):
-            raise answer
-        schema = None if answer is None else answer.schema
-        return StatementDescription(schema=schema, parameters=pa.schema([]), statement_kind="query")
+        answer = self._answer(request)
+        schema = None if answer.table is None else answer.table.schema
+        return StatementDescription(schema=schema, parameters=pa.schema([]), statement_kind=answer.kind)
 
     def ingest(self, request: IngestRequest, schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> QueryResult:
         """Keep the rows in `FakeGateway.ingested`."""
@@ -256,12 +312,19 @@ class FakeGateway:
         [{'one': [1]}]
     """
 
-    def __init__(self, *, username: str = "alice", password: str = "wonderland") -> None:  # noqa: S107 - a test user
+    def __init__(
+        self,
+        *,
+        username: str = "alice",
+        password: str = "wonderland",  # noqa: S107 - a test user
+        anonymous: bool = False,
+    ) -> None:
+        self._anonymous = anonymous
         self._username = username
         self._password = Secret(password)
         self.bearer = Secret(secrets.token_urlsafe(24))
         """A token that logs the same user in."""
-        self.answers: dict[str, pa.Table | Exception | None] = {"SELECT 1 AS one": pa.table({"one": [1]})}
+        self.answers: dict[str, pa.Table | FakeAnswer | Exception | None] = {"SELECT 1 AS one": pa.table({"one": [1]})}
         """What a text is answered with: a table, None for a statement without rows, or an exception to raise."""
         self.tables: list[TableListing] = []
         self.statements: list[StatementRequest] = []
@@ -283,7 +346,8 @@ class FakeGateway:
                 if token == self.bearer or any(token == session.token for session in self.sessions):
                     return self._session()
             case NoCredential():
-                pass
+                if self._anonymous:
+                    return self._session()
         raise InvalidCredentialsError
 
     def status(self) -> ServerStatus:
