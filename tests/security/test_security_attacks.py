@@ -83,6 +83,8 @@ def arena(sqe: EmbeddedSqe, warehouse: Path, tmp_path_factory: pytest.TempPathFa
         "alias": sqe.session.alias_of(mount),
         "other": other.alias_of(mount),
         "snapshot": str(arena.run('SELECT snapshot_id FROM "t$snapshots"')[0][0]),
+        "deep_type": "array<" * 70 + "int" + ">" * 70,
+        "deep_array": "array(" * 70 + "1" + ")" * 70,
         "deep": "SELECT " + "(" * 3000 + "1" + ")" * 3000,
         "joins": "SELECT 1 FROM " + ", ".join(f"t t{number}" for number in range(600)),
     }

@@ -363,6 +363,14 @@ def test_the_text_of_a_view_is_for_those_who_read_all_of_it(world: World, analys
         "SELECT table_name, column_name FROM information_schema.columns WHERE table_schema = 'default' ORDER BY 1, 2"
     )
     assert told == [["free", "a"], ["names", "id"], ["names", "name"], ["open", "a"], ["pay", "id"], ["pay", "name"]]
+    mount = world.owner.session.catalogs.find(EMBEDDED_CATALOG)
+    assert mount is not None
+    service = analyst.sqe.service
+    for view, columns in (("costs", []), ("nested", []), ("names", ["id", "name"]), ("pay", ["id", "name"])):
+        name = ObjectName(catalog=EMBEDDED_CATALOG, namespace=("default",), name=view)
+        loaded = service.visible(analyst.session).find(mount, name)
+        assert loaded is not None
+        assert [column.name for column in service.visible_columns(analyst.session, name, loaded)] == columns
     for view in ("nested", "costs", "entry", "names", "open"):
         assert "SELECT" in world.own(f"SHOW CREATE VIEW {view}")[0][0]
         world.own(f"DROP VIEW {view}")
@@ -427,3 +435,19 @@ def test_reserved_names_are_refused_in_whole_words(analyst: Analyst, caplog: pyt
     assert analyst.refusal("SELECT * FROM _sqe_x").message == "Names that begin with _sqe_ are reserved"
     analyst.refusal("SELECT CAST('_sqe_c_deadbeef00 __sqe_x' AS integer)")
     assert "secret" not in caplog.text
+
+
+@pytest.mark.rule("STMT-7")
+def test_a_copy_of_a_table_takes_checked_properties(analyst: Analyst) -> None:
+    for key, value in (("write.data.path", "/tmp/x"), ("read.split.target-size", "-1"), ("sqe.column-tags", "x")):
+        analyst.refusal(f"CREATE TABLE copy (LIKE free) TBLPROPERTIES ('{key}' = '{value}')")
+        analyst.refusal("CREATE SCHEMA placed WITH DBPROPERTIES ('location' = 'file:///tmp/x')", "spark")
+    assert analyst.run("SHOW TABLES") == [["free"], ["pay"]]
+
+
+@pytest.mark.rule("LIM-3")
+@pytest.mark.parametrize("value", ["\ud800", ["\ud800"], {"a": "\udfff"}, {"\ud800": 1}])
+def test_a_parameter_is_text_or_refused(analyst: Analyst, value: object) -> None:
+    with pytest.raises(SqeError) as caught:
+        analyst.sqe.service.execute(analyst.session, "SELECT ?", parameters=[value])
+    assert caught.value.code is ErrorCode.INVALID_ARGUMENTS

@@ -243,6 +243,15 @@ def test_option_maps_hold_listed_keys_only() -> None:
     assert refusal(call("from_json", None, "", {"mod": "x"})).hint == 'did you mean "mode"?'
 
 
+@pytest.mark.rule("LIM-5")
+def test_groupings_are_bounded() -> None:
+    check(plan(*QUERY, node(LOGICAL + "Aggregate", 0, groupings=4096)))
+    error = refusal(
+        plan(*QUERY, node(LOGICAL + "Aggregate", 0, groupings=4000), node(LOGICAL + "Aggregate", 0, groupings=97))
+    )
+    assert isinstance(error, ResourcesError)
+
+
 @pytest.mark.rule("FUNC-3")
 def test_a_schema_is_a_literal_in_the_notation_of_create_table() -> None:
     for name, before in (
@@ -478,7 +487,22 @@ def test_table_properties_are_listed() -> None:
         )
 
     check(alter(format__version="3", write_delete_mode="Merge-On-Read", comment_a="x"), kind)
-    check(create({"properties": {"write.target-file-size-bytes": "1"}}), StatementKind.CREATE_TABLE)
+    check(create({"properties": {"write.target-file-size-bytes": "1024"}}), StatementKind.CREATE_TABLE)
+    for key, good, bad in (
+        ("read.parquet.vectorization.batch-size", ("1", "65536"), ("0", "-5", "2147483647", "abc", "", "1.5", "1e3")),
+        ("read.split.target-size", ("134217728",), ("-1", "9" * 30, " 4096")),
+        ("write.parquet.bloom-filter-fpp.column.a", ("0.01", ".5"), ("0.0", "1.0", "1", "nan")),
+        ("write.parquet.bloom-filter-enabled.column.a", ("true", "FALSE"), ("yes", "1")),
+        ("write.parquet.compression-level", ("3", "-1"), ("23",)),
+    ):
+        for value in good:
+            check(create({"properties": {key: value}}), StatementKind.CREATE_TABLE)
+        for value in bad:
+            error = refusal(create({"properties": {key: value}}), StatementKind.CREATE_TABLE)
+            assert error.code is ErrorCode.INVALID_ARGUMENTS, (key, value)
+            assert (error.hint or "").startswith(
+                ("it is a whole number from", "it is a number between", "it is one of")
+            )
     for properties in (
         {"location": "/tmp"},
         {"write_data_path": "/tmp"},

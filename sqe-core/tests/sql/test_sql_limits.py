@@ -128,3 +128,13 @@ def test_functions_that_repeat_their_arguments_cannot_be_piled_up() -> None:
 
 def test_brackets_inside_strings_do_not_count() -> None:
     assert read("select '" + "(" * 1_000 + "'")
+
+
+@pytest.mark.rule("LIM-5")
+@pytest.mark.parametrize("dialect", ["sqe", "trino", "spark"])
+def test_a_cube_is_bounded_before_any_parser(dialect: str) -> None:
+    read("SELECT 1 FROM t GROUP BY CUBE (" + ", ".join(f"(a{i}, b{i})" for i in range(12)) + ")", dialect)
+    for cube in ("CUBE", "Cube", "GROUPING SETS (CUBE"):
+        with pytest.raises(ResourcesError, match=r"CUBE of 25 expressions makes 2\^25 groupings") as caught:
+            read(f"SELECT 1 FROM t GROUP BY {cube} (" + ", ".join(f"f(a{i}, 1)" for i in range(25)) + "))", dialect)
+        assert caught.value.position is not None

@@ -22,6 +22,7 @@ from sqe_core.query.names import (
     table_not_found,
 )
 from sqe_core.query.secured import VIEW_COLUMNS_PROPERTY, SecuredStatement
+from sqe_core.query.table_clauses import check_table_properties
 from sqe_core.session.session import Session, SessionView
 from sqe_core.spi.catalog import Column, TableMetadata, ViewMetadata
 from sqe_core.spi.errors import AccessDeniedError, ErrorCode, NotSupportedError, ObjectNotFoundError, UserError
@@ -273,6 +274,7 @@ class CatalogChanges:
         rename((source.name.namespace, source.name.name), (target.name.namespace, target.name.name))
 
     def _create_table_like(self, statement: CreateTableLike) -> None:
+        check_table_properties(statement.properties)
         resolved = self._new(statement.name)
         if self.visible.find(resolved.mount, resolved.name) is not None:
             if statement.if_not_exists:

@@ -54,6 +54,7 @@ class PlanLimits:
     max_expressions: int = 500_000
     max_depth: int = 1_000
     max_columns: int = 5_000
+    max_groupings: int = 4_096
     amplifiers: AmplifierLimits = field(default_factory=AmplifierLimits)
 
 
@@ -100,6 +101,7 @@ class _Inspector:
         nodes = self.description.nodes
         types = Counter(node.simple_type for node in nodes)
         columns = max((len(node.fields.get("columns") or ()) for node in nodes), default=0)
+        groupings = sum(node.fields.get("groupings") or 0 for node in nodes)
         for what, count, most in (
             ("tables", len(self.description.relations), self.limits.max_relations),
             ("joins", sum(types[name] for name in _JOINS), self.limits.max_joins),
@@ -108,6 +110,7 @@ class _Inspector:
             ("expressions", self.description.expression_count, self.limits.max_expressions),
             ("levels", self.description.depth, self.limits.max_depth),
             ("columns", columns, self.limits.max_columns),
+            ("groupings", groupings, self.limits.max_groupings),
         ):
             if count > most:
                 raise ResourcesError(

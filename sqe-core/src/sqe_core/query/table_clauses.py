@@ -20,12 +20,12 @@ def check_table_properties(properties: Mapping[str, str]) -> None:
     lists = allowed.table_properties()
     for key, value in properties.items():
         _check_property_key(key)
-        permitted = lists.values.get(key)
-        if permitted is not None and str(value).lower() not in permitted:
+        permitted = lists.value_of(key)
+        if permitted is not None and not permitted.fits(str(value)):
             raise UserError(
-                f"Table property {key} cannot be {shown(str(value))}",
+                f"Table property {shown(key)} cannot be {shown(str(value))}",
                 code=ErrorCode.INVALID_ARGUMENTS,
-                hint="it is one of " + ", ".join(permitted),
+                hint=f"it is {permitted}",
             )
 
 

@@ -19,6 +19,7 @@ _SET_OPERATIONS = frozenset(("union", "intersect", "except", "minus"))
 # AND and OR are read in a loop and balanced by the engine; a comma or a clause begins anew.
 _RESTART = frozenset(("and", "or", "select", "from", "where", "then", "when", "else", "on", "by", "having", "values"))
 _MAX_SELECTS = 1_000  # each becomes a plan of its own, and analysis looks at all of them for each
+_MAX_CUBE = 12
 _LONG_CHAIN = 8  # times the allowed depth: such chains are loops for us, and recursion for the engine
 
 
@@ -49,7 +50,28 @@ def check_tokens(text: Text, tokens: Sequence[Token], limits: TextLimits) -> int
     counter = _DepthCounter(text, limits.max_depth)
     for token in tokens:
         counter.count(token)
+    _check_cubes(text, tokens)
     return counter.deepest
+
+
+def _check_cubes(text: Text, tokens: Sequence[Token]) -> None:
+    """CUBE of n expressions is 2^n groupings, which the engine's parser writes out one by one (LIM-5)."""
+    for place, token in enumerate(tokens[:-1]):
+        if token.kind is not Kind.WORD or token.value != "cube" or not tokens[place + 1].is_symbol("("):
+            continue
+        depth, parts = 0, 1
+        for inner in tokens[place + 1 :]:
+            if inner.kind is not Kind.SYMBOL:
+                continue
+            depth += (inner.value in _OPENING) - (inner.value in _CLOSING)
+            parts += inner.value == "," and depth == 1
+            if depth == 0:
+                break
+        if parts > _MAX_CUBE:
+            raise ResourcesError(
+                f"CUBE of {parts} expressions makes 2^{parts} groupings; {_MAX_CUBE} expressions are allowed",
+                position=text.position(token.start),
+            )
 
 
 class _DepthCounter:

@@ -61,6 +61,10 @@ def encode(value: Any) -> dict[str, Any]:
 def _infer(value: Any) -> pa.Scalar[Any]:
     try:
         return pa.scalar(value)
+    except UnicodeEncodeError as error:
+        raise UserError(
+            "A parameter holds a lone surrogate, which is not text", code=ErrorCode.INVALID_ARGUMENTS
+        ) from error
     except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
         raise UserError(f"A parameter cannot be a {type(value).__name__}", code=ErrorCode.INVALID_ARGUMENTS) from error
 

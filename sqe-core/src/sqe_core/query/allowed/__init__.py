@@ -6,6 +6,7 @@ reviewed for (OBS-9); ENF-6 says why they are allow-lists.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -63,12 +64,41 @@ class FunctionOptions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PropertyValue:
+    """What the value of a property may be: one of some words, or a number of a range."""
+
+    words: tuple[str, ...] = ()
+    least: float = 0
+    most: float = 0
+    whole: bool = False
+
+    def fits(self, value: str) -> bool:
+        """Whether a value is of this kind."""
+        if self.words:
+            return value.lower() in self.words
+        if self.whole:
+            return re.fullmatch(r"-?[0-9]{1,19}", value) is not None and self.least <= int(value) <= self.most
+        return re.fullmatch(r"[0-9]*\.[0-9]{1,19}", value) is not None and self.least < float(value) < self.most
+
+    def __str__(self) -> str:
+        if self.words:
+            return "one of " + ", ".join(self.words)
+        kind = "a whole number from" if self.whole else "a number between"
+        return f"{kind} {self.least} {'to' if self.whole else 'and'} {self.most}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TableProperties:
     allowed: frozenset[str]
     allowed_prefixes: tuple[str, ...]
-    values: Mapping[str, tuple[str, ...]]
+    values: Mapping[str, PropertyValue]
     denied: Mapping[str, str]
     denied_prefixes: Mapping[str, str]
+
+    def value_of(self, key: str) -> PropertyValue | None:
+        """Return what the value of a key may be; None when it may be anything."""
+        prefixes = (value for entry, value in self.values.items() if entry[-1] == "*" and key.startswith(entry[:-1]))
+        return self.values.get(key) or next(prefixes, None)
 
     def refusal(self, key: str) -> str | None:
         """Return why a key may not be set; an empty text when it is unknown; None when it may."""
@@ -173,13 +203,19 @@ def hints() -> frozenset[str]:
 def table_properties() -> TableProperties:
     """Return the keys of table properties."""
     allowed: set[str] = set()
-    values: dict[str, tuple[str, ...]] = {}
+    values: dict[str, PropertyValue] = {}
     denied: dict[str, str] = {}
     for section, keys in _sections("table_properties.txt"):
         if section == "allowed":
             allowed.update(keys)
-        elif section.startswith("values "):
-            values[section.removeprefix("values ")] = tuple(keys)
+        elif not section.startswith("denied: "):
+            kind, *words = section.split()
+            if kind == "word":
+                value = PropertyValue(words=tuple(words))
+            else:
+                least, most = map(int, words or ("0", "1"))
+                value = PropertyValue(least=least, most=most, whole=kind == "whole")
+            values |= dict.fromkeys(keys, value)
         else:
             denied.update(dict.fromkeys(keys, section.removeprefix("denied: ")))
     return TableProperties(

@@ -1,7 +1,11 @@
 package sqe.bridge;
 
 import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.expressions.Cube;
 import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.GroupingSets;
+import org.apache.spark.sql.catalyst.expressions.Rollup;
+import org.apache.spark.sql.catalyst.plans.logical.Aggregate;
 import org.apache.spark.sql.catalyst.plans.logical.Filter;
 import org.apache.spark.sql.catalyst.plans.logical.LocalRelation;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
@@ -37,6 +41,8 @@ final class NodeFields {
       Json.member(out, "name", ((UnresolvedHint) plan).name());
       Json.member(out, "parameters");
       Values.render(out, ((UnresolvedHint) plan).parameters(), true);
+    } else if (!analysed && plan instanceof Aggregate) {
+      Json.member(out, "groupings").append(groupings((Aggregate) plan));
     } else if (plan instanceof LocalRelation) {
       Json.member(out, "rows").append(((LocalRelation) plan).data().size());
       Json.member(out, "isStreaming").append(plan.isStreaming());
@@ -59,6 +65,19 @@ final class NodeFields {
       output(out, plan);
     } else return false;
     return true;
+  }
+
+  /** How many groupings a GROUP BY asks for: those of its parts, multiplied. */
+  private static long groupings(Aggregate plan) {
+    double product = 1;
+    for (scala.collection.Iterator each = plan.groupingExpressions().iterator(); each.hasNext(); ) {
+      Object part = each.next();
+      // Not through groupingSets(), which would write all of them out.
+      if (part instanceof Cube) product *= Math.pow(2, ((Cube) part).groupingSetIndexes().size());
+      else if (part instanceof Rollup) product *= ((Rollup) part).groupingSetIndexes().size() + 1;
+      else if (part instanceof GroupingSets) product *= Math.max(1, ((GroupingSets) part).groupingSetIndexes().size());
+    }
+    return (long) product;
   }
 
   /** The resolved table: where it is from, which state of it, and its columns. */

@@ -30,16 +30,41 @@ import scala.Option;
 
 /** The columns of a result as they travel: types that Arrow or its readers do not know become text. */
 final class Output {
+  private static final int MAX_NESTING = 61; // the row itself, and 60 levels of each column
+
   private Output() {}
 
   /** The Arrow schema of a plan, as the one message that starts an IPC stream. */
   static byte[] arrowSchema(StructType schema) throws Exception {
+    requireReadable(schema);
     SQLConf conf = SQLConf.get();
     ByteArrayOutputStream bytes = new ByteArrayOutputStream();
     MessageSerializer.serialize(
         new WriteChannel(Channels.newChannel(bytes)),
         ArrowUtils.toArrowSchema(schema, conf.sessionLocalTimeZone(), false, conf.arrowUseLargeVarTypes()));
     return bytes.toByteArray();
+  }
+
+  /** Readers of Arrow follow types to a bounded depth only. */
+  static void requireReadable(StructType schema) {
+    List level = new ArrayList();
+    level.add(schema);
+    for (int depth = 0; !level.isEmpty(); depth++) {
+      if (depth > MAX_NESTING) throw new BridgeException("SQE_TYPE_TOO_NESTED", "a type of more than " + MAX_NESTING + " levels");
+      List below = new ArrayList();
+      for (int i = 0; i < level.size(); i++) {
+        DataType type = (DataType) level.get(i);
+        if (type instanceof ArrayType) below.add(((ArrayType) type).elementType());
+        else if (type instanceof MapType) {
+          below.add(((MapType) type).keyType());
+          below.add(((MapType) type).valueType());
+        } else if (type instanceof StructType) {
+          StructField[] fields = ((StructType) type).fields();
+          for (int field = 0; field < fields.length; field++) below.add(fields[field].dataType());
+        }
+      }
+      level = below;
+    }
   }
 
   /** The plan below a projection that makes its columns fit for Arrow, or null when all do. */

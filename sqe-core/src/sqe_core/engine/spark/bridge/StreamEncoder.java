@@ -56,6 +56,7 @@ final class StreamEncoder implements AutoCloseable {
 
   /** The schema as the first message of an Arrow stream. */
   static byte[] schemaMessage(StructType type, StreamFormat format) throws Exception {
+    Output.requireReadable(type);
     ByteArrayOutputStream out = new ByteArrayOutputStream();
     MessageSerializer.serialize(new WriteChannel(Channels.newChannel(out)), schema(type, format));
     return out.toByteArray();
