@@ -131,3 +131,17 @@ def test_merge_takes_its_rows_from_values_and_constants(sqe: EmbeddedSqe) -> Non
     rows = sqe.execute("SELECT id, name FROM m ORDER BY id").read_all().to_pylist()
     assert [tuple(row.values()) for row in rows] == [(1, "b"), (2, "c"), (3, "d")]
     sqe.execute("DROP TABLE m").close()
+
+
+def test_the_history_knows_how_a_plan_ended(sqe: EmbeddedSqe) -> None:
+    service, history = sqe.sqe.service, sqe.sqe.history
+
+    def state(query_id: str) -> str:
+        (entry,) = (entry for entry in history.entries() if entry.query_id == query_id)
+        return entry.state
+
+    fetched, dropped, waiting = (service.plan(sqe.session, "SELECT 1 AS a") for _ in range(3))
+    fetched.start().read_all()
+    dropped.close()
+    assert [state(plan.query_id) for plan in (fetched, dropped, waiting)] == ["FINISHED", "CANCELED", "RUNNING"]
+    waiting.close()

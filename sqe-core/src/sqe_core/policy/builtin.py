@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from sqe_core.spi.errors import ConfigError
 from sqe_core.spi.factory import NoConfig, PluginContext
-from sqe_core.spi.policy import Decision, PolicyEnforcer, PolicyEnforcerFactory, PolicyRequest, PolicyResponse
+from sqe_core.spi.policy import (
+    Decision,
+    Effect,
+    PolicyEnforcer,
+    PolicyEnforcerFactory,
+    PolicyRequest,
+    PolicyResponse,
+    VisibilityRequest,
+)
 
 
 class AllowAllEnforcer(PolicyEnforcer):
@@ -18,6 +27,10 @@ class AllowAllEnforcer(PolicyEnforcer):
         """Allow."""
         allowed = Decision.allow("no policies are enforced")
         return PolicyResponse(decisions=tuple(allowed for _ in request.accesses))
+
+    def visible(self, request: VisibilityRequest) -> Sequence[Effect]:
+        """Show everything."""
+        return [Effect.ALLOW] * len(request.names)
 
 
 class AllowAllFactory(PolicyEnforcerFactory[NoConfig]):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -95,9 +96,25 @@ class StatementRecord:
         self._sql = sql
         self._sinks = sinks
         self._began = time.monotonic()
+        self._paused: float | None = None
+        self._ended = threading.Lock()
         self._delivered_any = False
         self._planned_after: float | None = None
         self._objects: tuple[ObjectDecision, ...] = ()
+
+    def pause(self) -> None:
+        """Nobody works for the statement until `resume`: a client holds its ticket."""
+        self._paused = time.monotonic()
+
+    def resume(self) -> None:
+        """The time that the client took does not count."""
+        if self._paused is not None:
+            self._began += time.monotonic() - self._paused
+            self._paused = None
+
+    def described(self, kind: StatementKind) -> None:
+        """The statement was only looked at."""
+        self._entry.kind = kind.value
 
     def planned(self, kind: StatementKind, secured: SecuredStatement | None) -> None:
         """Everything was decided and verified; the statement runs."""
@@ -123,7 +140,9 @@ class StatementRecord:
         metrics.count("sqe_bytes_returned_total", batch.get_total_buffer_size())
 
     def end(self, error: SqeError | None, rows: int | None) -> None:
-        """The statement ended."""
+        """The statement ended; the first end counts."""
+        if not self._ended.acquire(blocking=False):
+            return
         self._entry.ended = time.time()
         self._entry.rows = rows
         phase = QueryPhase.FINISHED

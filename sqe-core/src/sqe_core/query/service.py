@@ -85,15 +85,22 @@ class QueryService:
             with _explained(run, _finisher(leave, record)):
                 planned = run.plan(sql, parameters, dialect or session.properties["dialect"])
             leave()
+        record.pause()
 
         def start() -> StatementResult:
-            with self._admitted(session, running) as leave:
-                finish = _finisher(leave, record)
-                with _explained(run, finish):
-                    running.check()
-                    return planned.start(finish).watched(record.delivered)
+            record.resume()
+            try:
+                with self._admitted(session, running) as leave:
+                    finish = _finisher(leave, record)
+                    with _explained(run, finish):
+                        running.check()
+                        return planned.start(finish).watched(record.delivered)
+            except SqeError as error:
+                record.end(error, None)  # a refusal comes before anybody could finish it
+                raise
 
         def abandon() -> None:
+            record.resume()
             running.cancel()
             record.end(running.end_error(), None)
 
@@ -114,6 +121,7 @@ class QueryService:
             finish = _finisher(leave, record)
             with _explained(run, finish):
                 shape = run.describe(sql, dialect or session.properties["dialect"])
+            record.described(shape.kind)
             finish(None)
             return shape
 
