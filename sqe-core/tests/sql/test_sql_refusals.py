@@ -17,6 +17,16 @@ def refusal(sql: str, dialect: str = "sqe") -> UserError:
 
 NOT_SUPPORTED = [
     # Other engines' statements
+    (
+        "SET TIME ZONE 'Europe/Amsterdam'",
+        "The time zone of a session cannot be changed: it is UTC",
+        "for the time in a zone write x AT TIME ZONE 'Europe/Amsterdam'",
+    ),
+    (
+        "SET TIME ZONE INTERVAL '1' HOUR",
+        "The time zone of a session cannot be changed: it is UTC",
+        "for the time in a zone write x AT TIME ZONE 'Europe/Amsterdam'",
+    ),
     ("PRAGMA table_info(t)", "PRAGMA is not supported", "use DESCRIBE t, SHOW SESSION or SET SESSION name = value"),
     ("SHOW ENGINES", "SHOW ENGINES is not supported", "SQE has one kind of table, Iceberg"),
     ("SHOW PROCESSLIST", "SHOW PROCESSLIST is not supported", "query system.runtime.queries"),
@@ -216,6 +226,16 @@ NOT_SUPPORTED = [
         "EXCLUDE in a window frame is not supported",
         None,
     ),
+    (
+        "SELECT 1 FROM t ASOF JOIN u ON t.a = u.a",
+        "ASOF JOIN is not supported",
+        "join with <= and keep one row of each: QUALIFY row_number() OVER (PARTITION BY …) = 1",
+    ),
+    (
+        "SELECT 1 FROM t ASOF LEFT JOIN u ON t.a = u.a",
+        "ASOF JOIN is not supported",
+        "join with <= and keep one row of each: QUALIFY row_number() OVER (PARTITION BY …) = 1",
+    ),
     ("SELECT * FROM t MATCH_RECOGNIZE (PATTERN (a) DEFINE a AS TRUE)", "MATCH_RECOGNIZE is not supported", None),
     ("SELECT a FROM t LATERAL VIEW explode(b) c AS d", None, None),
     ("SELECT * REPLACE (1 AS a) FROM t", "* REPLACE is not supported", "name the columns"),
@@ -322,6 +342,12 @@ SYNTAX = [
     ("select a b c from t", "1:12: Unexpected c", None),
     ("from t", "1:1: Unexpected from, expected SELECT", "begin with SELECT, as in SELECT * FROM t"),
     ("select", "1:7: The statement ends too early, expected a column or an expression", None),
+    (
+        "select unnest(a) from t",
+        "1:8: Unexpected unnest, expected a column or an expression",
+        "UNNEST stands in FROM: SELECT x FROM UNNEST(…) AS t(x)",
+    ),
+    ("select * exclude b from t", '1:18: Unexpected b, expected "("', "write * EXCLUDE (b)"),
     ("select from t", "1:8: Unexpected from, expected a column or an expression", None),
     ("select a,, b", "1:10: Unexpected ,, expected a column or an expression", None),
     ("select a, from t", "1:11: Unexpected from, expected a column or an expression", None),
@@ -416,6 +442,12 @@ def test_syntax_errors_name_the_place_and_the_way_out(sql: str, message: str, hi
 
 
 OTHERS = [
+    (
+        "SELECT DISTINCT a FROM t ORDER BY b",
+        ErrorCode.SEMANTIC_ERROR,
+        "line 1:35: Column b is not in the SELECT list: with DISTINCT, ORDER BY takes only what is selected",
+        "select the column too, or use GROUP BY",
+    ),
     (
         "select nope(1)",
         ErrorCode.FUNCTION_NOT_FOUND,

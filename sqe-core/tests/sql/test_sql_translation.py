@@ -138,6 +138,22 @@ def test_expressions(sql: str, expected: str | None) -> None:
 
 
 QUERIES = [
+    ("select 1 where 1 in (values 1, 2)", "SELECT 1 AS `1` WHERE 1 IN (SELECT * FROM VALUES (1), (2))"),
+    ("select a = any (values 1) from t", "SELECT `a` IN (SELECT * FROM VALUES (1)) AS `a = any (values 1)` FROM `t`"),
+    ("select count(*) from t group by ()", "SELECT count(*) AS `count(*)` FROM `t`"),
+    ("select 1 as x from t group by ()", "SELECT 1 AS `x` FROM `t` GROUP BY GROUPING SETS (())"),
+    ("select a from t group by (a), ()", "SELECT `a` FROM `t` GROUP BY (`a`)"),
+    ("select a from t where null", "SELECT `a` FROM `t` WHERE CAST(NULL AS BOOLEAN)"),
+    ("select a from t join u on (null)", "SELECT `a` FROM `t` JOIN `u` ON CAST(NULL AS BOOLEAN)"),
+    (
+        "select count(*) filter (where null) as x from t",
+        "SELECT count(*) FILTER (WHERE CAST(NULL AS BOOLEAN)) AS `x` FROM `t`",
+    ),
+    (
+        "select distinct a as b from t order by a",
+        "SELECT DISTINCT `a` AS `b` FROM `t` ORDER BY `b` ASC NULLS LAST",
+    ),
+    ("select row(1).x, r.a from t", "SELECT named_struct('col1', 1).`x` AS `x`, `r`.`a` FROM `t`"),
     (
         "select * from unnest(a) with ordinality as t(x, o)",
         "SELECT * FROM _sqe_unnest(TRUE, `a`) AS `t`(`x`, `o`)",
@@ -193,6 +209,15 @@ QUERIES = [
         "update t as x set a = s.b from s where s.i = x.i",
         "MERGE INTO `t` AS `x` USING `s` ON _sqe_eq(`s`.`i`, `x`.`i`) WHEN MATCHED THEN UPDATE SET `a` = `s`.`b`",
     ),
+    (
+        "with x as (select 1 as a) delete from t where a in (select a from x)",
+        "WITH `x` AS (SELECT 1 AS `a`) DELETE FROM `t` WHERE `a` IN (SELECT `a` FROM `x`)",
+    ),
+    (
+        "with x as (select 1 as a) update t set b = x.a from x",
+        "WITH `x` AS (SELECT 1 AS `a`) MERGE INTO `t` USING `x` ON TRUE WHEN MATCHED THEN UPDATE SET `b` = `x`.`a`",
+    ),
+    ("insert into t partition (a = 1.5) select 2", "INSERT INTO `t` PARTITION (`a` = 1.5) SELECT 2 AS `2`"),
     ("insert overwrite t select 1", "INSERT OVERWRITE `t` SELECT 1 AS `1`"),
     ("insert into t partition (a = 1) select 2", "INSERT INTO `t` PARTITION (`a` = 1) SELECT 2 AS `2`"),
     ("insert into t (a, b) values (1, default), (2, 3)", "INSERT INTO `t` (`a`, `b`) VALUES (1, DEFAULT), (2, 3)"),

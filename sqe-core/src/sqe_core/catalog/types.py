@@ -9,6 +9,7 @@ _NAMES = {
     "smallint": "smallint",
     "int": "integer",
     "bigint": "bigint",
+    "long": "bigint",  # Iceberg's own word
     "float": "real",
     "double": "double",
     "string": "varchar",

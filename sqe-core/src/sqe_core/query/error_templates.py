@@ -5,7 +5,7 @@ In a text, `{parameter:kind}` stands for a parameter of the condition, shown as 
     name     an identifier of the user's, without our internal parts        count    how many names a list holds
     names    a list of identifiers                                          type     a type, as SQE names it
     number   digits and what stands between them                            word     a keyword or number word
-    token    a piece of the statement
+    token    a piece of the statement                                       column   an expression, if it is a column
     value    data: shown only where that is safe (ERR-4), else "…"
 
 A condition covers its subclasses unless they have an entry of their own. A test compares every entry with Spark's own
@@ -33,13 +33,18 @@ from sqe_core.spi.errors import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Template:
-    """What becomes of a condition. `suggest` names the parameter for which a similar visible name is looked up."""
+    """What becomes of a condition.
+
+    `suggest` names the parameter for which a similar visible name is looked up, `locate` the one that holds a column by
+    which a place is found when the engine gives none.
+    """
 
     text: str
     code: ErrorCode
     error: type[SqeError] = UserError
     hint: str | None = None
     suggest: str | None = None
+    locate: str | None = None
     suggest_from: str = "columns"
 
 
@@ -196,7 +201,12 @@ SPARK: Mapping[str, Template] = {
         "Row {rowIndex:number} of VALUES does not have as many columns as the first"
     ),
     # Shape of queries
-    "MISSING_AGGREGATION": _semantic("A column is neither aggregated nor in GROUP BY", "add it to GROUP BY"),
+    "MISSING_AGGREGATION": Template(
+        text="{expression:column} is neither aggregated nor in GROUP BY",
+        code=_C.SEMANTIC_ERROR,
+        hint="add it to GROUP BY, or take any_value() of it",
+        locate="expression",
+    ),
     "MISSING_GROUP_BY": _semantic("GROUP BY is missing: a column stands beside an aggregate"),
     "GROUP_BY_AGGREGATE": _semantic("GROUP BY cannot hold an aggregate"),
     "GROUP_BY_POS_AGGREGATE": _semantic("GROUP BY {index:number} names an aggregate"),

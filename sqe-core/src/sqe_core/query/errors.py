@@ -36,13 +36,15 @@ _INTERNAL_PART = re.compile(r"_sqe_[a-z]_[0-9a-f]{8,}|spark_catalog", re.IGNOREC
 _PREFIX = re.compile(r"__?sqe_", re.IGNORECASE)
 _QUOTED_PART = re.compile(r"`((?:[^`]|``)*)`")
 _QUOTED_NAME = re.compile(r"`(?:[^`]|``)*`(?:\.`(?:[^`]|``)*`)*")
+_COLUMN = re.compile(r"[A-Za-z][A-Za-z0-9_]*(?:\.[A-Za-z][A-Za-z0-9_]*)*")
 _QUOTED_TYPE = re.compile(r'"((?:[^"]|"")*)"')
 _TYPE = re.compile(r"[A-Za-z_][A-Za-z0-9_ <>(),:`]*")
 _NUMBER = re.compile(r"[\d\s.,\[\]()<>=-]+")
 _WORD = re.compile(r"[A-Za-z][A-Za-z0-9_ ]*")
 # Names in text that is not the statement's own are those of a view, which this user may not know (VIEW-4).
 _NAMES = re.compile(r"\{\w+:(?:name|names|token)\}")
-_TYPED_NUMBER = re.compile(r"(-?\d[\d.]*)(?:BD|[LSYDFB])")
+_TYPED_NUMBER = re.compile(r"(-?\d[\d.]*(?:E-?\d+)?)(?:BD|[LSYDFB])")
+_VARIANT = re.compile(r"\bvariant\b")  # JSON that is computed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,6 +84,11 @@ def translate(
     template, parameters = translation.find_template()
     if template is None:
         return _unlisted(failure, position, query_id)
+    if template.locate is not None:
+        # Only a column that the user wrote himself is named.
+        name = "" if position is not None or failure.generated else _bare(parameters.get(template.locate, ""))
+        position = position or (positions.locate(None, f"`{name}`") if positions is not None and name else None)
+        parameters = {template.locate: name if position is not None else ""}
     if failure.generated and _NAMES.search(template.text):
         return UserError("A view of the statement is out of date, or needs what you may not see")
     error = template.error(
@@ -167,6 +174,8 @@ class _Translation:
         match kind:
             case "name":
                 return self._name(value)
+            case "column":
+                return f"Column {self._name(value)}" if value else "A column"
             case "names":
                 found = [self._name(match.group()) for match in _QUOTED_NAME.finditer(value)]
                 return " or ".join(dict.fromkeys(found)) or self._name(value)
@@ -196,10 +205,17 @@ def _parts(value: str) -> list[str]:
     return [bare] if bare else []
 
 
+def _bare(value: str) -> str:
+    """Return the name when an expression is a column and nothing else."""
+    text = value.strip('"')
+    return text.rpartition(".")[2] if _COLUMN.fullmatch(text) else ""
+
+
 def _types(value: str) -> Iterator[str]:
     for text in _QUOTED_TYPE.findall(value) or [value]:
         if _TYPE.fullmatch(text):
-            yield shown(display_type(text.lower().replace(": ", ":").replace(", ", ",")), _MOST)
+            name = display_type(text.lower().replace(": ", ":").replace(", ", ","))
+            yield shown(_VARIANT.sub("json", name), _MOST)
 
 
 def _numbers(value: str) -> str:

@@ -47,9 +47,10 @@ class SqeGrammar(QueryGrammar):
         return insert
 
     def read_update(self) -> exp.Expression:
-        """Read UPDATE t SET ... [FROM ...] [WHERE ...]."""
+        """Read [WITH ...] UPDATE t SET ... [FROM ...] [WHERE ...]."""
+        with_ = self._with()
         self._require_words("UPDATE")
-        update = exp.Update(this=self._aliased_target("set"))
+        update = exp.Update(this=self._aliased_target("set"), with_=with_)
         self._require_words("SET")
         update.set("expressions", self._items(self._assignment))
         if self._match(TokenType.FROM):
@@ -60,10 +61,11 @@ class SqeGrammar(QueryGrammar):
         return update
 
     def read_delete(self) -> exp.Expression:
-        """Read DELETE FROM t [USING ...] [WHERE ...]."""
+        """Read [WITH ...] DELETE FROM t [USING ...] [WHERE ...]."""
+        with_ = self._with()
         self._require(TokenType.DELETE, "DELETE")
         self._require(TokenType.FROM, "FROM")
-        delete = exp.Delete(this=self._aliased_target())
+        delete = exp.Delete(this=self._aliased_target(), with_=with_)
         if self._match(TokenType.USING):
             delete.set("using", self._items(self._joined_table))
         if self._match(TokenType.WHERE):
@@ -72,7 +74,8 @@ class SqeGrammar(QueryGrammar):
         return delete
 
     def read_merge(self) -> exp.Expression:
-        """Read MERGE INTO t USING s ON ... WHEN ..."""
+        """Read [WITH ...] MERGE INTO t USING s ON ... WHEN ..."""
+        with_ = self._with()
         self._require_words("MERGE")
         self._require(TokenType.INTO, "INTO")
         target = self._aliased_target()
@@ -85,7 +88,7 @@ class SqeGrammar(QueryGrammar):
             branches.append(self._branch())
         if not branches:
             self._fail("WHEN")
-        return exp.Merge(this=target, using=source, on=condition, whens=branches)
+        return exp.Merge(with_=with_, this=target, using=source, on=condition, whens=branches)
 
     def _branch(self) -> MergeBranch:
         matched = not self._match(TokenType.NOT)

@@ -7,7 +7,7 @@ from typing import Any
 from sqlglot import exp
 
 from sqe_core.sql.nodes import MergeBranch
-from sqe_core.sql.query_writer import write_joined
+from sqe_core.sql.query_writer import write_joined, write_with
 from sqe_core.sql.writer import Writer, condition, rule
 
 
@@ -16,7 +16,8 @@ def _insert(writer: Writer, node: Any) -> str:
     pieces = ["INSERT OVERWRITE" if node.args.get("overwrite") else "INSERT INTO", f" {writer.write(node.this)}"]
     partition = node.args.get("partition")
     if partition:
-        pieces.append(f" PARTITION ({writer.writes(partition)})")
+        written = (_assignment(writer, one) if isinstance(one, exp.EQ) else writer.write(one) for one in partition)
+        pieces.append(f" PARTITION ({', '.join(written)})")
     if node.args.get("by_name"):
         pieces.append(" BY NAME")
     columns = node.args.get("columns")
@@ -26,15 +27,15 @@ def _insert(writer: Writer, node: Any) -> str:
     return "".join(pieces)
 
 
-@rule(exp.Update, "this", "expressions", "where")
+@rule(exp.Update, "with_", "this", "expressions", "where")
 def _update(writer: Writer, node: Any) -> str:
     assignments = ", ".join(_assignment(writer, one) for one in node.expressions)
-    return f"UPDATE {write_joined(writer, node.this)} SET {assignments}{_where(writer, node)}"
+    return f"{write_with(writer, node)}UPDATE {write_joined(writer, node.this)} SET {assignments}{_where(writer, node)}"
 
 
-@rule(exp.Delete, "this", "where")
+@rule(exp.Delete, "with_", "this", "where")
 def _delete(writer: Writer, node: Any) -> str:
-    return f"DELETE FROM {write_joined(writer, node.this)}{_where(writer, node)}"
+    return f"{write_with(writer, node)}DELETE FROM {write_joined(writer, node.this)}{_where(writer, node)}"
 
 
 def _where(writer: Writer, node: Any) -> str:
@@ -46,9 +47,10 @@ def _assignment(writer: Writer, node: Any) -> str:
     return f"{writer.write(node.this)} = {writer.write(node.expression)}"
 
 
-@rule(exp.Merge, "this", "using", "on", "whens")
+@rule(exp.Merge, "with_", "this", "using", "on", "whens")
 def _merge(writer: Writer, node: Any) -> str:
-    head = f"MERGE INTO {write_joined(writer, node.this)} USING {_source(writer, node.args['using'])}"
+    source = _source(writer, node.args["using"])
+    head = f"{write_with(writer, node)}MERGE INTO {write_joined(writer, node.this)} USING {source}"
     branches = " ".join(writer.write(branch) for branch in node.args["whens"])
     return f"{head} ON {condition(writer, node.args['on'])} {branches}"
 

@@ -281,6 +281,9 @@ class ExpressionGrammar(StrictParser):
         TokenType.CASE: lambda self: self._parse_case(),
         TokenType.INTERVAL: lambda self: self._period(),
         TokenType.EXISTS: lambda self: self._exists(),
+        TokenType.UNNEST: lambda self: self._fail(
+            "a column or an expression", hint="UNNEST stands in FROM: SELECT x FROM UNNEST(…) AS t(x)"
+        ),
     }
 
     def _word(self) -> exp.Expression:

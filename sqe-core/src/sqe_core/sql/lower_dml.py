@@ -21,7 +21,7 @@ def lower_update(update: exp.Expression, statement: StatementText) -> exp.Expres
         )
     branch = MergeBranch(matched=True, by_source=False, action="update", assignments=update.expressions)
     condition = where.this if where is not None else exp.Boolean(this=True)
-    return exp.Merge(this=update.this, using=source, on=condition, whens=[branch])
+    return exp.Merge(with_=update.args.get("with_"), this=update.this, using=source, on=condition, whens=[branch])
 
 
 def lower_delete(delete: exp.Expression) -> exp.Expression:
@@ -33,4 +33,4 @@ def lower_delete(delete: exp.Expression) -> exp.Expression:
         select.append("joins", exp.Join(this=table, kind="CROSS"))
     if where is not None:
         select.set("where", where)
-    return exp.Delete(this=delete.this, where=exp.Where(this=exp.Exists(this=select)))
+    return exp.Delete(with_=delete.args.get("with_"), this=delete.this, where=exp.Where(this=exp.Exists(this=select)))

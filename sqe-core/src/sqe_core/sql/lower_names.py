@@ -18,6 +18,10 @@ def name_outputs(select: exp.Select, statement: StatementText) -> None:
     for at, projection in enumerate(projections):
         if _has_name(projection):
             continue
+        if isinstance(projection, exp.Dot) and isinstance(projection.expression, exp.Identifier):
+            # A field is called by its name, whatever it is a field of.
+            projections[at] = exp.Alias(this=projection, alias=projection.expression.copy())
+            continue
         name = f"_col{at}"
         if statement.dialect is not Dialect.TRINO:
             name = _as_written(projection, statement) or name
@@ -37,7 +41,7 @@ def name_values(tree: exp.Expression, statement: StatementText) -> exp.Expressio
 
 def _has_name(node: exp.Expression) -> bool:
     if isinstance(node, exp.Dot):
-        return True
+        return isinstance(node.this, exp.Column) or isinstance(node.expression, exp.Star)
     return isinstance(node, exp.Alias | exp.Column | exp.Star)
 
 

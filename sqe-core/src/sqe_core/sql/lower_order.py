@@ -6,7 +6,9 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
+from sqe_core.spi.errors import ErrorCode, UserError
 from sqe_core.sql import functions
+from sqe_core.sql.context import StatementText
 from sqe_core.sql.nodes import Call
 
 
@@ -86,6 +88,36 @@ def wrapped(inner: exp.Expression, *, drop: list[str], alias: str) -> exp.Select
     star = exp.Star(except_=[identifier(name) for name in drop]) if drop else exp.Star()
     source = exp.Subquery(this=inner, alias=exp.TableAlias(this=identifier(alias)))
     return exp.Select(expressions=[star], from_=exp.From(this=source))
+
+
+def check_distinct_order(select: exp.Select, statement: StatementText) -> None:
+    """Rows that were made distinct have no other columns left to be ordered by."""
+    order = select.args.get("order")
+    if select.args.get("distinct") is None or order is None:
+        return
+    outputs = [one.unalias() for one in select.expressions]
+    if any(one.find(exp.Star) for one in outputs):
+        return
+    names = {one.output_name for one in select.expressions}
+    aliases = {
+        one.this.name: one.args["alias"]
+        for one in select.expressions
+        if isinstance(one, exp.Alias) and isinstance(one.this, exp.Column)
+    }
+    for key in order.expressions:
+        column = key.this
+        if not isinstance(column, exp.Column) or column.name in names:
+            continue
+        if column.name in aliases:
+            key.set("this", exp.Column(this=aliases[column.name].copy()))
+        else:
+            start = column.meta.get("start")
+            raise UserError(
+                f"Column {column.name} is not in the SELECT list: with DISTINCT, ORDER BY takes only what is selected",
+                code=ErrorCode.SEMANTIC_ERROR,
+                hint="select the column too, or use GROUP BY",
+                position=None if start is None else statement.text.position(start),
+            )
 
 
 def orders_by_aggregate(select: exp.Select) -> bool:

@@ -8,7 +8,7 @@ from sqe_core.sql.context import StatementText
 from sqe_core.sql.lower_dml import lower_delete, lower_update
 from sqe_core.sql.lower_frames import lower_frames
 from sqe_core.sql.lower_names import name_outputs, name_values
-from sqe_core.sql.lower_order import lower_order, orders_by_aggregate
+from sqe_core.sql.lower_order import check_distinct_order, lower_order, orders_by_aggregate
 from sqe_core.sql.lower_qualify import lower_qualify
 from sqe_core.sql.lower_ties import lower_ties
 
@@ -23,6 +23,7 @@ def lower(tree: exp.Expression, statement: StatementText) -> exp.Expression:
         if isinstance(node, exp.Select):
             name_outputs(node, statement)
             lower_frames(node, statement)
+            check_distinct_order(node, statement)
         if isinstance(node, exp.Select) and node.args.get("qualify") is not None:
             tree = _exchange(tree, node, lower_qualify(node))
         elif isinstance(node, _QUERIES) and _has_ties(node):

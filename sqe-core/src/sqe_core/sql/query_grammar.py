@@ -180,6 +180,8 @@ class QueryGrammar(TableGrammar):
         ) and self._next.token_type == TokenType.L_PAREN:
             self._advance()
             star.set("except_", self._columns())
+        elif self._is_word("exclude") and self._next.token_type in NAME_TOKENS:
+            self._fail(token=self._next, expected='"("', hint=f"write * EXCLUDE ({self._next.text})")
         elif self._is_word("replace", "rename") and self._next.token_type == TokenType.L_PAREN:
             self._refuse(f"* {self._curr.text.upper()} is not supported", hint="name the columns")
         return star

@@ -6,6 +6,7 @@ from typing import Any
 
 from sqlglot import exp
 
+from sqe_core.sql import functions
 from sqe_core.sql.call_writer import write_call
 from sqe_core.sql.nodes import Call, Frame
 from sqe_core.sql.table_functions import is_generated, table_function_alias, write_table_function
@@ -28,7 +29,7 @@ _TAIL = ("order", "limit", "offset")
     *_TAIL,
 )
 def _select(writer: Writer, node: Any) -> str:
-    pieces = [_with(writer, node), "SELECT "]
+    pieces = [write_with(writer, node), "SELECT "]
     if node.args.get("distinct") is not None:
         pieces.append("DISTINCT ")
     pieces.append(writer.writes(node.expressions))
@@ -38,8 +39,8 @@ def _select(writer: Writer, node: Any) -> str:
     # What follows a comma is a CROSS join, which binds like the comma when all before it is written first.
     pieces.extend(writer.write(join) for join in node.args.get("joins") or ())
     for key, words in (("where", "WHERE"), ("having", "HAVING")):
-        if key == "having" and node.args.get("group") is not None:
-            pieces.append(f" GROUP BY {writer.write(node.args['group'])}")
+        if key == "having":
+            pieces.append(_group_by(writer, node))
         clause = node.args.get(key)
         if clause is not None:
             pieces.append(f" {words} {condition(writer, clause.this)}")
@@ -50,7 +51,30 @@ def _select(writer: Writer, node: Any) -> str:
     return "".join(pieces)
 
 
-def _with(writer: Writer, node: Any) -> str:
+def _group_by(writer: Writer, node: Any) -> str:
+    group = node.args.get("group")
+    if group is None:
+        return ""
+    # () beside other groupings adds nothing; alone it makes one group of all rows, which an aggregate does by itself.
+    keys = [one for one in group.expressions if not (isinstance(one, exp.Tuple) and not one.expressions)]
+    if keys or group.args.get("all"):
+        return f" GROUP BY {'ALL' if group.args.get('all') else writer.writes(keys)}"
+    return "" if any(map(_aggregates, node.expressions)) else " GROUP BY GROUPING SETS (())"
+
+
+def _aggregates(node: exp.Expression) -> bool:
+    """Whether an aggregate stands in an expression, not over a window and not in a query inside."""
+    if isinstance(node, exp.Window | exp.Select | exp.SetOperation):
+        return False
+    if isinstance(node, Call):
+        function = functions.find(node.this)
+        if function is not None and function.kind == "aggregate":
+            return True
+    return any(map(_aggregates, node.iter_expressions()))
+
+
+def write_with(writer: Writer, node: Any) -> str:
+    """The WITH clause of a statement, if it has one."""
     with_ = node.args.get("with_")
     return "" if with_ is None else f"{writer.write(with_)} "
 
@@ -99,11 +123,6 @@ def _ordered(writer: Writer, node: Any) -> str:
     return f"{writer.write(node.this)} {direction} NULLS {nulls}"
 
 
-@rule(exp.Group, "expressions", "all")
-def _group(writer: Writer, node: Any) -> str:
-    return "ALL" if node.args.get("all") else writer.writes(node.expressions)
-
-
 @rule(exp.GroupingSets, "expressions")
 def _grouping_sets(writer: Writer, node: Any) -> str:
     return f"GROUPING SETS ({', '.join(_bracketed(writer, one) for one in node.expressions)})"
@@ -139,7 +158,7 @@ def _set_operation(writer: Writer, node: Any) -> str:
         current = current.this
         if isinstance(node, exp.Intersect) is not isinstance(current, exp.Intersect):
             break
-    return _with(writer, node) + _branch(writer, current) + "".join(reversed(pieces)) + _tail(writer, node)
+    return write_with(writer, node) + _branch(writer, current) + "".join(reversed(pieces)) + _tail(writer, node)
 
 
 def _bare(node: Any) -> bool:
@@ -159,12 +178,15 @@ for _kind in (exp.Union, exp.Except, exp.Intersect):
 
 @rule(exp.Subquery, "this", "alias", "with_", "joins", "pivots", "sample", *_TAIL)
 def _subquery(writer: Writer, node: Any) -> str:
-    return f"{_with(writer, node)}({writer.write(node.this)}){_tail(writer, node)}"
+    # A query of nothing but rows reads like a call of a function where an expression may stand.
+    rows = "SELECT * FROM " if isinstance(node.this, exp.Values) and not node.this.args.get("with_") else ""
+    alone = rows and node.args.get("alias") is None
+    return f"{write_with(writer, node)}({rows if alone else ''}{writer.write(node.this)}){_tail(writer, node)}"
 
 
 @rule(exp.Values, "expressions", "with_", *_TAIL)
 def _values(writer: Writer, node: Any) -> str:
-    return f"{_with(writer, node)}VALUES {writer.writes(node.expressions)}{_tail(writer, node)}"
+    return f"{write_with(writer, node)}VALUES {writer.writes(node.expressions)}{_tail(writer, node)}"
 
 
 @rule(exp.Table, "this", "db", "catalog", "alias", "joins", "version", "sample", "pivots")

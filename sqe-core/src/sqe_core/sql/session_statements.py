@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
+from sqe_core.spi.errors import NotSupportedError
 from sqe_core.sql.context import StatementText
 from sqe_core.sql.cursor import Cursor
 from sqe_core.sql.statement import (
@@ -17,6 +19,7 @@ from sqe_core.sql.statement import (
 )
 from sqe_core.sql.tokens import Kind
 
+_UTC = re.compile(r"(?i)utc|etc/utc|gmt|etc/gmt|zulu|z|(utc|gmt)?[+-]?0{1,2}(:?00)?")
 _PROPERTIES_HINT = "session properties are set with SET SESSION name = value; SHOW SESSION lists them"
 
 
@@ -51,16 +54,26 @@ def set_(statement: StatementText) -> Statement:
 
 
 def _time_zone(statement: StatementText, cursor: Cursor) -> Statement:
+    """Every session is in UTC; to accept another zone and stay there would give wrong times."""
+    start = cursor.token
     if cursor.accept("interval"):
-        cursor.string()
+        zone = cursor.string()
         cursor.expect("hour")
         if cursor.accept("to"):
             cursor.expect("minute")
-    elif cursor.accept_any("local", "default") is None and cursor.token.kind in (Kind.STRING, Kind.NUMBER):
-        cursor.advance()
-    elif cursor.peek(-1).is_word("zone"):
+    elif cursor.accept_any("local", "default") is not None:
+        zone = "UTC"
+    elif start.kind in (Kind.STRING, Kind.NUMBER):
+        zone = str(cursor.advance().value)
+    else:
         cursor.fail("a time zone in single quotes")
     cursor.done()
+    if _UTC.fullmatch(zone.strip()) is None:
+        raise NotSupportedError(
+            "The time zone of a session cannot be changed: it is UTC",
+            hint="for the time in a zone write x AT TIME ZONE 'Europe/Amsterdam'",
+            position=statement.text.position(start.start),
+        )
     return NoOperation(kind=StatementKind.SESSION, text=statement.own_text)
 
 

@@ -50,6 +50,11 @@ class TableGrammar(CallGrammar):
             left.append("joins", join)
 
     def _join(self) -> exp.Join | None:
+        if self._is_word("asof", "positional") and self._next.token_type in (TokenType.JOIN, TokenType.LEFT):
+            self._refuse(
+                f"{self._curr.text.upper()} JOIN is not supported",
+                hint="join with <= and keep one row of each: QUALIFY row_number() OVER (PARTITION BY …) = 1",
+            )
         natural = self._match(TokenType.NATURAL)
         if self._match(TokenType.CROSS):
             self._require(TokenType.JOIN, "JOIN")
@@ -249,7 +254,10 @@ class TableGrammar(CallGrammar):
             return self._at_windows()
         if text in ("pivot", "unpivot", "tablesample", "match_recognize"):
             return following.token_type in (TokenType.L_PAREN, TokenType.VAR)
-        return text in ("semi", "anti") and following.token_type == TokenType.JOIN
+        if text in ("asof", "positional") and following.token_type == TokenType.LEFT:
+            after = self._ahead(2)
+            return after is not None and after.token_type == TokenType.JOIN
+        return text in ("semi", "anti", "asof", "positional") and following.token_type == TokenType.JOIN
 
     def _sample(self) -> exp.TableSample:
         method = self._curr.text.upper()

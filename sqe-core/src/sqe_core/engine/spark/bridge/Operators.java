@@ -283,6 +283,13 @@ final class Operators {
       list.add(real ? cast(values[i], DataTypes.FloatType) : values[i]);
       alike = alike && (other.equals(type) || other.equals("nul"));
     }
+    if (type.equals("var") && alike) {
+      for (int i = -1; i < list.size(); i++) {
+        Expression text = FunctionTemplates.parse("to_json(__a0)", new Expression[] {i < 0 ? value : (Expression) list.get(i)});
+        if (i < 0) value = text;
+        else list.set(i, text);
+      }
+    }
     boolean row = type.equals("row") && alike && (value instanceof CreateNamedStruct || isSmall(value));
     if (!row) return new In(value, Trees.seq(list));
     List terms = new ArrayList();

@@ -89,6 +89,9 @@ final class Output {
     if (holdsVariant(type))
       return new StructsToJson(new scala.collection.immutable.HashMap(), column, zone);
     if (type instanceof GeometryType || type instanceof GeographyType) return new ST_AsBinary(column);
+    // Spark writes INTERVAL '1-2' YEAR TO MONTH.
+    if (type instanceof YearMonthIntervalType)
+      return StaticCalls.build("SqlTime.monthsText() -> STRING", new Expression[] {column});
     return new Cast(column, transportable(type), zone, Cast.apply$default$4());
   }
 

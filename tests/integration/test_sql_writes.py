@@ -1,0 +1,129 @@
+"""What INSERT, UPDATE and MERGE put into columns of other types, and statements in shapes that were once refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from sqe_core.bootstrap import EmbeddedSqe
+from sqe_core.spi.errors import ErrorCode, UserError
+
+
+def rows(sqe: EmbeddedSqe, sql: str) -> list[tuple[Any, ...]]:
+    table = sqe.execute(sql).read_all()
+    return list(zip(*(column.to_pylist() for column in table.columns), strict=True))
+
+
+def run(sqe: EmbeddedSqe, sql: str) -> int | None:
+    with sqe.execute(sql) as result:
+        return result.affected_rows
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _tables(sqe: EmbeddedSqe) -> None:
+    run(sqe, "CREATE SCHEMA writes")
+    run(sqe, "USE writes")
+    run(
+        sqe,
+        "CREATE TABLE t (i integer, b bigint, r real, f double, n decimal(10,2), d date, ts timestamp, s varchar,"
+        " a array(integer), w row(x integer, y varchar))",
+    )
+    run(sqe, "INSERT INTO t (i, b, ts) VALUES (1, 1, TIMESTAMP '2020-01-01 10:00:00')")
+
+
+LOSSY = [
+    ("INSERT INTO t (i) VALUES (1.6)", "Column i is integer and cannot take decimal(2,1)"),
+    ("INSERT INTO t (i) VALUES (1.0)", "Column i is integer and cannot take decimal(2,1)"),
+    ("INSERT INTO t (b) VALUES (2.6e0)", "Column b is bigint and cannot take double"),
+    ("INSERT INTO t (b) VALUES (REAL '2.6')", "Column b is bigint and cannot take real"),
+    ("INSERT INTO t (i) SELECT n FROM t", "Column i is integer and cannot take decimal(10,2)"),
+    ("INSERT INTO t (n) VALUES (1e0)", "Column n is decimal(10,2) and cannot take double"),
+    ("INSERT INTO t (n) VALUES (1.999)", "Column n is decimal(10,2) and cannot take decimal(4,3)"),
+    ("INSERT INTO t (r) VALUES (1e0)", "Column r is real and cannot take double"),
+    ("INSERT INTO t (d) SELECT ts FROM t", "Column d is date and cannot take timestamp(6)"),
+    ("INSERT INTO t (s) VALUES (X'00')", "Column s is varchar and cannot take varbinary"),
+    ("INSERT INTO t (a) VALUES (ARRAY[1.5])", "Column a.element is integer and cannot take decimal(2,1)"),
+    ("INSERT INTO t (w) VALUES (ROW(1.5, 'x'))", "Column w.x is integer and cannot take decimal(2,1)"),
+    ("INSERT OVERWRITE t (i) VALUES (1.6)", "Column i is integer and cannot take decimal(2,1)"),
+    ("UPDATE t SET i = 1.6", "Column i is integer and cannot take decimal(2,1)"),
+    ("UPDATE t SET i = i * 1.5", "Column i is integer and cannot take decimal(12,1)"),
+    ("UPDATE t SET d = ts WHERE i = 1", "Column d is date and cannot take timestamp(6)"),
+    ("UPDATE t SET i = s.x FROM (VALUES 7.7) AS s(x)", "Column i is integer and cannot take decimal(2,1)"),
+    (
+        "MERGE INTO t USING (VALUES 1) AS s(x) ON t.i = s.x WHEN MATCHED THEN UPDATE SET i = 7.7",
+        "Column i is integer and cannot take decimal(2,1)",
+    ),
+    (
+        "MERGE INTO t USING (VALUES 1) AS s(x) ON t.i = s.x WHEN NOT MATCHED THEN INSERT (d) VALUES (t.ts)",
+        None,
+    ),
+    (
+        "MERGE INTO t USING (VALUES TIMESTAMP '2020-01-01 00:00:00') AS s(x) ON t.ts = s.x"
+        " WHEN NOT MATCHED THEN INSERT (d) VALUES (s.x)",
+        "Column d is date and cannot take timestamp(6)",
+    ),
+]
+
+
+@pytest.mark.parametrize(("sql", "message"), LOSSY, ids=[one[0] for one in LOSSY])
+def test_a_write_never_cuts_a_value(sqe: EmbeddedSqe, sql: str, message: str | None) -> None:
+    before = rows(sqe, "SELECT count(*), max(i) FROM t")
+    with pytest.raises(UserError) as caught:
+        run(sqe, sql)
+    if message is not None:
+        assert caught.value.message == message
+        assert caught.value.code is ErrorCode.TYPE_MISMATCH
+        assert caught.value.hint == "write a CAST"
+        assert caught.value.position is not None
+    assert rows(sqe, "SELECT count(*), max(i) FROM t") == before
+
+
+def test_what_fits_is_written(sqe: EmbeddedSqe) -> None:
+    run(sqe, "CREATE TABLE fits (i integer, b bigint, r real, f double, n decimal(10,2), ts timestamp, s varchar)")
+    run(sqe, "INSERT INTO fits VALUES (1, 2, 1.5, 2.5, 3.5, DATE '2020-01-01', 'x')")
+    run(sqe, "INSERT INTO fits (i, b, f, n) SELECT b, i, n, i FROM fits")
+    run(sqe, "INSERT INTO fits (i) VALUES (CAST(1.6 AS integer)), (NULL)")
+    assert rows(sqe, "SELECT i FROM fits ORDER BY i") == [(1,), (2,), (2,), (None,)]
+    for sql in ("INSERT INTO fits (i) VALUES (3000000000)", "UPDATE fits SET i = b + 3000000000"):
+        with pytest.raises(UserError, match="too big"):
+            run(sqe, sql)
+
+
+def test_the_dialect_of_spark_writes_as_spark_does(sqe: EmbeddedSqe) -> None:
+    run(sqe, "CREATE TABLE cut (i integer)")
+    run(sqe, "SET SESSION dialect = 'spark'")
+    try:
+        run(sqe, "INSERT INTO cut VALUES (1.6)")
+        assert rows(sqe, "SELECT i, 1 / 2, double('NaN') = double('NaN') FROM cut") == [(1, 0.5, True)]
+    finally:
+        run(sqe, "SET SESSION dialect = 'sqe'")
+
+
+def test_constant_subqueries_in_changes(sqe: EmbeddedSqe) -> None:
+    run(sqe, "CREATE TABLE ks (k integer)")
+    run(sqe, "INSERT INTO ks VALUES (1), (2)")
+    assert run(sqe, "DELETE FROM ks WHERE k IN (SELECT 99)") == 0
+    assert run(sqe, "UPDATE ks SET k = k + 1 WHERE k = (SELECT 2)") == 1
+    assert run(sqe, "DELETE FROM ks WHERE k IN (VALUES 1, 99)") == 1
+    assert rows(sqe, "SELECT k FROM ks") == [(3,)]
+
+
+def test_with_before_changes(sqe: EmbeddedSqe) -> None:
+    run(sqe, "CREATE TABLE ws (k integer, v integer)")
+    assert run(sqe, "WITH x(k) AS (VALUES 1, 2, 3) INSERT INTO ws SELECT k, 0 FROM x") == 3
+    assert run(sqe, "WITH x(k) AS (VALUES 1) DELETE FROM ws WHERE k IN (SELECT k FROM x)") == 1
+    assert run(sqe, "WITH x(k) AS (VALUES 2) UPDATE ws SET v = 5 WHERE k IN (SELECT k FROM x)") == 1
+    assert run(sqe, "WITH x(k) AS (VALUES 3) UPDATE ws SET v = x.k FROM x WHERE ws.k = x.k") == 1
+    merge = "MERGE INTO ws USING x ON ws.k = x.k WHEN NOT MATCHED THEN INSERT (k) VALUES (x.k)"
+    assert run(sqe, f"WITH x(k) AS (VALUES 4) {merge}") == 1
+    assert rows(sqe, "SELECT k, v FROM ws ORDER BY k") == [(2, 5), (3, 3), (4, None)]
+
+
+def test_errors_about_groups_and_json_are_in_our_words(sqe: EmbeddedSqe) -> None:
+    with pytest.raises(UserError) as caught:
+        rows(sqe, "SELECT i, t.b FROM t GROUP BY i")
+    assert caught.value.message == "Column b is neither aggregated nor in GROUP BY"
+    assert str(caught.value.position) == "line 1:13"
+    with pytest.raises(UserError, match="Values of type json cannot be grouped"):
+        rows(sqe, "SELECT count(*) FROM (SELECT json_parse(s) AS j FROM t) GROUP BY j")
