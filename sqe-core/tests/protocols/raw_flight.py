@@ -1,0 +1,313 @@
+"""A core that is a fake with several users, and a client of Flight that sends what it is told, right or wrong."""
+
+from __future__ import annotations
+
+import base64
+import secrets
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import grpc
+import pyarrow as pa
+from google.protobuf.any_pb2 import Any as AnyMessage
+from google.protobuf.message import Message
+
+from sqe_core.protocols.flight.wire import flight_pb2 as flight
+from sqe_core.protocols.flight.wire import flight_sql_pb2 as sql
+from sqe_core.spi.auth import (
+    BasicCredential,
+    BearerCredential,
+    CertificateCredential,
+    ClientInfo,
+    Credential,
+    NoCredential,
+)
+from sqe_core.spi.errors import ErrorCode, InvalidCredentialsError, QueryCancelledError, UserError
+from sqe_core.spi.identity import Secret
+from sqe_core.spi.protocol import (
+    GatewaySession,
+    QueryProgress,
+    QueryResult,
+    StatementDescription,
+    StatementPlan,
+    StatementRequest,
+)
+from sqe_core.testing.fakes import FakeGateway, FakeResult, FakeSession, make_identity
+
+SERVICE = "/arrow.flight.protocol.FlightService/"
+USERS = {"alice": "wonderland", "bob": "builder", "ünïcode": "pass:with:colons€"}
+
+
+class SlowResult(FakeResult):
+    """A result whose second batch comes when it is cancelled, or never."""
+
+    def __init__(self) -> None:
+        super().__init__(pa.table({"n": [1]}))
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        yield pa.record_batch({"n": [1]})
+        self.cancelled.wait(30)
+        raise QueryCancelledError("The statement was cancelled")
+
+    def progress(self) -> QueryProgress:
+        return QueryProgress(state="running", tasks=4, tasks_done=1, tasks_active=1, rows=1)
+
+
+class Plan:
+    """A statement that was judged. The text `stuck` does not come back from its start until it is cancelled."""
+
+    def __init__(self, session: CoreSession, request: StatementRequest, described: StatementDescription) -> None:
+        self.query_id = "q-" + secrets.token_hex(8)
+        self.statement_kind = described.statement_kind
+        self.schema = described.schema
+        self.closed = False
+        self.cancelled = threading.Event()
+        self.entered = threading.Event()
+        self._session = session
+        self._request = request
+
+    def start(self) -> QueryResult:
+        if "stuck" in self._request.sql:
+            self.entered.set()
+            self.cancelled.wait(30)
+            raise QueryCancelledError("The statement was cancelled")
+        result = self._session.execute(self._request)
+        assert isinstance(result, FakeResult)
+        result.query_id = self.query_id
+        return result
+
+    def close(self) -> None:
+        self.closed = True
+
+
+class CoreSession(FakeSession):
+    """A session that refuses what the core would refuse."""
+
+    def __init__(self, core: Core, username: str) -> None:
+        super().__init__(core, make_identity(username), Secret(secrets.token_urlsafe(24)))
+        self.core = core
+        self._properties = {"dialect": "sqe", "query_max_run_time": ""}
+
+    def execute(self, request: StatementRequest) -> QueryResult:
+        if request.sql.startswith("slow"):
+            self.core.statements.append(request)
+            slow = SlowResult()
+            self.core.results.append(slow)
+            return slow
+        if request.sql.startswith("update"):
+            self.core.statements.append(request)
+            done = FakeResult(None, kind="update", affected_rows=self.core.affected)
+            self.core.results.append(done)
+            return done
+        return super().execute(request)
+
+    def describe(self, request: StatementRequest) -> StatementDescription:
+        parameters = self.core.parameters.get(request.sql, pa.schema([]))
+        if request.sql.startswith(("slow", "stuck query")):
+            return StatementDescription(schema=pa.schema({"n": pa.int64()}), parameters=parameters, statement_kind="q")
+        if request.sql.startswith(("update", "stuck")):
+            return StatementDescription(schema=None, parameters=parameters, statement_kind="update")
+        return replace(super().describe(request), parameters=parameters)
+
+    def plan(self, request: StatementRequest) -> StatementPlan:
+        expected = len(self.core.parameters.get(request.sql, ()))
+        if len(request.parameters) != expected:
+            raise UserError(f"The statement has {expected} parameters", code=ErrorCode.INVALID_ARGUMENTS)
+        plan = Plan(self, request, self.describe(request))
+        self.core.plans.append(plan)
+        return plan
+
+    def cancel(self, query_id: str) -> bool:
+        found = [plan for plan in self.core.plans if plan.query_id == query_id]
+        for plan in found:
+            plan.cancelled.set()
+        return super().cancel(query_id) or bool(found)
+
+    def set_properties(self, values: Any) -> None:
+        for name, value in values.items():
+            if name not in self._properties:
+                raise UserError("unknown", code=ErrorCode.INVALID_ARGUMENTS)
+            if value == "bad":
+                raise UserError("bad value", code=ErrorCode.INVALID_ARGUMENTS)
+            self._properties[name] = value or ""
+
+    def use(self, catalog: str | None, schema: tuple[str, ...] | None) -> None:
+        if catalog not in (None, "iceberg", "other") or schema == ("missing",):
+            raise UserError("missing", code=ErrorCode.SCHEMA_NOT_FOUND)
+        super().use(catalog, schema)
+
+
+class Core(FakeGateway):
+    """A core with several users, whose sessions go by user and label."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.plans: list[Plan] = []
+        self.parameters: dict[str, pa.Schema] = {}
+        self.affected: int | None = 1
+        self.anonymous = False
+        self._lock = threading.Lock()
+        self._by_login: dict[tuple[str, str | None], CoreSession] = {}
+
+    def authenticate(self, credential: Credential, client: ClientInfo) -> GatewaySession:
+        with self._lock:
+            self.logins.append((credential, client))
+            match credential:
+                case BasicCredential(username=name, password=password):
+                    if name in USERS and Secret(USERS[name]) == password:
+                        return self._of(name, client.label)
+                case BearerCredential(token=token):
+                    for session in self._by_login.values():
+                        if session.token == token and not session.closed:
+                            return session
+                case CertificateCredential(subject=subject):
+                    return self._of(dict(subject)["commonName"], client.label)
+                case NoCredential():
+                    if self.anonymous:
+                        return self._of("guest", client.label)
+        raise InvalidCredentialsError
+
+    def _of(self, name: str, label: str | None) -> CoreSession:
+        session = self._by_login.get((name, label))
+        if session is None or session.closed:
+            session = self._by_login[name, label] = CoreSession(self, name)
+            self.sessions.append(session)
+        return session
+
+
+class Refused(Exception):
+    """What a call ended with."""
+
+    def __init__(self, error: grpc.RpcError) -> None:
+        call: Any = error
+        self.status: grpc.StatusCode = call.code()
+        self.text: str = call.details()
+        self.trailing: dict[str, Any] = dict(call.trailing_metadata() or ())
+        self.code = self.trailing.get("x-sqe-error-code")
+        super().__init__(f"{self.status.name} {self.code}: {self.text}")
+
+
+def packed(message: Message) -> bytes:
+    any_message = AnyMessage()
+    any_message.Pack(message)
+    return any_message.SerializeToString()
+
+
+def unpacked(data: bytes, kind: Any) -> Any:
+    any_message, message = AnyMessage.FromString(data), kind()
+    assert any_message.Unpack(message)
+    return message
+
+
+def descriptor(command: Message | bytes) -> flight.FlightDescriptor:
+    data = command if isinstance(command, bytes) else packed(command)
+    return flight.FlightDescriptor(type=flight.FlightDescriptor.CMD, cmd=data)
+
+
+def ipc_messages(table: pa.Table | pa.RecordBatch, options: pa.ipc.IpcWriteOptions | None = None) -> list[Any]:
+    """The IPC messages of a table, one batch for each of its chunks."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema, options=options) as writer:
+        writer.write(table)
+    return list(pa.ipc.MessageReader.open_stream(sink.getvalue()))
+
+
+def flight_data(message: Any, first: flight.FlightDescriptor | None = None) -> flight.FlightData:
+    data = flight.FlightData(data_header=message.metadata.to_pybytes())
+    if message.body is not None:
+        data.data_body = message.body.to_pybytes()
+    if first is not None:
+        data.flight_descriptor.CopyFrom(first)
+    return data
+
+
+def put_messages(
+    command: Message | bytes, table: pa.Table | None, options: pa.ipc.IpcWriteOptions | None = None
+) -> list[flight.FlightData]:
+    first = descriptor(command)
+    if table is None:
+        return [flight.FlightData(flight_descriptor=first)]
+    return [
+        flight_data(message, None if number else first) for number, message in enumerate(ipc_messages(table, options))
+    ]
+
+
+def read_stream(messages: Iterable[bytes]) -> tuple[pa.Table, list[bytes]]:
+    """The rows of a stream, and the metadata that came with each message."""
+    pieces: list[bytes] = []
+    told: list[bytes] = []
+    for each in messages:
+        data = flight.FlightData.FromString(each)
+        told.append(data.app_metadata)
+        assert len(data.data_header) % 8 == 0, "other readers want it so"
+        pieces += [b"\xff\xff\xff\xff", len(data.data_header).to_bytes(4, "little"), data.data_header, data.data_body]
+    return pa.ipc.open_stream(pa.py_buffer(b"".join(pieces))).read_all(), told
+
+
+@dataclass
+class RawClient:
+    """Sends bytes to any of the ten calls."""
+
+    channel: grpc.Channel
+    metadata: tuple[tuple[str, Any], ...] = ()
+
+    def begin(self, name: str, requests: Iterable[bytes], metadata: Any = None, timeout: float = 20) -> Any:
+        method = self.channel.stream_stream(SERVICE + name)
+        return method(iter(requests), metadata=self.metadata if metadata is None else metadata, timeout=timeout)
+
+    def call(
+        self,
+        name: str,
+        *requests: Message | bytes,
+        metadata: Sequence[tuple[str, Any]] | None = None,
+        timeout: float = 20,
+    ) -> list[bytes]:
+        data = [each if isinstance(each, bytes) else each.SerializeToString() for each in requests]
+        try:
+            return list(self.begin(name, data, metadata, timeout))
+        except grpc.RpcError as error:
+            raise Refused(error) from None
+
+    def one(self, name: str, request: Message | bytes, kind: Any) -> Any:
+        (answer,) = self.call(name, request)
+        return kind.FromString(answer)
+
+    def info(self, command: Message | bytes) -> flight.FlightInfo:
+        return self.one("GetFlightInfo", descriptor(command), flight.FlightInfo)
+
+    def plan(self, text: str) -> flight.FlightInfo:
+        return self.info(sql.CommandStatementQuery(query=text))
+
+    def fetch(self, info: flight.FlightInfo) -> pa.Table:
+        return read_stream(self.call("DoGet", info.endpoint[0].ticket))[0]
+
+    def query(self, text: str) -> pa.Table:
+        return self.fetch(self.plan(text))
+
+    def action(self, name: str, request: Message | bytes = b"") -> list[bytes]:
+        body = request if isinstance(request, bytes) else packed(request)
+        return [
+            flight.Result.FromString(each).body for each in self.call("DoAction", flight.Action(type=name, body=body))
+        ]
+
+    def prepare(self, text: str) -> sql.ActionCreatePreparedStatementResult:
+        (body,) = self.action("CreatePreparedStatement", sql.ActionCreatePreparedStatementRequest(query=text))
+        return unpacked(body, sql.ActionCreatePreparedStatementResult)
+
+    def put(self, command: Message | bytes, table: pa.Table | None = None, **options: Any) -> list[bytes]:
+        answers = self.call("DoPut", *put_messages(command, table, **options))
+        return [flight.PutResult.FromString(each).app_metadata for each in answers]
+
+    def update(self, command: Message, table: pa.Table | None = None) -> int:
+        (told,) = self.put(command, table)
+        return sql.DoPutUpdateResult.FromString(told).record_count
+
+    def signed_in(self, header: str) -> RawClient:
+        return RawClient(self.channel, (("authorization", header),))
+
+
+def basic(username: str, password: str | None = None) -> str:
+    pair = f"{username}:{USERS.get(username, '') if password is None else password}"
+    return "Basic " + base64.b64encode(pair.encode()).decode()
