@@ -111,17 +111,7 @@ def test_wrong_usage_is_one_sentence_and_exit_code_2(run_cli: Any, arguments: li
 @pytest.mark.parametrize(
     "arguments",
     [
-        ["--host", "localhost"],
-        ["-H", "localhost"],
-        ["-p", "50051"],
-        ["--protocol", "flight"],
         ["--protocol", "http"],
-        ["-u", "root"],
-        ["--user", "root"],
-        ["--username", "root"],
-        ["--token", "t"],
-        ["--tls"],
-        ["--insecure"],
         ["--catalog-backend", "glue"],
         ["--catalog-warehouse", "arn"],
         ["--region", "eu-west-1"],

@@ -19,7 +19,9 @@ RESERVED_CATALOGS = ("iceberg", "system")
 DEFAULT_HOST = "localhost"
 DEFAULT_PORT = 50051
 
-_SERVER = "The password comes from SQE_PASSWORD, else it is asked for. Without a user and a token you are anonymous."
+_SERVER = """\
+The password comes from SQE_PASSWORD, else it is asked for.
+Without a user and a token you sign in anonymously."""
 _EPILOG = """\
 Without -e, --file or a script on standard input an interactive shell opens; .help lists its commands.
 Exit codes: 0 all right, 1 a statement failed, 2 the command line or a script file cannot be used,
