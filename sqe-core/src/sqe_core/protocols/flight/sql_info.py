@@ -23,6 +23,29 @@ SQL_INFO_SCHEMA = pa.schema(
     [pa.field("info_name", pa.uint32(), nullable=False), pa.field("value", _VALUE, nullable=False)]
 )
 _STRING, _BOOL, _BIGINT, _BITMASK, _STRINGS, _MAP = range(6)
+# Zero is "no limit, or unknown". Drivers fail where it is not said.
+_UNLIMITED = (
+    sql.SQL_MAX_BINARY_LITERAL_LENGTH,
+    sql.SQL_MAX_CHAR_LITERAL_LENGTH,
+    sql.SQL_MAX_COLUMN_NAME_LENGTH,
+    sql.SQL_MAX_COLUMNS_IN_GROUP_BY,
+    sql.SQL_MAX_COLUMNS_IN_INDEX,
+    sql.SQL_MAX_COLUMNS_IN_ORDER_BY,
+    sql.SQL_MAX_COLUMNS_IN_SELECT,
+    sql.SQL_MAX_COLUMNS_IN_TABLE,
+    sql.SQL_MAX_CONNECTIONS,
+    sql.SQL_MAX_CURSOR_NAME_LENGTH,
+    sql.SQL_MAX_INDEX_LENGTH,
+    sql.SQL_DB_SCHEMA_NAME_LENGTH,
+    sql.SQL_MAX_PROCEDURE_NAME_LENGTH,
+    sql.SQL_MAX_CATALOG_NAME_LENGTH,
+    sql.SQL_MAX_ROW_SIZE,
+    sql.SQL_MAX_STATEMENT_LENGTH,
+    sql.SQL_MAX_STATEMENTS,
+    sql.SQL_MAX_TABLE_NAME_LENGTH,
+    sql.SQL_MAX_TABLES_IN_SELECT,
+    sql.SQL_MAX_USERNAME_LENGTH,
+)
 
 
 def sql_info(wanted: tuple[int, ...], status: ServerStatus) -> pa.Table:
@@ -130,6 +153,15 @@ def _values(version: str) -> dict[int, tuple[int, Any]]:
         sql.SQL_SUPPORTED_TRANSACTIONS_ISOLATION_LEVELS: (_BITMASK, _bits(sql.SQL_TRANSACTION_NONE)),
         sql.SQL_DATA_DEFINITION_CAUSES_TRANSACTION_COMMIT: (_BOOL, True),
         sql.SQL_DATA_DEFINITIONS_IN_TRANSACTIONS_IGNORED: (_BOOL, False),
+        **dict.fromkeys(_UNLIMITED, (_BIGINT, 0)),
+        sql.SQL_MAX_ROW_SIZE_INCLUDES_BLOBS: (_BOOL, True),
+        sql.SQL_SUPPORTED_CONCURRENCIES_FOR_RESULT_SET_UNSPECIFIED: (_BITMASK, 0),
+        sql.SQL_SUPPORTED_CONCURRENCIES_FOR_RESULT_SET_FORWARD_ONLY: (
+            _BITMASK,
+            _bits(sql.SQL_RESULT_SET_CONCURRENCY_READ_ONLY),
+        ),
+        sql.SQL_SUPPORTED_CONCURRENCIES_FOR_RESULT_SET_SCROLL_SENSITIVE: (_BITMASK, 0),
+        sql.SQL_SUPPORTED_CONCURRENCIES_FOR_RESULT_SET_SCROLL_INSENSITIVE: (_BITMASK, 0),
         sql.SQL_SUPPORTED_RESULT_SET_TYPES: (_BITMASK, _bits(sql.SQL_RESULT_SET_TYPE_FORWARD_ONLY)),
         sql.SQL_BATCH_UPDATES_SUPPORTED: (_BOOL, True),
         sql.SQL_SAVEPOINTS_SUPPORTED: (_BOOL, False),

@@ -36,8 +36,9 @@ _CODES = {
     ErrorCode.CATALOG_ERROR: grpc.StatusCode.INTERNAL,
     ErrorCode.STORAGE_ERROR: grpc.StatusCode.INTERNAL,
 }
-# The status and its text travel in headers, which clients bound at 8 KiB.
+# The text travels in a header, percent-encoded, and clients take 8 KiB of headers.
 _LONGEST_TEXT = 4000
+_PLAIN = frozenset(range(0x20, 0x7F)) - {ord("%")}
 _LONGEST_HINT = 1000
 
 
@@ -58,7 +59,13 @@ def status_code(error: SqeError) -> grpc.StatusCode:
 def status_text(error: SqeError) -> str:
     """Return what the client reads: the error, and what to do next."""
     text = f"{error} ({error.hint})" if error.hint else str(error)
-    return text.encode("utf-8", "replace").decode("utf-8")[:_LONGEST_TEXT]
+    encoded = text[:_LONGEST_TEXT].encode("utf-8", "replace")
+    left = _LONGEST_TEXT
+    for place, byte in enumerate(encoded):
+        left -= 1 if byte in _PLAIN else 3
+        if left < 0:
+            return encoded[:place].decode("utf-8", "ignore")
+    return encoded.decode("utf-8")
 
 
 def trailing_metadata(error: SqeError) -> tuple[tuple[str, str | bytes], ...]:
