@@ -18,12 +18,14 @@ def main(arguments: list[str]) -> None:
     match arguments:
         case ["read", port, sql]:
             read(int(port), sql)
+        case ["ask", port, sql]:
+            ask(int(port), sql)
         case ["hold", port, count]:
             hold(int(port), int(count))
         case ["serve", file, repeats]:
             serve(Path(file), int(repeats))
         case _:
-            raise SystemExit("usage: flight_client read PORT SQL | hold PORT COUNT | serve FILE REPEATS")
+            raise SystemExit("usage: flight_client read PORT SQL | ask PORT SQL | hold PORT COUNT | serve FILE REPEATS")
 
 
 def read(port: int, sql: str) -> None:
@@ -48,6 +50,24 @@ def read(port: int, sql: str) -> None:
             }
         )
     )
+
+
+def ask(port: int, sql: str) -> None:
+    """Run a statement through ADBC for each line that comes, and print its milliseconds."""
+    import adbc_driver_flightsql
+    import adbc_driver_manager
+
+    with (
+        adbc_driver_flightsql.connect(f"grpc://127.0.0.1:{port}") as database,
+        adbc_driver_manager.AdbcConnection(database) as connection,
+        adbc_driver_manager.AdbcStatement(connection) as statement,
+    ):
+        for _ in sys.stdin:
+            started = time.perf_counter()
+            statement.set_sql_query(sql)
+            stream, _ = statement.execute_query()
+            pa.RecordBatchReader._import_from_c(stream.address).read_all()
+            print((time.perf_counter() - started) * 1000, flush=True)
 
 
 def hold(port: int, count: int) -> None:
