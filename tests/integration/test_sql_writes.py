@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from sqe_core.bootstrap import EmbeddedSqe
+from sqe_core.bootstrap import EmbeddedSqe, open_embedded
+from sqe_core.engine.spark.engine import SparkEngine
 from sqe_core.spi.errors import ErrorCode, UserError
 
 
@@ -127,3 +129,14 @@ def test_errors_about_groups_and_json_are_in_our_words(sqe: EmbeddedSqe) -> None
     assert str(caught.value.position) == "line 1:13"
     with pytest.raises(UserError, match="Values of type json cannot be grouped"):
         rows(sqe, "SELECT count(*) FROM (SELECT json_parse(s) AS j FROM t) GROUP BY j")
+
+
+def test_a_folder_that_was_mounted_beside_others_opens_alone(engine: SparkEngine, tmp_path: Path) -> None:
+    first = open_embedded(tmp_path / "first", catalogs={"other": tmp_path / "x"}, engine=engine)
+    run(first, "CREATE SCHEMA other.s")
+    run(first, "CREATE TABLE other.s.t AS SELECT 7 AS a")
+    first.close()
+    assert sorted(one.name for one in (tmp_path / "x").glob("*.db")) == ["sqe.db"]
+    alone = open_embedded(tmp_path / "x", engine=engine)
+    assert rows(alone, "SELECT a FROM iceberg.s.t") == [(7,)]
+    alone.close()

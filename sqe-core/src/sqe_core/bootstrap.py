@@ -198,6 +198,8 @@ def compose(
             max_sql_bytes=query.max_sql_bytes,
             max_concurrent_queries=query.max_concurrent_queries,
             max_concurrent_per_user=query.max_concurrent_per_user,
+            max_queued_queries=query.max_queued_queries,
+            queue_timeout_secs=query.queue_timeout_secs,
         ),
         notify=plugins.calls.query_event,
         history=QueryHistory(max_entries=config.query_history.max_entries, ttl_secs=config.query_history.ttl_secs),
@@ -492,7 +494,9 @@ def open_embedded(
         mounts = [Mount(name=EMBEDDED_CATALOG, backend=_open_folder(folder, "sqe.db"))]
         for name, path in (catalogs or {}).items():
             path = path.expanduser().absolute()
-            file = "sqe.db" if (path / "sqe.db").exists() else "catalog.db"
+            # A new folder looks like the main one, so that --warehouse opens it as well.
+            old = (path / "catalog.db").exists() and not (path / "sqe.db").exists()
+            file = "catalog.db" if old else "sqe.db"
             mounts.append(Mount(name=name, backend=_open_folder(path, file)))
         sqe = build(
             engine=engine or SparkEngine(engine_options or EngineOptions()),

@@ -33,6 +33,7 @@ def answers(gateway: FakeGateway) -> dict[str, pa.Table | FakeAnswer | Exception
         "CREATE TABLE t (n bigint)": FakeAnswer(kind="create_table"),
         "SET SESSION x = 1": FakeAnswer(kind="session"),
         "USE sales": FakeAnswer(kind="use", on_run=lambda session: session.use(None, ("sales",))),
+        'USE "iceberg"."sales"': FakeAnswer(kind="use", on_run=lambda session: session.use(None, ("sales",))),
         "EXPIRE": FakeAnswer(kind="utility", on_run=lambda session: gateway.sessions.clear()),
         "SHOW TABLES": pa.table({"table": ["orders"]}),
         'DESCRIBE "orders"': pa.table({"column_name": ["id"], "data_type": ["bigint"], "is_nullable": ["YES"]}),
@@ -44,7 +45,7 @@ def answers(gateway: FakeGateway) -> dict[str, pa.Table | FakeAnswer | Exception
 
 
 def main() -> None:
-    gateway = FakeGateway(anonymous="--anonymous" in sys.argv)
+    gateway = FakeGateway(anonymous=True)
     gateway.answers = answers(gateway)
     orders = ObjectName(catalog="iceberg", namespace=("default",), name="orders")
     columns = pa.schema([("order_id", pa.int64()), ("customer", pa.string())])

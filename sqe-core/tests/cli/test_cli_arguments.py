@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from sqe_core.catalog.information_schema import SCHEMAS
 from sqe_core.cli.arguments import FORMATS, Source, build_parser, parse
 from sqe_core.cli.commands import COMMANDS
+from sqe_core.cli.completion import INFORMATION_SCHEMA_TABLES
 from sqe_core.cli.exit_codes import ExitCode, UsageError
 
 PAGE = (Path(__file__).parents[3] / "docs" / "cli.md").read_text(encoding="utf-8")
@@ -66,3 +68,14 @@ def test_the_page_names_every_option_command_format_and_exit_code() -> None:
     missing |= {name for name in FORMATS if f"`{name}`" not in PAGE}
     missing |= {str(code.value) for code in ExitCode if f"| {code.value} |" not in PAGE}
     assert not missing
+
+
+def test_a_statement_as_psql_takes_it() -> None:
+    assert parse(["-c", "SELECT 1", "-e", "SELECT 2"]).sources == (
+        Source(kind="execute", value="SELECT 1"),
+        Source(kind="execute", value="SELECT 2"),
+    )
+
+
+def test_completion_knows_the_tables_that_every_catalog_has() -> None:
+    assert set(INFORMATION_SCHEMA_TABLES) == set(SCHEMAS)

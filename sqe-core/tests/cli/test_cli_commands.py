@@ -60,6 +60,8 @@ def test_commands_are_statements(bench: Any, line: str, sql: str) -> None:
     [
         (".tabels", "unknown command .tabels\nHint: did you mean .tables?"),
         (".zzzzzz", "unknown command .zzzzzz\nHint: .help lists the commands"),
+        (".mode csv", "Hint: the output format is chosen with .format: table, csv, tsv, json, vertical"),
+        ("\\c other", "Hint: write USE schema, or USE catalog.schema"),
         (".schema", "which table?"),
         (".schema a.b.c.d", "'a.b.c.d' has 4 parts; at most 3 are possible here"),
         (".schema t; DROP TABLE t", "'t; DROP TABLE t' is no name"),
@@ -133,10 +135,35 @@ def test_stop_on_error(bench: Any) -> None:
         ("quit", True),
         ("Exit ;", True),
         ("exit_code", False),
+        ("help", True),
+        (" HELP ;", True),
+        ("help me", False),
     ],
 )
 def test_enter_runs_what_is_complete(bench: Any, text: str, complete: bool) -> None:
     assert bench.script.is_complete(text) is complete
+
+
+@pytest.mark.parametrize("text", ["help", "Help;", "help ;\n"])
+def test_help_needs_no_point(bench: Any, text: str) -> None:
+    assert bench.script.run(text) is Outcome.OK
+    assert "Statements end with a semicolon" in bench.told
+    assert bench.backend.executed == []
+
+
+@pytest.mark.parametrize(
+    ("text", "command"),
+    [
+        ("SELECT 1\n\\d", "\\d"),
+        ("SELECT 1\n.tables sales", ".tables"),
+        ("SELECT 1\n.5", None),
+        ("SELECT 1;\n.tables", None),
+        ("-- nothing\n.tables", None),
+        (".tables", None),
+    ],
+)
+def test_a_command_inside_of_a_statement_is_noticed(bench: Any, text: str, command: str | None) -> None:
+    assert bench.script.stray_command(text) == command
 
 
 def test_summarize(bench: Any, backend: FakeBackend) -> None:
@@ -220,6 +247,8 @@ def test_completion_replaces_what_is_typed() -> None:
         ("SELECT * FROM other.", ["public"]),
         ("SELECT * FROM other.public.t", ["things"]),
         ('SELECT * FROM "O', ['"Odd Name"']),
+        ("SELECT * FROM information_schema.", ["columns", "df_settings", "schemata", "tables", "views"]),
+        ("SELECT * FROM other.information_schema.t", ["tables"]),
         ("SELECT cus| FROM orders", ["customer"]),
         ("SELECT o.| FROM orders AS o", ["order_id", "customer"]),
         ("SELECT o.| FROM orders o, sales.regions r", ["order_id", "customer"]),

@@ -89,6 +89,7 @@ def test_a_bug_is_told_and_the_script_goes_on(run_cli: Any) -> None:
     [
         (["--no-such-option"], "unknown argument '--no-such-option'"),
         (["SELECT 1"], "unknown argument 'SELECT 1'; a statement is given with -e, a script with --file"),
+        (["-f", "load.sql"], "argument -f/--format: 'load.sql' is no format (table, csv, tsv, json, vertical)"),
         (["-f", "xml"], "argument -f/--format: invalid choice: 'xml'"),
         (["--file", "nowhere.sql"], "cannot read nowhere.sql: No such file or directory"),
         (["--file", "."], ". is a folder, not a script"),

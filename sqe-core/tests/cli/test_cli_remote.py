@@ -450,9 +450,16 @@ def test_a_person_is_signed_in_again_where_he_was(server: Server, gateway: FakeG
     gateway.sessions.clear()
     with pytest.raises(SqeError, match="has ended") as raised:
         session.execute("SELECT 1 AS one")
-    assert "Run the statement again" in str(raised.value.hint)
+    assert "in lake.sales; settings and temporary views are gone" in str(raised.value.hint)
     assert gateway.statements[-1].sql == 'USE "lake"."sales"'
     assert session.execute("SELECT 1 AS one").read_all().num_rows == 1
+    # A schema that is gone is not pretended to.
+    gateway.answers['USE "lake"."sales"'] = UserError("Schema sales does not exist")
+    gateway.sessions.clear()
+    with pytest.raises(SqeError, match="has ended") as raised:
+        session.execute("SELECT 1 AS one")
+    assert "in iceberg.default;" in str(raised.value.hint)
+    assert session.current == ("iceberg", "default")
     # When the password does not count any more, that is said.
     gateway._username = "bob"
     gateway.sessions.clear()

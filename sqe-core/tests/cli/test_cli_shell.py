@@ -61,6 +61,16 @@ def test_leaving(shell: PtyShell, leave: str) -> None:
     assert shell.end() == 0
 
 
+def test_a_command_inside_of_a_statement_gets_a_note(shell: PtyShell) -> None:
+    shell.type("SELECT 7\r")
+    shell.expect(r"\.\.\.>")
+    shell.type("\\d\r")
+    shell.expect("part of the statement above: end that with ; first")
+    shell.type("\x03")
+    shell.expect("sqe>")
+    shell.run("SELECT 7;", r"\n7\n\(1 row\)")
+
+
 def test_ctrl_c_clears_the_line(shell: PtyShell) -> None:
     shell.type("half of a\r")
     shell.expect(r"\.\.\.>")

@@ -119,6 +119,7 @@ def build_parser() -> argparse.ArgumentParser:
         action=_AppendSource,
         help="run these statements, separated by semicolons, and leave; repeatable",
     )
+    run.add_argument("-c", dest="execute", metavar="SQL", action=_AppendSource, help="the same as -e")
     run.add_argument(
         "--file",
         metavar="SCRIPT",
@@ -128,7 +129,7 @@ def build_parser() -> argparse.ArgumentParser:
     run.add_argument(
         "-f",
         "--format",
-        type=str.lower,
+        type=_format,
         choices=FORMATS,
         default="table",
         help="how results are written (default: table)",
@@ -291,6 +292,12 @@ def _port(text: str) -> int:
     if not text.isascii() or not text.isdigit() or not 0 < int(text) < 65536:
         raise argparse.ArgumentTypeError(f"{text!r} is no port number")
     return int(text)
+
+
+def _format(text: str) -> str:
+    if text.lower() not in FORMATS and ("." in text or "/" in text):
+        raise argparse.ArgumentTypeError(f"{text!r} is no format ({', '.join(FORMATS)}); a script is run with --file")
+    return text.lower()
 
 
 def _size(text: str | None) -> str | None:

@@ -47,6 +47,19 @@ def is_command(text: str) -> bool:
     return text.startswith((".", "\\")) and not re.match(r"\.\d", text)
 
 
+# Commands of other shells, and how the same is done here.
+_ELSEWHERE = {
+    ".mode": f"the output format is chosen with .format: {', '.join(FORMATS)}",
+    ".headers": ".format csv and tsv always write a header",
+    ".open": "another warehouse is opened with sqe-cli --warehouse DIR",
+    ".import": "write CREATE TABLE, then INSERT",
+    "\\c": "write USE schema, or USE catalog.schema",
+    "\\connect": "write USE schema, or USE catalog.schema",
+    "\\o": "send the output of sqe-cli -e to a file",
+    "\\copy": "send the output of sqe-cli -e --format csv to a file",
+}
+
+
 def run_command(line: str, context: Context, origin: Origin) -> Outcome:
     """Run one line such as `.schema orders`; raises Leave, or prints what is wrong."""
     word, _, argument = line.strip().rstrip(";").strip().partition(" ")
@@ -54,10 +67,8 @@ def run_command(line: str, context: Context, origin: Origin) -> Outcome:
         command = _BY_NAME.get(word) or _BY_NAME.get(word.lower())
         if command is None:
             close = difflib.get_close_matches(word.lower(), _BY_NAME, n=1)
-            raise command_error(
-                f"unknown command {word}",
-                hint=f"did you mean {close[0]}?" if close else ".help lists the commands",
-            )
+            hint = f"did you mean {close[0]}?" if close else ".help lists the commands"
+            raise command_error(f"unknown command {word}", hint=_ELSEWHERE.get(word.lower(), hint))
         argument = argument.strip()
         if argument and not command.argument:
             raise command_error(f"{word} takes no argument")

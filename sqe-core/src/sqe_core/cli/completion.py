@@ -29,6 +29,7 @@ _WANTS_TABLE = re.compile(
 _WANTS_SCHEMA = re.compile(
     r"\b(?:use|schema|(?:tables|views|schemas)\s+(?:from|in))\s+(?:if\s+exists\s+)?$", re.IGNORECASE
 )
+INFORMATION_SCHEMA_TABLES = ("columns", "df_settings", "schemata", "tables", "views")
 _STRING_OR_COMMENT = re.compile(r"'(?:[^']|'')*(?:'|$)|--[^\n]*|/\*.*?(?:\*/|$)", re.DOTALL)
 _NAME_COMMANDS = frozenset((".schema", ".describe", ".d", ".summarize", ".summary", "\\d", ".tables", "\\dt", "\\dv"))
 
@@ -113,8 +114,12 @@ class SqlCompleter(Completer):
                 yield from _identifiers(names.tables.get((catalog, schema), ()), typed, "table")
                 yield from self._schemas(names, typed)
             case (holder,):
+                if holder == "information_schema":
+                    yield from _identifiers(INFORMATION_SCHEMA_TABLES, typed, "table")
                 yield from _identifiers(names.tables.get((catalog, holder), ()), typed, "table")
                 yield from _identifiers(names.schemas.get(holder, ()), typed, "schema")
+            case (first, "information_schema") if first in names.catalogs:
+                yield from _identifiers(INFORMATION_SCHEMA_TABLES, typed, "table")
             case (first, second):
                 yield from _identifiers(names.tables.get((first, second), ()), typed, "table")
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
@@ -59,6 +60,7 @@ class Executor:
         self.display = display
         self.interactive = interactive
         self._raw_errors = raw_errors
+        self._reading_secs = 0.0
         steps = EngineSteps()
         backend.on_engine_progress(steps.listen)
         self.progress = ProgressLine(console, backend, steps)
@@ -70,10 +72,10 @@ class Executor:
 
     def run(self, sql: str, origin: Origin) -> Outcome:
         """Run a statement and write its answer, or its error."""
-        began = time.monotonic()
+        began, self._reading_secs = time.monotonic(), 0.0
         outcome = self._guarded(sql, origin, lambda statement: self._write_answer(statement))
         if self.display.timer:
-            self.console.tell(f"Time: {duration(time.monotonic() - began)}")
+            self.console.tell(f"Time: {duration(time.monotonic() - began - self._reading_secs)}")
         return outcome
 
     def collect(self, sql: str) -> pa.Table | None:
@@ -172,7 +174,8 @@ class Executor:
             raise
         finally:
             if paged is not None:
-                paged.finish()
+                with self._reading():
+                    paged.finish()
                 self.progress.suspended = not self.console.can_redraw
         self.console.flush()
         if not writer.counts_rows and self.interactive and self.console.err_is_terminal:
@@ -184,6 +187,22 @@ class Executor:
         command = pager_command(self.console.environment)
         return PagedOutput(self.console, command, self._pager_begins) if command else None
 
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
+        """While somebody reads in the pager, which is no time that a statement takes."""
+        began = time.monotonic()
+        try:
+            yield
+        finally:
+            self._reading_secs += time.monotonic() - began
+
+    def _timed(self, write: Write) -> Write:
+        def timed(text: str) -> None:
+            with self._reading():
+                write(text)
+
+        return timed
+
     def _pager_begins(self) -> None:
         self.progress.clear()
         self.progress.suspended = True
@@ -193,7 +212,7 @@ class Executor:
         from sqe_core.cli import formats
         from sqe_core.cli.table import TableWriter
 
-        write: Write = self.console.write if paged is None else paged.write
+        write: Write = self.console.write if paged is None else self._timed(paged.write)
         match self.display.format:
             case "csv":
                 return formats.CsvWriter(write)

@@ -224,19 +224,24 @@ class RemoteBackend(Backend):
         what = "The session on the server has ended: it expired, or the server was started anew"
         if not self._interactive:
             return UserError(what, code=ErrorCode.SESSION_EXPIRED, hint="settings of the session are lost; run it anew")
+        was = self._current
         try:
             self._client.sign_in(self._login)
-            self._use(*self._current)
+            self._current = self._read_current()
         except SqeError as failure:
             return UserError(
                 f"{what}; a new one cannot be had: {failure.message}",
                 code=ErrorCode.SESSION_EXPIRED,
                 hint="leave and connect again",
             )
+        if self._current != was:
+            with contextlib.suppress(SqeError):  # where the new session is instead is told
+                self._use(*was)
         return UserError(
             what,
             code=ErrorCode.SESSION_EXPIRED,
-            hint="you are signed in again; settings and temporary views are gone. Run the statement again",
+            hint=f"you are signed in again, in {'.'.join(self._current)}; settings and temporary views are gone."
+            " Run the statement again",
         )
 
     def _use(self, *parts: str) -> None:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO
 
-from sqe_core.cli.commands import Context, Leave, is_command, run_command
+from sqe_core.cli.commands import COMMAND_NAMES, Context, Leave, is_command, run_command
 from sqe_core.cli.error_report import Origin
 from sqe_core.cli.execution import Outcome
 from sqe_core.cli.exit_codes import UsageError
@@ -20,6 +20,7 @@ LARGEST_SCRIPT = 64 * 1024 * 1024
 
 _BLANK = re.compile(r"(?:\s+|--[^\n]*|/\*.*?\*/)*", re.DOTALL)
 _LEAVING = re.compile(r"(?:quit|exit)[ \t]*(?:;|$)", re.IGNORECASE | re.MULTILINE)
+_HELP = re.compile(r"help[ \t]*;?", re.IGNORECASE)
 _SET_FORMAT = re.compile(r"set\s+format\s+(?:=\s*|to\s+)?(['\"]?)(\w+)\1\s*;?\s*", re.IGNORECASE)
 
 
@@ -88,7 +89,7 @@ class Script:
         """Whether Enter runs the text, or begins another line."""
         start = skip_blank(text, 0)
         rest = text[start:]
-        if not rest or is_command(rest) or _LEAVING.fullmatch(rest.strip()):
+        if not rest or is_command(rest) or _LEAVING.fullmatch(rest.strip()) or _HELP.fullmatch(rest.strip()):
             return True
         try:
             statements = self._context.executor.backend.split(text)
@@ -96,6 +97,14 @@ class Script:
             return False
         # A command may follow the last semicolon; only comments leave no statement at all.
         return all(one.terminated or is_command(text[skip_blank(text, one.offset) :]) for one in statements)
+
+    def stray_command(self, text: str) -> str | None:
+        """Return the command on the last line of a statement that no semicolon has ended."""
+        before, newline, last = text.rpartition("\n")
+        word = last.strip().split(" ")[0]
+        if not newline or skip_blank(before, 0) >= len(before) or word not in COMMAND_NAMES:
+            return None
+        return None if self.is_complete(before) else word
 
     def _pieces(self, text: str) -> Iterator[tuple[str, int]]:
         """Yield statements and commands with their offsets.
@@ -125,6 +134,8 @@ class Script:
             return run_command(piece, context, origin)
         if _LEAVING.match(piece):
             raise Leave
+        if _HELP.fullmatch(piece.strip()):
+            return run_command(".help", context, origin)
         choice = _SET_FORMAT.fullmatch(piece, skip_blank(piece, 0))
         if choice is not None:
             return run_command(f".format {choice.group(2)}", context, origin)

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from prompt_toolkit.application import run_in_terminal
 from prompt_toolkit.auto_suggest import AutoSuggestFromHistory
 from prompt_toolkit.formatted_text import FormattedText
 from prompt_toolkit.input import Input
@@ -162,9 +163,16 @@ class Shell:
             if complete:
                 buffer.validate_and_handle()
             else:
+                self._tell_of_stray_command(buffer.text)
                 buffer.newline(copy_margin=False)
 
         return bindings
+
+    def _tell_of_stray_command(self, text: str) -> None:
+        command = self._script.stray_command(text)
+        if command is not None:
+            note = f"{command} is part of the statement above: end that with ; first, or clear it with Ctrl-C"
+            run_in_terminal(lambda: self._console.tell(note))
 
     def _engine_note(self) -> FormattedText:
         state = self._backend.state_name

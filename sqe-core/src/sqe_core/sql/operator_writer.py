@@ -18,6 +18,7 @@ from sqe_core.sql.writer import Writer, operand, rule
 
 _ROUNDED = ("tinyint", "smallint", "integer", "bigint")
 _ZONED = re.compile(r"(?:[+-]\d{1,2}(?::?\d{2})?|Z|[A-Za-z][A-Za-z_]*(?:/[A-Za-z_+\-0-9]+)*)\s*$")
+_BEYOND_MICROS = re.compile(r"\.\d{6}0*[1-9]")
 _PERIOD_UNITS = {"quarter": ("month", 3)}
 _PERIOD_TEXT = re.compile(r"\s*[+-]?\d+(?:\.\d+)?\s*[a-zA-Z]+(?:\s+[+-]?\d+(?:\.\d+)?\s*[a-zA-Z]+)*\s*")
 
@@ -179,6 +180,8 @@ def _to_varchar(writer: Writer, value: Any, target: SqlType) -> str:
 
 def _typed_literal(writer: Writer, node: Any) -> str:
     name, text = node.target.name, str(node.this.this)
+    if name.startswith("time") and _BEYOND_MICROS.search(text):
+        writer.refuse("Times hold 6 digits of a second at most", node)
     literal = quote_string(text)
     if name in ("date", "time"):
         return f"{name.upper()} {literal}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -91,6 +92,9 @@ class Actions:
     def _cancel(self, session: GatewaySession, info: flight.FlightInfo) -> bool:
         handles = [handle for endpoint in info.endpoint if (handle := _handle_of(endpoint)) is not None]
         ended = [self._statements.cancel(session, handle) for handle in handles]
+        if not handles and info.app_metadata:
+            # What PollFlightInfo answers has no endpoint while the statement runs.
+            ended.append(session.cancel(_query_id_of(info)))
         return any(ended)
 
     def _renew(self, session: GatewaySession, body: bytes) -> Iterator[bytes]:
@@ -123,6 +127,15 @@ def _handle_of(endpoint: flight.FlightEndpoint) -> bytes | None:
     except DecodeError:
         pass
     return None
+
+
+def _query_id_of(info: flight.FlightInfo) -> str:
+    text = info.app_metadata.decode("utf-8", "replace")
+    try:
+        told = json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+    return str(told.get("query_id", "")) if isinstance(told, dict) else text
 
 
 def _packed(message: Message) -> bytes:

@@ -23,7 +23,7 @@ def set_options(session: GatewaySession, request: flight.SetSessionOptionsReques
     known = session.properties()
     # The catalog first: the schema is one of its.
     for name in sorted(request.session_options, key=lambda name: (name != "catalog", name)):
-        value = _text(request.session_options[name])
+        value = _text(request.session_options[name], "." if name == "schema" else ",")
         error: int | None = None
         if name in ("catalog", "schema"):
             error = _use(session, name, value) if value else _ERRORS.INVALID_VALUE
@@ -51,7 +51,7 @@ def _use(session: GatewaySession, name: str, value: str) -> int | None:
     return None
 
 
-def _text(value: flight.SessionOptionValue) -> str | None:
+def _text(value: flight.SessionOptionValue, separator: str) -> str | None:
     match value.WhichOneof("option_value"):
         case "string_value":
             return value.string_value
@@ -62,5 +62,5 @@ def _text(value: flight.SessionOptionValue) -> str | None:
         case "double_value":
             return repr(value.double_value)
         case "string_list_value":
-            return ",".join(value.string_list_value.values)
+            return separator.join(value.string_list_value.values)
     return None

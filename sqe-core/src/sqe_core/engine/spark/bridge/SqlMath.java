@@ -64,6 +64,18 @@ public final class SqlMath {
     return Decimal.apply(new scala.math.BigDecimal(quotient), precision, scale);
   }
 
+  public static double round(double value) {
+    return roundDigits(value, 0);
+  }
+
+  /** The number as it is stored decides, not the digits that it is written with: 0.285 is a little less. */
+  public static double roundDigits(double value, int digits) {
+    double factor = Math.pow(10, digits);
+    double scaled = Math.abs(value) * factor;
+    if (!(scaled < Long.MAX_VALUE) || factor == 0) return scaled == scaled && factor == 0 ? 0 : value;
+    return Math.copySign(Math.round(scaled) / factor, value);
+  }
+
   public static double ceiling(double value) {
     return Math.ceil(value);
   }

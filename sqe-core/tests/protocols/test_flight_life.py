@@ -1,0 +1,473 @@
+"""Tickets, cancelling, polling, options, and clients that go away."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import grpc
+import pyarrow as pa
+import pytest
+from raw_flight import Core, CoreSession, RawClient, Refused, basic, descriptor, packed, unpacked
+
+from sqe_core.protocols.flight.handles import Handles
+from sqe_core.protocols.flight.server import FlightServer
+from sqe_core.protocols.flight.wire import flight_pb2 as flight
+from sqe_core.protocols.flight.wire import flight_sql_pb2 as sql
+from sqe_core.spi.errors import ResourcesError, UserError
+
+NOT_THERE = (grpc.StatusCode.NOT_FOUND, "INVALID_ARGUMENTS")
+
+
+def wait_for(happened: Callable[[], bool], secs: float = 10) -> None:
+    deadline = time.monotonic() + secs
+    while not happened():
+        assert time.monotonic() < deadline, "it did not happen"
+        time.sleep(0.01)
+
+
+def handle_of(info: flight.FlightInfo) -> bytes:
+    return unpacked(info.endpoint[0].ticket.ticket, sql.TicketStatementQuery).statement_handle
+
+
+def ticket(handle: bytes) -> flight.Ticket:
+    return flight.Ticket(ticket=packed(sql.TicketStatementQuery(statement_handle=handle)))
+
+
+# Tickets
+
+
+@pytest.mark.rule("FLT-3")
+def test_tickets_are_random_and_tell_nothing(core: Core, alice: RawClient) -> None:
+    handles = [handle_of(alice.plan("SELECT 1 AS one")) for _ in range(50)]
+    assert len(set(handles)) == 50
+    assert all(len(handle) * 8 >= 128 for handle in handles)
+    told = b"".join(handles)
+    for secret in (b"SELECT", b"alice", core.plans[0].query_id.encode(), core.sessions[0].token.reveal().encode()):
+        assert secret not in told
+
+
+@pytest.mark.rule("FLT-3")
+def test_unknown_foreign_used_and_expired_tickets_look_the_same(
+    core: Core,
+    alice: RawClient,
+    bob: RawClient,
+    connect: Callable[..., RawClient],
+    server: FlightServer,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    other_session = connect(basic("alice"))
+    other_session.metadata += (("x-session-id", "other"),)
+    used = alice.plan("SELECT 1 AS one")
+    alice.fetch(used)
+    mine = alice.plan("SELECT 1 AS one").endpoint[0].ticket
+    expired = alice.plan("SELECT 1 AS one").endpoint[0].ticket
+    tickets: Any = server._statements.tickets
+    tickets._entries[handle_of(flight.FlightInfo(endpoint=[flight.FlightEndpoint(ticket=expired)]))].expires = 0.0
+    attempts = {
+        "unknown": (alice, ticket(b"x" * 24)),
+        "empty": (alice, ticket(b"")),
+        "used": (alice, used.endpoint[0].ticket),
+        "expired": (alice, expired),
+        "of another user": (bob, mine),
+        "of another session": (other_session, mine),
+    }
+    outcomes = set()
+    for client, presented in attempts.values():
+        with pytest.raises(Refused) as caught:
+            client.call("DoGet", presented)
+        assert (caught.value.status, caught.value.code) == NOT_THERE
+        outcomes.add((caught.value.text, tuple(sorted(caught.value.trailing))))
+    assert len(outcomes) == 1
+    # A stranger's attempt did not use the ticket up.
+    assert len(alice.call("DoGet", mine)) == 2
+
+
+@pytest.mark.rule("FLT-4")
+def test_prepared_statements_of_others_do_not_exist(core: Core, alice: RawClient, bob: RawClient) -> None:
+    handle = alice.prepare("update t").prepared_statement_handle
+    attempts: list[Callable[[], Any]] = [
+        lambda: bob.info(sql.CommandPreparedStatementQuery(prepared_statement_handle=handle)),
+        lambda: bob.put(sql.CommandPreparedStatementUpdate(prepared_statement_handle=handle)),
+        lambda: bob.put(sql.CommandPreparedStatementQuery(prepared_statement_handle=handle), pa.table({"a": [1]})),
+        lambda: bob.action(
+            "ClosePreparedStatement", sql.ActionClosePreparedStatementRequest(prepared_statement_handle=handle)
+        ),
+    ]
+    for attempt in attempts:
+        with pytest.raises(Refused) as caught:
+            attempt()
+        assert (caught.value.status, caught.value.code) == NOT_THERE
+    assert not core.statements
+    assert alice.update(sql.CommandPreparedStatementUpdate(prepared_statement_handle=handle)) == 1
+
+
+class Held:
+    def __init__(self) -> None:
+        self.closed = 0
+
+    def close(self) -> None:
+        self.closed += 1
+
+
+class FakeTime:
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.mark.rule("LIM-10")
+def test_handles_are_bounded_and_expire(core: Core) -> None:
+    clock = FakeTime()
+    handles: Handles[Held] = Handles("ticket", ttl_secs=10, most=3, most_per_session=2, monotonic=clock)
+    alice, bob = CoreSession(core, "alice"), CoreSession(core, "bob")
+    first, second, third, fourth = Held(), Held(), Held(), Held()
+    one = handles.put(alice, first)
+    two = handles.put(alice, second)
+    with pytest.raises(ResourcesError):
+        handles.put(alice, third)
+    assert third.closed == 1
+    handles.put(bob, Held())
+    with pytest.raises(ResourcesError):
+        handles.put(bob, fourth)
+    assert len(handles) == 3
+    clock.now = 9
+    assert handles.get(alice, two) is second  # used: it begins anew
+    clock.now = 11
+    handles.sweep()
+    assert (first.closed, second.closed, len(handles)) == (1, 0, 1)
+    with pytest.raises(UserError):
+        handles.get(alice, one)
+    clock.now = 20
+    with pytest.raises(UserError):  # expired, even before the sweep
+        handles.take(alice, two)
+    handles.close()
+    assert second.closed == 1
+
+
+@pytest.mark.rule("LIM-10")
+def test_plans_and_prepared_statements_of_a_session_are_capped(core: Core, alice: RawClient, bob: RawClient) -> None:
+    for _ in range(1000):
+        alice.plan("SELECT 1 AS one")
+    with pytest.raises(Refused, match="Too many open tickets") as caught:
+        alice.plan("SELECT 1 AS one")
+    assert (caught.value.status, caught.value.code) == (grpc.StatusCode.RESOURCE_EXHAUSTED, "RESOURCE_EXHAUSTED")
+    assert core.plans[-1].closed
+    assert bob.query("SELECT 1 AS one").num_rows == 1
+
+
+def test_a_ticket_can_be_kept_for_longer(alice: RawClient, bob: RawClient) -> None:
+    endpoint = alice.plan("SELECT 1 AS one").endpoint[0]
+    request = flight.RenewFlightEndpointRequest(endpoint=endpoint).SerializeToString()
+    (body,) = alice.action("RenewFlightEndpoint", request)
+    renewed = flight.FlightEndpoint.FromString(body)
+    assert renewed.ticket == endpoint.ticket
+    assert 290 <= renewed.expiration_time.seconds - time.time() <= 301
+    with pytest.raises(Refused) as caught:
+        bob.action("RenewFlightEndpoint", request)
+    assert (caught.value.status, caught.value.code) == NOT_THERE
+
+
+# Cancelling
+
+
+def cancel(client: RawClient, info: flight.FlightInfo) -> int:
+    request = flight.CancelFlightInfoRequest(info=info).SerializeToString()
+    (body,) = client.action("CancelFlightInfo", request)
+    return flight.CancelFlightInfoResult.FromString(body).status
+
+
+def cancel_query(client: RawClient, info: flight.FlightInfo) -> int:
+    request = sql.ActionCancelQueryRequest(info=info.SerializeToString())
+    (body,) = client.action("CancelQuery", request)
+    return unpacked(body, sql.ActionCancelQueryResult).result
+
+
+@pytest.mark.parametrize("action", [cancel, cancel_query])
+def test_cancel_while_rows_come(core: Core, alice: RawClient, connect: Callable[..., RawClient], action: Any) -> None:
+    info = alice.plan("slow")
+    call = alice.begin("DoGet", [info.endpoint[0].ticket.SerializeToString()])
+    next(call), next(call)
+    assert action(connect(basic("alice")), info) == 1
+    with pytest.raises(grpc.RpcError) as caught:
+        list(call)
+    assert caught.value.code() is grpc.StatusCode.CANCELLED
+    assert dict(caught.value.trailing_metadata())["x-sqe-error-code"] == "QUERY_CANCELLED"
+    wait_for(lambda: core.results[-1].closed)
+
+
+@pytest.mark.parametrize("action", [cancel, cancel_query])
+def test_cancel_before_the_first_row(
+    core: Core, alice: RawClient, connect: Callable[..., RawClient], action: Any
+) -> None:
+    info = alice.plan("stuck query")
+    call = alice.begin("DoGet", [info.endpoint[0].ticket.SerializeToString()])
+    assert core.plans[-1].entered.wait(5)
+    assert action(connect(basic("alice")), info) == 1
+    with pytest.raises(grpc.RpcError) as caught:
+        list(call)
+    assert caught.value.code() is grpc.StatusCode.CANCELLED
+
+
+@pytest.mark.parametrize("action", [cancel, cancel_query])
+def test_cancel_before_it_runs(core: Core, alice: RawClient, action: Any) -> None:
+    info = alice.plan("SELECT 1 AS one")
+    assert action(alice, info) == 1
+    assert core.plans[-1].closed
+    with pytest.raises(Refused) as caught:
+        alice.fetch(info)
+    assert (caught.value.status, caught.value.code) == NOT_THERE
+
+
+@pytest.mark.rule("FLT-3")
+@pytest.mark.parametrize("action", [cancel, cancel_query])
+def test_cancelling_what_is_anothers_looks_like_cancelling_nothing(
+    core: Core, alice: RawClient, bob: RawClient, action: Any
+) -> None:
+    waiting = alice.plan("SELECT 1 AS one")
+    running = alice.plan("slow")
+    call = alice.begin("DoGet", [running.endpoint[0].ticket.SerializeToString()])
+    next(call), next(call)
+    nothing = flight.FlightInfo(endpoint=[flight.FlightEndpoint(ticket=ticket(b"x" * 24))])
+    done = alice.plan("SELECT 1 AS one")
+    alice.fetch(done)
+    assert [action(bob, each) for each in (waiting, running, nothing)] == [3, 3, 3]
+    assert [action(alice, each) for each in (nothing, done, flight.FlightInfo())] == [3, 3, 3]
+    assert not core.results[0].cancelled.is_set()
+    assert alice.fetch(waiting).num_rows == 1
+    call.cancel()
+
+
+# Clients that go away
+
+
+@pytest.mark.parametrize("text", ["slow", "stuck query"])
+def test_a_client_that_goes_away_cancels(core: Core, alice: RawClient, text: str) -> None:
+    call = alice.begin("DoGet", [alice.plan(text).endpoint[0].ticket.SerializeToString()])
+    if text == "slow":
+        next(call), next(call)
+        ended = lambda: core.results[-1].cancelled.is_set() and core.results[-1].closed  # noqa: E731
+    else:
+        assert core.plans[-1].entered.wait(5)
+        ended = core.plans[-1].cancelled.is_set
+    began = time.monotonic()
+    call.cancel()
+    wait_for(ended)
+    assert time.monotonic() - began < 1
+
+
+def test_a_connection_that_breaks_cancels(core: Core, connect: Callable[..., RawClient]) -> None:
+    client = connect(basic("alice"))
+    call = client.begin("DoGet", [client.plan("slow").endpoint[0].ticket.SerializeToString()])
+    next(call), next(call)
+    client.channel.close()
+    wait_for(lambda: core.results[-1].closed, 1)
+
+
+@pytest.mark.parametrize("call", ["GetFlightInfo", "DoPut"])
+def test_a_client_that_leaves_an_update_cancels_it(core: Core, alice: RawClient, call: str) -> None:
+    if call == "DoPut":
+        command = descriptor(sql.CommandStatementUpdate(query="stuck update"))
+        request = flight.FlightData(flight_descriptor=command)
+    else:
+        request = descriptor(sql.CommandStatementQuery(query="stuck update"))
+    running = alice.begin(call, [request.SerializeToString()])
+    wait_for(lambda: bool(core.plans) and core.plans[-1].entered.is_set())
+    running.cancel()
+    wait_for(core.plans[-1].cancelled.is_set, 1)
+
+
+def test_a_client_that_dies_half_way_through_an_ingest_writes_nothing(core: Core, alice: RawClient) -> None:
+    from raw_flight import put_messages
+
+    messages = put_messages(sql.CommandStatementIngest(table="t"), pa.table({"n": [1, 2, 3]}))
+    sent = threading.Event()
+
+    def half() -> Any:
+        for message in messages:
+            yield message.SerializeToString()
+        sent.set()
+        time.sleep(20)
+
+    call = alice.begin("DoPut", half())
+    assert sent.wait(5)
+    time.sleep(0.1)
+    call.cancel()
+    time.sleep(0.3)
+    assert not core.ingested
+
+
+# Polling
+
+
+def poll(client: RawClient, request: flight.FlightDescriptor) -> flight.PollInfo:
+    return client.one("PollFlightInfo", request, flight.PollInfo)
+
+
+def test_polling_a_quick_statement(core: Core, alice: RawClient) -> None:
+    answer = poll(alice, descriptor(sql.CommandStatementQuery(query="SELECT 1 AS one")))
+    assert (answer.progress, answer.HasField("flight_descriptor")) == (1.0, False)
+    assert len(core.statements) == 1
+    assert alice.fetch(answer.info).to_pydict() == {"one": [1]}
+    assert len(core.statements) == 1
+
+
+class SlowStart:
+    """Answers after it was told to."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        from raw_flight import SlowResult
+
+        self.go = threading.Event()
+
+        def iterate(result: Any) -> Any:
+            self.go.wait(20)
+            if result.cancelled.is_set():
+                return
+            yield pa.record_batch({"n": [1]})
+
+        monkeypatch.setattr(SlowResult, "__iter__", iterate)
+
+
+def test_polling_a_slow_statement(
+    core: Core, alice: RawClient, bob: RawClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slow = SlowStart(monkeypatch)
+    first = poll(alice, descriptor(sql.CommandStatementQuery(query="slow")))
+    assert not first.info.endpoint
+    assert pa.ipc.read_schema(pa.py_buffer(first.info.schema)) == pa.schema({"n": pa.int64()})
+    assert first.progress == 0.25
+    assert first.expiration_time.seconds > time.time() + 200
+    assert json.loads(first.info.app_metadata)["tasks_done"] == 1
+    with pytest.raises(Refused) as caught:
+        poll(bob, first.flight_descriptor)
+    assert (caught.value.status, caught.value.code) == NOT_THERE
+    second = poll(alice, first.flight_descriptor)
+    assert second.flight_descriptor == first.flight_descriptor
+    slow.go.set()
+    last = poll(alice, second.flight_descriptor)
+    assert (last.progress, last.HasField("flight_descriptor")) == (1.0, False)
+    assert alice.fetch(last.info).to_pydict() == {"n": [1]}
+    assert len(core.statements) == 1
+    with pytest.raises(Refused) as caught:
+        poll(alice, first.flight_descriptor)
+    assert (caught.value.status, caught.value.code) == NOT_THERE
+
+
+def test_two_polls_at_once_run_it_once(core: Core, alice: RawClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    slow = SlowStart(monkeypatch)
+    first = poll(alice, descriptor(sql.CommandStatementQuery(query="slow")))
+    calls = [alice.begin("PollFlightInfo", [first.flight_descriptor.SerializeToString()]) for _ in range(8)]
+    for call in calls:
+        list(call)
+    assert len(core.statements) == 1
+    slow.go.set()
+
+
+def test_a_polled_statement_without_rows(core: Core, alice: RawClient) -> None:
+    core.affected = 9
+    answer = poll(alice, descriptor(sql.CommandStatementQuery(query="update t")))
+    assert (answer.progress, answer.info.total_records) == (1.0, 9)
+    assert alice.fetch(answer.info).num_columns == 0
+    assert len(core.statements) == 1
+
+
+def test_a_polled_statement_that_fails_says_so(core: Core, alice: RawClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(session: Any, request: Any) -> Any:
+        raise UserError("Division by zero")
+
+    monkeypatch.setattr(CoreSession, "execute", fail)
+    with pytest.raises(Refused, match="Division by zero"):
+        poll(alice, descriptor(sql.CommandStatementQuery(query="SELECT 1 AS one")))
+
+
+def test_cancelling_a_polled_statement(core: Core, alice: RawClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    slow = SlowStart(monkeypatch)
+    first = poll(alice, descriptor(sql.CommandStatementQuery(query="slow")))
+    running = flight.FlightInfo(
+        endpoint=[flight.FlightEndpoint(ticket=flight.Ticket(ticket=first.flight_descriptor.cmd))]
+    )
+    assert cancel(alice, running) == 1
+    assert core.results[-1].cancelled.is_set()
+    slow.go.set()
+
+
+def test_cancelling_what_poll_answered(core: Core, alice: RawClient, bob: RawClient, monkeypatch: Any) -> None:
+    """The info of a poll that is not done has no endpoint; its query id says which statement it is."""
+    slow = SlowStart(monkeypatch)
+    first = poll(alice, descriptor(sql.CommandStatementQuery(query="slow")))
+    assert cancel(alice, first.info) == 1
+    assert core.results[-1].cancelled.is_set()
+    slow.go.set()
+
+
+# Options of the session
+
+
+def options(client: RawClient) -> dict[str, str]:
+    (body,) = client.action("GetSessionOptions", flight.GetSessionOptionsRequest().SerializeToString())
+    answer = flight.GetSessionOptionsResult.FromString(body)
+    return {name: value.string_value for name, value in answer.session_options.items()}
+
+
+def set_options(client: RawClient, **values: Any) -> dict[str, int]:
+    request = flight.SetSessionOptionsRequest()
+    for name, value in values.items():
+        option = request.session_options[name]
+        match value:
+            case bool():
+                option.bool_value = value
+            case int():
+                option.int64_value = value
+            case float():
+                option.double_value = value
+            case str():
+                option.string_value = value
+            case list():
+                option.string_list_value.values.extend(value)
+    (body,) = client.action("SetSessionOptions", request.SerializeToString())
+    return {name: error.value for name, error in flight.SetSessionOptionsResult.FromString(body).errors.items()}
+
+
+INVALID_NAME, INVALID_VALUE = flight.SetSessionOptionsResult.INVALID_NAME, flight.SetSessionOptionsResult.INVALID_VALUE
+
+
+def test_options(core: Core, alice: RawClient, bob: RawClient) -> None:
+    assert options(alice) == {"catalog": "iceberg", "schema": "default", "dialect": "sqe", "query_max_run_time": ""}
+    assert set_options(alice, catalog="other", schema="a.b", dialect="trino", query_max_run_time=5) == {}
+    assert options(alice) == {"catalog": "other", "schema": "a.b", "dialect": "trino", "query_max_run_time": "5"}
+    assert options(bob)["dialect"] == "sqe"
+    # Without a value an option goes back to its default.
+    assert set_options(alice, dialect=None) == {}
+    assert options(alice)["dialect"] == ""
+
+
+def test_a_schema_may_be_a_list(alice: RawClient) -> None:
+    assert set_options(alice, schema=["x", "y"]) == {}
+    assert options(alice)["schema"] == "x.y"
+
+
+def test_options_that_cannot_be_set(alice: RawClient) -> None:
+    wrong = set_options(
+        alice, nope="x", dialect="bad", catalog="missing", schema="missing", query_max_run_time=True, **{"": "x"}
+    )
+    assert wrong == {
+        "nope": INVALID_NAME,
+        "": INVALID_NAME,
+        "dialect": INVALID_VALUE,
+        "catalog": INVALID_VALUE,
+        "schema": INVALID_VALUE,
+    }
+    assert options(alice)["query_max_run_time"] == "true"
+    assert set_options(alice, catalog=None, schema="") == {"catalog": INVALID_VALUE, "schema": INVALID_VALUE}
+    assert options(alice)["catalog"] == "iceberg"
+
+
+def test_actions_take_requests_packed_and_bare(alice: RawClient) -> None:
+    """The ones of Flight come bare from most clients and packed from some."""
+    request = flight.GetSessionOptionsRequest()
+    assert alice.action("GetSessionOptions", request.SerializeToString()) == alice.action("GetSessionOptions", request)
