@@ -12,6 +12,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from sqe_core.cli import logs
 from sqe_core.cli.arguments import ServerOptions
 from sqe_core.cli.exit_codes import UsageError
 from sqe_core.cli.remote import RemoteBackend, open_remote
@@ -82,13 +83,13 @@ def tls_server(gateway: FakeGateway, tls_files: tuple[str, str]) -> Iterator[Ser
 
 
 @pytest.fixture
-def connect(tmp_path: Path) -> Iterator[OpenSession]:
+def connect(monkeypatch: pytest.MonkeyPatch) -> Iterator[OpenSession]:
     opened: list[RemoteBackend] = []
+    monkeypatch.setattr(logs, "configure", lambda environ, file: None)
 
     def connect(server: Server, *, interactive: bool = False, **options: object) -> RemoteBackend:
         wanted = {"host": "127.0.0.1", "port": server.port, "user": "alice", **options}
-        environ = {"XDG_CACHE_HOME": str(tmp_path), **PASSWORD}
-        opened.append(open_remote(ServerOptions(**wanted), environ, interactive=interactive))  # type: ignore[arg-type]
+        opened.append(open_remote(ServerOptions(**wanted), PASSWORD, interactive=interactive))  # type: ignore[arg-type]
         return opened[-1]
 
     yield connect
