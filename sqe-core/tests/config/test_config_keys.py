@@ -388,6 +388,8 @@ ADDED = {
     "engine.jar_dir",
     "engine.jar_mirror",
     "engine.class_archive",
+    "query.max_queued_queries",
+    "query.queue_timeout_secs",
     "plugins",
 }
 

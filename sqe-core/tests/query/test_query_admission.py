@@ -65,3 +65,72 @@ def test_a_closed_door_lets_nobody_in_and_waits_for_who_is_inside() -> None:
     threading.Timer(0.1, leave).start()
     assert admission.wait_idle(5)
     assert admission.running == 0
+
+
+def enter_later(admission: Admission, who: str, order: list[str]) -> threading.Thread:
+    """Wait for a slot in a thread of its own, note who got one, and give it back."""
+
+    def run() -> None:
+        try:
+            leave = admission.enter(person(who))
+        except (ResourcesError, ShuttingDownError) as error:
+            order.append(f"{who} refused: {error.message}")
+            return
+        order.append(who)
+        leave()
+
+    before = admission.queued
+    thread = threading.Thread(target=run)
+    thread.start()
+    while thread.is_alive() and admission.queued == before:
+        threading.Event().wait(0.005)
+    return thread
+
+
+@pytest.mark.rule("LIM-7")
+def test_a_queue_is_served_in_order_and_has_a_length() -> None:
+    admission = Admission(QueryLimits(max_concurrent_queries=1, max_queued_queries=2, queue_timeout_secs=30))
+    leave = admission.enter(person("alice"))
+    order: list[str] = []
+    threads = [enter_later(admission, who, order) for who in ("bob", "carol")]
+    assert admission.queued == 2
+    with pytest.raises(ResourcesError, match="limit"):
+        admission.enter(person("dave"))
+    leave()
+    for thread in threads:
+        thread.join(10)
+    assert order == ["bob", "carol"]
+    assert (admission.queued, admission.running) == (0, 0)
+
+
+def test_who_is_at_their_own_limit_holds_up_nobody_else() -> None:
+    limits = QueryLimits(
+        max_concurrent_queries=2, max_concurrent_per_user=1, max_queued_queries=5, queue_timeout_secs=30
+    )
+    admission = Admission(limits)
+    leave_alice, leave_bob = admission.enter(person("alice")), admission.enter(person("bob"))
+    order: list[str] = []
+    again = enter_later(admission, "alice", order)
+    other = enter_later(admission, "carol", order)
+    leave_bob()
+    other.join(10)
+    assert order == ["carol"]
+    leave_alice()
+    again.join(10)
+    assert order == ["carol", "alice"]
+
+
+def test_waiting_ends_with_the_time_and_with_the_server() -> None:
+    limits = QueryLimits(max_concurrent_queries=1, max_queued_queries=5, queue_timeout_secs=0.05)
+    admission = Admission(limits)
+    admission.enter(person("alice"))
+    with pytest.raises(ResourcesError, match=r"none ended in 0\.05 s"):
+        admission.enter(person("bob"))
+    assert admission.queued == 0
+    patient = Admission(QueryLimits(max_concurrent_queries=1, max_queued_queries=5))
+    patient.enter(person("alice"))
+    order: list[str] = []
+    waiting = enter_later(patient, "bob", order)
+    patient.close()
+    waiting.join(10)
+    assert order == ["bob refused: The server is shutting down"]

@@ -47,6 +47,8 @@ BUILT: frozenset[str] = frozenset(
         "query.max_sql_bytes",
         "query.max_concurrent_queries",
         "query.max_concurrent_per_user",
+        "query.max_queued_queries",
+        "query.queue_timeout_secs",
         "query.slow_query_threshold_secs",
         "query.stream_idle_timeout_secs",
         "query_history",

@@ -24,18 +24,20 @@ class QueryLimits:
     max_sql_bytes: int = 1_048_576
     max_concurrent_queries: int = 100
     max_concurrent_per_user: int = 20
+    max_queued_queries: int = 0
+    queue_timeout_secs: float = 30
     ingest: IngestLimits = field(default_factory=IngestLimits)
 
 
 class Admission:
-    """Slots, handed out at once or refused at once: nobody queues."""
+    """Slots. Without one a statement is refused at once, or waits in a bounded queue where that is configured."""
 
     def __init__(self, limits: QueryLimits) -> None:
         self._limits = limits
-        self._lock = threading.Lock()
-        self._idle = threading.Condition(self._lock)
+        self._changed = threading.Condition()
         self._running = 0
         self._by_user: Counter[tuple[str, str]] = Counter()
+        self._waiting: list[_Place] = []
         self._closed = False
 
     @property
@@ -43,45 +45,84 @@ class Admission:
         """How many slots are taken."""
         return self._running
 
+    @property
+    def queued(self) -> int:
+        """How many statements wait for a slot."""
+        return len(self._waiting)
+
     def close(self) -> None:
         """Refuse everything from now on."""
-        with self._lock:
+        with self._changed:
             self._closed = True
+            self._changed.notify_all()
 
     def wait_idle(self, timeout_secs: float) -> bool:
         """Wait until no slot is taken; False when the time is over first."""
-        with self._idle:
-            return self._idle.wait_for(lambda: not self._running, timeout_secs)
+        with self._changed:
+            return self._changed.wait_for(lambda: not self._running, timeout_secs)
 
     def enter(self, identity: Identity) -> Callable[[], None]:
-        """Take a slot and return what gives it back; raise when none is free."""
+        """Take a slot and return what gives it back; raise when none is free, or became free in time."""
         user = (identity.issuer, identity.subject)
-        with self._lock:
+        with self._changed:
+            reason = self._refusal(user)
+            if reason is not None and not self._closed:
+                self._wait(user, reason)
             if self._closed:
                 raise ShuttingDownError("The server is shutting down", hint="send the statement again in a moment")
-            if self._by_user[user] >= self._limits.max_concurrent_per_user:
-                raise _refusal(f"you run {self._limits.max_concurrent_per_user} statements already")
-            if self._running >= self._limits.max_concurrent_queries:
-                raise _refusal("the server is at its limit")
             self._running += 1
             self._by_user[user] += 1
         released = threading.Event()
 
         def leave() -> None:
-            with self._lock:
+            with self._changed:
                 if not released.is_set():
                     released.set()
                     self._running -= 1
                     self._by_user[user] -= 1
                     if not self._by_user[user]:
                         del self._by_user[user]
-                    if not self._running:
-                        self._idle.notify_all()
+                    self._changed.notify_all()
 
         return leave
 
+    def _refusal(self, user: tuple[str, str]) -> str | None:
+        """Say why a user gets no slot now."""
+        if self._by_user[user] >= self._limits.max_concurrent_per_user:
+            return f"you run {self._limits.max_concurrent_per_user} statements already"
+        if self._running >= self._limits.max_concurrent_queries:
+            return "the server is at its limit"
+        return None
 
-def _refusal(reason: str) -> ResourcesError:
+    def _wait(self, user: tuple[str, str], reason: str) -> None:
+        if len(self._waiting) >= self._limits.max_queued_queries:
+            raise _refused(reason)
+        # An own object for each: a user may wait several times, and the order is that of coming.
+        place = _Place(user)
+        self._waiting.append(place)
+        try:
+            if not self._changed.wait_for(
+                lambda: self._closed or self._is_next(place), self._limits.queue_timeout_secs
+            ):
+                raise _refused(f"{reason}, and none ended in {self._limits.queue_timeout_secs:g} s")
+        finally:
+            self._waiting.remove(place)
+            self._changed.notify_all()
+
+    def _is_next(self, place: _Place) -> bool:
+        """Whether a slot is free for it and for nobody before it; who is at their own limit holds up nobody else."""
+        first = next((each for each in self._waiting if self._refusal(each.user) is None), None)
+        return first is place
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Place:
+    """One statement in the queue."""
+
+    user: tuple[str, str]
+
+
+def _refused(reason: str) -> ResourcesError:
     return ResourcesError(
         f"Too many concurrent queries: {reason}", hint="wait for one to end, or cancel one, and try again"
     )

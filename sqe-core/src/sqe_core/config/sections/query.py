@@ -40,6 +40,10 @@ class QueryConfig:
     max_sql_bytes: int = size(1_048_576, "Longest statement text; 0 = unlimited (refused in production).")
     max_concurrent_queries: int = setting(100, "Statements at a time.", minimum=1)
     max_concurrent_per_user: int = setting(20, "Statements of one user at a time.", minimum=1)
+    max_queued_queries: int = setting(
+        0, "Statements that may wait for one of these slots; 0 = a statement without a slot is refused at once."
+    )
+    queue_timeout_secs: int = setting(30, "How long they wait at most.", minimum=1)
     max_concurrent_sorted_writes: int = setting(2, "Sorted writes at a time.", minimum=1)
     per_user_memory_budget: int = size(
         "1GB", 'Memory of all statements of one user; "0" = off.', spark="estimate for admission"
