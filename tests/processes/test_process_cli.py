@@ -66,7 +66,7 @@ def test_a_script_from_standard_input_is_clean_for_pipes(home: Path) -> None:
     [
         (("--file", "/nonexistent/x.sql"), "x.sql"),
         (("--nonsense",), "--nonsense"),
-        (("--host", "localhost", "-e", "SELECT 1"), "no wire protocol"),
+        (("--protocol", "http", "-e", "SELECT 1"), "not built yet"),
         (("--warehouse", "/proc/nope", "-e", "SELECT 1"), "/proc/nope"),
         (("--memory-limit", "lots", "-e", "SELECT 1"), "lots"),
     ],

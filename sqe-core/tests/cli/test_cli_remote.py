@@ -443,6 +443,14 @@ def test_a_script_ends_with_its_session(session: RemoteBackend, gateway: FakeGat
     assert gateway.sessions == []
 
 
+def test_a_change_that_is_done_does_not_fail_with_its_session(session: RemoteBackend, gateway: FakeGateway) -> None:
+    gateway.answers["CHANGE"] = FakeAnswer(kind="insert", affected_rows=3, on_run=lambda one: gateway.sessions.clear())
+    assert session.execute("CHANGE").affected_rows == 3
+    with pytest.raises(SqeError, match="has ended"):
+        session.execute("CHANGE")
+    assert len(gateway.statements) == 1
+
+
 def test_a_person_is_signed_in_again_where_he_was(server: Server, gateway: FakeGateway, connect: OpenSession) -> None:
     session = connect(server, interactive=True)
     for text in ("USE lake.sales", 'USE "lake"."sales"'):
@@ -569,3 +577,22 @@ def test_an_authority_that_is_none(server: Server, connect: OpenSession, tmp_pat
     file.write_text("nothing")
     with pytest.raises(UsageError, match="it holds no certificate"):
         connect(server, tls=True, ca_file=file)
+
+
+def test_a_certificate_of_the_client(gateway: FakeGateway, tls_files: tuple[str, str], connect: OpenSession) -> None:
+    cert, key = map(Path, tls_files)
+    server = Server(gateway, TlsFiles(cert_file=cert, key_file=key, ca_file=cert))
+    server.start()
+    try:
+        for how in ({"ca_file": cert}, {"check_certificate": False}):
+            session = connect(server, host="localhost", tls=True, cert_file=cert, key_file=key, **how)
+            assert session.execute("SELECT 1 AS one").read_all().num_rows == 1
+        with pytest.raises(StartupError, match="want a client certificate; --tls-cert shows one"):
+            connect(server, host="localhost", tls=True, ca_file=cert)
+        for wrong in ({"cert_file": cert}, {"cert_file": key, "key_file": key}):
+            with pytest.raises(UsageError, match="no certificate with its private key"):
+                connect(server, host="localhost", tls=True, **wrong)
+        with pytest.raises(UsageError, match="No such file"):
+            connect(server, host="localhost", check_certificate=False, tls=True, cert_file=cert.with_name("no.pem"))
+    finally:
+        server.stop()

@@ -47,6 +47,8 @@ class ServerOptions:
     tls: bool = False
     check_certificate: bool = True
     ca_file: Path | None = None
+    cert_file: Path | None = None
+    key_file: Path | None = None
     catalog: str | None = None
     schema: str | None = None
 
@@ -166,6 +168,8 @@ def build_parser() -> argparse.ArgumentParser:
     remote.add_argument("--token", metavar="TOKEN", help="bearer token, also from SQE_TOKEN")
     remote.add_argument("--tls", action="store_true", help="encrypt the connection, and check who the server is")
     remote.add_argument("--tls-ca", metavar="FILE", help="encrypt; the certificate authorities to trust, as PEM")
+    remote.add_argument("--tls-cert", metavar="FILE", help="encrypt; the certificate to show to the server, as PEM")
+    remote.add_argument("--tls-key", metavar="FILE", help="its private key (default: in the same file)")
     remote.add_argument("--insecure", action="store_true", help="encrypt, but do not check the server's certificate")
     remote.add_argument("--schema", metavar="SCHEMA", help="the schema to begin in")
     return parser
@@ -205,6 +209,8 @@ def _server(known: argparse.Namespace) -> ServerOptions | None:
         "--token": known.token,
         "--tls": known.tls or None,
         "--tls-ca": known.tls_ca,
+        "--tls-cert": known.tls_cert,
+        "--tls-key": known.tls_key,
         "--insecure": known.insecure or None,
         "--schema": known.schema,
     }
@@ -225,14 +231,18 @@ def _server(known: argparse.Namespace) -> ServerOptions | None:
     for one, other in (("--token", "--user"), ("--insecure", "--tls-ca")):
         if one in given and other in given:
             raise UsageError(f"{one} and {other} exclude each other")
+    if known.tls_key is not None and known.tls_cert is None:
+        raise UsageError("--tls-key is the key of --tls-cert")
     return ServerOptions(
         host=_host(known.host),
         port=known.port or DEFAULT_PORT,
         user=_not_empty("--user", known.user),
         token=_not_empty("--token", known.token),
-        tls=known.tls or known.insecure or known.tls_ca is not None,
+        tls=known.tls or known.insecure or known.tls_ca is not None or known.tls_cert is not None,
         check_certificate=not known.insecure,
-        ca_file=Path(known.tls_ca).expanduser() if _not_empty("--tls-ca", known.tls_ca) else None,
+        ca_file=_file("--tls-ca", known.tls_ca),
+        cert_file=_file("--tls-cert", known.tls_cert),
+        key_file=_file("--tls-key", known.tls_key),
         catalog=_start_catalog(known.catalog),
         schema=_not_empty("--schema", known.schema),
     )
@@ -276,6 +286,11 @@ def _not_empty(option: str, text: str | None) -> str | None:
     if text is not None and not text.strip():
         raise UsageError(f"{option} is empty")
     return text
+
+
+def _file(option: str, text: str | None) -> Path | None:
+    known = _not_empty(option, text)
+    return Path(known).expanduser() if known is not None else None
 
 
 def _start_catalog(entries: Sequence[str]) -> str | None:

@@ -107,10 +107,12 @@ class RemoteBackend(Backend):
             ticket = info.endpoint[0].ticket
             query_id = info.app_metadata.decode("utf-8", "replace")
             if not _has_columns(info):
-                # It is done, so that Ctrl-C comes too late. Its ticket is used up all the same, and tells its kind.
-                for _ in self._client.fetch(ticket, Interruptible(), running.hear):
-                    pass
-                self._note_change(running.kind)
+                # It is done: neither Ctrl-C nor the end of the session can make it fail any more. Its ticket is used up
+                # all the same, and tells what kind of statement it was.
+                with contextlib.suppress(SqeError):
+                    for _ in self._client.fetch(ticket, Interruptible(), running.hear):
+                        pass
+                    self._note_change(running.kind)
                 self._finish(running)
                 affected = info.total_records if info.total_records >= 0 else None
                 return StatementResult(query_id=query_id, kind=running.kind, affected_rows=affected)

@@ -28,10 +28,11 @@ def open_channel(server: ServerOptions) -> tuple[grpc.Channel, Callable[[], None
         channel = grpc.insecure_channel(server.address, options)
         return channel, channel.close
     if server.check_certificate:
-        credentials = grpc.ssl_channel_credentials(root_certificates=_roots(server.ca_file))
+        certificate, key = _own_certificate(server)
+        credentials = grpc.ssl_channel_credentials(_roots(server.ca_file), key, certificate)
         channel = grpc.secure_channel(server.address, credentials, options)
         return channel, channel.close
-    tunnel = UncheckedTls(server.host, server.port)
+    tunnel = UncheckedTls(server.host, server.port, unchecked_context(server))
     channel = grpc.insecure_channel(tunnel.target, [*options, ("grpc.default_authority", server.address)])
 
     def close() -> None:
@@ -59,18 +60,19 @@ def explain(server: ServerOptions) -> str | None:
 def _explain_tls(server: ServerOptions, connection: socket.socket) -> str | None:
     if server.tls and server.check_certificate:
         context = ssl.create_default_context(cafile=server.ca_file)
+        _show_certificate(context, server)
+        context.set_alpn_protocols(["h2"])
     else:
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-    context.set_alpn_protocols(["h2"])
+        context = unchecked_context(server)
     try:
         with context.wrap_socket(connection, server_hostname=server.host) as encrypted:
             if not server.tls:
                 return "it wants an encrypted connection; add --tls"
-            # With TLS 1.3 a server that wants a certificate says so after the handshake.
+            # With TLS 1.3 a server judges the client's certificate after the handshake, and may just hang up.
             encrypted.settimeout(1)
             with contextlib.suppress(TimeoutError):
-                encrypted.recv(1)
+                if not encrypted.recv(1):
+                    return _unwanted(server)
             return None
     except ssl.SSLCertVerificationError as error:
         remedy = "; --tls-ca names the authority that signed it" if error.verify_code in _UNKNOWN_AUTHORITY else ""
@@ -78,9 +80,43 @@ def _explain_tls(server: ServerOptions, connection: socket.socket) -> str | None
     except (ssl.SSLError, OSError) as error:
         if not server.tls:
             return "it does not speak Arrow Flight SQL"
-        if isinstance(error, ssl.SSLError) and "CERTIFICATE_REQUIRED" in (error.reason or ""):
-            return "it wants a client certificate, which sqe-cli cannot show"
+        if isinstance(error, ssl.SSLError) and "CERTIFICATE" in (error.reason or ""):
+            return _unwanted(server)
         return "it does not speak TLS; leave out --tls"
+
+
+def _unwanted(server: ServerOptions) -> str:
+    if server.cert_file is not None:
+        return "it does not accept the certificate of --tls-cert"
+    return "it hangs up, as servers do that want a client certificate; --tls-cert shows one"
+
+
+def unchecked_context(server: ServerOptions) -> ssl.SSLContext:
+    """Return what encrypts without a look at the server's certificate."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    _show_certificate(context, server)
+    context.set_alpn_protocols(["h2"])
+    return context
+
+
+def _show_certificate(context: ssl.SSLContext, server: ServerOptions) -> None:
+    if server.cert_file is None:
+        return
+    try:
+        # An empty password fails; without one OpenSSL would ask on the terminal.
+        context.load_cert_chain(server.cert_file, server.key_file, password="")
+    except (OSError, ssl.SSLError) as error:
+        reason = "no certificate with its private key" if isinstance(error, ssl.SSLError) else error.strerror
+        raise UsageError(f"--tls-cert {server.cert_file} cannot be used: {reason}") from error
+
+
+def _own_certificate(server: ServerOptions) -> tuple[bytes | None, bytes | None]:
+    """Return certificate and key, which gRPC takes without a look and then fails with."""
+    if server.cert_file is None:
+        return None, None
+    _show_certificate(ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT), server)
+    return server.cert_file.read_bytes(), (server.key_file or server.cert_file).read_bytes()
 
 
 def _options(server: ServerOptions) -> list[tuple[str, Any]]:

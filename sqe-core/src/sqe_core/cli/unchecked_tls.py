@@ -21,8 +21,8 @@ _PIECE_BYTES = 256 << 10
 class UncheckedTls:
     """A tunnel. Connections are made when gRPC makes them."""
 
-    def __init__(self, host: str, port: int) -> None:
-        self._host, self._port = host, port
+    def __init__(self, host: str, port: int, context: ssl.SSLContext) -> None:
+        self._host, self._port, self._context = host, port, context
         self._folder = Path(tempfile.mkdtemp(prefix="sqe-"))  # mode 0700
         self._path = self._folder / "tls"
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -74,10 +74,7 @@ class UncheckedTls:
             writer.close()
 
     async def _carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-        context.set_alpn_protocols(["h2"])
-        far_reader, far_writer = await asyncio.open_connection(self._host, self._port, ssl=context)
+        far_reader, far_writer = await asyncio.open_connection(self._host, self._port, ssl=self._context)
         there = asyncio.create_task(_copy(reader, far_writer))
         back = asyncio.create_task(_copy(far_reader, writer))
         try:
