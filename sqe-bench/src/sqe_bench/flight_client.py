@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import json
+import random
 import sys
 import time
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -20,12 +24,14 @@ def main(arguments: list[str]) -> None:
             read(int(port), sql)
         case ["ask", port, sql]:
             ask(int(port), sql)
+        case ["work", port, folder, number, rows]:
+            work(int(port), Path(folder), int(number), int(rows))
         case ["hold", port, count]:
             hold(int(port), int(count))
         case ["serve", file, repeats]:
             serve(Path(file), int(repeats))
         case _:
-            raise SystemExit("usage: flight_client read PORT SQL | ask PORT SQL | hold PORT COUNT | serve FILE REPEATS")
+            raise SystemExit("this is a part of `sqe-bench flight` and `sqe-bench soak`")
 
 
 def read(port: int, sql: str) -> None:
@@ -68,6 +74,39 @@ def ask(port: int, sql: str) -> None:
             stream, _ = statement.execute_query()
             pa.RecordBatchReader._import_from_c(stream.address).read_all()
             print((time.perf_counter() - started) * 1000, flush=True)
+
+
+def work(port: int, folder: Path, number: int, rows: int) -> None:
+    """Do this and that until somebody ends it; print every error, and note each batch that the server acknowledged."""
+    import adbc_driver_flightsql.dbapi as dbapi
+
+    warnings.simplefilter("ignore")
+    chance = random.Random(number)  # noqa: S311 - no secret
+    with dbapi.connect(f"grpc://127.0.0.1:{port}", autocommit=True) as connection, connection.cursor() as cursor:
+        for turn in itertools.count():
+            try:
+                match chance.choice(["small", "scan", "leave", "ingest", "metadata", "wrong"]):
+                    case "small":
+                        cursor.execute("SELECT 1 AS one")
+                        cursor.fetchall()
+                    case "scan":
+                        cursor.execute("SELECT count(*) AS n, max(text) AS last FROM big WHERE id % 7 = 3")
+                        cursor.fetchall()
+                    case "leave":  # in the middle of a result
+                        cursor.execute("SELECT * FROM big")
+                        cursor.fetchone()
+                    case "ingest":
+                        batch = f"{number}-{turn}"
+                        table = pa.table({"batch": [batch] * rows, "n": pa.array(range(rows), pa.int64())})
+                        cursor.adbc_ingest("loaded", table, mode="append")
+                        (folder / batch).touch()
+                    case "metadata":
+                        connection.adbc_get_objects(depth="tables").read_all()
+                    case "wrong":
+                        with contextlib.suppress(dbapi.ProgrammingError):
+                            cursor.execute("SELECT nope FROM big")
+            except dbapi.Error as error:
+                print(f"{type(error).__name__}: {str(error)[:300]}".replace("\n", " "), flush=True)
 
 
 def hold(port: int, count: int) -> None:
