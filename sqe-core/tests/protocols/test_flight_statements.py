@@ -89,6 +89,14 @@ def test_a_result_without_rows_has_its_schema(core: Core, alice: RawClient) -> N
     assert alice.query("none").equals(EVERYTHING.slice(0, 0))
 
 
+def test_no_message_is_bigger_than_clients_take(core: Core, alice: RawClient) -> None:
+    rows = pa.table({"n": range(900), "bytes": [bytes([number % 256]) * 40_000 for number in range(900)]})
+    core.answers["big"] = rows
+    messages = alice.call("DoGet", alice.plan("big").endpoint[0].ticket)
+    assert max(map(len, messages)) < 9 << 20
+    assert read_stream(messages)[0].equals(rows)
+
+
 def test_nothing_runs_before_it_is_fetched(core: Core, alice: RawClient) -> None:
     info = alice.plan("SELECT 1 AS one")
     assert not core.statements

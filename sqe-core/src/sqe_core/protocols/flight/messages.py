@@ -13,6 +13,8 @@ import pyarrow as pa
 _HEADER, _APP_METADATA = b"\x12", b"\x1a"
 _BODY = b"\xc2\x3e"  # field 1000, bytes
 _UNCOMPRESSED = pa.ipc.IpcWriteOptions()
+# ADBC's Go driver takes messages of 16 MiB, unless it is told to take bigger ones.
+_MOST_MESSAGE_BYTES = 8 << 20
 
 
 def schema_bytes(schema: pa.Schema) -> bytes:
@@ -28,7 +30,21 @@ def schema_message(schema: pa.Schema, app_metadata: bytes = b"") -> bytes:
 def batch_messages(
     batch: pa.RecordBatch, options: pa.ipc.IpcWriteOptions = _UNCOMPRESSED, app_metadata: bytes = b""
 ) -> Iterator[bytes]:
-    """Yield the messages of a batch: its dictionaries if it has some, then its rows."""
+    """Yield the messages of a batch: its dictionaries if it has some, then its rows, in pieces that clients take."""
+    for piece in _pieces(batch):
+        yield from _messages(piece, options, app_metadata)
+
+
+def _pieces(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    rows = batch.num_rows
+    if rows < 2 or pa.ipc.get_record_batch_size(batch) <= _MOST_MESSAGE_BYTES:
+        yield batch
+        return
+    yield from _pieces(batch.slice(0, rows // 2))
+    yield from _pieces(batch.slice(rows // 2))
+
+
+def _messages(batch: pa.RecordBatch, options: pa.ipc.IpcWriteOptions, app_metadata: bytes) -> Iterator[bytes]:
     if options.compression is None and not _has_dictionaries(batch.schema):
         yield _encode(pa.ipc.read_message(batch.serialize()), app_metadata)
         return

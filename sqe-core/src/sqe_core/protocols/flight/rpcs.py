@@ -41,6 +41,7 @@ _log = logging.getLogger(__name__)
 
 _SERVICE = "arrow.flight.protocol.FlightService"
 _POLL_WAIT_SECS = 1.0
+_SETTLE_SECS = 0.1
 # A message of somebody who has not logged in may be as big as any.
 _MOST_OLD_HANDSHAKES = 2
 _PLAIN = pa.ipc.IpcWriteOptions()
@@ -81,6 +82,20 @@ class Call:
     def on_end(self, callback: Callable[[], object]) -> bool:
         """Call back when the call has ended, in whatever way; False when it has already."""
         return bool(self.context.add_callback(callback))
+
+    def ensure_complete(self) -> None:
+        """Raise when the client did not end its messages but went away.
+
+        gRPC tells of both by the end of the messages; that the call was cancelled it says a moment later.
+        """
+        gone = threading.Event()
+        if not self.on_end(gone.set) or gone.wait(_SETTLE_SECS) or not self.context.is_active():
+            raise _bad_argument("The client went away before all rows had come", "nothing was written; send them again")
+
+    def to_the_end(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield the batches of a client, and raise when it went away before it was done."""
+        yield from batches
+        self.ensure_complete()
 
     def statement(self, text: str) -> StatementRequest:
         """Return a statement of this call."""
@@ -289,6 +304,8 @@ class FlightRpcs:
                 prepared = self._statements.prepared.get(call.session, command.prepared_statement_handle)
                 if stream.has_data:
                     prepared.bind(iter(stream), stream.schema)
+                    if prepared.row_count > 1:
+                        call.ensure_complete()
                 count = self._statements.update_prepared(call.session, prepared, call.on_end)
             case sql.CommandPreparedStatementQuery():
                 handle = command.prepared_statement_handle
@@ -300,7 +317,8 @@ class FlightRpcs:
                 return
             case sql.CommandStatementIngest():
                 _refuse_transaction(command)
-                count = self._statements.ingest(call.session, _ingest_request(command), stream.schema, iter(stream))
+                rows = call.to_the_end(iter(stream))
+                count = self._statements.ingest(call.session, _ingest_request(command), stream.schema, rows)
             case _:
                 raise _bad_argument("This command cannot be put", "send it with GetFlightInfo")
         yield flight.PutResult(app_metadata=sql.DoPutUpdateResult(record_count=count).SerializeToString())

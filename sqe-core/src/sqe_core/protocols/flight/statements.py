@@ -162,6 +162,11 @@ class Prepared:
     """Rows of parameters in the order of the markers; None when none were bound."""
 
     @property
+    def row_count(self) -> int:
+        """How many rows of parameters are bound."""
+        return sum(batch.num_rows for batch in self.bound or ())
+
+    @property
     def positional(self) -> bool:
         """Whether its markers are `?`."""
         names = self.description.parameters.names
@@ -204,7 +209,7 @@ class Prepared:
 
     def query(self) -> StatementRequest:
         """Return the statement as a query, which has one row of parameters at most."""
-        if sum(batch.num_rows for batch in self.bound or ()) > 1:
+        if self.row_count > 1:
             raise NotSupportedError(
                 "A query takes one row of parameters", hint="run it once for each row, or join with VALUES"
             )
