@@ -242,7 +242,9 @@ def test_nothing_else_runs_in_the_jvm(engine: SparkEngine) -> None:
         *("spark.hadoop.hive.server2.thrift.port", "spark.submit.pyFiles", "spark.files", "spark.archives"),
     ):
         assert not conf.get(key, ""), key
-    assert conf.get("spark.sql.extensions") == "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
+    assert conf.get("spark.sql.extensions") == (
+        "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions,sqe.bridge.Extensions"
+    )
 
 
 @pytest.mark.rule("FUNC-1")

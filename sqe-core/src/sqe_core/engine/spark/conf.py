@@ -66,13 +66,18 @@ CATALOG_DEFAULTS: Mapping[str, str] = MappingProxyType(
     }
 )
 
-_ICEBERG_EXTENSIONS = "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
+_EXTENSIONS = "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions,sqe.bridge.Extensions"
 
 _STATIC_SETTINGS: Mapping[str, str] = MappingProxyType(
     {
         "spark.app.name": "sqe",
         "spark.submit.deployMode": "client",
-        "spark.sql.extensions": _ICEBERG_EXTENSIONS,
+        "spark.sql.extensions": _EXTENSIONS,
+        # LIM-7: a cancelled task is interrupted again and again, and its executor ended when that does not help. Local tasks
+        # have a watchdog for that.
+        "spark.task.reaper.enabled": "true",
+        "spark.task.reaper.killTimeout": "60s",
+        "spark.task.reaper.threadDump": "false",
         # ISO-10: nothing that shows queries or settings to whoever asks.
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
@@ -134,6 +139,8 @@ _TUNING: Mapping[str, str] = MappingProxyType(
 
 _FIXED_PREFIXES = (
     "sqe.",
+    "spark.sqe.",
+    "spark.task.reaper.",
     "spark.jars",
     "spark.plugins",
     "spark.extraListeners",
@@ -214,6 +221,8 @@ def engine_settings(options: EngineOptions, run_dir: Path, executor_jars: Sequen
         "spark.master": options.master,
         "spark.local.dir": str(run_dir / "local"),
         "spark.sql.warehouse.dir": (run_dir / "warehouse").as_uri(),
+        "spark.sqe.watchdog.slots": str(local_cores(options.master) if local else 0),
+        "spark.sqe.watchdog.millis": str(int(options.stuck_secs * 1000)),
         # ISO-4: a name that nobody can say.
         "spark.sql.globalTempDatabase": f"_sqe_{secrets.token_hex(16)}",
     }

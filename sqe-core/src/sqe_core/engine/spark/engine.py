@@ -177,6 +177,8 @@ class SparkEngine(Engine):
                 if self._process is not None and self._process.alive:
                     continue  # the end of one that never became ready, told late
                 self._note_loss()
+                if self._process is not None and self._process.ended_by_watchdog:
+                    restarts.clear()  # nothing is wrong with it; users must not make it give up
                 while not self._relaunch(restarts):
                     pass
         except _StoppedError:

@@ -32,6 +32,7 @@ _MARK = "\x01sqe "
 _BOOT_CLASS = "sqe.bridge.Boot"
 _SCALA_VERSION = "2.13"
 _KEPT_LOGS = 10
+_WATCHDOG_EXIT_CODE = 86  # bridge/Watchdog.java
 _STOP_TIMEOUT_SECS = 8.0
 
 # Spark's JavaModuleOptions, but for the vector module, which the bundled runtime does not have (Spark only warns), and
@@ -251,6 +252,11 @@ class EngineProcess:
     @property
     def alive(self) -> bool:
         return self._process.poll() is None
+
+    @property
+    def ended_by_watchdog(self) -> bool:
+        """Whether it ended itself since cancelled statements held it."""
+        return self._process.poll() == _WATCHDOG_EXIT_CODE
 
     def ended_within(self, timeout_secs: float) -> bool:
         """Wait that long for the end of the JVM, and say whether it came."""

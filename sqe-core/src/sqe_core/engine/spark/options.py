@@ -60,6 +60,7 @@ class EngineOptions:
         auth_secret: what the processes of a cluster prove to each other (ISO-11).
         class_archive: whether starts may use and make an archive of classes.
         start_timeout_secs: how long the JVM may take until it answers.
+        stuck_secs: how long cancelled statements may hold half of the JVM's threads before it is replaced.
         restart_limit: how many times within `restart_window_secs` a lost JVM is replaced before the engine gives up.
     """
 
@@ -77,5 +78,6 @@ class EngineOptions:
     auth_secret: str | None = field(default=None, repr=False)
     class_archive: ClassArchive = ClassArchive.USE
     start_timeout_secs: float = 120.0
+    stuck_secs: float = 30.0
     restart_limit: int = 5
     restart_window_secs: float = 600.0

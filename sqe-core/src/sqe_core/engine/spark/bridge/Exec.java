@@ -65,6 +65,7 @@ public final class Exec implements Runnable {
 
   // Guarded by this.
   private boolean running; // past planning
+  private Thread thread;
   private boolean ended;
   private boolean abandoned;
   private boolean forgotten;
@@ -270,6 +271,7 @@ public final class Exec implements Runnable {
       // Java cannot end a thread that does not look at its interrupt flag; the session goes with it.
       abandoned = true;
       ABANDONED.incrementAndGet();
+      if (thread != null) Watchdog.abandoned(thread);
       owner.abandon();
     }
     return ended;
@@ -282,6 +284,9 @@ public final class Exec implements Runnable {
   // ---- the statement's own thread
 
   public void run() {
+    synchronized (this) {
+      thread = Thread.currentThread();
+    }
     ExecQuery query = new ExecQuery(session.sparkContext(), sink, type, format);
     Throwable failure = null;
     try {
@@ -320,6 +325,7 @@ public final class Exec implements Runnable {
 
   private synchronized void end() {
     if (abandoned) ABANDONED.decrementAndGet();
+    if (abandoned) Watchdog.released(thread);
     ended = true;
   }
 

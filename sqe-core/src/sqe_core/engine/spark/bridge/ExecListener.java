@@ -46,10 +46,14 @@ final class ExecListener extends SparkListener {
 
   public void onTaskStart(SparkListenerTaskStart event) {
     Exec statement = statement(event.stageId());
-    if (statement != null) statement.progress.taskStarted();
+    if (statement == null) return;
+    statement.progress.taskStarted();
+    if (event.taskInfo() != null) Watchdog.taskStarted(event.taskInfo().taskId(), statement.tag);
   }
 
   public void onTaskEnd(SparkListenerTaskEnd event) {
+    // A task may go on for long after its stage is over.
+    if (event.taskInfo() != null) Watchdog.taskEnded(event.taskInfo().taskId());
     Exec statement = statement(event.stageId());
     if (statement == null || event.taskInfo() == null) return;
     boolean successful = event.taskInfo().successful();

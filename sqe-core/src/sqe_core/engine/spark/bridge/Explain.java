@@ -16,6 +16,9 @@ final class Explain {
   private static final Pattern NOISE =
       Pattern.compile("#\\d+L?|, \\[plan_id=\\d+\\]|@[0-9a-f]{5,16}\\b|, \\[?org\\.apache\\.\\S*\\$\\$Lambda\\S*");
 
+  // A filter that lets everything pass.
+  private static final Pattern OURS = Pattern.compile("(?m)^.*" + Pattern.quote(Interruptible.MARK) + ".*\\n?");
+
   private Explain() {}
 
   static String json(QueryExecution execution, List aliases) {
@@ -26,7 +29,7 @@ final class Explain {
   }
 
   private static void row(StringBuilder out, String type, String text, List aliases) {
-    String shown = NOISE.matcher(text).replaceAll("");
+    String shown = NOISE.matcher(OURS.matcher(text).replaceAll("")).replaceAll("");
     for (Iterator each = new ArrayList(aliases).iterator(); each.hasNext(); ) {
       String alias = (String) each.next();
       shown = shown.replace("`" + alias + "`.", "").replace(alias + ".", "").replace(alias, "");

@@ -76,6 +76,8 @@ public final class StreamHub {
             : "tcp:" + ((InetSocketAddress) bound).getPort();
     SparkContext context = SparkContext.getOrCreate();
     context.addSparkListener(new ExecListener());
+    int slots = context.conf().getInt("spark.sqe.watchdog.slots", 0);
+    Watchdog.open(slots, context.conf().getLong("spark.sqe.watchdog.millis", 30000));
     if (!context.isLocal()) StreamReceiver.open(SparkEnv.get().rpcEnv());
     THREADS.execute(
         new Runnable() {

@@ -43,6 +43,8 @@ public final class Work {
     final SparkSession session;
     final String tag;
     final Callable body;
+    private volatile Thread thread;
+    private boolean abandoned;
 
     Job(SparkSession session, String tag, Callable body) {
       this.session = session;
@@ -52,6 +54,7 @@ public final class Work {
 
     public Object call() throws Exception {
       SparkContext context = session.sparkContext();
+      thread = Thread.currentThread();
       if (tag != null) Running.enter(tag);
       SparkSession.setActiveSession(session);
       try {
@@ -61,14 +64,26 @@ public final class Work {
         if (tag != null) context.removeJobTag(tag);
         SparkSession.clearActiveSession();
         if (tag != null) Running.leave(tag);
+        release();
       }
+    }
+
+    private synchronized void release() {
+      if (abandoned) Watchdog.released(thread);
+      thread = null;
+    }
+
+    synchronized void abandon() {
+      abandoned = true;
+      if (thread != null) Watchdog.abandoned(thread);
     }
   }
 
   /** Runs the body and returns its answer. A tag makes it cancellable; the time limit holds without one, too. */
   static Object call(SparkSession session, String tag, long limitMillis, Abandoned owner, Callable body)
       throws Throwable {
-    FutureTask task = new FutureTask(new Job(session, tag, body));
+    Job job = new Job(session, tag, body);
+    FutureTask task = new FutureTask(job);
     POOL.execute(task);
     long deadline = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(limitMillis);
     long cancelledAt = 0;
@@ -88,6 +103,7 @@ public final class Work {
         if (stuck || now > deadline) {
           // Java cannot end a thread that does not look at its interrupt flag; the session goes with it.
           task.cancel(true);
+          job.abandon();
           owner.abandon();
           if (stuck) throw new CancelledException();
           throw new BridgeException("SQE_PLANNING_TIMEOUT", "planning took longer than " + limitMillis + " ms");

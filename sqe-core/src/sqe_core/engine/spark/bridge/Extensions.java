@@ -1,0 +1,28 @@
+package sqe.bridge;
+
+import org.apache.spark.sql.SparkSessionExtensions;
+import org.apache.spark.sql.catalyst.rules.Rule;
+import org.apache.spark.sql.execution.ColumnarRule;
+import scala.runtime.AbstractFunction1;
+import scala.runtime.BoxedUnit;
+
+/** What SQE adds to every session: joins that can be cancelled. */
+public final class Extensions extends AbstractFunction1 {
+  public Object apply(Object extensions) {
+    ((SparkSessionExtensions) extensions).injectColumnar(new Builder());
+    return BoxedUnit.UNIT;
+  }
+
+  private static final class Builder extends AbstractFunction1 {
+    public Object apply(Object session) {
+      return new LastRule();
+    }
+  }
+
+  /** Runs as one of the last rules, before code is generated. */
+  private static final class LastRule extends ColumnarRule {
+    public Rule postColumnarTransitions() {
+      return new Interruptible();
+    }
+  }
+}

@@ -1,0 +1,83 @@
+"""Statements that do not end when they are cancelled: joins are made to, and the engine outlives the rest."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from sqe_core.bootstrap import EmbeddedSqe, open_embedded
+from sqe_core.engine.spark.engine import EngineOptions, SparkEngine
+from sqe_core.spi.errors import EngineLostError, QueryTimeoutError, SqeError
+
+# Backtracks for longer than anybody waits, and looks at nothing meanwhile.
+ENDLESS = (
+    "SELECT count(*) FROM two "
+    "WHERE regexp_like(concat('aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa', CAST(a AS varchar)), '^((a+)+)+\\1x$')"
+)
+
+
+@pytest.fixture
+def sqe(tmp_path: Path) -> Iterator[EmbeddedSqe]:
+    engine = SparkEngine(EngineOptions(memory_bytes=1 << 29, master="local[2]", stuck_secs=4, restart_limit=1))
+    engine.start()
+    try:
+        engine.wait_ready(300)
+        opened = open_embedded(tmp_path, engine=engine)
+        opened.execute("CREATE TABLE two AS SELECT 1 AS a UNION ALL SELECT 2 AS a").close()
+        yield opened
+        opened.close()
+    finally:
+        engine.stop()
+
+
+def timed_out(sqe: EmbeddedSqe, sql: str) -> None:
+    sqe.execute("SET SESSION query_max_run_time = '3s'").close()
+    with pytest.raises(QueryTimeoutError):
+        sqe.execute(sql).read_all()
+    sqe.execute("RESET SESSION query_max_run_time").close()
+
+
+@pytest.mark.rule("LIM-7")
+@pytest.mark.rule("LIM-9")
+def test_the_engine_outlives_what_cannot_be_cancelled(sqe: EmbeddedSqe) -> None:
+    engine = sqe.sqe.engine
+    assert isinstance(engine, SparkEngine)
+    first = engine.pid
+
+    # Joins end where they are: the engine stays.
+    sources = ", ".join(f"two t{number}" for number in range(40))
+    for sql in (
+        f"SELECT count(*) FROM {sources}",
+        "SELECT count(*) FROM two t0"
+        + "".join(f" JOIN two t{n} ON t{n}.a - t{n}.a = t0.a - t0.a" for n in range(1, 40)),
+        "SELECT count(*) FROM two" + "".join(f" CROSS JOIN UNNEST(ARRAY[1, 2]) AS u{n}(x{n})" for n in range(40)),
+    ):
+        timed_out(sqe, sql)
+        started = time.monotonic()
+        assert sqe.execute("SELECT count(*) AS n FROM two a, two b").read_all().to_pylist() == [{"n": 4}]
+        assert time.monotonic() - started < 5
+    time.sleep(10)
+    assert engine.pid == first
+
+    # What looks at nothing takes the engine with it, more often than it may crash.
+    for _ in range(3):
+        before = engine.pid
+        timed_out(sqe, ENDLESS)
+        deadline = time.monotonic() + 40
+        while engine.pid == before:
+            assert time.monotonic() < deadline, "the engine was not replaced"
+            time.sleep(0.2)
+        engine.wait_ready(60)
+        assert ask(sqe) == 2
+
+
+def ask(sqe: EmbeddedSqe) -> int:
+    for _ in range(5):
+        try:
+            return int(sqe.execute("SELECT count(*) AS n FROM two").read_all().to_pylist()[0]["n"])
+        except EngineLostError:
+            time.sleep(0.5)
+    raise SqeError("the engine does not answer")
