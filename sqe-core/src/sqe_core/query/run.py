@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -131,11 +132,11 @@ class StatementRun:
                 start=lambda finish: self._answered(statement, rows, finish),
             )
         values = bind_parameters(statement, parameters)
-        with self._engine_scope():
+        with self._engine_scope() as opened:
             if self._is_void(statement):
                 return PlannedRun(kind=statement.kind, schema=None, start=lambda finish: self._empty(statement, finish))
             secured = self._secure(statement, values)
-        planned_at, opened = time.monotonic(), self._session.engine_session()
+        planned_at = time.monotonic()
 
         def start(finish: Finish) -> StatementResult:
             with self._engine_scope() as engine:
@@ -389,7 +390,8 @@ class StatementRun:
         with self._session.lock:
             self._running.attach(self._session.engine_session())
             if not changes.apply(statement):
-                raise NotSupportedError(f"{type(statement).__name__} is not supported")
+                words = re.sub(r"\B(?=[A-Z])", " ", type(statement).__name__).upper()
+                raise NotSupportedError(f"{words} is not supported")
 
     @property
     def _context(self) -> NameContext:

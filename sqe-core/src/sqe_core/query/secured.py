@@ -398,6 +398,8 @@ class StatementSecurer:
         return {session_marker(name): values[name] for name in SESSION_FUNCTIONS}
 
     def _settings(self, statement: EngineStatement, bound: Sequence[BoundRelation]) -> Mapping[str, str]:
+        if statement.kind is StatementKind.QUERY:
+            return {}  # they are all about what is written
         settings: dict[str, str] = dict(EXACT_WRITES) if statement.exact_writes else {}
         codec = self.session.properties["iceberg.compression_codec"]
         if codec != "zstd":

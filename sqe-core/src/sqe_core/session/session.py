@@ -103,7 +103,8 @@ class Session:
 
     def metadata(self, mount: Mount) -> EngineCatalog:
         """Return the engine's view of a mount, with this user's rights."""
-        return self.engine_session().catalog(self.alias_of(mount))
+        with self.lock:
+            return self.engine_session().catalog(self.alias_of(mount))
 
     def catalog_names(self) -> Mapping[str, str]:
         """Return the users' name of each catalog, by its random alias."""

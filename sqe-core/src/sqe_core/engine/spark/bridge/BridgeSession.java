@@ -41,6 +41,7 @@ public final class BridgeSession implements Work.Abandoned {
   private final List aliases = new ArrayList();
   private final Map pinned = new LinkedHashMap();
   private Map expected = new HashMap(); // the session's whole conf, as we left it
+  private final Map overlaid = new HashMap(); // option -> how many running statements have it set
   private volatile boolean abandoned;
 
   private BridgeSession(SparkSession session) {
@@ -241,29 +242,43 @@ public final class BridgeSession implements Work.Abandoned {
   // ------------------------------------------------------------------ settings
 
   /** Sets options for one statement; gives back what to restore. */
-  public Map overlay(Map settings) {
-    Map before = new HashMap();
+  public synchronized Map overlay(Map settings) {
     SQLConf conf = session.sessionState().conf();
     for (Iterator each = settings.entrySet().iterator(); each.hasNext(); ) {
       Map.Entry entry = (Map.Entry) each.next();
-      before.put(entry.getKey(), conf.settings().get(entry.getKey()));
+      Integer count = (Integer) overlaid.get(entry.getKey());
+      overlaid.put(entry.getKey(), Integer.valueOf(count == null ? 1 : count.intValue() + 1));
       conf.setConfString((String) entry.getKey(), (String) entry.getValue());
     }
-    return before;
+    return settings;
   }
 
-  public void restore(Map before) {
+  /** A statement that was cancelled may still unwind while the next one runs, so the last one of an option puts it back. */
+  public synchronized void restore(Map settings) {
     SQLConf conf = session.sessionState().conf();
-    for (Iterator each = before.entrySet().iterator(); each.hasNext(); ) {
-      Map.Entry entry = (Map.Entry) each.next();
-      if (entry.getValue() == null) conf.unsetConf((String) entry.getKey());
-      else conf.setConfString((String) entry.getKey(), (String) entry.getValue());
+    for (Iterator each = settings.keySet().iterator(); each.hasNext(); ) {
+      String name = (String) each.next();
+      int count = ((Integer) overlaid.get(name)).intValue() - 1;
+      if (count > 0) {
+        overlaid.put(name, Integer.valueOf(count));
+        continue;
+      }
+      overlaid.remove(name);
+      Object usual = expected.get(name);
+      if (usual == null) conf.unsetConf(name);
+      else conf.setConfString(name, (String) usual);
     }
   }
 
   /** The settings as they are now are those to compare with. */
-  public void remember() {
-    expected = settings();
+  public synchronized void remember() {
+    Map now = settings();
+    for (Iterator each = overlaid.keySet().iterator(); each.hasNext(); ) {
+      Object name = each.next();
+      if (expected.containsKey(name)) now.put(name, expected.get(name));
+      else now.remove(name);
+    }
+    expected = now;
   }
 
   private Map settings() {
@@ -274,8 +289,13 @@ public final class BridgeSession implements Work.Abandoned {
   }
 
   /** Whether the session's whole conf, catalogs included, is as we left it (CONF-1). */
-  public boolean checkSettings() {
-    return settings().equals(expected);
+  public synchronized boolean checkSettings() {
+    Map now = settings();
+    if (overlaid.isEmpty()) return now.equals(expected);
+    Map usual = new HashMap(expected);
+    now.keySet().removeAll(overlaid.keySet());
+    usual.keySet().removeAll(overlaid.keySet());
+    return now.equals(usual);
   }
 
   // ------------------------------------------------------------------ catalogs
