@@ -95,7 +95,7 @@ def test_an_error_looks_as_it_does_in_the_embedded_engine(run: RunCli, tmp_path:
 def test_a_script_ends_where_its_session_does(run: RunCli) -> None:
     done = run("--raw-errors", "-f", "csv", "-e", "EXPIRE; SELECT 2; SELECT 2")
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr.count("SESSION_EXPIRED: The session on the server has ended") == 3
+    assert done.stderr.count("SESSION_EXPIRED: The session on the server has ended") == 2
 
 
 def test_who_signs_in(run: RunCli) -> None:
@@ -182,12 +182,16 @@ def test_the_shell(open_shell: Callable[..., PtyShell]) -> None:
     shell.expect("(?s)ord.*ers")
     shell.type("\x03")
     shell.expect("sqe>")
-    shell.run("EXPIRE;", "signed in again, in iceberg.sales; settings")
+    shell.run("EXPIRE;", "sqe>")
+    shell.run("SELECT 2;", "signed in again, in iceberg.sales; settings")
     shell.expect("sqe>")
     shell.run("SELECT 1 AS one;", r"\(1 row\)")
+    shell.expect("sqe>")
+    time.sleep(0.3)
     shell.type("\x04")
     assert shell.end() == 0
     assert "Traceback" not in shell.text
+    assert "engine" not in shell.text
 
 
 def test_progress_and_ctrl_c_in_the_shell(open_shell: Callable[..., PtyShell]) -> None:

@@ -227,7 +227,7 @@ def _server(known: argparse.Namespace) -> ServerOptions | None:
         if value is not None:
             raise UsageError(f"{option} and {given[0]} exclude each other: {given[0]} connects to a server")
     if known.protocol == "http":
-        raise UsageError("--protocol http is not built yet: this version of sqe-cli speaks flight to a server")
+        raise UsageError("--protocol http is not built yet: this version of SQE speaks flight to a server")
     for one, other in (("--token", "--user"), ("--insecure", "--tls-ca")):
         if one in given and other in given:
             raise UsageError(f"{one} and {other} exclude each other")

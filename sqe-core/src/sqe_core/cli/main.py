@@ -109,6 +109,7 @@ def _interactive(options: Options, console: Console, open_backend: OpenBackend) 
         remote = _opened(options, open_backend)
         where = _greeting(options.server, remote)
         backend = LateBackend(lambda: remote)
+        backend.start()
     else:
         where = "embedded, in memory, kept until you leave" if options.in_memory else f"embedded, {options.warehouse}"
         backend = LateBackend(lambda: _opened(options, open_backend))
