@@ -181,7 +181,7 @@ def test_every_error_template_belongs_to_a_condition_of_spark() -> None:
     (jar,) = [jar for jar in spark_jars() if jar.name.startswith("spark-common-utils_")]
     with zipfile.ZipFile(jar) as archive:
         conditions = json.loads(archive.read("error/error-conditions.json"))
-    kinds = {"name", "names", "number", "count", "type", "word", "token", "value"}
+    kinds = {"name", "names", "number", "count", "column", "type", "word", "token", "value"}
     for key, template in SPARK.items():
         main, _, sub = key.partition(".")
         assert main in conditions, key

@@ -9,7 +9,7 @@ import pytest
 
 from sqe_core.bootstrap import EmbeddedSqe, open_embedded
 from sqe_core.engine.spark.engine import SparkEngine
-from sqe_core.spi.errors import ErrorCode, UserError
+from sqe_core.spi.errors import ErrorCode, NotSupportedError, UserError
 
 
 def rows(sqe: EmbeddedSqe, sql: str) -> list[tuple[Any, ...]]:
@@ -129,6 +129,26 @@ def test_errors_about_groups_and_json_are_in_our_words(sqe: EmbeddedSqe) -> None
     assert str(caught.value.position) == "line 1:13"
     with pytest.raises(UserError, match="Values of type json cannot be grouped"):
         rows(sqe, "SELECT count(*) FROM (SELECT json_parse(s) AS j FROM t) GROUP BY j")
+
+
+def test_a_list_of_many_rows(sqe: EmbeddedSqe) -> None:
+    listed = ", ".join(f"({n}, {n + 1})" for n in range(3000))
+    assert rows(sqe, f"SELECT (7, 8) IN ({listed}), (7, 9) IN ({listed}), (7, NULL) NOT IN ({listed})") == [
+        (True, False, None)
+    ]
+
+
+def test_lists_of_rows_inside_of_lists_stay_small(sqe: EmbeddedSqe) -> None:
+    listed = ", ".join(f"({n}, {n})" for n in range(40))
+    value = "i"
+    for _ in range(6):
+        value = f"IF(({value}, {value}) IN ({listed}), 1, 2)"
+    assert rows(sqe, f"SELECT {value} FROM t WHERE i = 1") == [(1,)]
+
+
+def test_statistics_are_refused_by_name(sqe: EmbeddedSqe) -> None:
+    with pytest.raises(NotSupportedError, match="SHOW STATS is not supported"):
+        rows(sqe, "SHOW STATS FOR t")
 
 
 def test_a_folder_that_was_mounted_beside_others_opens_alone(engine: SparkEngine, tmp_path: Path) -> None:

@@ -92,7 +92,7 @@ class Fault:
 
 def unknown_key(key: str, known: Iterable[str]) -> str:
     """The text for a key that nobody knows: what was probably meant, and everything that could be."""
-    names = sorted(known)
+    names = sorted(set(known))  # a plugin may have a key that the core has too
     close = get_close_matches(key.lower().replace("-", "_"), names, n=1, cutoff=0.6)
     hint = f'; did you mean "{close[0]}"?' if close else "."
     return f"unknown key{hint} Known keys: {', '.join(names) if names else 'none'}"

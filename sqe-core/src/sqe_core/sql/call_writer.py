@@ -10,7 +10,7 @@ from typing import Any
 
 from sqlglot import exp
 
-from sqe_core.spi.errors import ErrorCode, ResourcesError, UserError
+from sqe_core.spi.errors import ErrorCode, ResourcesError, SqeError, UserError
 from sqe_core.sql import functions
 from sqe_core.sql.nodes import Call
 from sqe_core.sql.spark_text import quote_string
@@ -184,8 +184,18 @@ def _outside_quotes(text: str) -> Iterator[tuple[int, int, str]]:
             yield at, depth, char
 
 
-def _unknown(calling: Calling) -> UserError:
+# What Trino has and SQE has not.
+_MISSING = {
+    "word_stem": None,
+    "timezone_hour": "timestamps do not keep their time zone",
+    "timezone_minute": "timestamps do not keep their time zone",
+}
+
+
+def _unknown(calling: Calling) -> SqeError:
     name = calling.name
+    if name in _MISSING:
+        calling.writer.refuse(f"The function {name} is not supported", calling.node, hint=_MISSING[name])
     near = functions.similar(name)
     hint = f"did you mean {near}?" if near else "SHOW FUNCTIONS lists the functions"
     return calling.error(f"Function {name[:80]} does not exist", hint=hint, code=ErrorCode.FUNCTION_NOT_FOUND)

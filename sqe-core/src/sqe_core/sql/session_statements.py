@@ -44,6 +44,8 @@ def set_(statement: StatementText) -> Statement:
         cursor.refuse("SET ROLE is not supported")
     if cursor.at("transaction") or cursor.at("session", "characteristics"):
         return TransactionControl(kind=StatementKind.TRANSACTION, text=statement.own_text)
+    if cursor.at("write_branch"):
+        cursor.refuse("SET WRITE_BRANCH is not supported", hint="it comes with a later release")
     if not cursor.accept("session"):
         cursor.refuse("SET is not supported", hint=_PROPERTIES_HINT)
     name = ".".join(cursor.name("the name of a session property"))

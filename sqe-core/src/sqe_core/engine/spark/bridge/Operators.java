@@ -40,6 +40,7 @@ import org.apache.spark.sql.types.StructType;
  */
 final class Operators {
   private static final int MAX_SCALE = 38;
+  private static final int MOST_COPIED = 256; // nodes
   private static final int SMALL = 16; // nodes; what is larger is never repeated, so that nesting cannot multiply it
 
   private Operators() {}
@@ -290,8 +291,9 @@ final class Operators {
         else list.set(i, text);
       }
     }
-    boolean row = type.equals("row") && alike && (value instanceof CreateNamedStruct || isSmall(value));
-    if (!row) return new In(value, Trees.seq(list));
+    // The value is repeated for each row of the list; inside of another list that would multiply.
+    boolean bounded = isSmall(value) || nodes(value, MOST_COPIED) * list.size() <= MOST_COPIED;
+    if (!type.equals("row") || !alike || !bounded || !value.deterministic()) return new In(value, Trees.seq(list));
     List terms = new ArrayList();
     for (int i = 0; i < list.size(); i++) terms.add(compare("=", value, (Expression) list.get(i)));
     // Halves of halves: a list of thousands must not become as deep.
@@ -325,7 +327,7 @@ final class Operators {
   }
 
   private static int nodes(Expression expression, int most) {
-    if (expression instanceof PlanExpression) return SMALL + 1;
+    if (expression instanceof PlanExpression) return MOST_COPIED + 1;
     int count = 1;
     for (scala.collection.Iterator each = expression.children().iterator(); each.hasNext() && count <= most; )
       count += nodes((Expression) each.next(), most - count);
