@@ -286,7 +286,7 @@ def test_a_client_that_leaves_an_update_cancels_it(core: Core, alice: RawClient,
 @pytest.mark.parametrize("attempt", range(20))
 @pytest.mark.parametrize("how", ["cancel", "connection"])
 def test_a_client_that_dies_half_way_writes_nothing(
-    core: Core, connect: Callable[..., RawClient], how: str, attempt: int
+    core: Core, connect: Callable[..., RawClient], caplog: pytest.LogCaptureFixture, how: str, attempt: int
 ) -> None:
     """gRPC shows it to the server as the end of the messages, about every second time; the rows were written then."""
     client = connect(basic("alice"))
@@ -306,6 +306,7 @@ def test_a_client_that_dies_half_way_writes_nothing(
     over.set()
     wait_for(lambda: not server_threads_in("to_the_end") and not server_threads_in("_patiently"))
     assert not core.ingested
+    assert not caplog.records, "nothing is wrong with the server"
 
 
 def server_threads_in(function: str) -> bool:

@@ -202,6 +202,16 @@ def test_no_row_changes_nothing(core: Core, alice: RawClient) -> None:
     assert not core.statements
 
 
+@pytest.mark.parametrize("rows", [0, 1, 5])
+def test_rows_without_columns_run_a_statement_without_parameters_once(core: Core, alice: RawClient, rows: int) -> None:
+    """JDBC sends an empty batch with each update; without this, CREATE TABLE did nothing and said so to nobody."""
+    handle = alice.prepare("update t").prepared_statement_handle
+    command = sql.CommandPreparedStatementUpdate(prepared_statement_handle=handle)
+    batch = pa.record_batch([pa.nulls(rows)], names=["n"]).select([])
+    assert alice.update(command, pa.Table.from_batches([batch])) == 1
+    assert [each.parameters for each in core.statements] == [()]
+
+
 def test_a_count_that_nobody_knows_is_minus_one(core: Core, alice: RawClient) -> None:
     core.affected = None
     assert alice.update(sql.CommandStatementUpdate(query="update t")) == -1

@@ -34,7 +34,15 @@ from sqe_core.protocols.flight.status import status_code, status_text, trailing_
 from sqe_core.protocols.flight.wire import flight_pb2 as flight
 from sqe_core.protocols.flight.wire import flight_sql_pb2 as sql
 from sqe_core.spi.auth import Credential
-from sqe_core.spi.errors import ErrorCode, InternalError, NotSupportedError, ResourcesError, SqeError, UserError
+from sqe_core.spi.errors import (
+    ErrorCode,
+    InternalError,
+    NotSupportedError,
+    QueryCancelledError,
+    ResourcesError,
+    SqeError,
+    UserError,
+)
 from sqe_core.spi.protocol import GatewaySession, IngestMode, IngestRequest, QueryGateway, StatementRequest
 
 _log = logging.getLogger(__name__)
@@ -444,7 +452,9 @@ def _bad_argument(message: str, hint: str) -> UserError:
 
 def _abort(context: grpc.ServicerContext, error: BaseException) -> NoReturn:
     """End the call with the status of an error; of what is not ours the client learns nothing (ERR-1)."""
-    if not isinstance(error, SqeError):
+    if isinstance(error, grpc.RpcError):
+        error = QueryCancelledError("The client went away")  # what reading from it raises
+    elif not isinstance(error, SqeError):
         _log.error("a call failed", exc_info=error)
         error = InternalError("The server failed; its log says why")
     context.set_trailing_metadata(trailing_metadata(error))

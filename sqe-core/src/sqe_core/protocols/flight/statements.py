@@ -181,6 +181,9 @@ class Prepared:
                 code=ErrorCode.INVALID_ARGUMENTS,
                 hint="give a value for each marker",
             )
+        if not len(expected):
+            self.bound = None  # JDBC sends no row of no columns with every statement
+            return
         order = list(range(len(schema)))
         if not self.positional and set(schema.names) == set(expected.names):
             order = [schema.get_field_index(name) for name in expected.names]
