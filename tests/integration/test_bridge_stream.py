@@ -443,8 +443,8 @@ def test_commits_of_others_are_not_counted(engine: SparkEngine, writer: SparkEng
     assert write(writer, f"INSERT INTO {name} SELECT id, 'later', 0 FROM range(50)") == 50
     assert stream.affected_rows == 3
     assert ids(fetch(writer, f"SELECT count(*) FROM {name}")) == [653]
-    summaries = fetch(writer, f"SELECT summary['sqe.query-id'] FROM {name}._sqe_metadata_snapshots").column(0).to_pylist()
-    assert tag in summaries
+    summaries = fetch(writer, f"SELECT summary['sqe.query-id'] FROM {name}._sqe_metadata_snapshots")
+    assert tag in summaries.column(0).to_pylist()
 
 
 def test_a_cancelled_write_leaves_the_table_as_it_was(engine: SparkEngine, writer: SparkEngineSession) -> None:

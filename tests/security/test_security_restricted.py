@@ -441,8 +441,11 @@ def test_reserved_names_are_refused_in_whole_words(analyst: Analyst, caplog: pyt
 def test_a_copy_of_a_table_takes_checked_properties(analyst: Analyst) -> None:
     for key, value in (("write.data.path", "/tmp/x"), ("read.split.target-size", "-1"), ("sqe.column-tags", "x")):
         analyst.refusal(f"CREATE TABLE copy (LIKE free) TBLPROPERTIES ('{key}' = '{value}')")
-        analyst.refusal("CREATE SCHEMA placed WITH DBPROPERTIES ('location' = 'file:///tmp/x')", "spark")
     assert analyst.run("SHOW TABLES") == [["free"], ["pay"]]
+    for key in ("location", "Location", "owner", "polaris.base-location", "hive.metastore.database.owner"):
+        analyst.refusal(f"CREATE SCHEMA placed WITH DBPROPERTIES ('{key}' = 'file:///tmp/x')", "spark")
+    analyst.run("CREATE SCHEMA placed COMMENT 'x'")
+    analyst.run("DROP SCHEMA placed")
 
 
 @pytest.mark.rule("LIM-3")

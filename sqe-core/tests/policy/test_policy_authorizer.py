@@ -77,6 +77,24 @@ def test_hidden_columns_add_up() -> None:
     assert not access.unrestricted
 
 
+@pytest.mark.rule("STMT-9")
+def test_what_a_reader_does_not_see_is_not_described() -> None:
+    hides = Decision(effect=Effect.ALLOW, hidden_columns=frozenset({"a"}))
+    for describe, select in ((Decision.allow(), hides), (hides, Decision.allow()), (hides, Decision.deny("no"))):
+        seen = Authorizer([Fixed(describe, select)]).visible_columns(ALICE, NAME, TABLE.columns, NOW)
+        assert [column.name for column in seen] == ["b"]
+    assert Authorizer([Fixed(Decision.deny("no"), hides)]).visible_columns(ALICE, NAME, TABLE.columns, NOW) == ()
+
+
+@pytest.mark.rule("POL-2")
+def test_what_does_not_exist_yet_has_no_columns_to_hide() -> None:
+    hides = Decision(effect=Effect.ALLOW, hidden_columns=frozenset({"a"}))
+    request = AccessRequest(name=NAME, action=Action.CREATE)
+    access = Authorizer([Fixed(hides)]).decide(ALICE, [request], NOW)[NAME, Action.CREATE]
+    assert access.hidden == {"a"}
+    assert not access.unrestricted
+
+
 @pytest.mark.rule("POL-2")
 def test_an_engine_that_fails_denies_with_an_error_of_ours() -> None:
     authorizer = Authorizer([Fixed(Decision.allow()), Broken()])

@@ -115,11 +115,12 @@ class Authorizer:
     ) -> tuple[Column, ...]:
         """Return the columns that exist for this user (STMT-9)."""
         resource = spi.Resource(name=name, columns=columns)
-        answers = self._ask(identity, (spi.Access(action=Action.DESCRIBE, resource=resource),), circumstances)
-        decisions = [answer[0] for answer in answers]
-        if _effect(decisions) is not Effect.ALLOW:
+        # What a reader does not see is not described either, whatever an engine says of descriptions alone.
+        accesses = tuple(spi.Access(action=action, resource=resource) for action in (Action.DESCRIBE, Action.SELECT))
+        answers = self._ask(identity, accesses, circumstances)
+        if _effect([answer[0] for answer in answers]) is not Effect.ALLOW:
             return ()
-        hidden = _hidden(decisions, columns)
+        hidden = _hidden([decision for answer in answers for decision in answer], columns)
         return tuple(column for column in columns if column.name not in hidden)
 
     def _ask(

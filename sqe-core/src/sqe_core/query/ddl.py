@@ -45,7 +45,8 @@ from sqe_core.sql.statement import (
     Statement,
 )
 
-_VIEW_PROPERTIES = ("comment",)
+# Of schemas and views.
+_PROPERTIES = ("comment",)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,6 +128,7 @@ class CatalogChanges:
         if statement.location is not None:
             # STMT-3: a location of one's own choice is for admins; nobody is one before logins exist.
             raise NotSupportedError("CREATE SCHEMA with a location is not supported", hint="leave the location out")
+        _check_properties("Schema", statement.properties)
         if self.visible.has_schema(mount, schema.namespace):
             if statement.if_not_exists:
                 return
@@ -415,15 +417,8 @@ class CatalogChanges:
             self.session.metadata(resolved.mount).drop_view(resolved.name.namespace, resolved.name.name)
 
     def _set_view_properties(self, statement: SetViewProperties) -> None:
-        self._check_view_properties(statement.properties)
+        _check_properties("View", statement.properties)
         self._change_view(statement.name, statement.properties)
-
-    def _check_view_properties(self, properties: Mapping[str, str | None]) -> None:
-        for key in properties:
-            if key not in _VIEW_PROPERTIES:
-                raise NotSupportedError(
-                    f"View property {json.dumps(key)} cannot be set", hint="known: " + ", ".join(_VIEW_PROPERTIES)
-                )
 
     def _change_view(self, name: Name, properties: Mapping[str, str | None]) -> None:
         found = self._existing(name, ViewMetadata, Action.ALTER_VIEW)
@@ -440,6 +435,15 @@ class CatalogChanges:
         mount, schema = self._schema(statement.name)
         self._require(schema, Action.ALTER_SCHEMA)
         self.session.metadata(mount).set_namespace_properties(schema.namespace, {"comment": statement.comment})
+
+
+def _check_properties(what: str, properties: Mapping[str, str | None]) -> None:
+    """Catalogs give other keys a meaning: where files lie, who owns it (STMT-7)."""
+    for key in properties:
+        if key not in _PROPERTIES:
+            raise NotSupportedError(
+                f"{what} property {json.dumps(key)} cannot be set", hint="known: " + ", ".join(_PROPERTIES)
+            )
 
 
 def name_still_there(metadata: EngineCatalog, name: ObjectName) -> bool:

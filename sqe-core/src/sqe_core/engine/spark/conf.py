@@ -73,8 +73,8 @@ _STATIC_SETTINGS: Mapping[str, str] = MappingProxyType(
         "spark.app.name": "sqe",
         "spark.submit.deployMode": "client",
         "spark.sql.extensions": _EXTENSIONS,
-        # LIM-7: a cancelled task is interrupted again and again, and its executor ended when that does not help. Local tasks
-        # have a watchdog for that.
+        # LIM-7: a cancelled task is interrupted again and again, and its executor ended when that does not help. Local
+        # tasks have a watchdog for that.
         "spark.task.reaper.enabled": "true",
         "spark.task.reaper.killTimeout": "60s",
         "spark.task.reaper.threadDump": "false",
