@@ -39,14 +39,15 @@ def connect(endpoint: Endpoint) -> Iterator[Callable[..., RawClient]]:
     """Opens clients on connections of their own."""
     channels: list[grpc.Channel] = []
 
-    def open_client(header: str | None = None, *, own_port: int | None = None) -> RawClient:
+    def open_client(header: str | None = None, *, agent: str = "") -> RawClient:
         channel = grpc.insecure_channel(
-            f"127.0.0.1:{own_port or endpoint.port}",
+            f"127.0.0.1:{endpoint.port}",
             options=[
                 ("grpc.use_local_subchannel_pool", 1),
                 ("grpc.max_receive_message_length", -1),
                 ("grpc.max_metadata_size", 1 << 20),
                 ("grpc.enable_retries", 0),
+                ("grpc.primary_user_agent", agent),
             ],
         )
         channels.append(channel)

@@ -184,6 +184,22 @@ def test_a_uuid_is_a_parameter(core: Core, alice: RawClient) -> None:
     assert core.statements[-1].parameters[0].as_py() == value
 
 
+def test_java_is_asked_for_milliseconds(core: Core, connect: Callable[..., RawClient]) -> None:
+    """Its JDBC driver writes them into whatever unit the parameter has, microseconds as well."""
+    core.parameters["update ?"] = pa.schema(
+        {"1": pa.timestamp("us"), "2": pa.timestamp("us", "UTC"), "3": pa.time64("us"), "4": pa.date32()}
+    )
+    asked = []
+    for agent in ("grpc-java-netty/1.65.0", "grpc-go/1.70.0"):
+        client = connect(basic("alice"), agent=agent)
+        made = client.prepare("update ?")
+        asked.append(pa.ipc.read_schema(pa.py_buffer(made.parameter_schema)).types)
+    assert asked == [
+        [pa.timestamp("ms"), pa.timestamp("ms", "UTC"), pa.time32("ms"), pa.date32()],
+        [pa.timestamp("us"), pa.timestamp("us", "UTC"), pa.time64("us"), pa.date32()],
+    ]
+
+
 def test_several_rows_change_several_times(core: Core, alice: RawClient) -> None:
     core.parameters["update ? ?"] = pa.schema({"1": pa.int64(), "2": pa.string()})
     core.affected = 2
@@ -212,11 +228,12 @@ def test_rows_without_columns_run_a_statement_without_parameters_once(core: Core
     assert [each.parameters for each in core.statements] == [()]
 
 
-def test_a_count_that_nobody_knows_is_minus_one(core: Core, alice: RawClient) -> None:
+def test_what_counts_no_rows_has_changed_none(core: Core, alice: RawClient) -> None:
+    """-1 would be "unknown": Arrow's JDBC driver takes it for a query and runs it a second time."""
     core.affected = None
-    assert alice.update(sql.CommandStatementUpdate(query="update t")) == -1
+    assert alice.update(sql.CommandStatementUpdate(query="update t")) == 0
     handle = alice.prepare("update t").prepared_statement_handle
-    assert alice.update(sql.CommandPreparedStatementUpdate(prepared_statement_handle=handle)) == -1
+    assert alice.update(sql.CommandPreparedStatementUpdate(prepared_statement_handle=handle)) == 0
 
 
 def test_named_parameters_go_by_name(core: Core, alice: RawClient) -> None:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import pyarrow as pa
 from google.protobuf.any_pb2 import Any as AnyMessage
 from google.protobuf.message import DecodeError, Message
 
@@ -36,7 +37,6 @@ class Actions:
     def __init__(self, statements: Statements) -> None:
         self._statements = statements
         self._methods: dict[str, Callable[[GatewaySession, bytes], Iterator[bytes]]] = {
-            "CreatePreparedStatement": self._prepare,
             "ClosePreparedStatement": self._close_prepared,
             "CancelFlightInfo": self._cancel_info,
             "CancelQuery": self._cancel_query,
@@ -46,8 +46,11 @@ class Actions:
             "CloseSession": self._close_session,
         }
 
-    def run(self, session: GatewaySession, name: str, body: bytes) -> Iterator[bytes]:
+    def run(self, session: GatewaySession, name: str, body: bytes, *, java: bool) -> Iterator[bytes]:
         """Run one action and yield the bodies of its results."""
+        if name == "CreatePreparedStatement":
+            yield from self._prepare(session, body, java=java)
+            return
         method = self._methods.get(name)
         if method is not None:
             yield from method(session, body)
@@ -58,17 +61,18 @@ class Actions:
             raise NotSupportedError("Substrait plans are not supported", hint="send SQL")
         raise NotSupportedError(f"There is no action {name[:60]!r}", hint="ListActions names them")
 
-    def _prepare(self, session: GatewaySession, body: bytes) -> Iterator[bytes]:
+    def _prepare(self, session: GatewaySession, body: bytes, *, java: bool) -> Iterator[bytes]:
         request = _read(body, sql.ActionCreatePreparedStatementRequest)
         if request.transaction_id:
             raise NotSupportedError("Transactions are not supported", hint="each statement commits by itself")
         described = session.describe(StatementRequest(sql=request.query))
         handle = self._statements.prepared.put(session, Prepared(request.query, described))
+        parameters = _in_milliseconds(described.parameters) if java else described.parameters
         yield _packed(
             sql.ActionCreatePreparedStatementResult(
                 prepared_statement_handle=handle,
                 dataset_schema=schema_bytes(described.schema) if described.schema is not None else b"",
-                parameter_schema=schema_bytes(described.parameters) if len(described.parameters) else b"",
+                parameter_schema=schema_bytes(parameters) if len(parameters) else b"",
             )
         )
 
@@ -117,6 +121,18 @@ class Actions:
         self._statements.end_session(session)
         session.close()
         yield flight.CloseSessionResult(status=flight.CloseSessionResult.CLOSED).SerializeToString()
+
+
+def _in_milliseconds(parameters: pa.Schema) -> pa.Schema:
+    """Return what the JDBC driver is to be told: it writes milliseconds whatever the unit is."""
+    fields = []
+    for field in parameters:
+        if pa.types.is_timestamp(field.type):
+            field = field.with_type(pa.timestamp("ms", field.type.tz))
+        elif pa.types.is_time(field.type):
+            field = field.with_type(pa.time32("ms"))
+        fields.append(field)
+    return pa.schema(fields)
 
 
 def _handle_of(endpoint: flight.FlightEndpoint) -> bytes | None:

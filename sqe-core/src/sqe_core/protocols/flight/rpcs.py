@@ -84,6 +84,7 @@ class Call:
     session: GatewaySession
     context: grpc.ServicerContext
     trace_parent: str | None
+    java: bool
     plain: bool
     """Whether batches are better sent uncompressed."""
 
@@ -203,7 +204,9 @@ class FlightRpcs:
         headers = sign_in.headers_of(context)
         client = sign_in.client_of(context, headers, secure=self._secure)
         session = self._gateway.authenticate(sign_in.credential_of(context, headers), client)
-        return Call(session, context, headers.get("traceparent"), sign_in.reads_plain_only(client))
+        return Call(
+            session, context, headers.get("traceparent"), sign_in.is_java(client), sign_in.reads_plain_only(client)
+        )
 
     def _request_of(self, requests: Iterator[bytes], context: grpc.ServicerContext, kind: Any) -> Any:
         """Return what a method takes: the one message of its kind, or the client's messages as they come."""
@@ -335,7 +338,7 @@ class FlightRpcs:
         raise NotSupportedError("DoExchange is not supported", hint="use DoGet and DoPut")
 
     def _do_action(self, call: Call, action: flight.Action) -> Iterator[flight.Result]:
-        for body in self._actions.run(call.session, action.type, action.body):
+        for body in self._actions.run(call.session, action.type, action.body, java=call.java):
             yield flight.Result(body=body)
 
     def _list_actions(self, call: Call, empty: flight.Empty) -> Iterator[flight.ActionType]:

@@ -72,10 +72,14 @@ def peer_address(peer: str) -> str | None:
     return rest.rpartition(":")[0].strip("[]")
 
 
+def is_java(client: ClientInfo) -> bool:
+    """Whether it is Arrow's Java library, on which the JDBC driver stands."""
+    return "grpc-java" in (client.user_agent or "")
+
+
 def reads_plain_only(client: ClientInfo) -> bool:
     """Whether compression costs more than it brings: on this machine, and for the JDBC driver, which has no codecs."""
-    agent = client.user_agent or ""
-    return "grpc-java" in agent or client.address in ("127.0.0.1", "::1", None)
+    return is_java(client) or client.address in ("127.0.0.1", "::1", None)
 
 
 def credential_of(context: grpc.ServicerContext, headers: dict[str, str]) -> Credential:

@@ -305,26 +305,27 @@ class Statements:
             fetch.close()
 
     def update(self, session: GatewaySession, request: StatementRequest, on_end: OnEnd) -> int:
-        """Run a statement that changes something; return how many rows it changed, -1 when it counts none."""
+        """Run a statement that changes something; return how many rows it changed.
+
+        What counts no rows has changed none: told -1, which is "unknown", JDBC runs the statement again as a query.
+        """
         plan = session.plan(request)
         if plan.schema is not None:
             plan.close()
             raise UserError("This statement returns rows", code=ErrorCode.INVALID_ARGUMENTS, hint="send it as a query")
         with _run_now(session, plan, on_end) as result:
-            return -1 if result.affected_rows is None else result.affected_rows
+            return result.affected_rows or 0
 
     def update_prepared(self, session: GatewaySession, prepared: Prepared, on_end: OnEnd) -> int:
         """Run a prepared statement once for each row of parameters; return how many rows changed in all."""
-        counts = [self.update(session, request, on_end) for request in prepared.requests()]
-        known = [count for count in counts if count >= 0]
-        return sum(known) if known or not counts else -1
+        return sum(self.update(session, request, on_end) for request in prepared.requests())
 
     def ingest(
         self, session: GatewaySession, request: IngestRequest, schema: pa.Schema, batches: Iterator[pa.RecordBatch]
     ) -> int:
         """Write a client's rows into a table."""
         with session.ingest(request, schema, batches) as result:
-            return -1 if result.affected_rows is None else result.affected_rows
+            return result.affected_rows or 0
 
     def cancel(self, session: GatewaySession, handle: bytes) -> bool:
         """End what a ticket stands for; False when there is no such statement of this user."""

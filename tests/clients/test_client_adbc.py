@@ -1,0 +1,439 @@
+"""ADBC for Python, the client of notebooks and of dbt: statements, parameters, metadata, bulk load, sign-in."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from datetime import UTC, date, datetime, timedelta
+from datetime import time as clock
+from decimal import Decimal
+from typing import Any
+
+import adbc_driver_flightsql
+import adbc_driver_flightsql.dbapi as flight_sql
+import adbc_driver_manager
+import pandas
+import pyarrow as pa
+import pytest
+
+from sqe_core.protocols.flight.wire import flight_sql_pb2 as sql
+
+Connect = Callable[..., flight_sql.Connection]
+PEOPLE = pa.table({"id": pa.array([1, 2, 3], pa.int64()), "name": ["ada", "bob", None]})
+
+
+def rows(cursor: flight_sql.Cursor, text: str, parameters: Any = None) -> list[tuple[Any, ...]]:
+    cursor.execute(text, parameters)
+    return cursor.fetchall()
+
+
+# Statements
+
+
+def test_select(cursor: flight_sql.Cursor) -> None:
+    assert rows(cursor, "SELECT 1 AS one, 'ü€😀' AS text, NULL AS nothing") == [(1, "ü€😀", None)]
+    assert [column[0] for column in cursor.description] == ["one", "text", "nothing"]
+
+
+def test_create_insert_update_delete(cursor: flight_sql.Cursor, table: str) -> None:
+    cursor.execute(f"CREATE TABLE {table} (id bigint, name varchar)")
+    cursor.execute(f"INSERT INTO {table} VALUES (1, 'ada'), (2, 'bob')")
+    assert cursor.rowcount == 2
+    cursor.execute(f"UPDATE {table} SET name = 'eve' WHERE id = 2")
+    cursor.execute(f"DELETE FROM {table} WHERE id = 1")
+    assert rows(cursor, f"SELECT * FROM {table}") == [(2, "eve")]
+    cursor.execute(f"DROP TABLE {table}")
+    with pytest.raises(flight_sql.ProgrammingError, match="does not exist"):
+        cursor.execute(f"SELECT * FROM {table}")
+
+
+def test_many_rows(cursor: flight_sql.Cursor) -> None:
+    cursor.execute("SELECT id, id * 2 AS twice FROM range(300000) AS r(id)")
+    found = cursor.fetch_arrow_table()
+    assert found.num_rows == 300_000
+    assert sorted(found["twice"].to_pylist()) == list(range(0, 600_000, 2))
+
+
+def test_errors_say_what_is_wrong(cursor: flight_sql.Cursor) -> None:
+    with pytest.raises(flight_sql.ProgrammingError, match="line 1:15: Table nope does not exist") as caught:
+        cursor.execute("SELECT * FROM nope")
+    assert caught.value.status_code is adbc_driver_manager.AdbcStatusCode.NOT_FOUND
+    details = dict(caught.value.details)
+    assert details["x-sqe-error-code"] == b"TABLE_NOT_FOUND"
+    with pytest.raises(flight_sql.ProgrammingError, match="Unexpected SELEC") as caught:
+        cursor.execute("SELEC 1")
+    assert caught.value.status_code is adbc_driver_manager.AdbcStatusCode.INVALID_ARGUMENT
+    with pytest.raises(flight_sql.Error, match=r"[Dd]ivision by zero"):
+        rows(cursor, "SELECT 1 / (id - id) FROM range(3) AS r(id)")
+
+
+# Parameters
+
+VALUES: list[tuple[str, str, Any]] = [
+    ("boolean", "boolean", True),
+    ("bigint", "bigint", -(2**63)),
+    ("double", "double", 0.1),
+    ("varchar", "varchar", "o'neil; DROP TABLE x --"),
+    ("varbinary", "varbinary", b"\x00\xff"),
+    ("date", "date", date(2024, 2, 29)),
+    ("timestamp", "timestamp", datetime(2026, 1, 2, 3, 4, 5, 6)),
+    ("timestamp with time zone", "timestamp with time zone", datetime(2026, 1, 2, 3, 4, 5, 6, tzinfo=UTC)),
+    ("decimal", "decimal(38,10)", Decimal("1234567890123456789012345678.0123456789")),
+    ("time", "time(6)", clock(1, 2, 3, 4)),
+]
+
+
+@pytest.mark.parametrize(("name", "type", "value"), VALUES, ids=[name for name, _, _ in VALUES])
+def test_a_parameter_of_each_type(cursor: flight_sql.Cursor, table: str, name: str, type: str, value: Any) -> None:
+    column = pa.array([value]) if name != "decimal" else pa.array([value], pa.decimal128(38, 10))
+    bound = pa.table({"1": column})
+    cursor.execute(f"SELECT CAST(? AS {type}) AS x", bound)
+    assert cursor.fetchone() == (value,)
+    cursor.execute(f"CREATE TABLE {table} (x {type})")
+    cursor.execute(f"INSERT INTO {table} VALUES (?)", bound)
+    cursor.execute(f"INSERT INTO {table} VALUES (?)", pa.table({"1": pa.nulls(1, column.type)}))
+    assert rows(cursor, f"SELECT x FROM {table} WHERE x = CAST(? AS {type})", bound) == [(value,)]
+    assert rows(cursor, f"SELECT count(*) FROM {table} WHERE x IS NULL") == [(1,)]
+
+
+def test_executemany(cursor: flight_sql.Cursor, table: str) -> None:
+    cursor.execute(f"CREATE TABLE {table} (id bigint, name varchar)")
+    cursor.executemany(f"INSERT INTO {table} VALUES (?, ?)", [(1, "a"), (2, None), (3, "c")])
+    assert cursor.rowcount == 3
+    assert rows(cursor, f"SELECT * FROM {table} ORDER BY id") == [(1, "a"), (2, None), (3, "c")]
+    cursor.executemany(f"DELETE FROM {table} WHERE id = ?", [(1,), (2,)])
+    assert rows(cursor, f"SELECT id FROM {table}") == [(3,)]
+
+
+def test_wrong_parameters(cursor: flight_sql.Cursor) -> None:
+    for values in ((), (1, 2)):
+        with pytest.raises(flight_sql.Error, match="parameter"):
+            rows(cursor, "SELECT CAST(? AS bigint)", values)
+    with pytest.raises(flight_sql.Error):
+        rows(cursor, "SELECT DATE '2026-01-01' + ?", ("no number",))
+
+
+def test_prepared_statements_tell_their_parameters(cursor: flight_sql.Cursor, table: str) -> None:
+    cursor.execute(f"CREATE TABLE {table} (id bigint, name varchar)")
+    schema = cursor.adbc_prepare(f"SELECT name FROM {table} WHERE id = ? AND name = ?")
+    assert [field.type for field in schema] == [pa.int64(), pa.string()]
+    assert cursor.adbc_execute_schema(f"SELECT id, name FROM {table}").names == ["id", "name"]
+
+
+# Types
+
+TYPES: list[tuple[str, pa.DataType, str, Any]] = [
+    ("boolean", pa.bool_(), "true", True),
+    ("tinyint", pa.int8(), "CAST(-128 AS tinyint)", -128),
+    ("smallint", pa.int16(), "CAST(32767 AS smallint)", 32767),
+    ("integer", pa.int32(), "2147483647", 2147483647),
+    ("bigint", pa.int64(), "9223372036854775807", 9223372036854775807),
+    ("real", pa.float32(), "CAST(1.5 AS real)", 1.5),
+    ("double", pa.float64(), "CAST(0.1 AS double)", 0.1),
+    ("decimal(38,0)", pa.decimal128(38, 0), f"CAST('{'9' * 38}' AS decimal(38,0))", Decimal("9" * 38)),
+    ("decimal(38,38)", pa.decimal128(38, 38), "CAST('0.5' AS decimal(38,38))", Decimal("0." + "5".ljust(38, "0"))),
+    ("decimal(9,2)", pa.decimal128(9, 2), "CAST('-1.25' AS decimal(9,2))", Decimal("-1.25")),
+    ("varchar", pa.string(), "'ü€😀'", "ü€😀"),
+    ("varbinary", pa.binary(), "X'00FF'", b"\x00\xff"),
+    ("date", pa.date32(), "DATE '0001-01-01'", date(1, 1, 1)),
+    (
+        "timestamp",
+        pa.timestamp("us"),
+        "TIMESTAMP '9999-12-31 23:59:59.999999'",
+        datetime(9999, 12, 31, 23, 59, 59, 999999),
+    ),
+    (
+        "timestamp with time zone",
+        pa.timestamp("us", "UTC"),
+        "TIMESTAMP '2026-01-02 03:04:05.000006 +02:00'",
+        datetime(2026, 1, 2, 1, 4, 5, 6, tzinfo=UTC),
+    ),
+    ("interval day to second", pa.duration("us"), "INTERVAL '36' HOUR", timedelta(hours=36)),
+    ("array", pa.list_(pa.int32()), "ARRAY[1, NULL]", [1, None]),
+    (
+        "row",
+        pa.struct([("a", pa.int32()), ("b", pa.string())]),
+        "CAST(ROW(1, 'x') AS ROW(a integer, b varchar))",
+        {"a": 1, "b": "x"},
+    ),
+    ("map", pa.map_(pa.string(), pa.int32()), "MAP(ARRAY['a'], ARRAY[1])", [("a", 1)]),
+    (
+        "nested",
+        pa.list_(pa.struct([("m", pa.map_(pa.string(), pa.list_(pa.int32())))])),
+        "ARRAY[CAST(ROW(MAP(ARRAY['k'], ARRAY[ARRAY[1, 2]])) AS ROW(m map(varchar, array(integer))))]",
+        [{"m": [("k", [1, 2])]}],
+    ),
+    ("nothing", pa.null(), "NULL", None),
+]
+
+
+@pytest.mark.parametrize(("name", "type", "literal", "value"), TYPES, ids=[name for name, *_ in TYPES])
+def test_each_type_is_exactly_its_arrow_type(
+    cursor: flight_sql.Cursor, name: str, type: pa.DataType, literal: str, value: Any
+) -> None:
+    cursor.execute(f"SELECT {literal} AS x")
+    found = cursor.fetch_arrow_table()
+    assert plain(found.schema.field("x").type) == plain(type)
+    assert found["x"].to_pylist() == [value]
+    if name != "nothing":
+        cursor.execute(f"SELECT CASE WHEN n = 0 THEN {literal} END AS x FROM range(2) AS r(n) ORDER BY n")
+        assert cursor.fetch_arrow_table()["x"].to_pylist() == [value, None]
+
+
+def plain(type: pa.DataType) -> pa.DataType:
+    """The type without the names of its elements and whether they may be NULL."""
+    if pa.types.is_list(type):
+        return pa.list_(plain(type.value_type))
+    if pa.types.is_map(type):
+        return pa.map_(plain(type.key_type), plain(type.item_type))
+    if pa.types.is_struct(type):
+        return pa.struct([pa.field(each.name, plain(each.type)) for each in type])
+    return type
+
+
+STORED = """
+    b boolean, i integer, l bigint, f real, d double, n decimal(38,10), s varchar, y varbinary, day date,
+    ts timestamp, tz timestamp with time zone, t time(6), a array(integer), m map(varchar, double),
+    r row(x integer, y varchar)
+"""
+
+
+def test_a_tables_announced_types_are_those_of_its_rows(
+    adbc: flight_sql.Connection, cursor: flight_sql.Cursor, table: str
+) -> None:
+    cursor.execute(f"CREATE TABLE {table} ({STORED})")
+    announced = adbc.adbc_get_table_schema(table)
+    cursor.execute(f"SELECT * FROM {table}")
+    found = cursor.fetch_arrow_table().schema
+    assert announced.names == found.names
+    assert {each.name: plain(each.type) for each in announced} == {each.name: plain(each.type) for each in found}
+
+
+# Metadata
+
+
+def test_objects(adbc: flight_sql.Connection, cursor: flight_sql.Cursor, table: str) -> None:
+    cursor.execute(f"CREATE TABLE {table} (id bigint NOT NULL, price decimal(10,2))")
+    cursor.execute(f"CREATE VIEW {table}_view AS SELECT id FROM {table}")
+
+    def tables(**filters: Any) -> dict[str, str]:
+        found = adbc.adbc_get_objects(depth="tables", **filters).read_all().to_pylist()
+        return {
+            each["table_name"]: each["table_type"]
+            for catalog in found
+            for schema in catalog["catalog_db_schemas"] or ()
+            for each in schema["db_schema_tables"] or ()
+        }
+
+    assert tables(table_name_filter=f"{table}%") == {table: "TABLE", f"{table}_view": "VIEW"}
+    assert tables(table_name_filter=f"{table}%", table_types_filter=["VIEW"]) == {f"{table}_view": "VIEW"}
+    assert tables(table_name_filter=f"{table}%", db_schema_filter="nope") == {}
+    assert tables(table_name_filter=f"{table}%", catalog_filter="nope") == {}
+    catalogs = adbc.adbc_get_objects(depth="catalogs").read_all().to_pylist()
+    assert "iceberg" in [each["catalog_name"] for each in catalogs]
+    (catalog,) = adbc.adbc_get_objects(depth="all", table_name_filter=table).read_all().to_pylist()
+    (found,) = [
+        each
+        for schema in catalog["catalog_db_schemas"]
+        for each in schema["db_schema_tables"]
+        if each["table_name"] == table
+    ]
+    assert [(each["column_name"], each["ordinal_position"]) for each in found["table_columns"]] == [
+        ("id", 1),
+        ("price", 2),
+    ]
+
+
+def test_table_types_schema_and_info(adbc: flight_sql.Connection, cursor: flight_sql.Cursor, table: str) -> None:
+    assert adbc.adbc_get_table_types() == ["TABLE", "VIEW"]
+    assert adbc.adbc_get_info()["vendor_name"] == "SQE Coordinator"
+    cursor.execute(f"CREATE TABLE {table} (id bigint, name varchar)")
+    assert adbc.adbc_get_table_schema(table).types == [pa.int64(), pa.string()]
+    assert adbc.adbc_get_table_schema(table, catalog_filter="iceberg", db_schema_filter="default").names == [
+        "id",
+        "name",
+    ]
+    with pytest.raises(flight_sql.Error):
+        adbc.adbc_get_table_schema("nope")
+
+
+def test_current_catalog_and_schema(adbc: flight_sql.Connection, cursor: flight_sql.Cursor, table: str) -> None:
+    assert (adbc.adbc_current_catalog, adbc.adbc_current_db_schema) == ("iceberg", "default")
+    cursor.execute(f"CREATE SCHEMA {table}")
+    adbc.adbc_current_db_schema = table
+    cursor.execute("CREATE TABLE here (id bigint)")
+    assert rows(cursor, "SELECT current_schema") == [(table,)]
+    assert adbc.adbc_get_table_schema("here", db_schema_filter=table).names == ["id"]
+    cursor.execute("USE iceberg.default")
+    assert adbc.adbc_current_db_schema == "default"
+    with pytest.raises(flight_sql.Error):
+        adbc.adbc_current_catalog = "nope"
+
+
+def test_options_of_the_session(adbc: flight_sql.Connection, cursor: flight_sql.Cursor) -> None:
+    options = adbc.adbc_connection
+    options.set_options(**{"adbc.flight.sql.session.option.dialect": "spark"})
+    assert options.get_option("adbc.flight.sql.session.option.dialect") == "spark"
+    assert rows(cursor, "SELECT `a` FROM (SELECT 1 AS `a`)") == [(1,)]
+    options.set_options(**{"adbc.flight.sql.session.optionerase.dialect": ""})
+    assert options.get_option("adbc.flight.sql.session.option.dialect") == "sqe"
+    for name, value in (("nope", "x"), ("dialect", "klingon")):
+        with pytest.raises(flight_sql.Error):
+            options.set_options(**{f"adbc.flight.sql.session.option.{name}": value})
+
+
+# Bulk load
+
+
+def snapshots(cursor: flight_sql.Cursor, table: str) -> int:
+    ((count,),) = rows(cursor, f'SELECT count(*) FROM "{table}$snapshots"')
+    return int(count)
+
+
+def test_ingest_in_each_mode(cursor: flight_sql.Cursor, table: str) -> None:
+    assert cursor.adbc_ingest(table, PEOPLE, mode="create") == 3
+    assert cursor.adbc_ingest(table, PEOPLE, mode="append") == 3
+    assert rows(cursor, f"SELECT count(*), count(name) FROM {table}") == [(6, 4)]
+    assert snapshots(cursor, table) == 2
+    with pytest.raises(flight_sql.Error, match="already exists"):
+        cursor.adbc_ingest(table, PEOPLE, mode="create")
+    other = pa.table({"x": [1.5]})
+    assert cursor.adbc_ingest(table, other, mode="replace") == 1
+    assert rows(cursor, f"SELECT * FROM {table}") == [(1.5,)]
+    assert cursor.adbc_ingest(table, other, mode="create_append") == 1
+    assert rows(cursor, f"SELECT count(*) FROM {table}") == [(2,)]
+    with pytest.raises(flight_sql.Error, match="does not exist"):
+        cursor.adbc_ingest(f"{table}_none", PEOPLE, mode="append")
+    with pytest.raises(flight_sql.Error, match="Temporary tables are not supported"):
+        cursor.adbc_ingest(table, PEOPLE, mode="append", temporary=True)
+
+
+def test_ingest_into_another_schema(cursor: flight_sql.Cursor, table: str) -> None:
+    cursor.execute(f"CREATE SCHEMA {table}")
+    cursor.adbc_ingest("here", PEOPLE, mode="create", catalog_name="iceberg", db_schema_name=table)
+    assert rows(cursor, f"SELECT count(*) FROM iceberg.{table}.here") == [(3,)]
+
+
+def test_ingest_of_many_batches_is_one_commit(cursor: flight_sql.Cursor, table: str) -> None:
+    batches = [pa.record_batch({"n": range(number * 1000, (number + 1) * 1000)}) for number in range(200)]
+    reader = pa.RecordBatchReader.from_batches(batches[0].schema, iter(batches))
+    assert cursor.adbc_ingest(table, reader, mode="create") == 200_000
+    assert rows(cursor, f"SELECT count(*), count(DISTINCT n), sum(n) FROM {table}") == [
+        (200_000, 200_000, 19_999_900_000)
+    ]
+    assert snapshots(cursor, table) == 1
+
+
+def test_an_ingest_that_breaks_off_writes_nothing(cursor: flight_sql.Cursor, table: str) -> None:
+    cursor.adbc_ingest(table, PEOPLE, mode="create")
+
+    def broken() -> Any:
+        yield PEOPLE.to_batches()[0]
+        raise RuntimeError("the source of the rows is gone")
+
+    reader = pa.RecordBatchReader.from_batches(PEOPLE.schema, broken())
+    with pytest.raises(Exception, match=r"."):
+        cursor.adbc_ingest(table, reader, mode="append")
+    time.sleep(1)
+    assert rows(cursor, f"SELECT count(*) FROM {table}") == [(3,)]
+
+
+def test_every_type_goes_in_and_comes_out(cursor: flight_sql.Cursor, table: str) -> None:
+    rows_in = pa.table(
+        {
+            "b": pa.array([True, None]),
+            "i": pa.array([1, None], pa.int32()),
+            "f": pa.array([1.5, None], pa.float32()),
+            "n": pa.array([Decimal("1.0123456789"), None], pa.decimal128(38, 10)),
+            "s": pa.array(["ü", None]),
+            "y": pa.array([b"\x00", None]),
+            "day": pa.array([date(2026, 1, 1), None]),
+            "ts": pa.array([datetime(2026, 1, 1, 1, 1, 1, 1), None], pa.timestamp("us")),
+            "tz": pa.array([datetime(2026, 1, 1, tzinfo=UTC), None], pa.timestamp("us", "UTC")),
+            "a": pa.array([[1, None], None], pa.list_(pa.int32())),
+            "m": pa.array([[("k", 1.0)], None], pa.map_(pa.string(), pa.float64())),
+            "r": pa.array([{"x": 1, "y": ["z"]}, None]),
+            "w": pa.array(["word", None]).dictionary_encode(),
+        }
+    )
+    cursor.adbc_ingest(table, rows_in, mode="create")
+    cursor.execute(f"SELECT * FROM {table} ORDER BY i NULLS LAST")
+    found = cursor.fetch_arrow_table()
+    assert found.to_pylist() == rows_in.to_pylist()
+
+
+# Cancelling
+
+
+def test_cancel(adbc: flight_sql.Connection) -> None:
+    with adbc.cursor() as cursor:
+        failed: list[BaseException] = []
+
+        def run() -> None:
+            try:
+                cursor.execute("SELECT count(*) FROM range(4000000) AS a(x) JOIN range(900000) AS b(y) ON x <> y")
+                cursor.fetchall()
+            except BaseException as error:
+                failed.append(error)
+
+        thread = threading.Thread(target=run)
+        thread.start()
+        time.sleep(1.5)
+        began = time.monotonic()
+        cursor.adbc_cancel()
+        thread.join(20)
+        assert time.monotonic() - began < 5
+        assert failed
+
+
+# Sign-in
+
+
+def test_a_key_is_a_password_or_a_bearer(server: Any, connect: Connect) -> None:
+    header = {adbc_driver_flightsql.DatabaseOptions.AUTHORIZATION_HEADER.value: f"Bearer {server.keys['ana']}"}
+    for connection in (connect("ana"), connect("nobody", **header)):
+        with connection.cursor() as cursor:
+            assert rows(cursor, "SELECT current_user") == [("ana",)]
+
+
+def test_anonymous(connect: Connect) -> None:
+    with connect("nobody").cursor() as cursor:
+        assert rows(cursor, "SELECT current_user") == [("anonymous",)]
+
+
+def test_cookies(connect: Connect) -> None:
+    option = adbc_driver_flightsql.DatabaseOptions.WITH_COOKIE_MIDDLEWARE.value
+    with connect("ana", **{option: "true"}).cursor() as cursor:
+        assert rows(cursor, "SELECT current_user") == [("ana",)]
+
+
+def test_a_wrong_key(server: Any) -> None:
+    with pytest.raises(flight_sql.Error, match="Authentication failed") as caught:
+        flight_sql.connect(server.uri, db_kwargs={"username": "etl", "password": "sqe_wrong"}).cursor().execute(
+            "SELECT 1"
+        )
+    assert caught.value.status_code is adbc_driver_manager.AdbcStatusCode.UNAUTHENTICATED
+
+
+def test_two_connections_have_two_sessions(connect: Connect) -> None:
+    one, two = connect(), connect()
+    one.adbc_connection.set_options(**{"adbc.flight.sql.session.option.dialect": "spark"})
+    assert two.adbc_connection.get_option("adbc.flight.sql.session.option.dialect") == "sqe"
+
+
+def test_transactions_are_refused(adbc: flight_sql.Connection) -> None:
+    with pytest.raises(adbc_driver_manager.NotSupportedError):
+        adbc.adbc_connection.set_autocommit(False)
+    assert sql.SQL_SUPPORTED_TRANSACTION_NONE == 0
+
+
+# Data frames
+
+
+def test_pandas(adbc: flight_sql.Connection, table: str) -> None:
+    frame = pandas.DataFrame({"id": [1, 2], "name": ["ada", None]})
+    assert frame.to_sql(table, adbc, index=False) == 2
+    found = pandas.read_sql(f"SELECT id, name FROM {table} ORDER BY id", adbc)
+    assert found["id"].tolist() == [1, 2]
+    assert found["name"].isna().tolist() == [False, True]

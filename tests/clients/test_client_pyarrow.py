@@ -1,0 +1,103 @@
+"""pyarrow's own Flight client, which knows Flight but not Flight SQL: commands are packed by hand."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.flight as flight
+import pytest
+from google.protobuf.any_pb2 import Any as AnyMessage
+
+from sqe_core.protocols.flight.wire import flight_pb2
+from sqe_core.protocols.flight.wire import flight_sql_pb2 as sql
+
+
+def packed(message: Any) -> bytes:
+    command = AnyMessage()
+    command.Pack(message)
+    return command.SerializeToString()
+
+
+class Client:
+    def __init__(self, uri: str, user: str, password: str) -> None:
+        self.flight = flight.FlightClient(uri)
+        self.options = flight.FlightCallOptions(headers=[self.flight.authenticate_basic_token(user, password)])
+
+    def info(self, message: Any) -> flight.FlightInfo:
+        return self.flight.get_flight_info(flight.FlightDescriptor.for_command(packed(message)), self.options)
+
+    def read(self, info: flight.FlightInfo) -> pa.Table:
+        return self.flight.do_get(info.endpoints[0].ticket, self.options).read_all()
+
+    def query(self, text: str) -> pa.Table:
+        return self.read(self.info(sql.CommandStatementQuery(query=text)))
+
+    def update(self, text: str) -> int:
+        descriptor = flight.FlightDescriptor.for_command(packed(sql.CommandStatementUpdate(query=text)))
+        writer, reader = self.flight.do_put(descriptor, pa.schema([]), self.options)
+        with writer:
+            writer.done_writing()
+            answer = sql.DoPutUpdateResult.FromString(reader.read().to_pybytes())
+        return answer.record_count
+
+
+@pytest.fixture
+def client(server: Any) -> Iterator[Client]:
+    made = Client(server.uri, "etl", server.keys["etl"])
+    yield made
+    made.flight.close()
+
+
+def test_query(client: Client) -> None:
+    info = client.info(sql.CommandStatementQuery(query="SELECT 1 AS one, 'x' AS text"))
+    rows = client.read(info)
+    assert rows.to_pylist() == [{"one": 1, "text": "x"}]
+    assert rows.schema == info.schema
+
+
+def test_update(client: Client, table: str) -> None:
+    assert client.update(f"CREATE TABLE {table} (id bigint)") == 0
+    assert client.update(f"INSERT INTO {table} VALUES (1), (2)") == 2
+    assert client.query(f"SELECT sum(id) AS s FROM {table}").to_pylist() == [{"s": 3}]
+
+
+def test_metadata(client: Client) -> None:
+    assert "iceberg" in client.read(client.info(sql.CommandGetCatalogs()))["catalog_name"].to_pylist()
+    schemas = client.read(client.info(sql.CommandGetDbSchemas(catalog="iceberg", db_schema_filter_pattern="def%")))
+    assert schemas["db_schema_name"].to_pylist() == ["default"]
+
+
+def test_a_ticket_is_used_once(client: Client) -> None:
+    info = client.info(sql.CommandStatementQuery(query="SELECT 1 AS one"))
+    client.read(info)
+    with pytest.raises(flight.FlightError, match="does not exist, was used, or has expired"):
+        client.read(info)
+
+
+def test_actions_and_options(client: Client) -> None:
+    assert "CancelFlightInfo" in {action.type for action in client.flight.list_actions(client.options)}
+    request = flight_pb2.GetSessionOptionsRequest().SerializeToString()
+    (result,) = client.flight.do_action(flight.Action("GetSessionOptions", request), client.options)
+    options = flight_pb2.GetSessionOptionsResult.FromString(result.body.to_pybytes()).session_options
+    assert options["catalog"].string_value == "iceberg"
+
+
+def test_a_reader_that_goes_away_ends_its_statement(client: Client, server: Any) -> None:
+    info = client.info(sql.CommandStatementQuery(query="SELECT a.id FROM range(100000000) AS a(id)"))
+    stream = client.flight.do_get(info.endpoints[0].ticket, client.options)
+    stream.read_chunk()
+    stream.cancel()
+    deadline = time.monotonic() + 10
+    while client.query("SELECT count(*) AS n FROM system.runtime.queries WHERE state = 'RUNNING'")["n"][0].as_py() > 1:
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+
+
+def test_a_wrong_login(server: Any) -> None:
+    with flight.FlightClient(server.uri) as client, pytest.raises(flight.FlightUnauthenticatedError) as caught:
+        client.authenticate_basic_token("etl", "sqe_wrong")
+    assert "Authentication failed" in str(caught.value)
+    assert "Traceback" not in str(caught.value)
