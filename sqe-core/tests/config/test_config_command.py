@@ -23,8 +23,7 @@ def call(folder: Path, *argv: str, environ: dict[str, str] | None = None) -> tup
 
 def test_a_good_file(tmp_path: Path) -> None:
     (tmp_path / "sqe.toml").write_text(
-        '[catalog]\ntype = "sqlite"\ndirectory = "/data"\n[query]\nstar_schema_reorder=true\n'
-        "[metrics]\nweb_ui = true"
+        '[catalog]\ntype = "sqlite"\ndirectory = "/data"\n[query]\nstar_schema_reorder=true\n[metrics]\nweb_ui = true'
     )
 
     code, output, errors = call(tmp_path, "config", "check")
