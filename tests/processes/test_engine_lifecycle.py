@@ -124,8 +124,10 @@ def test_spark_knows_every_setting_that_is_fixed(hurt: SparkEngine) -> None:
     settings = engine_settings(EngineOptions(), Path("/run"), [])
     # Spark takes any name without a word, so a misspelt one would protect nothing.
     unknown = {key for key in settings if find(key) is None}
-    # Iceberg's own, and those that Spark reads without a definition.
+    # Our own, Iceberg's, and those that Spark reads without a definition.
     assert unknown == {
+        "spark.sqe.watchdog.millis",
+        "spark.sqe.watchdog.slots",
         "spark.sql.iceberg.data-planning-mode",
         "spark.sql.iceberg.delete-planning-mode",
         "spark.app.name",

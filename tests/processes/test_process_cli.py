@@ -40,7 +40,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_default_warehouse_is_made_and_survives(home: Path) -> None:
     made = run(
         "-e",
-        "CREATE TABLE trips AS SELECT 1 AS id, 12.5 AS km; INSERT INTO trips VALUES (2, 3.25); SELECT nope FROM trips",
+        "CREATE TABLE trips AS SELECT 1 AS id, 12.50 AS km; INSERT INTO trips VALUES (2, 3.25); SELECT nope FROM trips",
         home=home,
     )
     assert made.returncode == 1
