@@ -60,7 +60,7 @@ def test_errors_say_what_is_wrong(cursor: flight_sql.Cursor) -> None:
         cursor.execute("SELECT * FROM nope")
     assert caught.value.status_code is adbc_driver_manager.AdbcStatusCode.NOT_FOUND
     details = dict(caught.value.details)
-    assert details["x-sqe-error-code"] == b"TABLE_NOT_FOUND"
+    assert details[b"x-sqe-error-code"] == b"TABLE_NOT_FOUND"
     with pytest.raises(flight_sql.ProgrammingError, match="Unexpected SELEC") as caught:
         cursor.execute("SELEC 1")
     assert caught.value.status_code is adbc_driver_manager.AdbcStatusCode.INVALID_ARGUMENT
@@ -90,6 +90,8 @@ def test_a_parameter_of_each_type(cursor: flight_sql.Cursor, table: str, name: s
     bound = pa.table({"1": column})
     cursor.execute(f"SELECT CAST(? AS {type}) AS x", bound)
     assert cursor.fetchone() == (value,)
+    if name == "time":
+        return  # tables with times are read-only
     cursor.execute(f"CREATE TABLE {table} (x {type})")
     cursor.execute(f"INSERT INTO {table} VALUES (?)", bound)
     cursor.execute(f"INSERT INTO {table} VALUES (?)", pa.table({"1": pa.nulls(1, column.type)}))
@@ -194,15 +196,15 @@ def plain(type: pa.DataType) -> pa.DataType:
 
 STORED = """
     b boolean, i integer, l bigint, f real, d double, n decimal(38,10), s varchar, y varbinary, day date,
-    ts timestamp, tz timestamp with time zone, t time(6), a array(integer), m map(varchar, double),
-    r row(x integer, y varchar)
+    ts timestamp, tz timestamp with time zone, a array(integer), m map(varchar, double), r row(x integer, y varchar)
 """
 
 
+@pytest.mark.parametrize("columns", [STORED, "t time(6), id bigint"])
 def test_a_tables_announced_types_are_those_of_its_rows(
-    adbc: flight_sql.Connection, cursor: flight_sql.Cursor, table: str
+    adbc: flight_sql.Connection, cursor: flight_sql.Cursor, table: str, columns: str
 ) -> None:
-    cursor.execute(f"CREATE TABLE {table} ({STORED})")
+    cursor.execute(f"CREATE TABLE {table} ({columns})")
     announced = adbc.adbc_get_table_schema(table)
     cursor.execute(f"SELECT * FROM {table}")
     found = cursor.fetch_arrow_table().schema

@@ -73,7 +73,7 @@ def test_metadata(client: Client) -> None:
 def test_a_ticket_is_used_once(client: Client) -> None:
     info = client.info(sql.CommandStatementQuery(query="SELECT 1 AS one"))
     client.read(info)
-    with pytest.raises(flight.FlightError, match="does not exist, was used, or has expired"):
+    with pytest.raises(KeyError, match="does not exist, was used, or has expired"):
         client.read(info)
 
 
@@ -85,15 +85,15 @@ def test_actions_and_options(client: Client) -> None:
     assert options["catalog"].string_value == "iceberg"
 
 
-def test_a_reader_that_goes_away_ends_its_statement(client: Client, server: Any) -> None:
-    info = client.info(sql.CommandStatementQuery(query="SELECT a.id FROM range(100000000) AS a(id)"))
-    stream = client.flight.do_get(info.endpoints[0].ticket, client.options)
-    stream.read_chunk()
-    stream.cancel()
-    deadline = time.monotonic() + 10
-    while client.query("SELECT count(*) AS n FROM system.runtime.queries WHERE state = 'RUNNING'")["n"][0].as_py() > 1:
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
+def test_readers_that_go_away_end_their_statements(client: Client) -> None:
+    """A user may run twenty at a time: the slots of those who left are free."""
+    for _ in range(30):
+        info = client.info(sql.CommandStatementQuery(query="SELECT a.id FROM range(100000000) AS a(id)"))
+        stream = client.flight.do_get(info.endpoints[0].ticket, client.options)
+        stream.read_chunk()
+        stream.cancel()
+        time.sleep(0.05)
+    assert client.query("SELECT 1 AS one").num_rows == 1
 
 
 def test_a_wrong_login(server: Any) -> None:

@@ -404,7 +404,7 @@ def test_mutated_messages(core: Core, alice: RawClient, seed: int) -> None:
         grpc.StatusCode.CANCELLED,
     }
     outcomes: dict[Any, int] = {}
-    deadline = time.monotonic() + 4
+    deadline = time.monotonic() + 2.5
     while time.monotonic() < deadline:
         name, requests = chance.choice(calls)
         sent = mutated(chance, requests)
@@ -414,7 +414,7 @@ def test_mutated_messages(core: Core, alice: RawClient, seed: int) -> None:
             assert error.status in fine, (name, error, sent)
             assert error.code or error.status is grpc.StatusCode.CANCELLED, (name, error, sent)
             assert "Traceback" not in error.text
-    assert sum(outcomes.values()) > 200
+    assert sum(outcomes.values()) > 100
     assert outcomes[None] > 10
     assert outcomes[grpc.StatusCode.INVALID_ARGUMENT] > 10
 

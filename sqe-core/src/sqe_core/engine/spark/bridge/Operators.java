@@ -31,6 +31,7 @@ import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.DayTimeIntervalType;
 import org.apache.spark.sql.types.DecimalType;
+import org.apache.spark.sql.types.NullType;
 import org.apache.spark.sql.types.StructType;
 
 /**
@@ -166,6 +167,9 @@ final class Operators {
   }
 
   private static Expression ordinary(String operator, Expression left, Expression right) {
+    // Beside a text Spark would put NULL in the place of a marker, and nobody knew its type.
+    if (Markers.is(left)) left = expected(left, right);
+    else if (Markers.is(right)) right = expected(right, left);
     if (operator.equals("=")) return new EqualTo(left, right);
     if (operator.equals("<>")) return new Not(new EqualTo(left, right));
     if (operator.equals("<")) return new LessThan(left, right);
@@ -173,6 +177,10 @@ final class Operators {
     if (operator.equals(">")) return new GreaterThan(left, right);
     if (operator.equals(">=")) return new GreaterThanOrEqual(left, right);
     return new EqualNullSafe(left, right);
+  }
+
+  private static Expression expected(Expression marker, Expression other) {
+    return other.dataType() instanceof NullType ? marker : cast(marker, other.dataType());
   }
 
   /** Spark takes NaN for equal to itself and larger than all other numbers. */
@@ -310,6 +318,7 @@ final class Operators {
 
   private static Expression between(Expression value, Expression low, Expression high) {
     Expression[] values = new Expression[] {value, low, high};
+    for (int i = 1; i < 3; i++) if (Markers.is(values[i])) values[i] = expected(values[i], value);
     String[] types = new String[3];
     for (int i = 0; i < 3; i++) types[i] = TypeClasses.of(values[i].dataType());
     boolean numbers = TypeClasses.isNumber(types[0]) && TypeClasses.isNumber(types[1]) && TypeClasses.isNumber(types[2]);
