@@ -28,6 +28,7 @@ from sqe_core.spi.errors import ErrorCode, InvalidCredentialsError, QueryCancell
 from sqe_core.spi.identity import Secret
 from sqe_core.spi.protocol import (
     GatewaySession,
+    IngestRequest,
     QueryProgress,
     QueryResult,
     StatementDescription,
@@ -119,6 +120,12 @@ class CoreSession(FakeSession):
         self.core.plans.append(plan)
         return plan
 
+    def ingest(self, request: IngestRequest, schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> QueryResult:
+        try:
+            return super().ingest(request, schema, batches)
+        finally:
+            self.core.ingests_ended += 1
+
     def cancel(self, query_id: str) -> bool:
         found = [plan for plan in self.core.plans if plan.query_id == query_id]
         for plan in found:
@@ -147,6 +154,7 @@ class Core(FakeGateway):
         self.plans: list[Plan] = []
         self.parameters: dict[str, pa.Schema] = {}
         self.affected: int | None = 1
+        self.ingests_ended = 0
         self.anonymous = False
         self._lock = threading.Lock()
         self._by_login: dict[tuple[str, str | None], CoreSession] = {}

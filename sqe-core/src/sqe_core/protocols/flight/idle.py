@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -23,9 +24,9 @@ class IdleWatch:
 
     def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._monotonic = monotonic
-        self._lock = threading.Lock()
+        # Without a lock: `waiting` may end in a finalizer, in the middle of whatever its thread does.
         self._waits: dict[int, tuple[float, Endable]] = {}
-        self._next = 0
+        self._numbers = itertools.count()
         self._stopped = threading.Event()
         self._thread: threading.Thread | None = None
 
@@ -41,24 +42,19 @@ class IdleWatch:
     @contextmanager
     def waiting(self, call: Endable, secs: float) -> Iterator[None]:
         """End the call unless this block ends within the time."""
-        with self._lock:
-            self._next += 1
-            number = self._next
-            self._waits[number] = (self._monotonic() + secs, call)
+        number = next(self._numbers)
+        self._waits[number] = (self._monotonic() + secs, call)
         try:
             yield
         finally:
-            with self._lock:
-                self._waits.pop(number, None)
+            self._waits.pop(number, None)
 
     def look(self) -> None:
         """End what has waited for too long."""
         now = self._monotonic()
-        with self._lock:
-            over = [number for number, (ends, _) in self._waits.items() if ends <= now]
-            calls = [self._waits.pop(number)[1] for number in over]
-        for call in calls:
-            call.cancel()
+        for number, (ends, call) in self._waits.copy().items():
+            if ends <= now and self._waits.pop(number, None) is not None:
+                call.cancel()
 
     def _run(self) -> None:
         while not self._stopped.wait(_LOOK_SECS):

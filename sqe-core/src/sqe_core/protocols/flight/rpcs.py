@@ -15,6 +15,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -50,6 +51,7 @@ _log = logging.getLogger(__name__)
 _SERVICE = "arrow.flight.protocol.FlightService"
 _POLL_WAIT_SECS = 1.0
 _SETTLE_SECS = 0.1
+_MOST_ENDERS = 16
 # A message of somebody who has not logged in may be as big as any.
 _MOST_OLD_HANDSHAKES = 2
 _PLAIN = pa.ipc.IpcWriteOptions()
@@ -87,10 +89,14 @@ class Call:
     java: bool
     plain: bool
     """Whether batches are better sent uncompressed."""
+    enders: ThreadPoolExecutor
 
     def on_end(self, callback: Callable[[], object]) -> bool:
-        """Call back when the call has ended, in whatever way; False when it has already."""
-        return bool(self.context.add_callback(callback))
+        """Call back when the call has ended, in whatever way; False when it has already.
+
+        Not in gRPC's own thread, which serves everybody: to cancel a statement may take a while.
+        """
+        return bool(self.context.add_callback(lambda: self.enders.submit(callback)))
 
     def ensure_complete(self) -> None:
         """Raise when the client did not end its messages but went away.
@@ -98,7 +104,7 @@ class Call:
         gRPC tells of both by the end of the messages; that the call was cancelled it says a moment later.
         """
         gone = threading.Event()
-        if not self.on_end(gone.set) or gone.wait(_SETTLE_SECS) or not self.context.is_active():
+        if not self.context.add_callback(gone.set) or gone.wait(_SETTLE_SECS) or not self.context.is_active():
             raise _bad_argument("The client went away before all rows had come", "nothing was written; send them again")
 
     def to_the_end(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -148,6 +154,7 @@ class FlightRpcs:
         self._watch = watch
         self._limits = limits
         self._old_handshakes = threading.BoundedSemaphore(_MOST_OLD_HANDSHAKES)
+        self._enders = ThreadPoolExecutor(_MOST_ENDERS, thread_name_prefix="sqe-flight-end")
         self._actions = Actions(statements)
 
     def handler(self) -> grpc.GenericRpcHandler:
@@ -170,6 +177,10 @@ class FlightRpcs:
                 "ListActions": self._streamed(self._list_actions, flight.Empty),
             },
         )
+
+    def close(self) -> None:
+        """End what serves calls that have ended."""
+        self._enders.shutdown(wait=False)
 
     # Around every call
 
@@ -205,7 +216,12 @@ class FlightRpcs:
         client = sign_in.client_of(context, headers, secure=self._secure)
         session = self._gateway.authenticate(sign_in.credential_of(context, headers), client)
         return Call(
-            session, context, headers.get("traceparent"), sign_in.is_java(client), sign_in.reads_plain_only(client)
+            session,
+            context,
+            headers.get("traceparent"),
+            sign_in.is_java(client),
+            sign_in.reads_plain_only(client),
+            self._enders,
         )
 
     def _request_of(self, requests: Iterator[bytes], context: grpc.ServicerContext, kind: Any) -> Any:

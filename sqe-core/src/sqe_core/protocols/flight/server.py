@@ -63,6 +63,7 @@ class FlightServer(ProtocolServer):
         self._watch = IdleWatch()
         self._server: grpc.Server | None = None
         self._calls: ThreadPoolExecutor | None = None
+        self._rpcs: FlightRpcs | None = None
         self._ended = threading.Event()
         self._sweeper: threading.Thread | None = None
 
@@ -84,6 +85,7 @@ class FlightServer(ProtocolServer):
                 login_secs=self._config.auth_handshake_timeout_secs, idle_secs=self._context.stream_idle_secs
             ),
         )
+        self._rpcs = rpcs
         self._calls = ThreadPoolExecutor(_MOST_CALLS, thread_name_prefix="sqe-flight")
         server = grpc.server(
             self._calls, handlers=[rpcs.handler()], options=self._options(), maximum_concurrent_rpcs=_MOST_CALLS
@@ -117,6 +119,9 @@ class FlightServer(ProtocolServer):
         if self._calls is not None:
             self._calls.shutdown(wait=False, cancel_futures=True)
             self._calls = None
+        if self._rpcs is not None:
+            self._rpcs.close()
+            self._rpcs = None
 
     def _sweep(self) -> None:
         while not self._ended.wait(_SWEEP_SECS):

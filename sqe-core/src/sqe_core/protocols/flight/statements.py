@@ -49,7 +49,7 @@ class Ticket:
         self.done: QueryResult | None = None
         self.started: _Started | None = None
         self._cancel = cancel
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
 
     @property
     def row_count(self) -> int:
@@ -94,7 +94,7 @@ class _Started:
         self._first: pa.RecordBatch | None = None
         self._error: BaseException | None = None
         self._closed = False
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         threading.Thread(target=self._run, args=(plan,), name="sqe-flight-poll", daemon=True).start()
 
     def _run(self, plan: StatementPlan) -> None:
@@ -249,7 +249,8 @@ class Statements:
         self.prepared: Handles[Prepared] = Handles(
             "prepared statement", ttl_secs=PREPARED_SECS, most=10_000, most_per_session=1_000, monotonic=monotonic
         )
-        self._lock = threading.Lock()
+        # Reentrant, like those below: a stream that nobody reads on is closed by the garbage collector, anywhere.
+        self._lock = threading.RLock()
         self._running: dict[bytes, _Fetch] = {}
 
     def plan(self, session: GatewaySession, request: StatementRequest, *, on_end: OnEnd | None) -> tuple[bytes, Ticket]:
@@ -365,7 +366,8 @@ class _Fetch:
         self._ticket = ticket
         self._result: QueryResult | None = None
         self._cancelled = threading.Event()
-        self._lock = threading.Lock()
+        self._closed = False
+        self._lock = threading.RLock()
 
     def run(self) -> tuple[QueryResult, Iterator[pa.RecordBatch]]:
         """Run the statement."""
@@ -382,6 +384,8 @@ class _Fetch:
         """End it, in whatever phase it is."""
         self._cancelled.set()
         with self._lock:
+            if self._closed:
+                return
             result = self._result
         if result is not None:
             result.cancel()
@@ -391,6 +395,8 @@ class _Fetch:
 
     def close(self) -> None:
         """Free everything."""
+        with self._lock:
+            self._closed = True
         self._ticket.close()
         if self._result is not None:
             self._result.close()
