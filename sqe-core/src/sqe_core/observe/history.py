@@ -32,7 +32,7 @@ class QueryHistory:
     def __init__(self, *, max_entries: int = 10_000, ttl_secs: float = 1800) -> None:
         self._max_entries = max_entries
         self._ttl_secs = ttl_secs
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a statement may end in a finalizer
         self._entries: OrderedDict[str, HistoryEntry] = OrderedDict()
 
     def add(self, entry: HistoryEntry) -> None:

@@ -48,7 +48,8 @@ class QueryService:
         self._parts = parts
         self._admission = Admission(parts.limits)
         self._deadlines = DeadlineWatch()
-        self._lock = threading.Lock()
+        # Reentrant: a result that nobody closed is ended by the garbage collector, in the middle of whatever runs.
+        self._lock = threading.RLock()
         self._running: dict[str, tuple[Session, RunningStatement]] = {}
 
     def execute(
