@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import logging
 import shutil
+import signal
 import subprocess
 from collections.abc import Iterator
 
 import pytest
+
+# A run in the background ignores Ctrl-C, and so would every process that a test starts.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")
