@@ -62,8 +62,7 @@ class QueryService:
         """
         running = RunningStatement(new_query_id())
         with self._admitted(session, running) as leave:
-            record = self._parts.recorder.begin(running.query_id, session, sql)
-            run = self._run(session, running, record)
+            run, record = self._begin(session, running, sql)
             finish = _finisher(leave, record)
             with _explained(run, finish):
                 result = run.run(sql, parameters, dialect or session.properties["dialect"], finish)
@@ -81,8 +80,7 @@ class QueryService:
         """
         running = RunningStatement(new_query_id())
         with self._admitted(session, running) as leave:
-            record = self._parts.recorder.begin(running.query_id, session, sql)
-            run = self._run(session, running, record)
+            run, record = self._begin(session, running, sql)
             with _explained(run, _finisher(leave, record)):
                 planned = run.plan(sql, parameters, dialect or session.properties["dialect"])
             leave()
@@ -117,8 +115,7 @@ class QueryService:
         """
         running = RunningStatement(new_query_id())
         with self._admitted(session, running) as leave:
-            record = self._parts.recorder.begin(running.query_id, session, sql)
-            run = self._run(session, running, record)
+            run, record = self._begin(session, running, sql)
             finish = _finisher(leave, record)
             with _explained(run, finish):
                 shape = run.describe(sql, dialect or session.properties["dialect"])
@@ -138,15 +135,16 @@ class QueryService:
         """
         running = RunningStatement(new_query_id())
         with self._admitted(session, running) as leave:
-            record = self._parts.recorder.begin(running.query_id, session, described(request))
-            run = self._run(session, running, record)
+            run, record = self._begin(session, running, described(request))
             finish = _finisher(leave, record)
             with _explained(run, finish):
                 return run.ingest(request, schema, batches, finish)
 
-    def _run(self, session: Session, running: RunningStatement, record: StatementRecord) -> StatementRun:
+    def _begin(self, session: Session, running: RunningStatement, sql: str) -> tuple[StatementRun, StatementRecord]:
+        """Record that a statement was admitted, and return what judges and runs it."""
+        record = self._parts.recorder.begin(running.query_id, session, sql)
         visible = self.visible(session, running.query_id)
-        return StatementRun(self._parts, session, running, visible, record.planned)
+        return StatementRun(self._parts, session, running, visible, record.planned), record
 
     @contextmanager
     def _admitted(self, session: Session, running: RunningStatement) -> Iterator[Callable[[], None]]:
