@@ -428,6 +428,8 @@ class Grant:
         with_grant_option: whether the grantee may pass it on.
         granted_by: the author, filled by the store.
         granted_at: the time, filled by the store.
+        object_uuid: the catalog's own id of the table or view at the time of the grant, where it is known. An object
+            of another id under the same name gains nothing from the grant (POL-10).
     """
 
     privileges: frozenset[Privilege]
@@ -440,6 +442,7 @@ class Grant:
     with_grant_option: bool = False
     granted_by: str | None = None
     granted_at: datetime | None = None
+    object_uuid: str | None = None
 
 
 class SupportsGrants(ABC):
@@ -463,8 +466,8 @@ class SupportsGrants(ABC):
         """Remove what the REVOKE names.
 
         Args:
-            grant: the privileges, target and grantee; `columns` revokes those columns only, a `row_filter` whose
-                text is empty revokes the filter only.
+            grant: the privileges, target, grantee and effect; `columns` revokes those columns only, a `row_filter`
+                whose text is empty revokes the filter only. With the effect DENY, denials are lifted.
             author: who revokes.
 
         Returns:
@@ -482,6 +485,214 @@ class SupportsGrants(ABC):
             grantee: limits the list to this grantee.
             author: who asks.
         """
+
+    def effective_grants(self, principal: Identity, *, author: Identity) -> Sequence[Grant]:
+        """List what reaches somebody: as user, through roles, groups, and PUBLIC.
+
+        Args:
+            principal: whose grants; with the roles of the token, where they are known.
+            author: who asks.
+        """
+        roles = principal.roles | (self.roles_of(principal) if isinstance(self, SupportsRoles) else frozenset())
+        grantees = [Grantee(type="user", name=principal.username), Grantee(type="public")]
+        grantees += [Grantee(type="role", name=name) for name in sorted(roles)]
+        grantees += [Grantee(type="group", name=name) for name in sorted(principal.groups)]
+        return [grant for grantee in grantees for grant in self.list_grants(grantee=grantee, author=author)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoleInfo:
+    """A role that a store keeps. Roles that only tokens name are not in it."""
+
+    name: str
+    created_by: str | None = None
+    created_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoleGrant:
+    """A role that somebody has.
+
+    Args:
+        role: the role.
+        grantee: a user, a group, or another role, which then holds this one.
+        admin_option: whether the grantee may pass the role on.
+        granted_by: the author, filled by the store.
+        granted_at: the time, filled by the store.
+    """
+
+    role: str
+    grantee: Grantee
+    admin_option: bool = False
+    granted_by: str | None = None
+    granted_at: datetime | None = None
+
+
+class SupportsRoles(ABC):
+    """Capability of a `PolicyEnforcer`: roles are made and given with SQL. The core has checked who may."""
+
+    @abstractmethod
+    def create_role(self, name: str, *, author: Identity) -> None:
+        """Make a role.
+
+        Raises:
+            UserError: it exists.
+        """
+
+    @abstractmethod
+    def drop_role(self, name: str, *, author: Identity) -> bool:
+        """Remove a role with all that it was given and all who had it; denials and filters stay with its name.
+
+        Returns:
+            False when there was none.
+        """
+
+    @abstractmethod
+    def grant_role(self, role: str, grantee: Grantee, *, admin_option: bool, author: Identity) -> None:
+        """Give a role to a user, a group or another role.
+
+        Raises:
+            UserError: the role does not exist, or would hold itself.
+        """
+
+    @abstractmethod
+    def revoke_role(self, role: str, grantee: Grantee, *, author: Identity) -> bool:
+        """Take a role away.
+
+        Returns:
+            False when the grantee did not have it.
+        """
+
+    @abstractmethod
+    def list_roles(self, *, author: Identity) -> Sequence[RoleInfo]:
+        """List the roles, by name."""
+
+    @abstractmethod
+    def list_role_grants(self, *, author: Identity) -> Sequence[RoleGrant]:
+        """List who has which role directly."""
+
+    @abstractmethod
+    def roles_of(self, principal: Identity) -> frozenset[str]:
+        """Return the stored roles of somebody: directly, through groups, and through roles, those of the token too.
+
+        They come on top of the token's roles, which are not repeated here unless the store gives them as well.
+        """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredPolicy:
+    """A named mask or row filter, made with CREATE POLICY. It restricts; it never gives access.
+
+    Args:
+        name: unique among all policies, whatever their case.
+        kind: what it does.
+        target: the table or view, or the text of a tag: then every column with that tag is masked.
+        grantees: whom it restricts.
+        column: the masked column of a table; None for tags and filters.
+        mask: the mask; None is MASK_NONE, which wins over masks of the other level where `mask_precedence` says so.
+        row_filter: the predicate.
+        enabled: whether it counts.
+        object_uuid: the catalog's own id of the table, where it is known; the policy follows it too (POL-10).
+        created_by: the author, filled by the store.
+        created_at: the time, filled by the store.
+
+    Example:
+        >>> StoredPolicy(
+        ...     name="hide_pii",
+        ...     kind="column_mask",
+        ...     target="PII",
+        ...     mask=NullMask(),
+        ...     grantees=(Grantee(type="role", name="analyst"),),
+        ... ).tag
+        'PII'
+    """
+
+    name: str
+    kind: Literal["column_mask", "row_filter"]
+    target: ObjectName | str
+    grantees: tuple[Grantee, ...]
+    column: str | None = None
+    mask: Mask | None = None
+    row_filter: SqlExpression | None = None
+    enabled: bool = True
+    object_uuid: str | None = None
+    created_by: str | None = None
+    created_at: datetime | None = None
+
+    def __post_init__(self) -> None:
+        masks = self.kind == "column_mask"
+        if not self.grantees:
+            raise ValueError("a policy restricts at least one grantee")
+        if masks == (self.row_filter is not None) or (self.mask is not None and not masks):
+            raise ValueError("a policy is a mask or a row filter")
+        if (self.column is not None) != (masks and self.tag is None):
+            raise ValueError("a mask on a table names its column, and nothing else does")
+        if not masks and self.tag is not None:
+            raise ValueError("a tag masks columns, it filters no rows")
+
+    @property
+    def tag(self) -> str | None:
+        """The tag that the policy is about, if it is about one."""
+        return self.target if isinstance(self.target, str) else None
+
+
+class SupportsPolicies(ABC):
+    """Capability of a `PolicyEnforcer`: CREATE POLICY and DROP POLICY are written here.
+
+    The core has checked that the author may, and that filter and mask compile where the table is known (POL-15).
+    """
+
+    @abstractmethod
+    def put_policy(self, policy: StoredPolicy, *, replace: bool, author: Identity) -> None:
+        """Store a policy in one transaction.
+
+        Args:
+            policy: the policy.
+            replace: whether one of that name may give way.
+            author: who makes it.
+
+        Raises:
+            UserError: the name is taken.
+        """
+
+    @abstractmethod
+    def delete_policy(self, name: str, *, author: Identity) -> bool:
+        """Remove a policy.
+
+        Returns:
+            False when there was none.
+        """
+
+    @abstractmethod
+    def list_policies(self, *, author: Identity) -> Sequence[StoredPolicy]:
+        """List the policies, by name."""
+
+
+class SupportsOwnership(ABC):
+    """Capability of a `PolicyEnforcer`: it knows who owns what, and follows objects through their lives (POL-10).
+
+    The core tells it after the catalog has done the work. An object's owner may do everything with it.
+    """
+
+    @abstractmethod
+    def owner_of(self, name: ObjectName | NamespaceName) -> Grantee | None:
+        """Return the owner of an object or a schema, None when nobody is recorded."""
+
+    @abstractmethod
+    def set_owner(self, name: ObjectName | NamespaceName, owner: Grantee, *, author: Identity) -> None:
+        """Give an object or a schema to a user or a role. The core has checked that the author may."""
+
+    @abstractmethod
+    def object_created(self, name: ObjectName | NamespaceName, *, uuid: str | None, owner: Identity) -> None:
+        """Record a new object, not one that replaced itself and kept its id. It gains nothing from its name's past."""
+
+    @abstractmethod
+    def object_renamed(self, old: ObjectName, new: ObjectName, *, author: Identity) -> None:
+        """Move grants, policies and ownership to the new name. Who had no access to the old name has none to either."""
+
+    @abstractmethod
+    def object_dropped(self, name: ObjectName | NamespaceName, *, uuid: str | None, author: Identity) -> None:
+        """Take back what was granted on an object that is gone; denials, filters and policies stay with the name."""
 
 
 class PolicyEnforcerFactory(PluginFactory[ConfigT, PluginContext, PolicyEnforcer]):
