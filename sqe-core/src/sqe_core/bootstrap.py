@@ -20,6 +20,7 @@ from sqe_core.config.kinds import LISTENERS
 from sqe_core.config.loading import LoadedConfig
 from sqe_core.config.login_chain import login_chain
 from sqe_core.config.origin import Fault
+from sqe_core.config.sections.policy import RateLimitConfig
 from sqe_core.config.sections.query import EngineConfig
 from sqe_core.engine.port import Engine, EngineState, Progress
 from sqe_core.engine.spark.engine import ClassArchive, EngineOptions, SparkEngine
@@ -43,6 +44,7 @@ from sqe_core.query.service import Parameters, QueryService
 from sqe_core.server import Server, ServerParts, StatusBoard
 from sqe_core.session.attempts import DEFAULT_FAILURES_PER_MINUTE, LoginAttempts
 from sqe_core.session.login import LoginChain
+from sqe_core.session.rate_limits import RateLimiter, RateLimits
 from sqe_core.session.session import Session
 from sqe_core.session.store import SessionLimits, SessionStore
 from sqe_core.spi.auth import AuthProvider, ClientInfo
@@ -251,6 +253,7 @@ def serve(
                 service=sqe.service,
                 status=status.current,
                 admin_roles=frozenset(config.auth.admin_roles) if config.auth else frozenset(),
+                rates=RateLimiter(rate_limits(config.rate_limit), metrics=metrics),
             ),
             protocols=protocols,
             listeners=_listeners(loaded, sqe, status, metrics),
@@ -435,7 +438,7 @@ def session_store(
     failures = limits.auth_attempts_per_minute if limits.enabled else DEFAULT_FAILURES_PER_MINUTE
     chain = LoginChain(
         login_providers(loaded, plugins, metrics=metrics),
-        attempts=LoginAttempts(failures),
+        attempts=LoginAttempts(failures, metrics=metrics),
         timeout_secs=config.coordinator.auth_handshake_timeout_secs,
         allow_insecure_transport=config.security.allow_insecure_transport,
         metrics=metrics,
@@ -456,6 +459,17 @@ def session_store(
             absolute_secs=config.session.absolute_timeout_secs,
             sweep_secs=config.session.expiry_sweep_interval_secs,
         ),
+    )
+
+
+def rate_limits(config: RateLimitConfig) -> RateLimits | None:
+    """Return the bounds of `[rate_limit]`; None when it is off. Logins have a bound in any case."""
+    if not config.enabled:
+        return None
+    return RateLimits(
+        statements_per_user=config.per_user_queries_per_minute,
+        statements_of_all=config.global_queries_per_minute,
+        metadata_per_user=config.metadata_per_user_per_minute,
     )
 
 

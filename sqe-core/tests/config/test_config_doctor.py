@@ -295,14 +295,14 @@ def test_a_configuration_with_faults_does_not_hide_the_rest(tmp_path: Path, monk
 
 def test_the_configuration_is_examined(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(doctor, "EXAMINATIONS", ())
-    (tmp_path / "sqe.toml").write_text("[storage]\nprefetch_concurrency = 5\n[rate_limit]\nenabled = true\n")
+    (tmp_path / "sqe.toml").write_text("[storage]\nprefetch_concurrency = 5\n[query_cache]\nenabled = true\n")
 
     findings = list(doctor.examine(tmp_path / "sqe.toml", {}))
     assert any(
         finding.level is Level.NOTE and "storage.prefetch_concurrency: has no effect" in finding.text
         for finding in findings
     )
-    assert any(finding.subject == "server" and "limits of statements" in finding.text for finding in findings)
+    assert any(finding.subject == "server" and "cache of results is not built" in finding.text for finding in findings)
 
 
 def test_every_examination_runs() -> None:

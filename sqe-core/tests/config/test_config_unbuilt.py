@@ -55,7 +55,6 @@ def test_no_prefix_stands_twice() -> None:
         ('[catalog]\ncatalog_url = "http://c"', "sqe.toml:1: catalog.type: catalogs of type `rest` are not built yet"),
         ('[catalogs.a]\ntype = "glue"', "sqe.toml:2: catalogs.a.type: catalogs of type `glue` are not built yet"),
         ('[policy]\nengine = "opa"\nopa.url = "http://o"', "sqe.toml:2: policy.engine: the policy engine `opa` is not"),
-        ("[rate_limit]\nenabled = true", "sqe.toml:1: rate_limit: limits of statements and metadata"),
         ("[query_cache]\nenabled = true", "sqe.toml:2: query_cache.enabled: the cache of results is not built yet"),
         (
             '[metrics]\notlp_endpoint = "http://o"',
@@ -92,7 +91,7 @@ def test_using_what_is_not_built_stops(tmp_path: Path, text: str, expected: str)
         "[metrics]\nprometheus_port = 9191\nscrape_token = 'x'\n[query_history]\nmax_entries = 5",
         "[query]\nslow_query_threshold_secs = 5",
         "[coordinator]\ntrino_http_port = 0\n[metrics]\nprometheus_port = 0\n[query_cache]\nenabled = false",
-        "[rate_limit]\nenabled = false\nglobal_queries_per_minute = 5",
+        "[rate_limit]\nenabled = true\nglobal_queries_per_minute = 5",
         '[[auth.providers]]\ntype = "anonymous"\nuser = "me"',
         '[[auth.providers]]\ntype = "api_key"\nkeys_file = "keys.toml"\n[[auth.providers]]\ntype = "mtls"',
         "[session]\nidle_timeout_secs = 60\nabsolute_timeout_secs = 600\nexpiry_sweep_interval_secs = 5",

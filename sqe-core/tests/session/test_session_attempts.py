@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 import pytest
 
 from sqe_core.session.addresses import client_network, is_loopback
 from sqe_core.session.attempts import LoginAttempts
 from sqe_core.spi.errors import ErrorKind, ResourcesError
+from sqe_core.spi.factory import NoMetrics
 
 
 @pytest.fixture
@@ -164,3 +168,17 @@ def test_a_flood_of_names_does_not_wash_away_a_block(attempts: LoginAttempts) ->
         attempts.begin(f"10.{number >> 16}.{number >> 8 & 255}.{number & 255}", f"user{number}").failed()
 
     assert retry_after(attempts, "10.9.9.9", "alice") == 60
+
+
+def test_refusals_are_counted(time) -> None:  # type: ignore[no-untyped-def]
+    refused: list[object] = []
+
+    class Counted(NoMetrics):
+        def count(self, name: str, amount: float = 1, labels: Mapping[str, str] = MappingProxyType({})) -> None:
+            refused.append((name, dict(labels)))
+
+    attempts = LoginAttempts(1, metrics=Counted(), monotonic=time.monotonic)
+    fail(attempts, "10.0.0.1", "alice")
+    assert not refused
+    retry_after(attempts, "10.0.0.1", "alice")
+    assert refused == [("sqe_rate_limited_total", {"limit": "login"})]

@@ -54,7 +54,7 @@ BUILT: frozenset[str] = frozenset(
         "query_history",
         "metrics.prometheus_port",
         "metrics.scrape_token",
-        "rate_limit.auth_attempts_per_minute",
+        "rate_limit",
         "session.idle_timeout_secs",
         "session.absolute_timeout_secs",
         "session.expiry_sweep_interval_secs",
@@ -122,11 +122,6 @@ UNBUILT: tuple[Unbuilt, ...] = (
         prefix="access_control",
         sentence="writing grants to another system is not built yet",
         uses=lambda config: False,  # means nothing while `backend` is "none"
-    ),
-    Unbuilt(
-        prefix="rate_limit",
-        sentence="limits of statements and metadata requests are not built yet",
-        uses=lambda config: config.rate_limit.enabled,
     ),
     Unbuilt(
         prefix="session.persistence",

@@ -70,6 +70,7 @@ CORE_METRICS: tuple[MetricDescription, ...] = (
     _seconds("sqe_query_duration_seconds", "From admission to the end of the result.", "statement_type"),
     _seconds("sqe_time_to_first_row_seconds", "From admission to the first batch of a result."),
     _counter("sqe_query_refused_total", "Statements that found no slot, by reason.", "reason"),
+    _counter("sqe_rate_limited_total", "Requests above [rate_limit], by bound (user, all, metadata, login).", "limit"),
     _counter("sqe_slow_query_count_total", "Statements above [query] slow_query_threshold_secs."),
     _counter("sqe_rows_returned_total", "Rows that clients received."),
     _counter("sqe_bytes_returned_total", "Bytes of the Arrow batches that clients received."),

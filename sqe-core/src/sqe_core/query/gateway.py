@@ -20,6 +20,7 @@ from sqe_core.catalog.visible import INFORMATION_SCHEMA, VisibleCatalogs
 from sqe_core.query.result import StatementPlan, StatementResult
 from sqe_core.query.service import QueryService
 from sqe_core.session.properties import find_property
+from sqe_core.session.rate_limits import RateLimiter, Traffic
 from sqe_core.session.session import Session
 from sqe_core.session.store import LiveSession, SessionStore
 from sqe_core.spi.auth import ClientInfo, Credential
@@ -52,16 +53,23 @@ class Gateway:
         service: QueryService,
         status: Callable[[], ServerStatus],
         admin_roles: frozenset[str] = frozenset(),
+        rates: RateLimiter | None = None,
     ) -> None:
         self._store = store
         self._service = service
         self._status = status
         self._admin_roles = admin_roles
+        self._rates = rates or RateLimiter()
 
     def authenticate(self, credential: Credential, client: ClientInfo) -> GatewaySession:
         """Log in, or find the session that this credential belongs to."""
         live = self._store.authenticate(credential, client)
-        return ConnectedSession(live, self._service, is_admin=bool(live.session.identity.roles & self._admin_roles))
+        return ConnectedSession(
+            live,
+            self._service,
+            take=lambda traffic: self._rates.take(traffic, live.session.identity, client.address),
+            is_admin=bool(live.session.identity.roles & self._admin_roles),
+        )
 
     def status(self) -> ServerStatus:
         """Return the state of the server."""
@@ -76,10 +84,14 @@ class Gateway:
 class ConnectedSession:
     """Implements `GatewaySession` for one session of the store. Holds no state: there may be several for a session."""
 
-    def __init__(self, live: LiveSession, service: QueryService, *, is_admin: bool = False) -> None:
+    def __init__(
+        self, live: LiveSession, service: QueryService, *, take: Callable[[Traffic], None], is_admin: bool = False
+    ) -> None:
+        """Make one; `take` counts a request of its client, or raises."""
         self._live = live
         self._session = live.session
         self._service = service
+        self._take = take
         self._is_admin = is_admin
 
     @property
@@ -110,6 +122,7 @@ class ConnectedSession:
     def execute(self, request: StatementRequest) -> RunningQuery:
         """Admit, judge and start a statement."""
         with self._prepared(request) as changes:
+            self._take(Traffic.STATEMENT)
             result = self._service.execute(
                 self._session, request.sql, parameters=request.parameters, dialect=_dialect(request)
             )
@@ -118,6 +131,7 @@ class ConnectedSession:
     def plan(self, request: StatementRequest) -> PlannedQuery:
         """Judge a statement, to be started later."""
         with self._prepared(request):
+            self._take(Traffic.STATEMENT)
             plan = self._service.plan(
                 self._session, request.sql, parameters=request.parameters, dialect=_dialect(request)
             )
@@ -126,12 +140,13 @@ class ConnectedSession:
     def describe(self, request: StatementRequest) -> StatementDescription:
         """Say what a statement would answer."""
         with self._prepared(request):
+            self._take(Traffic.METADATA)
             shape = self._service.describe(self._session, request.sql, dialect=_dialect(request))
         return StatementDescription(schema=shape.schema, parameters=shape.parameters, statement_kind=shape.kind.value)
 
     def ingest(self, request: IngestRequest, schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> RunningQuery:
         """Write record batches into a table."""
-        self._live.ensure_usable()
+        self._count(Traffic.STATEMENT)
         result = self._service.ingest(self._session, request, schema, batches)
         return RunningQuery(result, SessionChanges)
 
@@ -189,7 +204,7 @@ class ConnectedSession:
             parts.insert(0, _quoted(catalog))
         elif schema is None:
             return
-        self._live.ensure_usable()
+        self._count(Traffic.METADATA)
         self._service.execute(self._session, "USE " + ".".join(parts), dialect="sqe").close()
 
     def cancel(self, query_id: str) -> bool:
@@ -200,8 +215,12 @@ class ConnectedSession:
         """End the session and everything that runs in it."""
         self._live.close()
 
-    def _visible(self) -> VisibleCatalogs:
+    def _count(self, traffic: Traffic) -> None:
         self._live.ensure_usable()
+        self._take(traffic)
+
+    def _visible(self) -> VisibleCatalogs:
+        self._count(Traffic.METADATA)
         return self._service.visible(self._session)
 
     def _listing(

@@ -14,7 +14,9 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 
 from sqe_core.session.addresses import client_network
+from sqe_core.session.rate_limits import REFUSALS
 from sqe_core.spi.errors import ResourcesError
+from sqe_core.spi.factory import Metrics, NoMetrics
 
 DEFAULT_FAILURES_PER_MINUTE = 60
 """The bound when `[rate_limit]` is off."""
@@ -139,9 +141,11 @@ class LoginAttempts:
         self,
         failures_per_minute: int = DEFAULT_FAILURES_PER_MINUTE,
         *,
+        metrics: Metrics | None = None,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._monotonic = monotonic
+        self._metrics = metrics or NoMetrics()
         self._lock = threading.Lock()
         self._meters = {
             "pair": _Meter(failures_per_minute),
@@ -210,6 +214,7 @@ class LoginAttempts:
             keys = {"pair": keys["pair"]}
         wait = max(self._meters[kind].wait(key, now) for kind, key in keys.items())
         if wait > 0:
+            self._metrics.count(REFUSALS, labels={"limit": "login"})
             raise ResourcesError(
                 "Too many login attempts", hint="wait and try again", retry_after_secs=max(1, math.ceil(wait))
             )

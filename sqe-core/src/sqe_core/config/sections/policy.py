@@ -127,10 +127,14 @@ class SecurityConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RateLimitConfig:
-    """`[rate_limit]`: one limiter before all protocols."""
+    """`[rate_limit]`: one limiter before all protocols. A minute's worth may come at once, the rest at the rate."""
 
-    enabled: bool = setting(False, "Limit at all.")
-    per_user_queries_per_minute: int = setting(60, "Statements of one user.", minimum=1)
+    enabled: bool = setting(False, "Limit at all; failed logins are limited in any case, to 60 without this.")
+    per_user_queries_per_minute: int = setting(
+        60, "Statements of one user; of an identity that many share, per client address.", minimum=1
+    )
     global_queries_per_minute: int = setting(1000, "Statements of all users.", minimum=1)
-    auth_attempts_per_minute: int = setting(10, "Logins per client address and user name.", minimum=1)
-    metadata_per_user_per_minute: int = setting(120, "Metadata requests of one user.", minimum=1)
+    auth_attempts_per_minute: int = setting(10, "Failed logins per client address and user name.", minimum=1)
+    metadata_per_user_per_minute: int = setting(
+        120, "Metadata requests of one user: listings, and columns of prepared statements.", minimum=1
+    )
