@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import subprocess
 import sys
 from collections.abc import Callable
@@ -92,3 +93,16 @@ def test_the_short_command_of_the_worker_is_a_worker(
     monkeypatch.setattr(server._Stop, "install", lambda self: None)
     assert server.worker([]) == 2
     assert "worker.coordinator_url" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "hadoop"])
+def test_only_keys_that_change_nothing_are_noted(tmp_path: Path, kind: str) -> None:
+    own = 'directory = "lake"\nfile = "f.db"' if kind == "sqlite" else 'warehouse = "lake"'
+    (tmp_path / "sqe.toml").write_text(
+        f'{NO_POLICY}[catalogs.lake]\ntype = "{kind}"\n{own}\nmanifest_concurrency = 3\n'
+    )
+    options = argparse.Namespace(config=None, mode=None)
+    _, notes = server.configuration(options, {}, tmp_path)
+    assert [note.partition(": ")[2] for note in notes] == [
+        "catalogs.lake.manifest_concurrency: has no effect: nothing reads it yet"
+    ]

@@ -50,7 +50,7 @@ def test_no_prefix_stands_twice() -> None:
     ("text", "expected"),
     [
         ('[auth]\ntoken_endpoint = "http://t"', "sqe.toml:1: auth: logins with `client_credentials_passthrough` are"),
-        ('[[auth.providers]]\ntype = "ldap"', "sqe.toml:1: auth.providers[0]: logins with `ldap` are not built yet"),
+        ('[[auth.providers]]\ntype = "aws_iam"', "sqe.toml:1: auth.providers[0]: logins with `aws_iam` are not built"),
         ('[auth.external]\nissuer = "http://i"\nclient_id = "x"', "auth.external: browser login is not built yet"),
         ('[catalog]\ncatalog_url = "http://c"', "sqe.toml:1: catalog.type: catalogs of type `rest` are not built yet"),
         ('[catalogs.a]\ntype = "glue"', "sqe.toml:2: catalogs.a.type: catalogs of type `glue` are not built yet"),
@@ -98,6 +98,7 @@ def test_using_what_is_not_built_stops(tmp_path: Path, text: str, expected: str)
         "[coordinator]\nauth_handshake_timeout_secs = 5\n[rate_limit]\nauth_attempts_per_minute = 3",
         "[query]\nstar_schema_min_ratio = 3\n[catalog]\ntype = 'sqlite'\nmanifest_concurrency = 3",
         "[metrics.openlineage]\nenabled = false\nemit_selects = true",
+        '[[auth.providers]]\ntype = "ldap"\n[catalogs.a]\ntype = "vendors"\n[policy]\nengine = "vendors"',
     ],
 )
 def test_what_is_built_or_switched_off_does_not_stop(tmp_path: Path, text: str) -> None:
@@ -127,3 +128,22 @@ def test_defaults_are_nobodys_wish() -> None:
     found = load(None, environ={})
 
     assert without_effect(found.config, found.sources) == ()
+
+
+def test_what_a_plugin_takes_is_not_judged_by_the_core(tmp_path: Path) -> None:
+    text = (
+        '[catalogs.lake]\ntype = "sqlite"\ndirectory = "d"\nfile = "f"\nmanifest_concurrency = 3\n'
+        '[policy]\nengine = "vendors"\ncache_ttl_secs = 5\nmask_precedence = "tag"\n[policy.vendors]\nurl = "u"\n'
+        "[auth]\nrole_mappings = { a = ['b'] }\n[[auth.providers]]\ntype = 'vendors'\n"
+    )
+    found = loaded(tmp_path, text)
+    taken = frozenset({("policy", "cache_ttl_secs"), ("auth", "role_mappings")})
+
+    said = "".join(without_effect(found.config, found.sources, taken))
+    assert "directory" not in said
+    assert "catalogs.lake.manifest_concurrency" in said
+    assert "policy.mask_precedence" in said
+    assert "cache_ttl_secs" not in said
+    assert "vendors" not in said
+    assert not [fault for fault in check_built(found.config, found.sources, taken) if "role_mappings" in fault]
+    assert [fault for fault in check_built(found.config, found.sources) if "role_mappings" in fault]

@@ -45,7 +45,7 @@ def _configuration(loaded: LoadedConfig, path: Path | None) -> Iterator[Finding]
     settings = check_plugin_settings(loaded)
     for fault in settings.faults:
         yield Finding(level=Level.FAULT, subject=subject, text=fault)
-    for note in (*settings.notes, *check_built(loaded.config, loaded.sources)):
+    for note in (*settings.notes, *check_built(loaded.config, loaded.sources, settings.consumed)):
         yield Finding(level=Level.NOTE, subject="server", text=f"would not start: {note}")
-    for note in without_effect(loaded.config, loaded.sources):
+    for note in without_effect(loaded.config, loaded.sources, settings.consumed):
         yield Finding(level=Level.NOTE, subject=subject, text=note)

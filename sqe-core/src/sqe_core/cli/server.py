@@ -53,8 +53,8 @@ def _run(options: argparse.Namespace) -> int:
     stop = _Stop()
     stop.install()
     try:
-        loaded = configuration(options, os.environ, Path.cwd())
-        return _serve(loaded, stop)
+        loaded, notes = configuration(options, os.environ, Path.cwd())
+        return _serve(loaded, notes, stop)
     except ConfigError as error:
         for fault in error.faults:
             _complain(fault)
@@ -64,32 +64,36 @@ def _run(options: argparse.Namespace) -> int:
         return ExitCode.STATEMENT_FAILED
 
 
-def configuration(options: argparse.Namespace, environ: Mapping[str, str], folder: Path) -> LoadedConfig:
-    """Read the configuration. Raises ConfigError for what is wrong in it, and for what this version cannot do."""
+def configuration(
+    options: argparse.Namespace, environ: Mapping[str, str], folder: Path
+) -> tuple[LoadedConfig, tuple[str, ...]]:
+    """Read the configuration, and say which of its keys change nothing.
+
+    Raises ConfigError for what is wrong in it, and for what this version cannot do.
+    """
     from sqe_core.cli.plugin_settings import check_plugin_settings
     from sqe_core.config.loading import load, locate
-    from sqe_core.config.unbuilt import check_built
+    from sqe_core.config.unbuilt import check_built, without_effect
 
     loaded = load(locate(options.config, environ, folder), environ=environ, flags={"coordinator.mode": options.mode})
     settings = check_plugin_settings(loaded)
-    unbuilt = check_built(loaded.config, loaded.sources)
+    unbuilt = check_built(loaded.config, loaded.sources, settings.consumed)
     if settings.faults or unbuilt:
         raise ConfigError((*settings.faults, *unbuilt))
     if settings.notes:
         raise StartupError("; ".join(settings.notes))
-    return loaded
+    return loaded, without_effect(loaded.config, loaded.sources, settings.consumed)
 
 
-def _serve(loaded: LoadedConfig, stop: _Stop) -> int:
+def _serve(loaded: LoadedConfig, notes: Sequence[str], stop: _Stop) -> int:
     from sqe_core.bootstrap import serve
-    from sqe_core.config.unbuilt import without_effect
     from sqe_core.observe.logging import configure_logging, log_stray_errors
 
     configure_logging(loaded.log_level)
     log_stray_errors()
     server = serve(loaded)
-    for sentence in without_effect(loaded.config, loaded.sources):
-        _log.warning("%s", sentence)
+    for note in notes:
+        _log.warning("%s", note)
     server.start()
     code = _wait(server, stop)
     server.stop()

@@ -167,9 +167,9 @@ def _check(arguments: argparse.Namespace, here: Surroundings) -> int:
     if settings.faults:
         raise ConfigError(settings.faults)
     here.print("ok")
-    for note in (*settings.notes, *check_built(loaded.config, loaded.sources)):
+    for note in (*settings.notes, *check_built(loaded.config, loaded.sources, settings.consumed)):
         here.complain(f"note: a server would not start: {note}")
-    for note in without_effect(loaded.config, loaded.sources):
+    for note in without_effect(loaded.config, loaded.sources, settings.consumed):
         here.complain(f"note: {note}")
     return ExitCode.OK
 

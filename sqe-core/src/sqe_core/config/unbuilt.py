@@ -11,16 +11,27 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from sqe_core.config.checks.catalogs import configured_catalogs
-from sqe_core.config.kinds import REST_CATALOGS, SHARED_IDENTITY_CATALOGS
+from sqe_core.config.kinds import REST_CATALOGS
 from sqe_core.config.login_chain import login_chain
 from sqe_core.config.origin import Fault, KeyPath
 from sqe_core.config.sections.root import SqeConfig
 from sqe_core.config.sources import Sources
 from sqe_core.config.walk import Leaf, leaves
 
-BUILT_CATALOGS = frozenset({"sqlite", "jdbc", "hadoop"})
-BUILT_PROVIDERS = frozenset({"anonymous", "api_key", "mtls"})
-BUILT_ENGINES = frozenset({"passthrough"})
+# Kinds of ours; those of others are built by others, and found or missed by their names.
+UNBUILT_CATALOGS = REST_CATALOGS | {"glue", "s3tables", "hms", "hive"}
+UNBUILT_PROVIDERS = frozenset(
+    {
+        "oidc_password",
+        "client_credentials",
+        "client_credentials_passthrough",
+        "bearer_token",
+        "token_exchange",
+        "bearer_passthrough",
+        "aws_iam",
+    }
+)
+UNBUILT_ENGINES = frozenset({"grants", "opa", "cedar", "ranger", "in-memory"})
 
 # Prefixes of keys that do what they say.
 BUILT: frozenset[str] = frozenset(
@@ -185,22 +196,25 @@ _PLACES = {
 }
 
 
-def check_built(config: SqeConfig, sources: Sources | None = None) -> tuple[str, ...]:
+def check_built(
+    config: SqeConfig, sources: Sources | None = None, consumed: frozenset[KeyPath] = frozenset()
+) -> tuple[str, ...]:
     """Name everything that a server would be asked for and cannot do; empty when it may start.
 
-    Without `sources`, only values that differ from their defaults count as asked for.
+    Without `sources`, only values that differ from their defaults count as asked for. Keys that are `consumed` by a
+    plugin's own `config_type` are the plugin's to judge.
     """
     sources = sources or Sources()
-    faults = [*_kinds(config), *_capabilities(config), *_defaults_that_were_written(config, sources)]
+    faults = [*_kinds(config), *_capabilities(config, consumed), *_defaults_that_were_written(config, sources)]
     shown = [Fault(fault.path, fault.message, sources.place(*fault.path)) for fault in faults]
     return tuple(dict.fromkeys(str(fault) for fault in shown))
 
 
-def without_effect(config: SqeConfig, sources: Sources) -> tuple[str, ...]:
-    """Name the keys that somebody wrote and that change nothing."""
+def without_effect(config: SqeConfig, sources: Sources, consumed: frozenset[KeyPath] = frozenset()) -> tuple[str, ...]:
+    """Name the keys that somebody wrote and that change nothing; what plugins take, they do something with."""
     sentences: list[str] = []
     for leaf in leaves(config):
-        if not sources.is_written(*leaf.path):
+        if not sources.is_written(*leaf.path) or "raw" in leaf.metadata or _is_consumed(leaf, consumed):
             continue
         reason = leaf.metadata.get("no_effect")
         if reason is None and classify(leaf.path) == "no effect yet":
@@ -231,25 +245,32 @@ def _general(path: KeyPath) -> str:
 
 def _kinds(config: SqeConfig) -> Iterator[Fault]:
     for provider in login_chain(config):
-        if provider.kind not in BUILT_PROVIDERS:
+        if provider.kind in UNBUILT_PROVIDERS:
             yield Fault(provider.path, f"logins with `{provider.kind}` are not built yet")
     for path, catalog in configured_catalogs(config):
-        if catalog.kind in (REST_CATALOGS | SHARED_IDENTITY_CATALOGS) - BUILT_CATALOGS:
+        if catalog.kind in UNBUILT_CATALOGS:
             yield Fault((*path, "type"), f"catalogs of type `{catalog.kind}` are not built yet")
     for engine in config.policy.engines:
-        if engine not in BUILT_ENGINES:
+        if engine in UNBUILT_ENGINES:
             yield Fault(("policy", "engine"), f"the policy engine `{engine}` is not built yet")
 
 
-def _capabilities(config: SqeConfig) -> Iterator[Fault]:
+def _capabilities(config: SqeConfig, consumed: frozenset[KeyPath]) -> Iterator[Fault]:
     rows = {row.prefix: row for row in UNBUILT}
     for row in UNBUILT:
         if row.uses is not None and row.uses(config):
             yield Fault(tuple(row.prefix.split(".")), row.sentence)
     for leaf in leaves(config):
         found = rows.get(_prefix_of(leaf.path))
-        if found is not None and found.uses is None and leaf.differs and not _is_ignored(leaf):
+        if found is not None and found.uses is None and leaf.differs:
+            if _is_ignored(leaf) or _is_consumed(leaf, consumed):
+                continue
             yield Fault(leaf.path, found.sentence)
+
+
+def _is_consumed(leaf: Leaf, consumed: frozenset[KeyPath]) -> bool:
+    """Whether a plugin takes the key, or a table that it is in."""
+    return any(leaf.path[:size] in consumed for size in range(1, len(leaf.path) + 1))
 
 
 def _is_ignored(leaf: Leaf) -> bool:
