@@ -21,7 +21,7 @@ from sqe_core.config.loading import LoadedConfig
 from sqe_core.config.login_chain import login_chain
 from sqe_core.config.origin import Fault
 from sqe_core.config.sections.policy import RateLimitConfig
-from sqe_core.config.sections.query import EngineConfig
+from sqe_core.config.sections.query import EngineConfig, QueryConfig
 from sqe_core.engine.port import Engine, EngineState, Progress
 from sqe_core.engine.spark.engine import ClassArchive, EngineOptions, SparkEngine
 from sqe_core.observe.health import Probe, Readiness, health_routes
@@ -36,6 +36,8 @@ from sqe_core.policy.builtin import AllowAllEnforcer
 from sqe_core.query.admission import QueryLimits
 from sqe_core.query.completion import CompletionCache, VisibleNames
 from sqe_core.query.gateway import Gateway
+from sqe_core.query.ingest_rows import IngestLimits
+from sqe_core.query.ingest_types import SchemaLimits
 from sqe_core.query.inspect import PlanLimits
 from sqe_core.query.parts import QueryParts
 from sqe_core.query.record import Notify, Recorder
@@ -202,6 +204,7 @@ def compose(
             max_concurrent_per_user=query.max_concurrent_per_user,
             max_queued_queries=query.max_queued_queries,
             queue_timeout_secs=query.queue_timeout_secs,
+            ingest=ingest_limits(query),
         ),
         notify=plugins.calls.query_event,
         history=QueryHistory(max_entries=config.query_history.max_entries, ttl_secs=config.query_history.ttl_secs),
@@ -470,6 +473,17 @@ def rate_limits(config: RateLimitConfig) -> RateLimits | None:
         statements_per_user=config.per_user_queries_per_minute,
         statements_of_all=config.global_queries_per_minute,
         metadata_per_user=config.metadata_per_user_per_minute,
+    )
+
+
+def ingest_limits(query: QueryConfig) -> IngestLimits:
+    """Return what `[query]` says about bulk ingests; how the rows are kept meanwhile is nobody's choice."""
+    return IngestLimits(
+        total_bytes=query.max_ingest_bytes,
+        batch_bytes=query.max_ingest_batch_bytes,
+        batch_rows=query.max_ingest_batch_rows,
+        disk_reserve_bytes=query.ingest_disk_reserve,
+        schema=SchemaLimits(columns=query.max_ingest_columns),
     )
 
 

@@ -14,7 +14,9 @@ from sqe_core.observe.metrics import PrometheusMetrics
 from sqe_core.plugins.discovery import DeclaredPlugin
 from sqe_core.plugins.kinds import Kind
 from sqe_core.plugins.manager import PluginManager
+from sqe_core.query.ingest_rows import IngestLimits
 from sqe_core.server import Server, StatusBoard
+from sqe_core.session.rate_limits import RateLimits
 from sqe_core.spi import (
     Endpoint,
     NoConfig,
@@ -180,3 +182,25 @@ def test_in_production_metrics_are_protected(tmp_path: Path, tls_files: tuple[st
     status = StatusBoard(sqe.engine, "1")
     health, metrics = bootstrap._listeners(loaded, sqe, status, PrometheusMetrics())
     assert (health.host, metrics.host) == ("0.0.0.0", host)
+
+
+def test_the_bounds_of_bulk_ingests_are_those_of_the_file(tmp_path: Path) -> None:
+    text = (
+        "[query]\nmax_ingest_bytes = '1MB'\nmax_ingest_batch_bytes = '2KB'\nmax_ingest_batch_rows = 3\n"
+        "max_ingest_columns = 4\ningest_disk_reserve = 5\n"
+    )
+    limits = bootstrap.ingest_limits(configured(tmp_path, text).config.query)
+    assert (limits.total_bytes, limits.batch_bytes, limits.batch_rows) == (1 << 20, 2048, 3)
+    assert (limits.schema.columns, limits.disk_reserve_bytes) == (4, 5)
+
+
+def test_without_a_word_they_are_the_built_in_ones(tmp_path: Path) -> None:
+    assert bootstrap.ingest_limits(configured(tmp_path, "").config.query) == IngestLimits()
+
+
+def test_rates_count_only_where_they_are_wanted(tmp_path: Path) -> None:
+    text = "[rate_limit]\nenabled = true\nper_user_queries_per_minute = 7\nmetadata_per_user_per_minute = 8\n"
+    assert bootstrap.rate_limits(configured(tmp_path, "").config.rate_limit) is None
+    assert bootstrap.rate_limits(configured(tmp_path, text).config.rate_limit) == RateLimits(
+        statements_per_user=7, statements_of_all=1000, metadata_per_user=8
+    )

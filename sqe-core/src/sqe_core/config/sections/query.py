@@ -44,6 +44,18 @@ class QueryConfig:
         0, "Statements that may wait for one of these slots; 0 = a statement without a slot is refused at once."
     )
     queue_timeout_secs: int = setting(30, "How long they wait at most.", minimum=1)
+    max_ingest_bytes: int = size(
+        "10GB", "Rows that one bulk ingest may bring, as they are kept on disk until the commit.", minimum=1
+    )
+    max_ingest_batch_bytes: int = size(
+        "256MB",
+        "Largest record batch of it, in memory and decoded; a message holds no more.",
+        minimum=1,
+        maximum=1 << 28,
+    )
+    max_ingest_batch_rows: int = setting(1 << 24, "Most rows of such a batch.", minimum=1)
+    max_ingest_columns: int = setting(5000, "Most columns of it.", minimum=1, maximum=20_000)
+    ingest_disk_reserve: int = size("1GB", "Room that a bulk ingest leaves on the disk; without it none begins.")
     max_concurrent_sorted_writes: int = setting(2, "Sorted writes at a time.", minimum=1)
     per_user_memory_budget: int = size(
         "1GB", 'Memory of all statements of one user; "0" = off.', spark="estimate for admission"
