@@ -141,6 +141,8 @@ CASES: dict[str, list[tuple[str, list[str]]]] = {
         ("[policy.acme]\nurl = 1", ["policy.acme"]),
         ('[policy]\nengine = "acme"\nacme = 5', ["policy.acme"]),
         ('[policy]\nengine = ["grants", "acme"]\n[policy.acme]\nurl = 1', []),
+        ('[policy]\nengine = "grants"\n[policy.opa]\nurl = "http://o"', []),
+        ("[policy]\nopa = 5", ["policy.opa"]),
     ],
     "policies.check_passthrough_is_confirmed": [
         ('[policy]\nengine = "passthrough"', ["policy.engine"]),
@@ -149,12 +151,11 @@ CASES: dict[str, list[tuple[str, list[str]]]] = {
         ("[policy]\nenabled = false\ni_understand_no_enforcement = true", []),
     ],
     "policies.check_engine_settings": [
-        ('[policy]\nengine = "opa"', ["policy.opa.url"]),
         ('[policy]\nengine = ["grants", "ranger"]', ["policy.ranger.url", "policy.ranger.admin_password"]),
         ('[policy]\nengine = "cedar"\n[policy.cedar]\nurl = "http://c"', ["policy.cedar"]),
         ('[policy]\nengine = "cedar"\n[policy.cedar]\npolicies_path = "/p"', []),
         ('[policy]\nengine = "cedar"\n[policy.cedar]\nurl = "http://c"\npolicy_store_id = "s"', []),
-        ("[policy]\nenabled = false\n[policy.opa]", []),
+        ("[policy]\nenabled = false\n[policy.ranger]", []),
     ],
     "policies.check_metadata_cache_for_policies": [
         ("[catalog]\nmetadata_cache_ttl_secs = 0", ["catalog.metadata_cache_ttl_secs"]),
@@ -196,6 +197,10 @@ CASES: dict[str, list[tuple[str, list[str]]]] = {
     "resources.check_tiered_spill": [
         ('[worker.spill]\nbackend = "tiered"', ["worker.spill.s3.bucket"]),
         ('[worker.spill]\nbackend = "tiered"\ns3.bucket = "b"', []),
+    ],
+    "resources.check_ingest_batches": [
+        ("[query]\nmax_ingest_batch_bytes = '257MB'", ["query.max_ingest_batch_bytes"]),
+        ("[query]\nmax_ingest_batch_bytes = '256MB'", []),
     ],
     "resources.check_result_cache": [
         ("[query_cache]\nmax_entry_mb = 257", ["query_cache.max_entry_mb"]),

@@ -143,14 +143,6 @@ i_understand_no_enforcement = false
 mask_precedence = "tag"
 cache_ttl_secs = 60
 cache_max_entries = 10000
-[policy.opa]
-policy_path = "sqe/policy/evaluate"
-data_prefix = "sqe/grants"
-timeout_secs = 5
-cache_max_entries = 10000
-cache_ttl_secs = 60
-breaker_failure_threshold = 5
-breaker_recovery_secs = 30
 [policy.ranger]
 service_name = "hive"
 admin_user = "admin"
@@ -350,8 +342,6 @@ WITHOUT_DEFAULT = {
     "storage.gcs_service_account_path": "/key.json",
     "storage.gcs_service_account_key": "{}",
     "policy.mask_key": "k",
-    "policy.opa.url": "http://localhost:8181",
-    "policy.opa.authz_path": "sqe/authz",
     "policy.cedar.url": "http://localhost:8180",
     "policy.cedar.policy_store_id": "store",
     "policy.ranger.url": "http://localhost:6080",
@@ -390,6 +380,11 @@ ADDED = {
     "engine.class_archive",
     "query.max_queued_queries",
     "query.queue_timeout_secs",
+    "query.max_ingest_bytes",
+    "query.max_ingest_batch_bytes",
+    "query.max_ingest_batch_rows",
+    "query.max_ingest_columns",
+    "query.ingest_disk_reserve",
     "plugins",
 }
 

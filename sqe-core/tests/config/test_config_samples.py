@@ -98,8 +98,8 @@ def test_long_form(tmp_path: Path) -> None:
     assert (s3tables.name, s3tables.kind, s3tables.default) == ("s3tables", "s3tables", False)
     assert s3tables.config.options.get("table_bucket_arn") == ARN
     assert config.policy.engines == ("opa",)
-    assert config.policy.opa is not None
-    assert config.policy.opa.authz_path == "sqe/authz"
+    opa = config.policy.options.get("opa")
+    assert opa == {"url": "http://localhost:8181", "data_prefix": "sqe/grants", "authz_path": "sqe/authz"}
 
 
 def test_both_forms_of_a_backend_mean_the_same(tmp_path: Path) -> None:

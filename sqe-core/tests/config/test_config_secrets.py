@@ -131,7 +131,7 @@ def test_passwords_inside_urls_are_not_shown(tmp_path: Path) -> None:
 def test_faults_do_not_print_secrets(tmp_path: Path) -> None:
     """The text of a key that should be a table, or of a table that should be text."""
     with pytest.raises(ConfigError) as caught:
-        config(tmp_path, f'[policy]\nmask_key = {{ value = "{HIDDEN}" }}\n[policy.opa]\nurl = "x://u:{HIDDEN}@h"\n')
+        config(tmp_path, f'[policy]\nmask_key = {{ value = "{HIDDEN}" }}\n[policy.ranger]\nurl = "x://u:{HIDDEN}@h"\n')
 
     assert len(caught.value.faults) == 2
     assert HIDDEN not in str(caught.value)

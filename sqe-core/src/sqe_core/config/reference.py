@@ -1,11 +1,17 @@
-"""Writes docs/configuration.md from the dataclasses: `python -m sqe_core.config.reference > docs/configuration.md`."""
+"""Writes docs/configuration.md from the dataclasses: `python -m sqe_core.config.reference > docs/configuration.md`.
+
+The keys of a plugin's kind stand on the plugin's own page; `python -m sqe_core.config.reference package.module:Config`
+writes their table.
+"""
 
 from __future__ import annotations
 
+import importlib
 import json
 import sys
 from collections.abc import Iterator
 from dataclasses import MISSING
+from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
 from sqe_core.config.sections.root import SqeConfig
@@ -87,6 +93,8 @@ of every service.
 
 ## Keys
 
+The keys of a kind that a plugin brings are on the plugin's page: [`[policy.opa]`](policy-opa.md).
+
 In the last column: what the key becomes on Spark, or that it does nothing there. *Not built yet* means that SQE
 checks the key, and that a server which is asked to use it stops with a sentence; *no effect yet* means that the key
 changes nothing so far, which `sqe doctor` says.
@@ -96,6 +104,17 @@ changes nothing so far, which `sqe doctor` says.
 def page() -> str:
     """The whole page."""
     return "\n".join([_INTRODUCTION, *_tables()]) + "\n"
+
+
+def plugin_table(config_type: type[Any]) -> str:
+    """The keys of a plugin's kind, for the plugin's own page."""
+    heading = "| key | type | default | meaning |\n|---|---|---|---|"
+    return (
+        "\n".join(
+            [heading, *(_cells(key.path[-1], _type(key), _default(key), _meaning(key)) for key in keys(config_type))]
+        )
+        + "\n"
+    )
 
 
 def _tables() -> Iterator[str]:
@@ -112,8 +131,11 @@ def _tables() -> Iterator[str]:
 
 
 def _row(key: Key) -> str:
-    cells = (f"`{key.path[-1]}`", _type(key), _default(key), _meaning(key), _on_spark(key))
-    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+    return _cells(key.path[-1], _type(key), _default(key), _meaning(key), _on_spark(key))
+
+
+def _cells(name: object, *cells: str) -> str:
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in (f"`{name}`", *cells)) + " |"
 
 
 def _type(key: Key) -> str:
@@ -132,6 +154,7 @@ def _type_name(hint: Any) -> str:
     if len(arguments) == 2:
         return f"table of {_type_name(arguments[1])}"
     names = {bool: "true, false", int: "whole number", float: "number", str: "text", Secret: "secret", Share: "share"}
+    names[Path] = "path"
     return names.get(hint, "table")
 
 
@@ -164,5 +187,11 @@ def _on_spark(key: Key) -> str:
     return "; ".join(part for part in (str(key.metadata.get("spark", "")), status) if part)
 
 
+def _named(place: str) -> type[Any]:
+    module, _, name = place.partition(":")
+    config_type: type[Any] = getattr(importlib.import_module(module), name)
+    return config_type
+
+
 if __name__ == "__main__":
-    sys.stdout.write(page())
+    sys.stdout.write(plugin_table(_named(sys.argv[1])) if sys.argv[1:] else page())

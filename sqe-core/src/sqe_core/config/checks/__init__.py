@@ -40,6 +40,7 @@ ALWAYS: tuple[Check, ...] = (
     resources.check_worker_budgets,
     resources.check_spill_directories,
     resources.check_tiered_spill,
+    resources.check_ingest_batches,
     resources.check_result_cache,
     resources.check_session_file,
     observability.check_lineage,

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import fields
 
 from sqe_core.config.checks.catalogs import configured_catalogs
+from sqe_core.config.kinds import POLICY_ENGINES
 from sqe_core.config.origin import Fault, unknown_key
 from sqe_core.config.sections.policy import PolicyConfig
 from sqe_core.config.sections.root import SqeConfig
@@ -28,8 +29,8 @@ def check_engine_names(config: SqeConfig) -> Iterator[Fault]:
         yield Fault(("policy", "engine"), "names `passthrough` beside an engine; it would decide nothing")
     known = [field.name for field in fields(PolicyConfig) if field.name != "options"]
     for key, node in policy.options.entries.items():
-        # The table of an engine that a plugin brings stands under that engine's name.
-        if key not in policy.engine or not isinstance(node.value, dict):
+        # The table of an engine that a plugin brings stands under that engine's name; its keys are the plugin's.
+        if key not in {*policy.engine, *POLICY_ENGINES} or not isinstance(node.value, dict):
             yield Fault(("policy", key), unknown_key(key, known), node.origin)
 
 
@@ -47,8 +48,6 @@ def check_engine_settings(config: SqeConfig) -> Iterator[Fault]:
     """Each engine that is used has what it needs."""
     policy = config.policy
     engines = policy.engines
-    if "opa" in engines and not (policy.opa and policy.opa.url):
-        yield Fault(("policy", "opa", "url"), "is missing; the engine `opa` needs it")
     if "ranger" in engines and not (policy.ranger and policy.ranger.url):
         yield Fault(("policy", "ranger", "url"), "is missing; the engine `ranger` needs it")
     if "ranger" in engines and not (policy.ranger and policy.ranger.admin_password):

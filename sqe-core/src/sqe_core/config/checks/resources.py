@@ -10,6 +10,7 @@ from sqe_core.config.sections.root import SqeConfig
 from sqe_core.config.values import format_bytes
 
 _BUDGETS = ("scan_budget", "flight_budget", "operator_budget", "shuffle_memory_budget", "spill_io_budget")
+_LARGEST_BATCH = 256 << 20
 
 
 def check_query_memory(config: SqeConfig) -> Iterator[Fault]:
@@ -54,6 +55,13 @@ def check_tiered_spill(config: SqeConfig) -> Iterator[Fault]:
     spill = config.worker.spill
     if spill.backend == "tiered" and not spill.s3.bucket:
         yield Fault(("worker", "spill", "s3", "bucket"), 'is missing; backend "tiered" needs it')
+
+
+def check_ingest_batches(config: SqeConfig) -> Iterator[Fault]:
+    """A batch is a message, and no protocol takes bigger ones."""
+    query = config.query
+    if query.max_ingest_batch_bytes > _LARGEST_BATCH:
+        yield Fault(("query", "max_ingest_batch_bytes"), f"must be at most {format_bytes(_LARGEST_BATCH)}")
 
 
 def check_result_cache(config: SqeConfig) -> Iterator[Fault]:

@@ -13,21 +13,6 @@ from sqe_core.spi.identity import Secret
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OpaConfig:
-    """`[policy.opa]`."""
-
-    url: str | None = setting(None, "Address of OPA.", url=HTTP)
-    policy_path: str = setting("sqe/policy/evaluate", "Path of the decision, one table per request.")
-    authz_path: str | None = setting(None, 'Path of the decision for all tables at once, usually "sqe/authz".')
-    data_prefix: str = setting("sqe/grants", "Path below which grants are written.")
-    timeout_secs: int = setting(5, "Time for one decision.", minimum=1)
-    cache_max_entries: int = setting(10000, "Most decisions that are kept.", minimum=0)
-    cache_ttl_secs: int = setting(60, "How long a decision is kept; 0 = not at all.", minimum=0)
-    breaker_failure_threshold: int = setting(5, "Failures until the breaker opens.", minimum=1)
-    breaker_recovery_secs: int = setting(30, "How long it stays open.", minimum=1)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class CedarConfig:
     """`[policy.cedar]`."""
 
@@ -74,10 +59,9 @@ class PolicyConfig:
     mask_precedence: Literal["tag", "resource"] = setting("tag", "Which mask of one engine wins.")
     cache_ttl_secs: int = setting(60, "How long a decision is kept; 0 = not at all.", minimum=0)
     cache_max_entries: int = setting(10000, "Most decisions that are kept.", minimum=0)
-    opa: OpaConfig | None = setting(None, "Open Policy Agent.")
     cedar: CedarConfig | None = setting(None, "Cedar.")
     ranger: RangerConfig | None = setting(None, "Apache Ranger.")
-    options: PluginTable = remainder("Tables of other engines that `engine` names.")
+    options: PluginTable = remainder("Tables of engines that plugins bring: `[policy.opa]` and others.")
 
     @property
     def engines(self) -> tuple[str, ...]:

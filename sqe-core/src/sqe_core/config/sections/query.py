@@ -48,10 +48,7 @@ class QueryConfig:
         "10GB", "Rows that one bulk ingest may bring, as they are kept on disk until the commit.", minimum=1
     )
     max_ingest_batch_bytes: int = size(
-        "256MB",
-        "Largest record batch of it, in memory and decoded; a message holds no more.",
-        minimum=1,
-        maximum=1 << 28,
+        "256MB", "Largest record batch of it, in memory and decoded; 256MB is the most.", minimum=1
     )
     max_ingest_batch_rows: int = setting(1 << 24, "Most rows of such a batch.", minimum=1)
     max_ingest_columns: int = setting(5000, "Most columns of it.", minimum=1, maximum=20_000)
