@@ -58,7 +58,6 @@ from sqe_core.spi.policy import PolicyEnforcer
 from sqe_core.spi.protocol import ProtocolContext, ProtocolServer, ServerState, TlsFiles
 from sqe_core.sql import functions
 from sqe_core.sql.reader import Reader
-from sqe_core.sql.redact import redact
 from sqe_core.sql.statement import ScriptStatement
 
 EMBEDDED_CATALOG = "iceberg"
@@ -104,6 +103,7 @@ def build(
     history: QueryHistory | None = None,
     metrics: Metrics | None = None,
     slow_secs: float = 0,
+    full_text: bool = False,
 ) -> Sqe:
     """Wire an SQE around an engine, which need not have started yet."""
     catalogs = CatalogRegistry(mounts)
@@ -114,7 +114,7 @@ def build(
             reader=Reader(),
             catalogs=catalogs,
             authorizer=Authorizer(enforcers),
-            recorder=Recorder(history, notify=notify, redact=redact, metrics=metrics, slow_secs=slow_secs),
+            recorder=Recorder(history, notify=notify, metrics=metrics, slow_secs=slow_secs, full_text=full_text),
             limits=limits,
             plan_limits=PlanLimits(),
             template_functions=functions.template_names(),
@@ -210,6 +210,7 @@ def compose(
         history=QueryHistory(max_entries=config.query_history.max_entries, ttl_secs=config.query_history.ttl_secs),
         metrics=metrics,
         slow_secs=query.slow_query_threshold_secs,
+        full_text=config.query_history.full_text,
     )
 
 

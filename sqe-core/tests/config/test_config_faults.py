@@ -64,14 +64,14 @@ def test_an_unknown_key_names_the_known_ones(tmp_path: Path) -> None:
 
     assert fault == (
         'sqe.toml:2: query_history.max_entires: unknown key; did you mean "max_entries"? '
-        "Known keys: max_entries, ttl_secs"
+        "Known keys: full_text, max_entries, ttl_secs"
     )
 
 
 def test_an_unknown_key_that_resembles_nothing(tmp_path: Path) -> None:
     (fault,) = faults(tmp_path, "[query_history]\nzzz = 5\n")
 
-    assert fault == "sqe.toml:2: query_history.zzz: unknown key. Known keys: max_entries, ttl_secs"
+    assert fault == "sqe.toml:2: query_history.zzz: unknown key. Known keys: full_text, max_entries, ttl_secs"
 
 
 def test_kebab_case_is_read_only_where_it_is_documented(tmp_path: Path) -> None:

@@ -385,6 +385,7 @@ ADDED = {
     "query.max_ingest_batch_rows",
     "query.max_ingest_columns",
     "query.ingest_disk_reserve",
+    "query_history.full_text",
     "plugins",
 }
 

@@ -13,6 +13,7 @@ from sqe_core.observe.history import QueryHistory
 from sqe_core.query.record import Recorder, session_hash
 from sqe_core.query.result import StatementResult
 from sqe_core.spi.errors import ErrorCode, QueryCancelledError, ResourcesError, ShuttingDownError, UserError
+from sqe_core.spi.events import QueryEvent, QueryPhase
 from sqe_core.spi.identity import Identity
 from sqe_core.sql.statement import StatementKind
 
@@ -39,6 +40,7 @@ class Counted:
 class FakeSession:
     id = "secret-session-id"
     protocol = "flight"
+    properties = MappingProxyType({"dialect": "sqe"})
     identity = Identity(issuer="idp", subject="alice", username="alice", provider="test")
 
 
@@ -48,7 +50,7 @@ def counted() -> Counted:
 
 
 def recorder(counted: Counted, *, slow_secs: float = 0) -> Recorder:
-    return Recorder(QueryHistory(), notify=None, redact=lambda sql: sql, metrics=counted, slow_secs=slow_secs)
+    return Recorder(QueryHistory(), notify=None, metrics=counted, slow_secs=slow_secs)
 
 
 def begin(recorder: Recorder, kind: StatementKind | None = StatementKind.QUERY):  # type: ignore[no-untyped-def]
@@ -119,3 +121,56 @@ def test_a_slow_statement_is_logged_without_its_text(counted: Counted, caplog: p
 def test_a_quick_statement_is_not(counted: Counted, caplog: pytest.LogCaptureFixture, slow_secs: float) -> None:
     begin(recorder(counted, slow_secs=slow_secs)).end(None, 1)
     assert not caplog.records
+
+
+def recorded(sql: str, *, error: UserError | None = None, dialect: str | None = None, full_text: bool = False):  # type: ignore[no-untyped-def]
+    """The events and the history of one statement."""
+    events: list[QueryEvent] = []
+    history = QueryHistory()
+    records = Recorder(history, notify=events.append, full_text=full_text)
+    record = records.begin("query-1", FakeSession(), sql, dialect)  # type: ignore[arg-type]
+    record.planned(StatementKind.QUERY, None)
+    record.end(error, None)
+    return events, history.entries()[0]
+
+
+@pytest.mark.rule("OBS-1")
+@pytest.mark.rule("OBS-3")
+def test_neither_observers_nor_history_get_literals() -> None:
+    error = UserError(f"The value '{CANARY}' cannot be cast to bigint")
+    events, entry = recorded(f"SELECT CAST('{CANARY}' AS bigint) -- {CANARY}", error=error)
+    assert [event.phase for event in events] == [QueryPhase.RECEIVED, QueryPhase.STARTED, QueryPhase.FAILED]
+    assert {event.sql for event in events} == {"SELECT CAST(? AS bigint)"}
+    assert events[-1].error_message == "The value ? cannot be cast to bigint"
+    assert entry.sql == "SELECT CAST(? AS bigint)"
+    assert CANARY not in str(events) + str(entry)
+
+
+@pytest.mark.rule("OBS-3")
+def test_the_hash_is_that_of_the_statement_as_sent() -> None:
+    events, _ = recorded("SELECT 'a'")
+    others, _ = recorded("SELECT 'b'")
+    assert events[0].sql == others[0].sql
+    assert events[0].sql_hash != others[0].sql_hash
+
+
+@pytest.mark.rule("OBS-3")
+def test_quotes_mean_what_the_dialect_says() -> None:
+    events, _ = recorded(f'SELECT "{CANARY}"', dialect="spark")
+    assert events[0].sql == "SELECT ?"
+    events, _ = recorded('SELECT "name"')
+    assert events[0].sql == 'SELECT "name"'
+
+
+@pytest.mark.rule("OBS-2")
+def test_a_history_may_keep_the_full_text_but_no_secrets() -> None:
+    sql = f"SELECT 'text', connect('postgres://me:{CANARY}@db'), f(token => '{CANARY}')"
+    events, entry = recorded(sql, full_text=True)
+    assert entry.sql == "SELECT 'text', connect('postgres://***@db'), f(token => ***)"
+    assert events[0].sql == "SELECT ?, connect(?), f(token => ?)"
+
+
+def test_a_long_statement_is_cut() -> None:
+    _, entry = recorded("SELECT " + "a, " * 40_000)
+    assert entry.sql.endswith("…")
+    assert len(entry.sql) < 70_000

@@ -12,7 +12,7 @@ from sqe_core.spi.errors import ErrorCode
 
 @dataclass(slots=True, kw_only=True)
 class HistoryEntry:
-    """One statement; `sql` is what the user sent, and is for the user and admins only (TRI-9)."""
+    """One statement; `sql` has no literals unless the configuration keeps them, and is for the user and admins only."""
 
     query_id: str
     user: tuple[str, str]

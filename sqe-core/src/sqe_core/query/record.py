@@ -13,16 +13,18 @@ from datetime import UTC, datetime
 import pyarrow as pa
 
 from sqe_core.observe.history import HistoryEntry, QueryHistory
+from sqe_core.observe.logging import redact_secrets
 from sqe_core.query.secured import SecuredStatement
 from sqe_core.session.session import Session
 from sqe_core.spi.errors import ErrorCode, SqeError
 from sqe_core.spi.events import ObjectDecision, QueryCounts, QueryEvent, QueryPhase, QueryTimings
 from sqe_core.spi.factory import Metrics, NoMetrics
+from sqe_core.sql.redact import CUT, Redacted, redact, without_secrets
 from sqe_core.sql.statement import StatementKind
 
 _log = logging.getLogger(__name__)
 Notify = Callable[[QueryEvent], None]
-Redact = Callable[[str], str]
+_LONGEST_SQL = 65_536
 
 _WRITES = frozenset(
     kind.value
@@ -48,32 +50,44 @@ class Sinks:
     """Where a statement's record goes, beside the history. `slow_secs` 0 logs no slow statements."""
 
     notify: Notify | None
-    redact: Redact
     metrics: Metrics = field(default_factory=NoMetrics)
     slow_secs: float = 0
 
 
 class Recorder:
-    """Writes history, counts, and tells observers. Observers get the statement without its literals (OBS-3)."""
+    """Writes history, counts, and tells observers.
+
+    Observers get the statement without its literals, and the history too unless it keeps the full text (OBS-3); no
+    other place writes statements anywhere.
+    """
 
     def __init__(
         self,
         history: QueryHistory,
         *,
         notify: Notify | None,
-        redact: Redact,
         metrics: Metrics | None = None,
         slow_secs: float = 0,
+        full_text: bool = False,
     ) -> None:
+        """Make one; `full_text` keeps statements in the history as they were sent, but for their secrets."""
         self._history = history
-        self._sinks = Sinks(notify=notify, redact=redact, metrics=metrics or NoMetrics(), slow_secs=slow_secs)
+        self._full_text = full_text
+        self._sinks = Sinks(notify=notify, metrics=metrics or NoMetrics(), slow_secs=slow_secs)
 
-    def begin(self, query_id: str, session: Session, sql: str) -> StatementRecord:
-        """A statement was admitted."""
+    def begin(self, query_id: str, session: Session, sql: str, dialect: str | None = None) -> StatementRecord:
+        """A statement was admitted; its dialect, the session's own by default, says what its quotes mean."""
         identity = session.identity
-        entry = HistoryEntry(query_id=query_id, user=(identity.issuer, identity.subject), sql=sql[:65_536])
+        dialect = dialect or session.properties["dialect"]
+        kept = sql if len(sql) <= _LONGEST_SQL else sql[:_LONGEST_SQL] + CUT
+        redacted = redact(kept, dialect)
+        entry = HistoryEntry(
+            query_id=query_id,
+            user=(identity.issuer, identity.subject),
+            sql=redact_secrets(without_secrets(kept, dialect)) if self._full_text else redacted.text,
+        )
         self._history.add(entry)
-        record = StatementRecord(entry, session, sql, self._sinks)
+        record = StatementRecord(entry, session, sql, redacted, self._sinks)
         record.tell(QueryPhase.RECEIVED)
         return record
 
@@ -90,10 +104,11 @@ class Recorder:
 class StatementRecord:
     """The record of one statement."""
 
-    def __init__(self, entry: HistoryEntry, session: Session, sql: str, sinks: Sinks) -> None:
+    def __init__(self, entry: HistoryEntry, session: Session, sql: str, redacted: Redacted, sinks: Sinks) -> None:
         self._entry = entry
         self._session = session
         self._sql = sql
+        self._redacted = redacted
         self._sinks = sinks
         self._began = time.monotonic()
         self._paused: float | None = None
@@ -204,12 +219,12 @@ class StatementRecord:
                 protocol=self._session.protocol,
                 session_hash=session_hash(self._session),
                 statement_kind=self._entry.kind,
-                sql=self._sinks.redact(self._sql),
+                sql=self._redacted.text,
                 sql_hash=self._sql_hash(),
                 objects=self._objects,
                 timings=QueryTimings(planning_ms=self._planned_after, total_ms=total if phase.final else None),
                 counts=QueryCounts(rows_returned=self._entry.rows),
                 error_code=error.code if error else None,
-                error_message=error.message if error else None,
+                error_message=self._redacted.hide(error.message) if error else None,
             )
         )

@@ -121,6 +121,9 @@ class QueryHistoryConfig:
 
     max_entries: int = setting(10000, "Statements that are remembered.", minimum=1)
     ttl_secs: int = setting(1800, "How long they are.", minimum=1)
+    full_text: bool = setting(
+        False, "Remember statements with their literals; otherwise, and for observers always, `?` stands for each."
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
