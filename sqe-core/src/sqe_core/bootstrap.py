@@ -199,6 +199,7 @@ def compose(
         limits=QueryLimits(
             timeout_secs=query.timeout_secs,
             max_result_rows=query.max_result_rows,
+            max_result_bytes=query.max_result_bytes,
             max_sql_bytes=query.max_sql_bytes,
             max_concurrent_queries=query.max_concurrent_queries,
             max_concurrent_per_user=query.max_concurrent_per_user,
@@ -531,7 +532,9 @@ def open_embedded(
             engine=engine or SparkEngine(engine_options or EngineOptions()),
             mounts=mounts,
             enforcers=[AllowAllEnforcer()],
-            limits=QueryLimits(timeout_secs=0, max_result_rows=0, max_sql_bytes=16 * 1024 * 1024),
+            limits=QueryLimits(
+                timeout_secs=0, max_result_rows=0, max_result_bytes=0, max_sql_bytes=16 * 1024 * 1024
+            ),
         )
     except BaseException:
         if temporary:

@@ -380,6 +380,7 @@ ADDED = {
     "engine.class_archive",
     "query.max_queued_queries",
     "query.queue_timeout_secs",
+    "query.max_result_bytes",
     "query.max_ingest_bytes",
     "query.max_ingest_batch_bytes",
     "query.max_ingest_batch_rows",

@@ -79,6 +79,14 @@ def test_more_rows_than_allowed_is_an_error_and_not_a_cut() -> None:
         list(bounded(iter([batch, batch]), 5))
 
 
+@pytest.mark.rule("LIM-8")
+def test_more_bytes_than_allowed_is_an_error_too() -> None:
+    batch = pa.record_batch({"a": [1, 2, 3]})
+    assert sum(each.num_rows for each in bounded(iter([batch, batch]), 0, 48)) == 6
+    with pytest.raises(ResourcesError, match="more than 47 bytes"):
+        list(bounded(iter([batch, batch]), 0, 47))
+
+
 def test_the_first_reason_to_end_a_statement_counts() -> None:
     running = RunningStatement("q")
     running.check()

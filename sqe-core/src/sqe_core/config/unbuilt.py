@@ -55,6 +55,7 @@ BUILT: frozenset[str] = frozenset(
         "query.default_catalog",
         "query.timeout_secs",
         "query.max_result_rows",
+        "query.max_result_bytes",
         "query.max_sql_bytes",
         "query.max_concurrent_queries",
         "query.max_concurrent_per_user",

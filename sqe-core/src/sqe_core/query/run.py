@@ -281,7 +281,7 @@ class StatementRun:
     ) -> Iterator[pa.RecordBatch]:
         rows = 0
         try:
-            for batch in bounded(iter(stream), max_rows):
+            for batch in bounded(iter(stream), max_rows, self._parts.limits.max_result_bytes):
                 rows += batch.num_rows
                 yield batch if batch.schema.equals(schema) else batch.rename_columns(schema.names)
             self._running.check()
