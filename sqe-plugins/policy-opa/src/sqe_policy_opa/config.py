@@ -1,0 +1,106 @@
+"""The keys of `[policy.opa]`."""
+
+from __future__ import annotations
+
+import ipaddress
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from sqe_core.spi import Secret
+
+# No segment may be empty, a step up, or need escaping.
+_PATH = (r"[A-Za-z0-9_-]+(/[A-Za-z0-9_-]+)*", "a path of words such as sqe/authz")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpaConfig:
+    """Where OPA is, which of its documents decide, and how long SQE waits for it."""
+
+    url: str = field(metadata={"doc": "Address of OPA, without the path of its API.", "url": ("https", "http")})
+    policy_path: str = field(
+        default="sqe/policy/evaluate",
+        metadata={"doc": "Document that decides about one table per request.", "pattern": _PATH},
+    )
+    authz_path: str | None = field(
+        default=None,
+        metadata={
+            "doc": 'Document that decides about all tables of a statement at once, usually "sqe/authz"; when it is '
+            "set, `policy_path` is not asked.",
+            "pattern": _PATH,
+        },
+    )
+    data_prefix: str = field(
+        default="sqe/grants", metadata={"doc": "Document below which GRANT writes.", "pattern": _PATH}
+    )
+    token: Secret | None = field(default=None, metadata={"doc": "Bearer token that OPA knows SQE by.", "secret": True})
+    ca_file: Path | None = field(
+        default=None, metadata={"doc": "Certificates of the authorities that may vouch for OPA; unset = the system's."}
+    )
+    client_cert_file: Path | None = field(
+        default=None, metadata={"doc": "Certificate that SQE shows to OPA, with its chain."}
+    )
+    client_key_file: Path | None = field(default=None, metadata={"doc": "Private key of that certificate."})
+    allow_insecure_transport: bool = field(
+        default=False,
+        metadata={"doc": "Plain http to another machine: who is between decides what everybody may read."},
+    )
+    timeout_secs: int = field(
+        default=5,
+        metadata={"doc": "Time for all that one statement asks, retries included.", "minimum": 1, "maximum": 300},
+    )
+    connect_timeout_secs: int = field(
+        default=2, metadata={"doc": "Time to connect, within `timeout_secs`.", "minimum": 1, "maximum": 300}
+    )
+    max_retries: int = field(
+        default=2,
+        metadata={
+            "doc": "How often a request without an answer is sent again, within `timeout_secs`.",
+            "minimum": 0,
+            "maximum": 10,
+        },
+    )
+    max_connections: int = field(
+        default=16, metadata={"doc": "Most requests that are on their way at a time.", "minimum": 1, "maximum": 256}
+    )
+    max_response_bytes: int = field(
+        default=4 * 1024 * 1024, metadata={"doc": "Largest answer that is read.", "unit": "bytes", "minimum": 1024}
+    )
+    cache_max_entries: int = field(
+        default=10000,
+        metadata={"doc": "Most names whose place in listings is remembered; 0 = nothing is kept.", "minimum": 0},
+    )
+    cache_ttl_secs: int = field(
+        default=60,
+        metadata={
+            "doc": "How long an answer may be used again, here and in the cache of `[policy]`; 0 = not at all.",
+            "minimum": 0,
+        },
+    )
+    breaker_failure_threshold: int = field(
+        default=5, metadata={"doc": "Failures in a row after which OPA is left alone.", "minimum": 1}
+    )
+    breaker_recovery_secs: int = field(
+        default=30, metadata={"doc": "For how long, until one request tries again.", "minimum": 1}
+    )
+
+    def __post_init__(self) -> None:
+        parts = urlsplit(self.url)
+        if parts.username is not None or parts.password is not None or parts.query or parts.fragment:
+            raise ValueError("url holds a host, a port and a path only; a bearer token stands in `token`")
+        plain = parts.scheme == "http"
+        if plain and not self.allow_insecure_transport and not _is_loopback(parts.hostname or ""):
+            raise ValueError("url has to be https, or on this machine (see allow_insecure_transport)")
+        if (self.client_cert_file is None) != (self.client_key_file is None):
+            raise ValueError("client_cert_file and client_key_file belong together")
+        if plain and (self.client_cert_file or self.ca_file):
+            raise ValueError("ca_file and client_cert_file need an https url")
+        if self.connect_timeout_secs > self.timeout_secs:
+            raise ValueError("connect_timeout_secs is at most timeout_secs")
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host.lower() == "localhost"
