@@ -467,7 +467,8 @@ class SupportsGrants(ABC):
 
         Args:
             grant: the privileges, target, grantee and effect; `columns` revokes those columns only, a `row_filter`
-                whose text is empty revokes the filter only. With the effect DENY, denials are lifted.
+                whose text is empty revokes the filter only, `with_grant_option` the option only. With the effect
+                DENY, denials are lifted.
             author: who revokes.
 
         Returns:
@@ -498,6 +499,15 @@ class SupportsGrants(ABC):
         grantees += [Grantee(type="role", name=name) for name in sorted(roles)]
         grantees += [Grantee(type="group", name=name) for name in sorted(principal.groups)]
         return [grant for grantee in grantees for grant in self.list_grants(grantee=grantee, author=author)]
+
+    def may_grant(self, grant: Grant, *, author: Identity) -> bool:
+        """Say whether somebody who is no admin may make this grant, or revoke it; nobody may unless overridden.
+
+        Args:
+            grant: the grant.
+            author: who wants to make it.
+        """
+        return False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -541,7 +551,7 @@ class SupportsRoles(ABC):
 
     @abstractmethod
     def drop_role(self, name: str, *, author: Identity) -> bool:
-        """Remove a role with all that it was given and all who had it; denials and filters stay with its name.
+        """Remove a role with all that it was given and all who had it; denials and policies stay with its name.
 
         Returns:
             False when there was none.
@@ -549,7 +559,7 @@ class SupportsRoles(ABC):
 
     @abstractmethod
     def grant_role(self, role: str, grantee: Grantee, *, admin_option: bool, author: Identity) -> None:
-        """Give a role to a user, a group or another role.
+        """Give a role to a user, a group or another role, with this admin option and no other.
 
         Raises:
             UserError: the role does not exist, or would hold itself.
@@ -692,7 +702,7 @@ class SupportsOwnership(ABC):
 
     @abstractmethod
     def object_dropped(self, name: ObjectName | NamespaceName, *, uuid: str | None, author: Identity) -> None:
-        """Take back what was granted on an object that is gone; denials, filters and policies stay with the name."""
+        """Take back what was granted on an object that is gone; denials and policies stay with its name."""
 
 
 class PolicyEnforcerFactory(PluginFactory[ConfigT, PluginContext, PolicyEnforcer]):

@@ -1,0 +1,218 @@
+"""The store in a SQLite file (the default), and in memory."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import tempfile
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from sqe_core.policy.grants.store import Execute, GrantStore, damaged, make_layout, migrate, unreachable
+from sqe_core.spi.errors import StartupError
+
+_OTHERS = 0o077
+
+
+class SqliteStore(GrantStore):
+    """Records in a file that only its owner may read. Several processes on one machine may share it.
+
+    The file is made once, whole, by `prepare`. Later a file that is gone, empty or damaged is an error and never an
+    empty store, which would open every table.
+
+    Args:
+        path: the file.
+        busy_secs: how long a transaction waits for another one.
+        now: the clock.
+    """
+
+    def __init__(self, path: Path, *, busy_secs: float, now: Callable[[], datetime]) -> None:
+        super().__init__(now=now)
+        self._path = path
+        self._busy_secs = busy_secs
+        self._guard = threading.Lock()
+        self._reader: sqlite3.Connection | None = None
+        self._file: tuple[int, int] | None = None
+        self._size = 0
+        self._closed = False
+
+    def prepare(self) -> bool:
+        """Make the file unless it is there, and bring an older one to this version.
+
+        Returns:
+            True when the file was made.
+
+        Raises:
+            StartupError: the file cannot be used.
+        """
+        try:
+            made = self._make()
+            mode = self._path.stat().st_mode
+            if mode & _OTHERS:
+                raise StartupError(f"the grant store {self._path} can be read by others; run: chmod 600 {self._path}")
+            if not self._path.stat().st_size:
+                raise StartupError(f"the grant store {self._path} is empty, which it never is; restore a backup")
+            with closing(self._connect()) as connection:
+                _check(connection)
+                connection.execute("BEGIN IMMEDIATE")
+                migrate(_execute(connection))
+                connection.execute("COMMIT")
+        except (sqlite3.Error, OSError, KeyError, ValueError) as error:
+            raise StartupError(f"the grant store {self._path} cannot be used: {error}") from error
+        return made
+
+    @contextmanager
+    def reading(self) -> Iterator[Execute]:
+        """Read in one transaction of the one reading connection."""
+        with self._guard:
+            try:
+                connection = self._opened()
+                connection.execute("BEGIN")
+                yield _execute(connection)
+                connection.execute("COMMIT")
+            except BaseException as error:
+                self._drop()
+                if isinstance(error, (sqlite3.Error, OSError)):
+                    raise unreachable() from error
+                raise
+
+    @contextmanager
+    def writing(self) -> Iterator[Execute]:
+        """Write in a transaction of a connection of its own."""
+        try:
+            with self._guard:
+                self._opened()
+            with closing(self._connect()) as connection:
+                connection.execute("BEGIN IMMEDIATE")
+                try:
+                    yield _execute(connection)
+                except BaseException:
+                    connection.execute("ROLLBACK")
+                    raise
+                connection.execute("COMMIT")
+        except (sqlite3.Error, OSError) as error:
+            raise unreachable() from error
+
+    def close(self) -> None:
+        """Close the reading connection."""
+        with self._guard:
+            self._closed = True
+            self._drop()
+
+    def _make(self) -> bool:
+        """Write a whole store beside the path and link it there: no process ever sees half of one."""
+        if self._path.exists():
+            return False
+        folder = self._path.parent
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=folder, prefix=".grants-") as private:
+            fresh = Path(private) / "new.db"
+            os.close(os.open(fresh, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+            with closing(sqlite3.connect(fresh, isolation_level=None)) as connection:
+                connection.execute("PRAGMA journal_mode = WAL")
+                connection.execute("BEGIN IMMEDIATE")
+                make_layout(_execute(connection))
+                connection.execute("COMMIT")
+            try:
+                os.link(fresh, self._path)
+            except FileExistsError:
+                return False
+        return True
+
+    def _opened(self) -> sqlite3.Connection:
+        """Return the reading connection, to the file that is at the path now."""
+        if self._closed:
+            raise unreachable()
+        found = self._path.stat()
+        if self._reader is None or (found.st_dev, found.st_ino) != self._file or found.st_size < self._size:
+            self._drop()
+            if not found.st_size:
+                raise damaged()
+            connection = self._connect()
+            try:
+                _check(connection)
+            except BaseException:
+                connection.close()
+                raise
+            self._reader, self._file = connection, (found.st_dev, found.st_ino)
+        self._size = found.st_size
+        return self._reader
+
+    def _connect(self) -> sqlite3.Connection:
+        connection = sqlite3.connect(
+            f"file:{quote(str(self._path))}?mode=rw",
+            uri=True,
+            timeout=self._busy_secs,
+            isolation_level=None,
+            check_same_thread=False,
+        )
+        try:
+            connection.execute("PRAGMA synchronous = FULL")
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _drop(self) -> None:
+        if self._reader is not None:
+            self._reader.close()
+        self._reader = None
+
+
+class MemoryStore(GrantStore):
+    """Records that end with the process."""
+
+    def __init__(self, *, now: Callable[[], datetime]) -> None:
+        super().__init__(now=now)
+        self._guard = threading.Lock()
+        self._closed = False
+        self._connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+        make_layout(_execute(self._connection))
+
+    @contextmanager
+    def reading(self) -> Iterator[Execute]:
+        """Read."""
+        with self._transaction() as execute:
+            yield execute
+
+    @contextmanager
+    def writing(self) -> Iterator[Execute]:
+        """Write."""
+        with self._transaction() as execute:
+            yield execute
+
+    def close(self) -> None:
+        """Forget everything."""
+        with self._guard:
+            self._closed = True
+            self._connection.close()
+
+    @contextmanager
+    def _transaction(self) -> Iterator[Execute]:
+        with self._guard:
+            if self._closed:
+                raise unreachable()
+            self._connection.execute("BEGIN")
+            try:
+                yield _execute(self._connection)
+            except BaseException:
+                self._connection.execute("ROLLBACK")
+                raise
+            self._connection.execute("COMMIT")
+
+
+def _check(connection: sqlite3.Connection) -> None:
+    if connection.execute("PRAGMA quick_check(1)").fetchone() != ("ok",):
+        raise damaged()
+
+
+def _execute(connection: sqlite3.Connection) -> Execute:
+    def execute(statement: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
+        return connection.execute(statement, tuple(values)).fetchall()
+
+    return execute

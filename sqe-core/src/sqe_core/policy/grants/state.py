@@ -1,0 +1,243 @@
+"""The records in memory, indexed by name: what a decision looks at, without a query per name.
+
+Names are compared in two ways. What gives access is compared exactly; what restricts, and whether something was ever
+covered, is compared without case, so that no catalog that ignores case lets another spelling slip past (POL-10).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from sqe_core.policy.grants import records
+from sqe_core.policy.grants.records import Covered, GrantRow, Kind, Owner, Records
+from sqe_core.policy.grants.store import Version, damaged
+from sqe_core.spi.identity import Identity
+from sqe_core.spi.names import NamespaceName, ObjectName
+from sqe_core.spi.policy import Grantee, GrantTarget, ResourceType, RoleGrant, RoleInfo, StoredPolicy
+
+Folded = tuple[str, ...]
+Holder = tuple[str, str]
+"""The type and name of a grantee."""
+
+
+def fold_namespace(namespace: tuple[str, ...]) -> Folded:
+    """Return the parts of a namespace without case."""
+    return tuple(part.casefold() for part in namespace)
+
+
+def fold(name: ObjectName | NamespaceName) -> Folded:
+    """Return the parts of a name without case. A schema and an object never meet: an index holds one sort."""
+    own = (name.name,) if isinstance(name, ObjectName) else ()
+    return fold_namespace((name.catalog, *name.namespace, *own))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Held:
+    """Which roles each holder has directly."""
+
+    roles: Mapping[Holder, frozenset[str]]
+
+    def reach(self, holders: Iterable[Holder]) -> frozenset[str]:
+        """Return all roles that some holders have, through roles too."""
+        found: set[str] = set()
+        open_ = list(holders)
+        while open_:
+            for role in self.roles.get(open_.pop(), frozenset()) - found:
+                found.add(role)
+                open_.append(("role", role))
+        return frozenset(found)
+
+
+def members_of(members: Iterable[RoleGrant]) -> Held:
+    """Index who has which role."""
+    roles: dict[Holder, set[str]] = defaultdict(set)
+    for member in members:
+        roles[member.grantee.type, member.grantee.name].add(member.role)
+    return Held(roles={holder: frozenset(names) for holder, names in roles.items()})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Principal:
+    """Somebody, with every grantee that stands for them."""
+
+    identity: Identity
+    holders: frozenset[Holder]
+
+    def is_one_of(self, *grantees: Grantee) -> bool:
+        """Whether one of the grantees stands for this principal."""
+        return any((grantee.type, grantee.name) in self.holders for grantee in grantees)
+
+    def owns(self, owner: Owner) -> bool:
+        """Whether this is the owner; where a login was recorded, a namesake from elsewhere is not."""
+        return self.is_one_of(owner.grantee) and (owner.key is None or owner.key == self.identity.key)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """An object or a schema as a decision sees it.
+
+    Args:
+        name: the name.
+        types: what an object may be; both when nobody knows, as in a listing.
+        uuid: the catalog's own id, where it is known.
+    """
+
+    name: ObjectName | NamespaceName
+    types: frozenset[ResourceType]
+    uuid: str | None = None
+
+
+class State:
+    """Everything that a store said at one version. Never changed, so that threads share it."""
+
+    def __init__(self, version: Version, held: Records) -> None:
+        self.version = version
+        self.rows: list[GrantRow] = []
+        self.policies: list[StoredPolicy] = []
+        self.members: list[RoleGrant] = []
+        self.roles: list[RoleInfo] = []
+        self.owners: dict[Folded, Owner] = {}
+        self.schema_owners: dict[Folded, Owner] = {}
+        self._covered: dict[Folded, list[Covered]] = defaultdict(list)
+        self._covered_objects: dict[Folded, list[Covered]] = defaultdict(list)
+        self._pinned: set[str] = set()
+        self._created: dict[Folded, tuple[ObjectName, int]] = {}
+        try:
+            for (kind, _), body in held.items():
+                self._add(kind, body)
+        except (KeyError, ValueError, TypeError, ArithmeticError) as error:
+            raise damaged() from error
+        self.held = members_of(self.members)
+        self._rows_at: dict[Folded, list[GrantRow]] = defaultdict(list)
+        self._rows_on: dict[Folded, list[GrantRow]] = defaultdict(list)
+        self._rows_of: dict[str, list[GrantRow]] = defaultdict(list)
+        for row in self.rows:
+            target = row.grant.target
+            place = fold_namespace((target.catalog, *target.namespace))
+            if target.name is None:
+                self._rows_at[place].append(row)
+            else:
+                self._rows_on[*place, target.name.casefold()].append(row)
+            if row.grant.object_uuid:
+                self._rows_of[row.grant.object_uuid].append(row)
+
+    def _add(self, kind: Kind, body: records.Body) -> None:
+        match kind:
+            case Kind.GRANT:
+                self.rows.append(records.decode_grant(body))
+            case Kind.COVERED:
+                covered = records.decode_covered(body)
+                target = covered.target
+                place = fold_namespace((target.catalog, *target.namespace))
+                if target.name is None:
+                    self._covered[place].append(covered)
+                else:
+                    self._covered_objects[*place, target.name.casefold()].append(covered)
+            case Kind.PINNED:
+                self._pinned.add(body["uuid"])
+            case Kind.ROLE:
+                self.roles.append(records.decode_role(body))
+            case Kind.MEMBER:
+                self.members.append(records.decode_member(body))
+            case Kind.POLICY:
+                self.policies.append(records.decode_policy(body))
+            case Kind.OWNER:
+                owner = records.decode_owner(body)
+                owners = self.owners if isinstance(owner.name, ObjectName) else self.schema_owners
+                owners[fold(owner.name)] = owner
+            case Kind.OBJECT:
+                created = records.decode_created(body)
+                self._created[fold(created.name)] = created.name, created.version
+
+    def principal(self, identity: Identity) -> Principal:
+        """Return everything that stands for somebody: user, groups, roles of the token and of the store, PUBLIC."""
+        own = {("user", identity.username), ("public", "")}
+        own |= {("group", name) for name in identity.groups} | {("role", name) for name in identity.roles}
+        return Principal(identity=identity, holders=frozenset(own | {("role", name) for name in self.held.reach(own)}))
+
+    def owner_of(self, name: ObjectName | NamespaceName) -> Owner | None:
+        """Return who owns exactly this."""
+        owners = self.owners if isinstance(name, ObjectName) else self.schema_owners
+        owner = owners.get(fold(name))
+        return owner if owner is not None and owner.name == name else None
+
+    def rows_at(self, level: Folded) -> Sequence[GrantRow]:
+        """Return the rows on a catalog or a schema and on all or future objects of it."""
+        return self._rows_at.get(level, ())
+
+    def rows_about(self, place: Place, at: Callable[[Folded], Sequence[GrantRow]]) -> Iterator[GrantRow]:
+        """Go through the rows at every level that reach an object or a schema.
+
+        Args:
+            place: the object or schema.
+            at: `rows_at`, or a choice of what it returns.
+        """
+        name = place.name
+        for level in levels(name):
+            direct = isinstance(name, ObjectName) and len(level) == len(name.namespace) + 1
+            for row in at(level):
+                if row.grant.target.scope in ("catalog", "schema") or (
+                    direct and self._reaches(row.grant.target, place, first=row.written, last=row.written)
+                ):
+                    yield row
+        on = self._rows_on.get(fold(name), ()) if isinstance(name, ObjectName) else ()
+        yield from on
+        if place.uuid:
+            yield from (row for row in self._rows_of.get(place.uuid, ()) if row not in on)
+
+    def gives(self, row: GrantRow, place: Place) -> bool:
+        """Whether a row that reaches a place may give access to it: the name is exact, the object still the same.
+
+        A row that is pinned to an id goes with the id, under whatever name.
+        """
+        target, name = row.grant.target, place.name
+        if row.grant.object_uuid and place.uuid:
+            return row.grant.object_uuid == place.uuid
+        if target.catalog != name.catalog or target.namespace != name.namespace[: len(target.namespace)]:
+            return False
+        return target.name is None or (
+            isinstance(name, ObjectName) and (target.namespace, target.name) == (name.namespace, name.name)
+        )
+
+    def governed(self, place: Place) -> bool:
+        """Whether a grant at any level ever covered a place. If none did, the catalog alone decides."""
+        name = place.name
+        if isinstance(name, ObjectName) and (fold(name) in self._covered_objects or place.uuid in self._pinned):
+            return True
+        for level in levels(name):
+            direct = isinstance(name, ObjectName) and len(level) == len(name.namespace) + 1
+            for covered in self._covered.get(level, ()):
+                if covered.target.scope in ("catalog", "schema") or (
+                    direct and self._reaches(covered.target, place, first=covered.first, last=covered.last)
+                ):
+                    return True
+        return False
+
+    def types_of(self, name: ObjectName) -> frozenset[ResourceType]:
+        """Return what an object may be, as far as grants on it said."""
+        said = {covered.target.scope for covered in self._covered_objects.get(fold(name), ())}
+        if said == {"view"}:
+            return frozenset({ResourceType.VIEW})
+        return frozenset({ResourceType.TABLE}) if said else frozenset({ResourceType.TABLE, ResourceType.VIEW})
+
+    def _reaches(self, target: GrantTarget, place: Place, *, first: int, last: int) -> bool:
+        """Whether ALL or FUTURE TABLES or VIEWS of a schema mean an object, by when it was made.
+
+        What was not made through SQE counts as older than any grant.
+        """
+        assert isinstance(place.name, ObjectName)
+        wanted = ResourceType.VIEW if target.scope.endswith("_views") else ResourceType.TABLE
+        if wanted not in place.types:
+            return False
+        found = self._created.get(fold(place.name))
+        if target.scope.startswith("future_"):
+            return found is not None and found[1] > first
+        return found is None or found[1] <= last
+
+
+def levels(name: ObjectName | NamespaceName) -> Sequence[Folded]:
+    """Return the containers of a name, the catalog first; a schema is its own last container."""
+    parts = fold_namespace((name.catalog, *name.namespace))
+    return [parts[:depth] for depth in range(1, len(parts) + 1)]
