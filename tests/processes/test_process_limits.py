@@ -1,0 +1,395 @@
+"""The limits of a server, each met by a client of a real process: rates, time, size, idleness; and production mode."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import grpc
+import psutil
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+from raw_flight import RawClient, Refused, basic
+
+from sqe_core.auth.key_file import hash_key, make_key
+from sqe_core.protocols.flight.wire import flight_sql_pb2 as sql
+from sqe_core.spi.identity import Secret
+
+SERVER = Path(sys.executable).with_name("sqe-server")
+NO_POLICY = '[policy]\nengine = "passthrough"\ni_understand_no_enforcement = true\n'
+# A policy engine of somebody else's: whoever has the group may read everything.
+POLICY_ENGINE = """
+from dataclasses import dataclass
+from sqe_core.spi import (
+    Decision, Effect, PolicyEnforcer, PolicyEnforcerFactory, PolicyResponse, SqePlugin, hookimpl,
+)
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    group: str
+    cache_ttl_secs: int = 0
+
+class Engine(PolicyEnforcer):
+    def __init__(self, config):
+        self.config = config
+    def _knows(self, principal):
+        return self.config.group in principal.groups
+    def decide(self, request):
+        knows = self._knows(request.principal)
+        decision = Decision.allow("in the group") if knows else Decision.deny("not in the group")
+        return PolicyResponse(decisions=tuple(decision for _ in request.accesses))
+    def visible(self, request):
+        return [Effect.ALLOW if self._knows(request.principal) else Effect.DENY] * len(request.names)
+
+class Factory(PolicyEnforcerFactory):
+    kind = "groups"
+    config_type = Config
+    def create(self, name, config, context):
+        return Engine(config)
+
+class Plugin(SqePlugin):
+    @hookimpl
+    def sqe_provide_policy_enforcers(self, context):
+        return (Factory(),)
+"""
+ENTRY_POINTS = """
+[sqe.plugins]
+policy-groups = policy_groups:Plugin
+[sqe.plugins.kinds]
+policy.groups = policy_groups:Plugin
+[sqe.plugins.spi]
+1.0 = policy_groups:Plugin
+"""
+SLOW = "SELECT count(*) AS n FROM range(10000000) AS a(x) JOIN range(10000000) AS b(y) ON x <> y"
+
+
+@dataclass
+class RunningServer:
+    """A started server, its log, and the keys of those who may log in."""
+
+    process: subprocess.Popen[str]
+    port: int
+    metrics_port: int
+    keys: dict[str, Secret]
+    certificate: bytes | None = None
+    log: list[dict[str, Any]] = field(default_factory=list)
+    raw: list[str] = field(default_factory=list)
+    channels: list[grpc.Channel] = field(default_factory=list)
+
+    def read_log(self) -> None:
+        assert self.process.stderr is not None
+        for line in self.process.stderr:
+            self.raw.append(line)
+            if line.startswith("{"):
+                self.log.append(json.loads(line))
+
+    def wait_ready(self) -> None:
+        deadline = time.monotonic() + 120
+        while not any(entry.get("event") == "ready" for entry in list(self.log)):
+            assert self.process.poll() is None, "".join(self.raw)
+            assert time.monotonic() < deadline, "".join(self.raw)
+            time.sleep(0.05)
+
+    def channel(self) -> grpc.Channel:
+        address = f"localhost:{self.port}"
+        if self.certificate is None:
+            made = grpc.insecure_channel(address)
+        else:
+            made = grpc.secure_channel(address, grpc.ssl_channel_credentials(self.certificate))
+        self.channels.append(made)
+        return made
+
+    def client(self, user: str) -> RawClient:
+        """Somebody with a session of their own."""
+        return RawClient(self.channel()).signed_in(f"Bearer {self.keys[user].reveal()}")
+
+    def samples(self) -> dict[tuple[str, tuple[str, ...]], float]:
+        from http.client import HTTPConnection
+
+        connection = HTTPConnection("127.0.0.1", self.metrics_port, timeout=10)
+        connection.request("GET", "/metrics")
+        body = connection.getresponse().read().decode()
+        connection.close()
+        return {
+            (sample.name, tuple(value for _, value in sorted(sample.labels.items()))): sample.value
+            for family in text_string_to_metric_families(body)
+            for sample in family.samples
+        }
+
+
+def free_ports() -> Sequence[int]:
+    """A port for clients, and two neighbours for metrics and health."""
+    while True:
+        with socket.create_server(("127.0.0.1", 0)) as first, socket.create_server(("127.0.0.1", 0)) as other:
+            metrics, port = first.getsockname()[1], other.getsockname()[1]
+            try:
+                with socket.create_server(("127.0.0.1", metrics + 1)):
+                    return port, metrics
+            except (OSError, OverflowError):
+                continue
+
+
+def certified(folder: Path) -> tuple[Path, Path]:
+    """Certificate and key for `localhost`; the certificate is its own authority."""
+    openssl = shutil.which("openssl")
+    assert openssl is not None, "openssl is needed to make a certificate"
+    cert, key = folder / "cert.pem", folder / "key.pem"
+    made = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=localhost"
+    extensions = ["-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"]
+    files = ["-keyout", str(key), "-out", str(cert)]
+    subprocess.run([openssl, *made.split(), *extensions, *files], check=True, capture_output=True)
+    key.chmod(0o600)
+    return cert, key
+
+
+@contextmanager
+def serving(folder: Path, text: str, *, certificate: bytes | None = None, users: str = "alice bob") -> Iterator[Any]:
+    keys = {user: make_key() for user in users.split()}
+    entries = (
+        f'[[keys]]\nkey = "{hash_key(key)}"\nuser = "{user}"\ngroups = ["readers"]\n' for user, key in keys.items()
+    )
+    (folder / "keys.toml").write_text("".join(entries))
+    (folder / "keys.toml").chmod(0o600)
+    port, metrics = free_ports()
+    (folder / "sqe.toml").write_text(
+        f'{text}\n[[auth.providers]]\ntype = "api_key"\nkeys_file = "{folder / "keys.toml"}"\n'
+        f'[catalogs.lake]\ntype = "sqlite"\ndirectory = "{folder / "lake"}"\n'
+    )
+    process = subprocess.Popen(
+        [str(SERVER), "--config", str(folder / "sqe.toml")],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=folder,
+        env={
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join([str(folder / "site"), os.environ.get("PYTHONPATH", "")]),
+            "SQE_COORDINATOR__FLIGHT_SQL_PORT": str(port),
+            "SQE_COORDINATOR__TRINO_HTTP_PORT": "0",
+            "SQE_COORDINATOR__SPILL_DIR": str(folder / "spill"),
+            "SQE_COORDINATOR__MEMORY_LIMIT": "1GB",
+            "SQE_METRICS__PROMETHEUS_PORT": str(metrics),
+        },
+    )
+    running = RunningServer(process, port, metrics, keys, certificate)
+    reader = threading.Thread(target=running.read_log, daemon=True)
+    reader.start()
+    try:
+        running.wait_ready()
+        yield running
+    finally:
+        for channel in running.channels:
+            channel.close()
+        children = psutil.Process(process.pid).children(recursive=True) if process.poll() is None else []
+        process.terminate()
+        try:
+            process.wait(40)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait(20)
+        for child in children:
+            child.wait(20)
+        reader.join(10)
+        assert process.stderr is not None
+        process.stderr.close()
+
+
+@pytest.fixture(scope="module")
+def limited(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
+    """A server whose limits are small."""
+    text = (
+        f"{NO_POLICY}[query]\ntimeout_secs = 6\nmax_result_rows = 10000\nmax_result_bytes = '32MB'\n"
+        "max_sql_bytes = 500\nmax_concurrent_per_user = 1\nstream_idle_timeout_secs = 2\nmax_ingest_columns = 2\n"
+        "[session]\nidle_timeout_secs = 3\nexpiry_sweep_interval_secs = 1\n"
+    )
+    with serving(tmp_path_factory.mktemp("limited"), text, users="alice bob carol") as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def production(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
+    """A server with everything that production mode demands."""
+    folder = tmp_path_factory.mktemp("production")
+    certificate, key = certified(folder)
+    info = folder / "site" / "sqe_policy_groups-1.0.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: sqe-policy-groups\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(ENTRY_POINTS)
+    (folder / "site" / "policy_groups.py").write_text(POLICY_ENGINE)
+    text = (
+        "[coordinator]\nproduction_mode = true\n"
+        f'[coordinator.tls]\ncert_file = "{certificate}"\nkey_file = "{key}"\n'
+        '[policy]\nengine = "groups"\ncache_ttl_secs = 5\n[policy.groups]\ngroup = "readers"\n'
+        "[security]\nallow_unkeyed_hash_masks = true\nallow_shared_service_identity = true\n"
+        "[rate_limit]\nenabled = true\nper_user_queries_per_minute = 6\nglobal_queries_per_minute = 10\n"
+        "auth_attempts_per_minute = 3\nmetadata_per_user_per_minute = 2\n"
+    )
+    with serving(folder, text, certificate=certificate.read_bytes(), users="alice bob carol dan") as running:
+        yield running
+
+
+def refused(client: RawClient, text: str) -> Refused:
+    with pytest.raises(Refused) as caught:
+        client.query(text)
+    return caught.value
+
+
+@pytest.mark.rule("OBS-8")
+def test_production_mode_starts_with_what_it_demands(production: RunningServer) -> None:
+    assert production.client("carol").query("SELECT 1 AS one").to_pylist() == [{"one": 1}]
+    # Nothing in the file is without effect: what plugins take is theirs.
+    assert not [entry for entry in production.log if "has no effect" in entry["message"]]
+
+
+@pytest.mark.rule("LIM-1")
+def test_statements_above_the_rate_are_refused_with_a_time_to_wait(production: RunningServer) -> None:
+    alice = production.client("alice")
+    for number in range(6):
+        alice.query(f"SELECT {number} AS n")
+    error = refused(alice, "SELECT 7 AS n")
+    assert (error.status, error.code) == (grpc.StatusCode.RESOURCE_EXHAUSTED, "RESOURCE_EXHAUSTED")
+    assert "6 per minute are allowed for one user" in error.text
+    assert 1 <= int(error.trailing["retry-after"]) <= 10
+    # Another session of hers is hers; Bob has his own, up to what all have together.
+    assert refused(production.client("alice"), "SELECT 8 AS n").status is grpc.StatusCode.RESOURCE_EXHAUSTED
+    bob = production.client("bob")
+    texts = []
+    for number in range(6):
+        try:
+            bob.query(f"SELECT {number} AS n")
+        except Refused as limit:
+            texts.append(limit.text)
+    assert texts
+    assert all("10 per minute are allowed for all users together" in text for text in texts)
+
+
+@pytest.mark.rule("LIM-1")
+def test_metadata_above_the_rate_is_refused(production: RunningServer) -> None:
+    dan = production.client("dan")
+    for _ in range(2):
+        dan.fetch(dan.info(sql.CommandGetCatalogs()))
+    with pytest.raises(Refused) as caught:
+        dan.fetch(dan.info(sql.CommandGetCatalogs()))
+    assert "2 per minute" in caught.value.text
+    # What the server says of itself is no metadata of anybody's.
+    assert dan.info(sql.CommandGetSqlInfo()).endpoint
+
+
+@pytest.mark.rule("AUTHN-7")
+def test_sign_ins_above_the_rate_are_refused(production: RunningServer) -> None:
+    guest = RawClient(production.channel()).signed_in(basic("mallory", "wrong"))
+    for _ in range(3):
+        assert refused(guest, "SELECT 1").status is grpc.StatusCode.UNAUTHENTICATED
+    error = refused(guest, "SELECT 1")
+    assert error.status is grpc.StatusCode.RESOURCE_EXHAUSTED
+    assert int(error.trailing["retry-after"]) > 0
+
+
+def test_a_statement_ends_at_its_time(limited: RunningServer) -> None:
+    began = time.monotonic()
+    error = refused(limited.client("alice"), SLOW)
+    assert error.status is grpc.StatusCode.DEADLINE_EXCEEDED
+    assert error.code == "QUERY_TIMEOUT"
+    assert 5 < time.monotonic() - began < 15
+
+
+@pytest.mark.rule("LIM-8")
+def test_a_result_has_a_most_of_rows(limited: RunningServer) -> None:
+    alice = limited.client("alice")
+    assert alice.query("SELECT x FROM range(10000) AS r(x)").num_rows == 10000
+    error = refused(alice, "SELECT x FROM range(10001) AS r(x)")
+    assert (error.status, error.code) == (grpc.StatusCode.RESOURCE_EXHAUSTED, "RESOURCE_EXHAUSTED")
+    assert "more than 10000 rows" in error.text
+
+
+@pytest.mark.rule("LIM-8")
+def test_a_result_has_a_most_of_bytes(limited: RunningServer) -> None:
+    alice = limited.client("alice")
+    assert alice.query("SELECT x, rpad('', 1000, 'y') AS t FROM range(10000) AS r(x)").num_rows == 10000
+    error = refused(alice, "SELECT x, rpad('', 5000, 'y') AS t FROM range(10000) AS r(x)")
+    assert error.status is grpc.StatusCode.RESOURCE_EXHAUSTED
+    assert "more than 33554432 bytes" in error.text
+
+
+@pytest.mark.rule("LIM-3")
+def test_a_statement_has_a_most_of_bytes(limited: RunningServer) -> None:
+    error = refused(limited.client("alice"), "SELECT 1 AS one " + " " * 500)
+    assert error.status is not grpc.StatusCode.INTERNAL
+    assert "500 bytes" in error.text
+
+
+@pytest.mark.rule("LIM-7")
+def test_a_user_has_a_most_of_statements_at_once(limited: RunningServer) -> None:
+    bob = limited.client("bob")
+    slow = threading.Thread(target=refused, args=(bob, SLOW))
+    slow.start()
+    try:
+        deadline = time.monotonic() + 10
+        while limited.samples()[("sqe_active_queries", ())] < 1:
+            assert time.monotonic() < deadline
+        error = refused(limited.client("bob"), "SELECT 1")
+        assert error.status is grpc.StatusCode.RESOURCE_EXHAUSTED
+        assert "Too many concurrent queries" in error.text
+        assert limited.client("carol").query("SELECT 1 AS one").num_rows == 1
+    finally:
+        slow.join(30)
+
+
+def test_an_ingest_has_a_most_of_columns(limited: RunningServer) -> None:
+    import pyarrow as pa
+
+    command = sql.CommandStatementIngest(
+        table="wide",
+        catalog="lake",
+        schema="default",
+        table_definition_options=sql.CommandStatementIngest.TableDefinitionOptions(
+            if_not_exist=sql.CommandStatementIngest.TableDefinitionOptions.TABLE_NOT_EXIST_OPTION_CREATE
+        ),
+    )
+    with pytest.raises(Refused) as caught:
+        limited.client("alice").put(command, pa.table({"a": [1], "b": [1], "c": [1]}))
+    assert "3 columns; 2 are allowed" in caught.value.text
+
+
+@pytest.mark.rule("SESS-6")
+def test_a_session_ends_when_nobody_uses_it(limited: RunningServer) -> None:
+    channel = limited.channel()
+    login = RawClient(channel).signed_in(f"Bearer {limited.keys['carol'].reveal()}")
+    call = login.begin("Handshake", [b""])
+    list(call)
+    (token,) = [value for key, value in call.initial_metadata() or () if key == "authorization"]
+    session = RawClient(channel).signed_in(token)
+    assert session.query("SELECT 1 AS one").num_rows == 1
+    time.sleep(4.5)
+    error = refused(session, "SELECT 1")
+    assert (error.status, error.code) == (grpc.StatusCode.UNAUTHENTICATED, "SESSION_EXPIRED")
+    # Its key still opens another one.
+    assert login.query("SELECT 1 AS one").num_rows == 1
+
+
+@pytest.mark.rule("LIM-8")
+def test_a_result_that_nobody_reads_is_ended(limited: RunningServer) -> None:
+    carol = limited.client("carol")
+    info = carol.plan("SELECT x, rpad('', 5000, 'y') AS t FROM range(6000) AS r(x)")
+    call = carol.begin("DoGet", [info.endpoint[0].ticket.SerializeToString()])
+    messages = iter(call)
+    next(messages)
+    began = time.monotonic()
+    while limited.samples()[("sqe_active_queries", ())]:
+        assert time.monotonic() - began < 5.5, "only its time ended it"
+        time.sleep(0.1)
+    assert time.monotonic() - began > 1
+    with pytest.raises(grpc.RpcError):
+        list(messages)
+    assert carol.query("SELECT 1 AS one").num_rows == 1
