@@ -14,10 +14,11 @@ import json
 import threading
 import uuid
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 from sqe_core.policy.grants.records import Body, Kind, Records
@@ -36,7 +37,7 @@ LAYOUT = (
     " after TEXT NOT NULL)",
 )
 
-MIGRATIONS: dict[int, tuple[str, ...]] = {}
+MIGRATIONS: Mapping[int, tuple[str, ...]] = MappingProxyType({})
 """The statements that lead from a schema version to the next one; the layout above is that of the last version."""
 
 Execute = Callable[[str, Sequence[Any]], list[tuple[Any, ...]]]
@@ -262,7 +263,7 @@ def make_layout(execute: Execute) -> None:
         execute("INSERT INTO sqe_policy_meta (key, value) VALUES (?, ?)", (key, value))
 
 
-def migrate(execute: Execute, migrations: dict[int, tuple[str, ...]] = MIGRATIONS) -> None:
+def migrate(execute: Execute, migrations: Mapping[int, tuple[str, ...]] = MIGRATIONS) -> None:
     """Bring an older store to this version, inside a transaction.
 
     Raises:
@@ -288,7 +289,8 @@ def unreachable() -> ExternalError:
 
 
 def _meta(execute: Execute) -> dict[str, str]:
-    return {key: value for key, value in execute("SELECT key, value FROM sqe_policy_meta", ())}
+    rows: list[tuple[str, str]] = [(key, value) for key, value in execute("SELECT key, value FROM sqe_policy_meta", ())]
+    return dict(rows)
 
 
 def _change_id() -> str:

@@ -1,0 +1,798 @@
+"""What grants, denials, roles, policies and ownership mean for an access."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+import pytest
+
+from sqe_core.policy.grants.enforcer import GrantsEnforcer
+from sqe_core.policy.grants.evaluation import ALLOWED_BY
+from sqe_core.policy.grants.sqlite import MemoryStore
+from sqe_core.spi.catalog import Column
+from sqe_core.spi.errors import ExternalError, NotSupportedError, UserError
+from sqe_core.spi.identity import Identity
+from sqe_core.spi.names import NamespaceName, ObjectName
+from sqe_core.spi.policy import (
+    Access,
+    Action,
+    ColumnMask,
+    ConstantMask,
+    Decision,
+    Effect,
+    Grant,
+    Grantee,
+    GrantTarget,
+    HashMask,
+    Mask,
+    NullMask,
+    PolicyRequest,
+    Privilege,
+    RangeMask,
+    RequestContext,
+    Resource,
+    ResourceType,
+    StoredPolicy,
+    VisibilityRequest,
+)
+from sqe_core.spi.sql import SqlExpression
+from sqe_core.testing import make_identity
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+CONTEXT = RequestContext(protocol="test", now=NOW, query_id="q")
+ADMIN = make_identity("admin")
+ALICE = make_identity("alice")
+PEOPLE = ObjectName(catalog="lake", namespace=("hr",), name="people")
+ORDERS = ObjectName(catalog="lake", namespace=("shop",), name="orders")
+HR = PEOPLE.schema
+LAKE = NamespaceName(catalog="lake", namespace=())
+COLUMNS = ("id", "name", "ssn")
+EU = SqlExpression(text="region = 'EU'")
+
+
+@pytest.fixture
+def engine() -> Iterable[GrantsEnforcer]:
+    enforcer = GrantsEnforcer(MemoryStore(now=lambda: NOW), now=lambda: NOW)
+    yield enforcer
+    enforcer.close()
+
+
+def role(name: str) -> Grantee:
+    return Grantee(type="role", name=name)
+
+
+def user(name: str) -> Grantee:
+    return Grantee(type="user", name=name)
+
+
+PUBLIC = Grantee(type="public")
+
+
+def on(
+    name: ObjectName | NamespaceName,
+    scope: Literal["all_tables", "all_views", "future_tables", "future_views", "view"] | None = None,
+) -> GrantTarget:
+    if isinstance(name, ObjectName):
+        kind: Literal["view", "table"] = "view" if scope == "view" else "table"
+        return GrantTarget(scope=kind, catalog=name.catalog, namespace=name.namespace, name=name.name)
+    if not name.namespace:
+        return GrantTarget(scope="catalog", catalog=name.catalog)
+    return GrantTarget(scope=scope or "schema", catalog=name.catalog, namespace=name.namespace)
+
+
+def grant(target: GrantTarget, grantee: Grantee, *privileges: Privilege, **more: Any) -> Grant:
+    masks = tuple(ColumnMask(column=name, mask=mask) for name, mask in more.pop("masks", {}).items())
+    return Grant(privileges=frozenset(privileges), target=target, grantee=grantee, column_masks=masks, **more)
+
+
+def person(name: str = "alice", *roles: str, groups: Iterable[str] = ()) -> Identity:
+    return replace(make_identity(name, roles=roles), groups=frozenset(groups))
+
+
+def ask(
+    engine: GrantsEnforcer,
+    who: Identity,
+    action: Action = Action.SELECT,
+    name: ObjectName | NamespaceName = PEOPLE,
+    **more: Any,
+) -> Decision:
+    if isinstance(name, NamespaceName):
+        resource = Resource(name=name, type=ResourceType.SCHEMA)
+    else:
+        columns = tuple(Column(name=column, type="string") for column in more.pop("columns", COLUMNS))
+        resource = Resource(name=name, columns=columns, **more)
+    request = PolicyRequest(principal=who, accesses=(Access(action=action, resource=resource),), context=CONTEXT)
+    return engine.decide(request).decisions[0]
+
+
+def allows(
+    engine: GrantsEnforcer, who: Identity, action: Action = Action.SELECT, name: Any = PEOPLE, **more: Any
+) -> bool:
+    return ask(engine, who, action, name, **more).effect is Effect.ALLOW
+
+
+def shows(engine: GrantsEnforcer, who: Identity, *names: ObjectName | NamespaceName) -> list[bool]:
+    effects = engine.visible(VisibilityRequest(principal=who, names=names, context=CONTEXT))
+    return [effect is Effect.ALLOW for effect in effects]
+
+
+def put(engine: GrantsEnforcer, *grants: Grant) -> None:
+    for one in grants:
+        engine.put_grant(one, author=ADMIN)
+
+
+def test_what_no_grant_ever_covered_is_the_catalogs_to_decide(engine: GrantsEnforcer) -> None:
+    assert all(allows(engine, ALICE, action) for action in Action)
+    assert not ask(engine, ALICE).restricted
+    put(engine, grant(on(ORDERS), role("shop"), Privilege.SELECT))
+    assert allows(engine, ALICE)
+    assert not allows(engine, ALICE, name=ORDERS)
+
+
+@pytest.mark.parametrize("level", [on(PEOPLE), on(HR), on(LAKE), on(HR, "all_tables")])
+def test_a_grant_covers_everything_below_it(engine: GrantsEnforcer, level: GrantTarget) -> None:
+    put(engine, grant(level, role("analyst"), Privilege.SELECT))
+    assert allows(engine, person("alice", "analyst"))
+    assert not allows(engine, ALICE)
+    assert ask(engine, ALICE).reason
+
+
+@pytest.mark.parametrize("level", [on(PEOPLE), on(HR), on(LAKE), on(HR, "all_tables")])
+def test_revoked_is_not_the_same_as_never_granted(engine: GrantsEnforcer, level: GrantTarget) -> None:
+    given = grant(level, role("analyst"), Privilege.SELECT)
+    put(engine, given)
+    assert engine.delete_grant(given, author=ADMIN)
+    assert not allows(engine, person("alice", "analyst"))
+    assert not allows(engine, ALICE)
+
+
+@pytest.mark.parametrize("grantee", [user("alice"), role("analyst"), Grantee(type="group", name="staff"), PUBLIC])
+def test_each_sort_of_grantee(engine: GrantsEnforcer, grantee: Grantee) -> None:
+    put(engine, grant(on(PEOPLE), grantee, Privilege.SELECT))
+    assert allows(engine, person("alice", "analyst", groups=["staff"]))
+    assert allows(engine, person("bob")) is (grantee == PUBLIC)
+    # A name of another sort is another grantee.
+    assert allows(engine, person("staff", "alice", groups=["analyst"])) is (grantee == PUBLIC)
+
+
+@pytest.mark.parametrize("level", [on(PEOPLE), on(HR), on(LAKE)])
+@pytest.mark.parametrize("denied", [Privilege.SELECT, Privilege.ALL])
+def test_deny_wins_over_every_grant_and_over_ownership(
+    engine: GrantsEnforcer, level: GrantTarget, denied: Privilege
+) -> None:
+    put(engine, grant(on(PEOPLE), user("alice"), Privilege.ALL), grant(on(LAKE), PUBLIC, Privilege.ALL))
+    engine.set_owner(PEOPLE, user("alice"), author=ADMIN)
+    put(engine, grant(level, role("leaver"), denied, effect=Effect.DENY))
+    assert allows(engine, ALICE)
+    assert not allows(engine, person("alice", "leaver"))
+    assert shows(engine, person("alice", "leaver"), PEOPLE) == [False]
+    assert allows(engine, person("alice", "leaver"), Action.INSERT) is (denied is Privilege.SELECT)
+
+
+def test_deny_alone_covers_nothing_for_others(engine: GrantsEnforcer) -> None:
+    put(engine, grant(on(PEOPLE), user("alice"), Privilege.SELECT, effect=Effect.DENY))
+    assert not allows(engine, ALICE)
+    assert allows(engine, person("bob"))
+
+
+def test_denying_use_closes_what_is_inside(engine: GrantsEnforcer) -> None:
+    put(engine, grant(on(HR), user("alice"), Privilege.USE, effect=Effect.DENY))
+    put(engine, grant(on(PEOPLE), user("alice"), Privilege.SELECT))
+    assert not allows(engine, ALICE)
+    assert shows(engine, ALICE, HR, PEOPLE, ORDERS) == [False, False, True]
+
+
+def test_deny_of_one_privilege_denies_the_action_whichever_was_granted(engine: GrantsEnforcer) -> None:
+    put(engine, grant(on(PEOPLE), user("alice"), Privilege.MODIFY, Privilege.SELECT))
+    put(engine, grant(on(PEOPLE), user("alice"), Privilege.INSERT, effect=Effect.DENY))
+    assert not allows(engine, ALICE, Action.UPDATE)
+    assert allows(engine, ALICE)
+
+
+_NEEDS: dict[Action, set[Privilege]] = {
+    Action.SELECT: {Privilege.SELECT},
+    Action.INSERT: {Privilege.INSERT, Privilege.MODIFY},
+    Action.UPDATE: {Privilege.INSERT, Privilege.MODIFY},
+    Action.DELETE: {Privilege.INSERT, Privilege.MODIFY},
+    Action.MERGE: {Privilege.INSERT, Privilege.MODIFY},
+    Action.TRUNCATE: {Privilege.INSERT, Privilege.MODIFY},
+    Action.CREATE: {Privilege.CREATE},
+    Action.DROP: {Privilege.DROP, Privilege.MANAGE},
+    Action.ALTER: {Privilege.ALTER, Privilege.MANAGE},
+    Action.DESCRIBE: {
+        Privilege.SELECT,
+        Privilege.MONITOR,
+        Privilege.INSERT,
+        Privilege.MODIFY,
+        Privilege.ALTER,
+        Privilege.DROP,
+        Privilege.APPLY_POLICY,
+        Privilege.MANAGE,
+    },
+    Action.MAINTAIN: {Privilege.MODIFY, Privilege.MANAGE},
+    Action.CREATE_VIEW: {Privilege.CREATE_VIEW},
+    Action.ALTER_VIEW: {Privilege.ALTER, Privilege.MANAGE},
+    Action.DROP_VIEW: {Privilege.DROP_VIEW, Privilege.MANAGE},
+    Action.CREATE_SCHEMA: {Privilege.CREATE_NAMESPACE},
+    Action.ALTER_SCHEMA: {Privilege.ALTER, Privilege.MANAGE},
+    Action.DROP_SCHEMA: {Privilege.DROP, Privilege.MANAGE},
+}
+
+
+def test_every_action_has_its_privileges() -> None:
+    assert set(_NEEDS) == set(ALLOWED_BY) == set(Action)
+
+
+@pytest.mark.parametrize("privilege", [*Privilege])
+@pytest.mark.parametrize("action", [*Action])
+def test_privileges_and_actions(engine: GrantsEnforcer, action: Action, privilege: Privilege) -> None:
+    put(engine, grant(on(LAKE), user("alice"), privilege))
+    expected = privilege in _NEEDS[action] or privilege is Privilege.ALL
+    name = HR if action.value.endswith("_schema") else PEOPLE
+    assert allows(engine, ALICE, action, name) is expected
+    assert not allows(engine, person("bob"), action, name)
+
+
+@pytest.mark.parametrize("action", [Action.SELECT, Action.DESCRIBE])
+def test_select_view_is_for_views(engine: GrantsEnforcer, action: Action) -> None:
+    put(engine, grant(on(HR), user("alice"), Privilege.SELECT_VIEW))
+    assert allows(engine, ALICE, action, type=ResourceType.VIEW)
+    assert not allows(engine, ALICE, action, type=ResourceType.TABLE)
+
+
+def test_all_views_and_all_tables_differ(engine: GrantsEnforcer) -> None:
+    put(engine, grant(on(HR, "all_views"), user("alice"), Privilege.SELECT))
+    put(engine, grant(on(HR, "all_tables"), user("bob"), Privilege.SELECT))
+    for who, reads in (("alice", ResourceType.VIEW), ("bob", ResourceType.TABLE)):
+        for kind in (ResourceType.VIEW, ResourceType.TABLE):
+            assert allows(engine, person(who), type=kind) is (kind is reads)
+
+
+def test_all_means_what_is_there_and_future_what_comes(engine: GrantsEnforcer) -> None:
+    engine.object_created(PEOPLE, uuid="1", owner=ADMIN)
+    put(engine, grant(on(HR, "all_tables"), user("alice"), Privilege.SELECT))
+    put(engine, grant(on(HR, "future_tables"), user("bob"), Privilege.SELECT))
+    later = replace(PEOPLE, name="later")
+    engine.object_created(later, uuid="2", owner=ADMIN)
+    assert [allows(engine, person(who), name=PEOPLE) for who in ("alice", "bob")] == [True, False]
+    assert [allows(engine, person(who), name=later) for who in ("alice", "bob")] == [False, True]
+    # What was made without SQE counts as older.
+    unseen = replace(PEOPLE, name="unseen")
+    assert [allows(engine, person(who), name=unseen) for who in ("alice", "bob")] == [True, False]
+
+
+def test_nested_schemas_inherit(engine: GrantsEnforcer) -> None:
+    deep = ObjectName(catalog="lake", namespace=("hr", "eu", "de"), name="people")
+    put(engine, grant(on(NamespaceName(catalog="lake", namespace=("hr", "eu"))), role("eu"), Privilege.SELECT))
+    assert allows(engine, person("alice", "eu"), name=deep)
+    assert not allows(engine, ALICE, name=deep)
+    assert allows(engine, ALICE, name=PEOPLE)
+
+
+@pytest.mark.rule("POL-10")
+def test_names_are_parts_and_not_text(engine: GrantsEnforcer) -> None:
+    put(engine, grant(on(ObjectName(catalog="a", namespace=("b",), name="c.d")), PUBLIC, Privilege.INSERT))
+    assert not allows(engine, ALICE, name=ObjectName(catalog="a", namespace=("b",), name="c.d"))
+    assert allows(engine, ALICE, name=ObjectName(catalog="a", namespace=("b", "c"), name="d"))
+    assert allows(engine, ALICE, name=ObjectName(catalog="a.b", namespace=("c",), name="d"))
+
+
+@pytest.mark.rule("POL-10")
+def test_another_case_gains_nothing_and_sheds_nothing(engine: GrantsEnforcer) -> None:
+    put(engine, grant(on(PEOPLE), user("alice"), Privilege.SELECT, row_filter=EU))
+    put(engine, grant(on(LAKE), user("bob"), Privilege.SELECT))
+    put(engine, grant(on(PEOPLE), user("bob"), Privilege.SELECT, effect=Effect.DENY))
+    other = ObjectName(catalog="lake", namespace=("HR",), name="People")
+    assert not allows(engine, ALICE, name=other)
+    assert not allows(engine, person("bob"), name=other)
+    put(engine, grant(on(LAKE), user("alice"), Privilege.SELECT))
+    assert ask(engine, ALICE, name=other).row_filters == (EU,)
+
+
+def test_passage_through_catalog_and_schema(engine: GrantsEnforcer) -> None:
+    put(engine, grant(on(LAKE), role("engineer"), Privilege.ALL))
+    put(engine, grant(on(PEOPLE), user("alice"), Privilege.SELECT))
+    put(engine, grant(on(ORDERS.schema), user("bob"), Privilege.USE))
+    other = replace(PEOPLE, name="salaries")
+    assert shows(engine, ALICE, LAKE, HR, PEOPLE, other, ORDERS.schema, ORDERS) == [
+        True,
+        True,
+        True,
+        False,
+        False,
+        False,
+    ]
+    assert shows(engine, person("bob"), LAKE, HR, ORDERS.schema, ORDERS) == [True, False, True, False]
+    assert shows(engine, person("carol"), LAKE, HR, PEOPLE) == [False, False, False]
+
+
+def test_making_tables_shows_nothing_of_others(engine: GrantsEnforcer) -> None:
+    put(engine, grant(on(HR), user("alice"), Privilege.CREATE, Privilege.USE))
+    assert allows(engine, ALICE, Action.CREATE, replace(PEOPLE, name="new"), columns=())
+    assert shows(engine, ALICE, HR, PEOPLE) == [True, False]
+
+
+def test_a_column_list_hides_the_others(engine: GrantsEnforcer) -> None:
+    put(engine, grant(on(PEOPLE), role("a"), Privilege.SELECT, columns=("ID",)))
+    put(engine, grant(on(PEOPLE), role("b"), Privilege.SELECT, columns=("name",)))
+    put(engine, grant(on(PEOPLE), role("all"), Privilege.SELECT))
+    assert ask(engine, person("alice", "a")).hidden_columns == {"name", "ssn"}
+    assert ask(engine, person("alice", "a", "b")).hidden_columns == {"ssn"}
+    assert ask(engine, person("alice", "a", "all")).hidden_columns == frozenset()
+    assert ask(engine, person("alice", "a"), Action.DESCRIBE).hidden_columns == {"name", "ssn"}
+
+
+def test_an_insert_grant_hides_nothing_and_reads_nothing(engine: GrantsEnforcer) -> None:
+    put(engine, grant(on(PEOPLE), role("a"), Privilege.INSERT))
+    assert not ask(engine, person("alice", "a"), Action.INSERT).restricted
+    assert not allows(engine, person("alice", "a"))
+
+
+def test_a_column_that_was_renamed_away_is_not_readable_under_its_new_name(engine: GrantsEnforcer) -> None:
+    put(engine, grant(on(PEOPLE), role("a"), Privilege.SELECT, columns=("id",)))
+    assert ask(engine, person("alice", "a"), columns=("id", "nom")).hidden_columns == {"nom"}
+    # ENF-10: no column at all is no access.
+    assert not allows(engine, person("alice", "a"), columns=("key", "nom"))
+
+
+def test_denied_columns_are_hidden_whatever_is_granted(engine: GrantsEnforcer) -> None:
+    put(engine, grant(on(PEOPLE), PUBLIC, Privilege.SELECT))
+    put(engine, grant(on(PEOPLE), role("a"), Privilege.SELECT, columns=("ssn",), effect=Effect.DENY))
+    assert ask(engine, person("alice", "a")).hidden_columns == {"ssn"}
+    assert not ask(engine, ALICE).restricted
+
+
+@pytest.mark.rule("POL-8")
+def test_row_filters_of_several_roles_are_anded(engine: GrantsEnforcer) -> None:
+    put(engine, grant(on(PEOPLE), role("eu"), Privilege.SELECT, row_filter=EU))
+    put(engine, grant(on(PEOPLE), role("it"), row_filter=SqlExpression(text="dept = 'it'")))
+    put(engine, grant(on(PEOPLE), role("all"), Privilege.SELECT))
+    filters = ask(engine, person("alice", "it", "eu", "all")).row_filters
+    assert [one.text for one in filters] == ["dept = 'it'", "region = 'EU'"]
+    # A filter alone gives no access.
+    assert not allows(engine, person("alice", "it"))
+
+
+@pytest.mark.rule("POL-8")
+@pytest.mark.parametrize(
+    ("one", "other", "expected"),
+    [
+        (None, HashMask(), HashMask()),
+        (ConstantMask(), HashMask(), ConstantMask()),
+        (NullMask(), ConstantMask(), NullMask()),
+        (RangeMask(width=10), RangeMask(width=7), NullMask()),
+        (HashMask(), HashMask(), HashMask()),
+    ],
+)
+def test_the_stricter_mask_holds(engine: GrantsEnforcer, one: Mask | None, other: Mask, expected: Mask) -> None:
+    put(engine, grant(on(PEOPLE), role("a"), Privilege.SELECT, masks={"SSN": one} if one else {}))
+    put(engine, grant(on(PEOPLE), role("b"), Privilege.SELECT, columns=("id", "ssn"), masks={"ssn": other}))
+    for roles in (("a", "b"), ("b", "a")):
+        decision = ask(engine, person("alice", *roles))
+        assert decision.column_masks == (ColumnMask(column="ssn", mask=expected),)
+    assert ask(engine, person("alice", "b")).hidden_columns == {"name"}
+
+
+@pytest.mark.rule("POL-6")
+def test_a_mask_on_a_missing_column_denies(engine: GrantsEnforcer) -> None:
+    put(engine, grant(on(PEOPLE), role("a"), Privilege.SELECT, Privilege.ALTER, masks={"ssn": NullMask()}))
+    assert not allows(engine, person("alice", "a"), columns=("id", "social"))
+    assert allows(engine, person("alice", "a"), Action.ALTER, columns=("id", "social"))
+
+
+def test_masks_of_hidden_columns_are_not_told(engine: GrantsEnforcer) -> None:
+    put(engine, grant(on(PEOPLE), role("a"), Privilege.SELECT, masks={"ssn": NullMask()}))
+    put(engine, grant(on(PEOPLE), role("a"), Privilege.SELECT, columns=("ssn",), effect=Effect.DENY))
+    decision = ask(engine, person("alice", "a"))
+    assert decision.hidden_columns == {"ssn"}
+    assert decision.column_masks == ()
+
+
+def mask_policy(
+    name: str, target: ObjectName | str, mask: Mask | None, *grantees: Grantee, **more: Any
+) -> StoredPolicy:
+    column = "ssn" if isinstance(target, ObjectName) else None
+    return StoredPolicy(
+        name=name, kind="column_mask", target=target, mask=mask, column=column, grantees=grantees or (PUBLIC,), **more
+    )
+
+
+def test_policies_restrict_and_cover_nothing(engine: GrantsEnforcer) -> None:
+    engine.put_policy(mask_policy("m", PEOPLE, HashMask(), role("a")), replace=False, author=ADMIN)
+    row_filter = StoredPolicy(name="f", kind="row_filter", target=PEOPLE, grantees=(role("a"),), row_filter=EU)
+    engine.put_policy(row_filter, replace=False, author=ADMIN)
+    decision = ask(engine, person("alice", "a"))
+    assert decision.effect is Effect.ALLOW
+    assert decision.row_filters == (EU,)
+    assert decision.column_masks == (ColumnMask(column="ssn", mask=HashMask()),)
+    assert not ask(engine, ALICE).restricted
+    engine.put_policy(replace(row_filter, enabled=False), replace=True, author=ADMIN)
+    assert ask(engine, person("alice", "a")).row_filters == ()
+    assert engine.delete_policy("M", author=ADMIN)
+    assert not ask(engine, person("alice", "a")).restricted
+
+
+def test_policy_names_are_unique_whatever_their_case(engine: GrantsEnforcer) -> None:
+    engine.put_policy(mask_policy("m", PEOPLE, HashMask()), replace=False, author=ADMIN)
+    with pytest.raises(UserError, match="exists"):
+        engine.put_policy(mask_policy("M", ORDERS, HashMask()), replace=False, author=ADMIN)
+    engine.put_policy(mask_policy("M", ORDERS, HashMask()), replace=True, author=ADMIN)
+    assert [policy.name for policy in engine.list_policies(author=ADMIN)] == ["M"]
+    assert engine.delete_policy("m", author=ADMIN)
+    assert not engine.delete_policy("m", author=ADMIN)
+
+
+TAGS = {"ssn": frozenset({"pii"}), "name": frozenset({"PII", "x"})}
+
+
+def test_a_policy_on_a_tag_masks_every_column_that_has_it(engine: GrantsEnforcer) -> None:
+    engine.put_policy(mask_policy("m", "PII", NullMask(), role("a")), replace=False, author=ADMIN)
+    decision = ask(engine, person("alice", "a"), column_tags=TAGS)
+    assert {mask.column for mask in decision.column_masks} == {"ssn", "name"}
+    assert not ask(engine, ALICE, column_tags=TAGS).restricted
+    assert not allows(engine, person("alice", "a"), column_tags={"gone": frozenset({"PII"})})
+
+
+@pytest.mark.rule("POL-2")
+def test_unknown_tags_are_an_error_where_a_tag_policy_could_apply(engine: GrantsEnforcer) -> None:
+    engine.put_policy(mask_policy("m", "PII", NullMask(), role("a")), replace=False, author=ADMIN)
+    with pytest.raises(ExternalError):
+        ask(engine, person("alice", "a"), column_tags=None)
+    assert allows(engine, ALICE, column_tags=None)
+    assert allows(engine, person("alice", "a"), Action.DROP, column_tags=None)
+
+
+@pytest.mark.parametrize("precedence", ["tag", "resource"])
+def test_mask_precedence(precedence: Literal["tag", "resource"]) -> None:
+    engine = GrantsEnforcer(MemoryStore(now=lambda: NOW), now=lambda: NOW, mask_precedence=precedence)
+    engine.put_policy(mask_policy("t", "PII", HashMask()), replace=False, author=ADMIN)
+    engine.put_policy(mask_policy("r", PEOPLE, NullMask()), replace=False, author=ADMIN)
+    expected = HashMask() if precedence == "tag" else NullMask()
+    tags = {"ssn": frozenset({"PII"})}
+    assert ask(engine, ALICE, column_tags=tags).column_masks == (ColumnMask(column="ssn", mask=expected),)
+    # MASK_NONE on the preferred level exempts from the other one.
+    engine.put_policy(mask_policy("r", PEOPLE, None), replace=True, author=ADMIN)
+    assert bool(ask(engine, ALICE, column_tags=tags).column_masks) is (precedence == "tag")
+    engine.close()
+
+
+def test_owners_may_do_everything_with_their_own(engine: GrantsEnforcer) -> None:
+    engine.object_created(PEOPLE, uuid="1", owner=ALICE)
+    put(engine, grant(on(LAKE), role("x"), Privilege.SELECT))
+    for action in set(Action) - {Action.CREATE, Action.CREATE_VIEW, Action.CREATE_SCHEMA}:
+        assert allows(engine, ALICE, action), action
+    assert not allows(engine, person("bob"))
+    assert engine.owner_of(PEOPLE) == user("alice")
+    engine.set_owner(PEOPLE, role("stewards"), author=ADMIN)
+    assert not allows(engine, ALICE)
+    assert allows(engine, person("bob", "stewards"))
+
+
+def test_a_namesake_from_elsewhere_owns_nothing(engine: GrantsEnforcer) -> None:
+    engine.object_created(PEOPLE, uuid="1", owner=ALICE)
+    put(engine, grant(on(LAKE), role("x"), Privilege.SELECT))
+    assert not allows(engine, replace(ALICE, issuer="https://elsewhere"))
+
+
+def test_owners_of_schemas_do_not_read_the_tables_of_others(engine: GrantsEnforcer) -> None:
+    put(engine, grant(on(LAKE), role("x"), Privilege.SELECT))
+    engine.object_created(HR, uuid=None, owner=ALICE)
+    assert allows(engine, ALICE, Action.DROP_SCHEMA, HR)
+    assert allows(engine, ALICE, Action.CREATE, columns=())
+    assert shows(engine, ALICE, LAKE, HR, PEOPLE) == [True, True, True]
+    assert not allows(engine, ALICE)
+
+
+def test_owners_are_restricted_like_everybody(engine: GrantsEnforcer) -> None:
+    engine.object_created(PEOPLE, uuid="1", owner=ALICE)
+    put(engine, grant(on(PEOPLE), PUBLIC, Privilege.SELECT, columns=("id", "ssn"), masks={"ssn": NullMask()}))
+    decision = ask(engine, ALICE)
+    assert decision.hidden_columns == frozenset()
+    assert decision.column_masks
+
+
+@pytest.mark.rule("POL-10")
+def test_drop_and_create_gains_nothing(engine: GrantsEnforcer) -> None:
+    engine.object_created(PEOPLE, uuid="1", owner=ALICE)
+    put(engine, grant(on(PEOPLE), user("bob"), Privilege.SELECT, object_uuid="1"))
+    put(engine, grant(on(PEOPLE), user("carol"), Privilege.SELECT, effect=Effect.DENY))
+    engine.object_dropped(PEOPLE, uuid="1", author=ALICE)
+    assert engine.owner_of(PEOPLE) is None
+    # The schema was never covered: the owner may make the table again.
+    assert allows(engine, ALICE, Action.CREATE, columns=())
+    engine.object_created(PEOPLE, uuid="2", owner=ALICE)
+    assert allows(engine, ALICE, uuid="2")
+    assert not allows(engine, person("bob"), uuid="2")
+    assert not allows(engine, person("dave"), uuid="2")
+    put(engine, grant(on(PEOPLE), PUBLIC, Privilege.SELECT))
+    assert allows(engine, person("dave"), uuid="2")
+    assert not allows(engine, person("carol"), uuid="2")
+
+
+@pytest.mark.rule("POL-10")
+def test_what_another_engine_made_anew_gains_nothing_and_sheds_nothing(engine: GrantsEnforcer) -> None:
+    put(engine, grant(on(PEOPLE), user("bob"), Privilege.SELECT, object_uuid="1", row_filter=EU))
+    assert ask(engine, person("bob"), uuid="1").row_filters == (EU,)
+    assert not allows(engine, person("bob"), uuid="2")
+    put(engine, grant(on(HR), user("bob"), Privilege.SELECT))
+    assert ask(engine, person("bob"), uuid="2").row_filters == (EU,)
+
+
+@pytest.mark.rule("POL-10")
+def test_what_another_engine_renamed_keeps_its_grants_and_policies(engine: GrantsEnforcer) -> None:
+    put(engine, grant(on(PEOPLE), user("bob"), Privilege.SELECT, object_uuid="1"))
+    put(engine, grant(on(PEOPLE), user("carol"), Privilege.SELECT, effect=Effect.DENY, object_uuid="1"))
+    engine.put_policy(mask_policy("m", PEOPLE, NullMask(), object_uuid="1"), replace=False, author=ADMIN)
+    moved = replace(PEOPLE, name="persons")
+    assert ask(engine, person("bob"), name=moved, uuid="1").column_masks
+    assert not allows(engine, ALICE, name=moved, uuid="1")
+    assert not allows(engine, person("carol"), name=moved, uuid="1")
+
+
+@pytest.mark.rule("POL-10")
+def test_renaming_moves_everything_and_leaves_the_name_covered(engine: GrantsEnforcer) -> None:
+    engine.object_created(PEOPLE, uuid="1", owner=ALICE)
+    put(engine, grant(on(PEOPLE), user("bob"), Privilege.SELECT, row_filter=EU))
+    put(engine, grant(on(ORDERS), user("dave"), Privilege.SELECT))
+    engine.put_policy(mask_policy("m", PEOPLE, NullMask(), user("bob")), replace=False, author=ADMIN)
+    engine.object_renamed(PEOPLE, ORDERS, author=ALICE)
+    decision = ask(engine, person("bob"), name=ORDERS, uuid="1")
+    assert decision.effect is Effect.ALLOW
+    assert decision.row_filters == (EU,)
+    assert decision.column_masks
+    assert engine.owner_of(ORDERS) == user("alice")
+    assert engine.owner_of(PEOPLE) is None
+    # Neither who had something on the new name before, nor who had nothing, gets in.
+    assert not allows(engine, person("dave"), name=ORDERS, uuid="1")
+    assert not allows(engine, person("carol"), name=ORDERS, uuid="1")
+    assert not allows(engine, person("bob"), name=PEOPLE)
+    assert not allows(engine, person("carol"), name=PEOPLE)
+
+
+@pytest.mark.rule("POL-10")
+def test_renaming_out_of_a_covered_schema_opens_nothing(engine: GrantsEnforcer) -> None:
+    put(engine, grant(on(HR), role("x"), Privilege.SELECT))
+    engine.object_renamed(PEOPLE, ORDERS, author=ALICE)
+    assert not allows(engine, person("bob"), name=ORDERS)
+    other = replace(ORDERS, name="other")
+    engine.object_renamed(replace(ORDERS, name="unseen"), other, author=ALICE)
+    assert allows(engine, person("bob"), name=other)
+
+
+def test_replacing_a_table_needs_the_right_to_drop_it(engine: GrantsEnforcer) -> None:
+    put(engine, grant(on(HR), user("alice"), Privilege.CREATE), grant(on(HR), user("bob"), Privilege.CREATE))
+    put(engine, grant(on(PEOPLE), user("bob"), Privilege.DROP))
+    assert allows(engine, ALICE, Action.CREATE, columns=())
+    assert not allows(engine, ALICE, Action.CREATE, uuid="1")
+    assert allows(engine, person("bob"), Action.CREATE, uuid="1")
+
+
+def test_roles_of_the_store_are_transitive(engine: GrantsEnforcer) -> None:
+    for name in ("reader", "analyst", "lead"):
+        engine.create_role(name, author=ADMIN)
+    engine.grant_role("reader", role("analyst"), admin_option=False, author=ADMIN)
+    engine.grant_role("analyst", role("lead"), admin_option=False, author=ADMIN)
+    engine.grant_role("lead", user("alice"), admin_option=True, author=ADMIN)
+    engine.grant_role("analyst", Grantee(type="group", name="staff"), admin_option=False, author=ADMIN)
+    engine.grant_role("reader", role("of_token"), admin_option=False, author=ADMIN)
+    assert engine.roles_of(ALICE) == {"lead", "analyst", "reader"}
+    assert engine.roles_of(person("bob", groups=["staff"])) == {"analyst", "reader"}
+    assert engine.roles_of(person("bob", "of_token")) == {"reader"}
+    put(engine, grant(on(PEOPLE), role("reader"), Privilege.SELECT))
+    assert allows(engine, ALICE)
+    assert not allows(engine, person("bob"))
+    assert {one.grantee.name for one in engine.effective_grants(ALICE, author=ADMIN)} == {"reader"}
+    assert engine.revoke_role("analyst", role("lead"), author=ADMIN)
+    assert not engine.revoke_role("analyst", role("lead"), author=ADMIN)
+    assert not allows(engine, ALICE)
+    assert [one.admin_option for one in engine.list_role_grants(author=ADMIN) if one.role == "lead"] == [True]
+
+
+def test_a_role_cannot_hold_itself(engine: GrantsEnforcer) -> None:
+    for name in ("a", "b", "c"):
+        engine.create_role(name, author=ADMIN)
+    engine.grant_role("a", role("b"), admin_option=False, author=ADMIN)
+    engine.grant_role("b", role("c"), admin_option=False, author=ADMIN)
+    for holder in ("a", "b", "c"):
+        with pytest.raises(UserError, match="hold itself"):
+            engine.grant_role("c", role(holder), admin_option=False, author=ADMIN) if holder != "c" else (
+                engine.grant_role("c", role("c"), admin_option=False, author=ADMIN)
+            )
+    with pytest.raises(UserError, match="does not exist"):
+        engine.grant_role("d", user("alice"), admin_option=False, author=ADMIN)
+    with pytest.raises(UserError, match="exists"):
+        engine.create_role("a", author=ADMIN)
+
+
+def test_dropping_a_role_takes_what_it_gave_and_keeps_what_it_denied(engine: GrantsEnforcer) -> None:
+    engine.create_role("a", author=ADMIN)
+    engine.grant_role("a", user("alice"), admin_option=False, author=ADMIN)
+    put(engine, grant(on(PEOPLE), role("a"), Privilege.SELECT))
+    put(engine, grant(on(ORDERS), role("a"), Privilege.SELECT, effect=Effect.DENY))
+    assert engine.drop_role("a", author=ADMIN)
+    assert not engine.drop_role("a", author=ADMIN)
+    engine.create_role("a", author=ADMIN)
+    assert engine.roles_of(ALICE) == frozenset()
+    assert not allows(engine, person("alice", "a"))
+    assert not allows(engine, person("alice", "a"), name=ORDERS)
+
+
+def test_revoking_parts(engine: GrantsEnforcer) -> None:
+    who = person("alice", "a")
+    target = on(PEOPLE)
+    put(
+        engine,
+        grant(target, role("a"), Privilege.SELECT, columns=("id", "ssn"), masks={"ssn": NullMask()}, row_filter=EU),
+    )
+    drop_filter = grant(target, role("a"), row_filter=SqlExpression(text=""))
+    assert engine.delete_grant(drop_filter, author=ADMIN)
+    assert ask(engine, who).row_filters == ()
+    assert not engine.delete_grant(drop_filter, author=ADMIN)
+    assert engine.delete_grant(grant(target, role("a"), Privilege.SELECT, columns=("SSN",)), author=ADMIN)
+    assert ask(engine, who).hidden_columns == {"name", "ssn"}
+    assert engine.delete_grant(grant(target, role("a"), Privilege.SELECT, columns=("id",)), author=ADMIN)
+    assert not allows(engine, who)
+    assert not engine.list_grants(author=ADMIN)
+
+
+def test_a_column_cannot_be_taken_out_of_the_whole_table(engine: GrantsEnforcer) -> None:
+    put(engine, grant(on(PEOPLE), role("a"), Privilege.SELECT))
+    with pytest.raises(NotSupportedError):
+        engine.delete_grant(grant(on(PEOPLE), role("a"), Privilege.SELECT, columns=("ssn",)), author=ADMIN)
+
+
+def test_revoking_one_privilege_of_all_leaves_the_others(engine: GrantsEnforcer) -> None:
+    put(engine, grant(on(PEOPLE), user("alice"), Privilege.ALL))
+    assert engine.delete_grant(grant(on(PEOPLE), user("alice"), Privilege.SELECT), author=ADMIN)
+    assert not allows(engine, ALICE)
+    assert allows(engine, ALICE, Action.INSERT)
+    assert engine.delete_grant(grant(on(PEOPLE), user("alice"), Privilege.ALL), author=ADMIN)
+    assert not allows(engine, ALICE, Action.INSERT)
+
+
+def test_revoking_takes_nothing_from_others_and_nothing_elsewhere(engine: GrantsEnforcer) -> None:
+    put(engine, grant(on(PEOPLE), user("alice"), Privilege.SELECT), grant(on(HR), user("alice"), Privilege.SELECT))
+    put(engine, grant(on(PEOPLE), user("bob"), Privilege.SELECT))
+    assert engine.delete_grant(grant(on(PEOPLE), user("alice"), Privilege.SELECT), author=ADMIN)
+    assert allows(engine, ALICE)
+    assert allows(engine, person("bob"))
+
+
+def test_lifting_a_denial_is_asked_for_as_such(engine: GrantsEnforcer) -> None:
+    put(engine, grant(on(PEOPLE), user("alice"), Privilege.SELECT, effect=Effect.DENY))
+    assert not engine.delete_grant(grant(on(PEOPLE), user("alice"), Privilege.SELECT), author=ADMIN)
+    denial = grant(on(PEOPLE), user("alice"), Privilege.SELECT, effect=Effect.DENY)
+    assert engine.delete_grant(denial, author=ADMIN)
+    assert allows(engine, ALICE)
+
+
+def test_what_a_grant_lists(engine: GrantsEnforcer) -> None:
+    put(engine, grant(on(PEOPLE), role("a"), Privilege.SELECT, Privilege.INSERT, columns=("id",), row_filter=EU))
+    found = engine.list_grants(target=on(PEOPLE, "view"), author=ADMIN)
+    assert [sorted(one.value for one in each.privileges) for each in found] == [["INSERT"], ["SELECT"]]
+    assert [each.columns for each in found] == [None, ("id",)]
+    assert {(each.granted_by, each.granted_at, each.row_filter) for each in found} == {("admin", NOW, EU)}
+    assert not engine.list_grants(target=on(HR), author=ADMIN)
+    assert not engine.list_grants(grantee=user("a"), author=ADMIN)
+
+
+_SSN = {"ssn": NullMask()}
+
+
+@pytest.mark.rule("POL-15")
+@pytest.mark.parametrize(
+    "bad",
+    [
+        grant(on(PEOPLE), PUBLIC),
+        grant(on(HR), PUBLIC, Privilege.SELECT, columns=("id",)),
+        grant(on(HR), PUBLIC, Privilege.SELECT, row_filter=EU),
+        grant(on(HR, "all_tables"), PUBLIC, Privilege.SELECT, masks=_SSN),
+        grant(on(PEOPLE), PUBLIC, Privilege.CREATE),
+        grant(on(PEOPLE), PUBLIC, Privilege.USE),
+        grant(on(HR, "all_tables"), PUBLIC, Privilege.CREATE_NAMESPACE),
+        grant(on(PEOPLE), PUBLIC, Privilege.INSERT, columns=("id",)),
+        grant(on(PEOPLE), PUBLIC, Privilege.SELECT, columns=()),
+        grant(on(PEOPLE), PUBLIC, Privilege.SELECT, columns=("id",), masks=_SSN),
+        grant(on(PEOPLE), PUBLIC, Privilege.SELECT, masks={**_SSN, "SSN": HashMask()}),
+        grant(on(PEOPLE), PUBLIC, Privilege.SELECT, row_filter=SqlExpression(text="  ")),
+        grant(on(PEOPLE), PUBLIC, Privilege.SELECT, row_filter=EU, effect=Effect.DENY),
+        grant(on(PEOPLE), PUBLIC, Privilege.SELECT, masks=_SSN, effect=Effect.DENY),
+        grant(on(PEOPLE), PUBLIC, Privilege.SELECT, with_grant_option=True, effect=Effect.DENY),
+        grant(on(PEOPLE), PUBLIC, Privilege.INSERT, Privilege.SELECT, columns=("id",), effect=Effect.DENY),
+        grant(on(PEOPLE), role(""), Privilege.SELECT),
+        grant(on(PEOPLE), role("a\nb"), Privilege.SELECT),
+        grant(on(PEOPLE), Grantee(type="public", name="x"), Privilege.SELECT),
+        grant(GrantTarget(scope="table", catalog="lake", namespace=("hr",)), PUBLIC, Privilege.SELECT),
+        grant(GrantTarget(scope="table", catalog="lake", name="t"), PUBLIC, Privilege.SELECT),
+        grant(GrantTarget(scope="schema", catalog="lake"), PUBLIC, Privilege.SELECT),
+        grant(GrantTarget(scope="catalog", catalog="lake", namespace=("hr",)), PUBLIC, Privilege.SELECT),
+        grant(GrantTarget(scope="catalog", catalog=""), PUBLIC, Privilege.SELECT),
+    ],
+)
+def test_what_says_nothing_or_too_little_is_refused_and_not_stored(engine: GrantsEnforcer, bad: Grant) -> None:
+    with pytest.raises(UserError):
+        engine.put_grant(bad, author=ADMIN)
+    assert not engine.list_grants(author=ADMIN)
+    assert allows(engine, ALICE)
+
+
+@pytest.mark.rule("POL-15")
+def test_who_may_grant(engine: GrantsEnforcer) -> None:
+    wish = grant(on(PEOPLE), user("bob"), Privilege.SELECT)
+    assert not engine.may_grant(wish, author=ALICE)
+    put(engine, grant(on(PEOPLE), user("alice"), Privilege.SELECT))
+    assert not engine.may_grant(wish, author=ALICE)
+    put(engine, grant(on(HR), user("alice"), Privilege.SELECT, with_grant_option=True))
+    assert engine.may_grant(wish, author=ALICE)
+    assert not engine.may_grant(replace(wish, privileges=frozenset({Privilege.INSERT})), author=ALICE)
+    assert not engine.may_grant(replace(wish, privileges=frozenset({Privilege.ALL})), author=ALICE)
+    assert not engine.may_grant(replace(wish, effect=Effect.DENY), author=ALICE)
+    assert not engine.may_grant(replace(wish, target=on(LAKE)), author=ALICE)
+    put(engine, grant(on(LAKE), user("alice"), Privilege.SELECT, effect=Effect.DENY))
+    assert not engine.may_grant(wish, author=ALICE)
+
+
+@pytest.mark.rule("POL-15")
+def test_nobody_passes_on_more_than_they_have(engine: GrantsEnforcer) -> None:
+    put(engine, grant(on(PEOPLE), user("alice"), Privilege.SELECT, columns=("id",), with_grant_option=True))
+    narrow = grant(on(PEOPLE), user("bob"), Privilege.SELECT, columns=("ID",))
+    assert engine.may_grant(narrow, author=ALICE)
+    assert not engine.may_grant(replace(narrow, columns=None), author=ALICE)
+    assert not engine.may_grant(replace(narrow, columns=("id", "ssn")), author=ALICE)
+    put(engine, grant(on(PEOPLE), PUBLIC, row_filter=EU))
+    assert not engine.may_grant(narrow, author=ALICE)
+
+
+def test_owners_and_managers_may_grant(engine: GrantsEnforcer) -> None:
+    engine.object_created(PEOPLE, uuid="1", owner=ALICE)
+    engine.object_created(HR, uuid=None, owner=ALICE)
+    put(engine, grant(on(ORDERS.schema), user("bob"), Privilege.MANAGE))
+    for privilege in (Privilege.SELECT, Privilege.ALL):
+        assert engine.may_grant(grant(on(PEOPLE), PUBLIC, privilege), author=ALICE)
+        assert engine.may_grant(grant(on(ORDERS), PUBLIC, privilege), author=person("bob"))
+        assert not engine.may_grant(grant(on(HR), PUBLIC, privilege), author=ALICE)
+        assert not engine.may_grant(grant(on(ORDERS), PUBLIC, privilege), author=ALICE)
+    assert engine.may_grant(grant(on(HR), PUBLIC, Privilege.CREATE), author=ALICE)
+
+
+def test_the_grant_option_can_be_revoked_alone(engine: GrantsEnforcer) -> None:
+    given = grant(on(PEOPLE), user("alice"), Privilege.SELECT, with_grant_option=True)
+    put(engine, given, replace(given, with_grant_option=False))
+    wish = grant(on(PEOPLE), user("bob"), Privilege.SELECT)
+    assert engine.may_grant(wish, author=ALICE)
+    assert engine.delete_grant(given, author=ADMIN)
+    assert not engine.may_grant(wish, author=ALICE)
+    assert allows(engine, ALICE)
+
+
+def test_decisions_are_not_kept_and_name_their_version(engine: GrantsEnforcer) -> None:
+    before = ask(engine, ALICE)
+    put(engine, grant(on(PEOPLE), PUBLIC, Privilege.SELECT))
+    after = ask(engine, ALICE)
+    assert before.ttl_secs == after.ttl_secs == 0
+    assert before.policy_version != after.policy_version == str(engine.policy_version())
+
+
+def test_ten_thousand_names_are_listed_quickly(engine: GrantsEnforcer) -> None:
+    import time
+
+    names = [replace(PEOPLE, name=f"t{number}") for number in range(10_000)]
+
+    def make(draft: Any) -> None:
+        from sqe_core.policy.grants import changes
+
+        author = changes.Author(identity=ADMIN, now=NOW)
+        for number in range(500):
+            changes.put_grant(draft, grant(on(HR), role(f"r{number}"), Privilege.SELECT), author)
+        for name in names[::10]:
+            changes.put_grant(draft, grant(on(name), user("alice"), Privilege.SELECT), author)
+
+    engine.store.change(ADMIN, "many", make)
+    assert shows(engine, ALICE, PEOPLE) == [False]
+    began = time.perf_counter()
+    found = shows(engine, ALICE, *names)
+    assert sum(found) == 1000
+    assert time.perf_counter() - began < 2
