@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from sqe_core.sql.alter_governance import alter_owner, alter_tags
 from sqe_core.sql.clauses import (
     MarkedName,
     column,
@@ -57,7 +58,10 @@ def alter(statement: StatementText) -> Statement:
     cursor = statement.cursor(1)
     if cursor.accept("view"):
         return _alter_view(statement, cursor)
-    if cursor.at_any("schema", "database", "namespace"):
+    if cursor.accept_any("schema", "database", "namespace") is not None:
+        owned = alter_owner(statement, cursor, "schema", cursor.name("the name of a schema", most=2))
+        if owned is not None:
+            return owned
         cursor.refuse("ALTER SCHEMA is not supported", hint="create a new schema and move the tables")
     if not cursor.accept("table"):
         if cursor.token.kind is Kind.WORD and cursor.at_any("user", "role", "policy", "session", "catalog"):
@@ -68,12 +72,25 @@ def alter(statement: StatementText) -> Statement:
     altered = _Alter(statement, cursor, table, if_exists)
     if cursor.at("rename", "to"):
         return _rename(altered)
+    governance = _governance(altered)
+    if governance is not None:
+        return governance
     if statement.dialect is Dialect.SPARK and not if_exists and not _adds_default(statement):
         return statement.engine.unchanged(statement, StatementKind.ALTER_TABLE)
     word = cursor.accept_any(*_ACTIONS)
     if word is None:
         cursor.fail("ADD, DROP, RENAME, ALTER COLUMN, SET or UNSET")
     return _ACTIONS[word](altered)
+
+
+def _governance(altered: _Alter) -> Statement | None:
+    """Tags, masking policies and owners, which are no business of the engine's."""
+    cursor = altered.cursor
+    found = alter_owner(altered.statement, cursor, "table", altered.table.name)
+    found = found or alter_tags(altered.statement, cursor, altered.table.name)
+    if found is not None and altered.if_exists:
+        cursor.refuse("IF EXISTS is not supported here", hint="leave it out", at=altered.statement.tokens[2])
+    return found
 
 
 def _adds_default(statement: StatementText) -> bool:
@@ -226,9 +243,9 @@ def _alter_column(altered: _Alter) -> Statement:
         return altered.engine(f"ALTER COLUMN {path} AFTER {column(cursor)}")
     if cursor.at("set", "default") or cursor.at("drop", "default"):
         cursor.refuse("The default of an existing column cannot be changed", hint="add a column with the new default")
-    if cursor.at("set", "tag") or cursor.at("unset") or cursor.at("set", "masking"):
-        cursor.refuse("Tags and masking policies are not supported yet", hint=_LATER)
-    cursor.fail("SET DATA TYPE, SET NOT NULL, DROP NOT NULL, COMMENT, FIRST or AFTER")
+    if cursor.at_any("set", "unset") and (cursor.peek().is_word("tag") or cursor.peek().is_word("masking")):
+        cursor.refuse("Fields inside a column have no tags or policies of their own", hint="name the column")
+    cursor.fail("SET DATA TYPE, SET NOT NULL, DROP NOT NULL, SET TAG, COMMENT, FIRST or AFTER")
 
 
 def _set(altered: _Alter) -> Statement:
@@ -239,13 +256,15 @@ def _set(altered: _Alter) -> Statement:
         return _set_properties(altered, brackets=False)
     if cursor.accept("identifier", "fields"):
         return altered.engine(f"SET IDENTIFIER FIELDS {_columns(cursor)}")
-    if cursor.at("authorization"):
-        cursor.refuse("SET AUTHORIZATION is not supported")
     if cursor.at("location"):
         cursor.refuse("SET LOCATION is not supported: the catalog chooses where a table's files lie")
-    if cursor.at_any("tags", "tag", "masking", "serde", "serdeproperties"):
-        cursor.refuse(f"SET {cursor.token.value.upper()} is not supported yet", hint=_LATER)
-    cursor.fail("TBLPROPERTIES, PROPERTIES or IDENTIFIER FIELDS")
+    if cursor.at_any("tag", "masking"):
+        cursor.refuse(
+            "Tags and masking policies belong to columns", hint="use ALTER COLUMN c SET …, or SET TAGS (c = …)"
+        )
+    if cursor.at_any("serde", "serdeproperties"):
+        cursor.refuse(f"SET {cursor.token.value.upper()} is not supported")
+    cursor.fail("TBLPROPERTIES, PROPERTIES, TAGS, AUTHORIZATION or IDENTIFIER FIELDS")
 
 
 def _set_properties(altered: _Alter, *, brackets: bool) -> Statement:
@@ -270,8 +289,6 @@ def _set_properties(altered: _Alter, *, brackets: bool) -> Statement:
 
 def _unset(altered: _Alter) -> Statement:
     cursor = altered.cursor
-    if cursor.at("tags"):
-        cursor.refuse("Tags are not supported yet", hint=_LATER)
     cursor.expect("tblproperties")
     exists = " IF EXISTS" if cursor.if_exists() else ""
     return altered.engine(f"UNSET TBLPROPERTIES{exists} {quote_keys(property_keys(cursor))}")
@@ -389,8 +406,6 @@ def _execute(altered: _Alter) -> Statement:
 
 
 def _modify(altered: _Alter) -> Statement:
-    if altered.cursor.at("column") and altered.cursor.peek(2).is_word("set"):
-        altered.cursor.refuse("Tags and masking policies are not supported yet", hint=_LATER)
     altered.cursor.refuse("MODIFY is not supported", hint="use ALTER COLUMN c SET DATA TYPE …")
 
 
@@ -420,6 +435,9 @@ def _columns(cursor: Cursor) -> str:
 def _alter_view(statement: StatementText, cursor: Cursor) -> Statement:
     if_exists = cursor.if_exists()
     name = cursor.name("the name of a view")
+    owned = None if if_exists else alter_owner(statement, cursor, "view", name)
+    if owned is not None:
+        return owned
     if cursor.accept("rename", "to"):
         target = cursor.name("the new name")
         cursor.done()

@@ -8,6 +8,8 @@ from sqe_core.sql.clauses import property_list
 from sqe_core.sql.context import StatementText
 from sqe_core.sql.create_table import create_table
 from sqe_core.sql.cursor import Cursor
+from sqe_core.sql.policies import create_policy
+from sqe_core.sql.roles import create_role
 from sqe_core.sql.statement import CreateSchema, CreateView, Statement, StatementKind
 from sqe_core.sql.tokens import Kind
 
@@ -25,16 +27,18 @@ _HINTS = {
     "external": "every table is an Iceberg table; leave EXTERNAL out",
     "user": "users come from the identity provider",
     "trigger": "SQE has no triggers",
+    "role": "a role has nothing to replace; leave OR REPLACE out",
     "global": "use CREATE TEMPORARY VIEW",
     "streaming": None,
     "live": None,
     "extension": None,
-    **dict.fromkeys(("role", "policy", "secret", "masking"), _LATER),
+    "masking": "use CREATE POLICY p ON TABLE t COLUMN MASK …",
+    "secret": _LATER,
 }
 
 
 def create(statement: StatementText) -> Statement:
-    """CREATE [OR REPLACE] [TEMPORARY] VIEW, CREATE SCHEMA, CREATE TABLE."""
+    """CREATE [OR REPLACE] [TEMPORARY] VIEW, CREATE SCHEMA, CREATE TABLE, CREATE POLICY, CREATE ROLE."""
     cursor = statement.cursor(1)
     replace = cursor.accept("or", "replace")
     if cursor.at("materialized"):
@@ -50,6 +54,10 @@ def create(statement: StatementText) -> Statement:
         return create_table(statement, cursor, replace=replace)
     if cursor.accept_any("schema", "database", "namespace"):
         return _schema(statement, cursor)
+    if cursor.accept("policy"):
+        return create_policy(statement, cursor, replace=replace)
+    if not replace and cursor.accept("role"):
+        return create_role(statement, cursor)
     word = cursor.token.value
     if word in _HINTS and cursor.token.kind is Kind.WORD:
         cursor.refuse(f"CREATE {word.upper()} is not supported", hint=_HINTS[word])

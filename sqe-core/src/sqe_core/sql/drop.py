@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from sqe_core.sql.context import StatementText
 from sqe_core.sql.cursor import Cursor
+from sqe_core.sql.policies import drop_policy
+from sqe_core.sql.roles import drop_role
 from sqe_core.sql.statement import DropSchema, DropTable, DropView, Name, NoOperation, Statement, StatementKind
 
 _HINTS = {
@@ -13,12 +15,14 @@ _HINTS = {
     "type": "SQE has no types of users",
     "procedure": "SQE has no stored procedures",
     "catalog": "catalogs are configured by the administrator",
-    **dict.fromkeys(("role", "policy", "secret", "user", "masking"), "it comes with a later release"),
+    "masking": "use DROP POLICY p",
+    "user": "users come from the identity provider",
+    "secret": "it comes with a later release",
 }
 
 
 def drop(statement: StatementText) -> Statement:
-    """DROP TABLE, VIEW, SCHEMA; DROP MATERIALIZED VIEW IF EXISTS does nothing."""
+    """DROP TABLE, VIEW, SCHEMA, ROLE, POLICY; DROP MATERIALIZED VIEW IF EXISTS does nothing."""
     cursor = statement.cursor(1)
     if cursor.accept("table"):
         return _table(statement, cursor)
@@ -35,6 +39,10 @@ def drop(statement: StatementText) -> Statement:
         cursor.name("the name of a view")
         cursor.done()
         return NoOperation(kind=StatementKind.DROP_VIEW, text=statement.own_text)
+    if cursor.accept("role"):
+        return drop_role(statement, cursor)
+    if cursor.accept("policy"):
+        return drop_policy(statement, cursor)
     word = cursor.token.value
     if word in _HINTS:
         cursor.refuse(f"DROP {word.upper()} is not supported", hint=_HINTS[word])

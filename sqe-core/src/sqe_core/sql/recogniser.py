@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
-from sqe_core.sql import alter, create, drop, refusals, session_statements, show
+from sqe_core.sql import alter, create, drop, grants, refusals, session_statements, show, show_governance
 from sqe_core.sql.context import Dialect, StatementText
 from sqe_core.sql.statement import Statement, StatementKind
 from sqe_core.sql.tokens import Kind
@@ -94,5 +94,9 @@ _STATEMENTS: Mapping[str, Recogniser] = MappingProxyType(
         "alter": alter.alter,
         "comment": alter.comment,
         "truncate": alter.truncate,
+        "grant": grants.grant,
+        "revoke": grants.revoke,
+        "deny": grants.deny,
+        "check": show_governance.check,
     }
 )

@@ -8,6 +8,7 @@ from typing import Any
 from sqe_core.spi.errors import NotSupportedError
 from sqe_core.sql.context import StatementText
 from sqe_core.sql.cursor import Cursor
+from sqe_core.sql.roles import set_role
 from sqe_core.sql.statement import (
     NoOperation,
     ResetSession,
@@ -34,14 +35,14 @@ def use(statement: StatementText) -> Statement:
 
 
 def set_(statement: StatementText) -> Statement:
-    """SET SESSION name = literal, SET TIME ZONE …"""
+    """SET SESSION name = literal, SET TIME ZONE …, SET ROLE …"""
     cursor = statement.cursor(1)
     if cursor.at("session", "authorization"):
         cursor.refuse("SET SESSION AUTHORIZATION is not supported", hint="log in as that user")
     if cursor.accept("time", "zone"):
         return _time_zone(statement, cursor)
-    if cursor.at("role"):
-        cursor.refuse("SET ROLE is not supported")
+    if cursor.accept("role"):
+        return set_role(statement, cursor)
     if cursor.at("transaction") or cursor.at("session", "characteristics"):
         return TransactionControl(kind=StatementKind.TRANSACTION, text=statement.own_text)
     if cursor.at("write_branch"):

@@ -7,6 +7,7 @@ from typing import Literal
 
 from sqe_core.sql.context import Dialect, StatementText
 from sqe_core.sql.cursor import Cursor
+from sqe_core.sql.show_governance import explain_access, show_governance
 from sqe_core.sql.statement import (
     DescribeQuery,
     EngineStatement,
@@ -46,15 +47,19 @@ _SHOW_HINTS = {
     "search_path": "use SELECT current_catalog, current_schema",
     "current": "use SELECT current_catalog, current_schema",
     "branches": 'query the table\'s branches and tags, as in SELECT * FROM "t$refs"',
-    **dict.fromkeys(
-        ("grants", "grant", "roles", "role", "tags", "masking", "effective", "secrets", "policies"), f"it {_LATER}"
-    ),
+    "grant": "use SHOW GRANTS",
+    "role": "use SHOW ROLES, SHOW CURRENT ROLES or SHOW ROLE GRANTS",
+    "policies": "use SHOW MASKING POLICIES, or SHOW EFFECTIVE POLICY ON t",
+    "secrets": f"it {_LATER}",
 }
 
 
 def show(statement: StatementText) -> Statement:
     """SHOW …"""
     cursor = statement.cursor(1)
+    governance = show_governance(statement, cursor)
+    if governance is not None:
+        return governance
     first = cursor.token
     full = cursor.accept_any("full", "extended", "terse")
     word = cursor.token
@@ -202,8 +207,10 @@ def _describe_query(statement: StatementText, first: int) -> Statement:
 
 
 def explain(statement: StatementText, recognise: Callable[[StatementText], Statement]) -> Statement:
-    """EXPLAIN [ANALYZE | FULL | VERBOSE] [(options)] statement."""
+    """EXPLAIN [ANALYZE | FULL | VERBOSE] [(options)] statement, EXPLAIN ACCESS statement."""
     cursor = statement.cursor(1)
+    if cursor.accept("access"):
+        return explain_access(statement, cursor, recognise)
     mode: Literal["plan", "analyze", "full"] = "plan"
     if cursor.accept("analyze"):
         mode = "analyze"

@@ -63,6 +63,14 @@ class StatementKind(Enum):
     SESSION = "session"
     TRANSACTION = "transaction"
     UTILITY = "utility"
+    GRANT = "grant"
+    REVOKE = "revoke"
+    DENY = "deny"
+    ROLE = "role"
+    POLICY = "policy"
+    SET_TAGS = "set_tags"
+    SET_OWNER = "set_owner"
+    CHECK_ACCESS = "check_access"
 
 
 class PositionMap(Protocol):
@@ -313,6 +321,9 @@ class SqlReader(Protocol):
 
     def translate_view(self, representations: Mapping[str, str]) -> str:
         """Return the Spark SQL of a stored view, from its `spark` or else its `trino` text (VIEW-4)."""
+
+    def translate_expression(self, text: str, *, dialect: str) -> str:
+        """Return the Spark SQL of one expression of a policy; session functions in it are markers, as in statements."""
 
     def split(self, script: str) -> Sequence[ScriptStatement]:
         """Split a script at its semicolons; strings, comments and quoted names are respected."""
