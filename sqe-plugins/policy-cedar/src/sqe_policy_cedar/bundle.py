@@ -1,0 +1,183 @@
+"""Policies, schema and entities that fit each other, ready to be asked."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from importlib.resources import files
+from typing import Any
+
+import cedarpy
+
+from sqe_core.spi import Action, Column, Identity, ObjectName, Resource
+from sqe_policy_cedar.circumstances import circumstances_of
+from sqe_policy_cedar.entities import (
+    Entity,
+    EntityError,
+    EntityGraph,
+    check_names,
+    columns_by_table,
+    principal_entity,
+    resource_entities,
+)
+from sqe_policy_cedar.files import PolicyFileError, Texts
+from sqe_policy_cedar.names import ROW, TAG, USER, EntityUid, column_uid, object_uid
+from sqe_policy_cedar.policies import (
+    CONTEXT_OF_ALL,
+    Policy,
+    PolicyTextError,
+    check_annotations,
+    named_entities,
+    named_types,
+    policy_set,
+    read_policies,
+    used_context,
+)
+
+READ_COLUMN, READ_COLUMN_CLEAR, READ_ROW = "read_column", "read_column_clear", "read_row"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bundle:
+    """One state of the files, understood."""
+
+    policies: Mapping[str, Policy]
+    policy_set: cedarpy.PolicySet
+    entities: EntityGraph
+    columns: Mapping[EntityUid, frozenset[EntityUid]]
+    """The columns that policies or entities name, by table: all of them have to exist (POL-6)."""
+    context_keys: frozenset[str]
+    uses_tags: bool
+    version: str
+
+    def narrowed(self, context: Mapping[str, Any]) -> dict[str, Any]:
+        """Return of a context what some policy looks at: parsing it is what a question costs most."""
+        if self.context_keys == CONTEXT_OF_ALL:
+            return dict(context)
+        return {key: value for key, value in context.items() if key in self.context_keys}
+
+    @property
+    def depends_on_circumstances(self) -> bool:
+        """Whether the same question may be answered otherwise a moment later, or from another address."""
+        return self.context_keys == CONTEXT_OF_ALL or bool(self.context_keys - {"columns", "ref"})
+
+
+def built_in_schema() -> str:
+    """Return the schema that SQE brings."""
+    return files("sqe_policy_cedar").joinpath("sqe.cedarschema").read_text("utf-8")
+
+
+def make_bundle(texts: Texts) -> Bundle:
+    """Understand the files.
+
+    Raises:
+        PolicyFileError: something is wrong in them; the text says what, for the operator.
+    """
+    try:
+        policies = read_policies(texts.policies)
+        schema = _schema(texts.schema)
+        named = {uid for policy in policies.values() for uid in named_entities(policy.tree)}
+        types = {name for policy in policies.values() for name in named_types(policy.tree)}
+        _validate(texts, schema)
+        try:
+            entities = EntityGraph(texts.entities, schema, named)
+            check_names({*named, *entities.uids})
+            columns = columns_by_table({*named, *entities.uids})
+        except EntityError as error:
+            raise PolicyFileError(f"entities: {error}") from error
+        actions = [uid for uid in entities.uids if uid.type == "Action"]
+        check_annotations(policies, {action: entities.ancestors([action]) for action in actions})
+        _probe(schema)
+    except PolicyTextError as error:
+        raise PolicyFileError(f"policies: {error}") from error
+    except RecursionError as error:
+        raise PolicyFileError("the policies are nested too deeply") from error
+    return Bundle(
+        policies=policies,
+        policy_set=policy_set(policies),
+        entities=entities,
+        columns=columns,
+        context_keys=used_context([policy.tree for policy in policies.values()]),
+        uses_tags=TAG in types,
+        version=texts.digest,
+    )
+
+
+def _schema(text: str | None) -> cedarpy.Schema:
+    try:
+        written = built_in_schema() if text is None else text
+        # Cedar has two spellings of schemas.
+        read = cedarpy.Schema.from_json_str if written.lstrip().startswith("{") else cedarpy.Schema.from_str
+        return read(written)
+    except ValueError as error:
+        raise PolicyFileError(f"schema: {_shortened(error)}") from error
+
+
+def _validate(texts: Texts, schema: cedarpy.Schema) -> None:
+    """Check the policies against the schema: what they compare exists and has the right type (POL-14)."""
+    result = cedarpy.validate_policies("\n".join(text for _, text in texts.policies), schema)
+    if not result.validation_passed:
+        first = result.errors[0]
+        policy = result.id_annotations_by_policy_id.get(first.policy_id, first.policy_id)
+        message = " ".join(first.error.split())[:300]
+        raise PolicyFileError(f'policy "{policy}" does not fit the schema: {message}')
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Sample:
+    """A question of each kind, to see that the schema knows everything that SQE asks."""
+
+    resource: Resource = field(
+        default_factory=lambda: Resource(
+            name=ObjectName(catalog="c", namespace=("s",), name="t"),
+            columns=(Column(name="a", type="string"),),
+            uuid="i",
+        )
+    )
+    identity: Identity = field(
+        default_factory=lambda: Identity(
+            issuer="i",
+            subject="s",
+            username="u",
+            provider="p",
+            email="e",
+            roles=frozenset({"r"}),
+            groups=frozenset({"g"}),
+        )
+    )
+
+
+def _probe(schema: cedarpy.Schema) -> None:
+    sample = _Sample()
+    name = sample.resource.name
+    if not isinstance(name, ObjectName):
+        raise TypeError(name)
+    user, table = EntityUid(USER, "u"), object_uid(name)
+    found: dict[EntityUid, Entity] = {each.uid: each for each in resource_entities(sample.resource)}
+    found[user] = principal_entity(user, sample.identity)
+    try:
+        cedarpy.Entities.from_json_str(json.dumps([each.as_json() for each in found.values()]), schema)
+    except ValueError as error:
+        raise PolicyFileError(f"schema: it does not declare what SQE sets: {_shortened(error)}") from error
+    circumstances = circumstances_of("flight", datetime.now(UTC), "127.0.0.1")
+    of_table = {**circumstances, "columns": ["a"], "ref": "main"}
+    asked = [(action.value, table, of_table) for action in Action]
+    asked += [(action, column_uid(name, "a"), circumstances) for action in (READ_COLUMN, READ_COLUMN_CLEAR)]
+    asked.append((READ_ROW, EntityUid(ROW, "r"), circumstances))
+    for action, uid, context in asked:
+        request = {
+            "principal": user.as_json(),
+            "action": {"type": "Action", "id": action},
+            "resource": uid.as_json(),
+            "context": context,
+        }
+        answer = cedarpy.is_authorized(request, "", "[]", schema)
+        if answer.diagnostics.errors:
+            reason = " ".join(answer.diagnostics.errors[0].split())[:200]
+            raise PolicyFileError(f'schema: it does not allow what SQE asks about Action::"{action}": {reason}')
+
+
+def _shortened(error: Exception) -> str:
+    return " ".join(str(error).split())[:200]
