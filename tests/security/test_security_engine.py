@@ -15,6 +15,7 @@ from sqe_core.engine.port import EngineExecutionError, EngineSession
 from sqe_core.engine.spark.engine import SparkEngine
 from sqe_core.query import allowed
 from sqe_core.query.inspect import PlanLimits, inspect
+from sqe_core.session.statement_session import StatementSession
 from sqe_core.spi.errors import QueryCancelledError, SqeError
 from sqe_core.sql.statement import StatementKind
 
@@ -199,12 +200,12 @@ def test_what_was_verified_is_what_runs(sqe: EmbeddedSqe, monkeypatch: pytest.Mo
     monkeypatch.setattr(session, "parse", lambda sql, *a, **k: parsed.append(sql) or parse(sql, *a, **k))
 
     def remember(*args: Any, **named: Any) -> Any:
-        assert sqe.session.lock._is_owned()  # type: ignore[attr-defined]
+        assert not sqe.session.sides._idle, "nobody else works in it"
         analysed.append(analyse(*args, **named))
         return analysed[-1]
 
     def run(plan: Any, **named: Any) -> Any:
-        assert sqe.session.lock._is_owned()  # type: ignore[attr-defined]
+        assert not sqe.session.sides._idle, "nobody else works in it"
         executed.append(plan)
         return execute(plan, **named)
 
@@ -217,19 +218,11 @@ def test_what_was_verified_is_what_runs(sqe: EmbeddedSqe, monkeypatch: pytest.Mo
 
 
 @pytest.mark.rule("ENF-13")
-def test_statements_of_a_session_take_turns(sqe: EmbeddedSqe) -> None:
-    done = threading.Event()
-
-    def work() -> None:
-        sqe.execute("SELECT 1 AS x").read_all()
-        done.set()
-
-    with sqe.session.lock:
-        thread = threading.Thread(target=work)
-        thread.start()
-        assert not done.wait(0.7)
-    assert done.wait(60)
-    thread.join()
+def test_statements_at_once_never_share_an_engine_session(sqe: EmbeddedSqe) -> None:
+    with StatementSession(sqe.session).engine() as first:
+        assert sqe.execute("SELECT 1 AS x").read_all().num_rows == 1
+        assert sqe.session.engine_session() is first
+        assert len(sqe.session.sides) == 2
 
 
 @pytest.mark.rule("ISO-1")

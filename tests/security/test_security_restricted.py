@@ -267,7 +267,7 @@ def keeper(world: World, engine: SparkEngine) -> Iterator[Analyst]:
     limits = QueryLimits(timeout_secs=60, max_result_rows=0, max_sql_bytes=1 << 20)
     sqe = build(engine=engine, mounts=[mount], enforcers=[Keeper()], limits=limits)
     session = sqe.open_session(ANALYST, catalog=EMBEDDED_CATALOG, protocol="test")
-    session.schema = ("held",)
+    session.use(session.catalog, ("held",))
     yield Analyst(sqe, session)
     sqe.service.close_session(session)
 

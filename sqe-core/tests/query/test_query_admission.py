@@ -5,7 +5,15 @@ import threading
 import pytest
 
 from sqe_core.query.admission import Admission, DeadlineWatch, QueryLimits
-from sqe_core.spi.errors import ErrorCode, ErrorKind, ResourcesError, ShuttingDownError
+from sqe_core.query.running import EndReason, RunningStatement, new_query_id
+from sqe_core.spi.errors import (
+    ErrorCode,
+    ErrorKind,
+    QueryCancelledError,
+    ResourcesError,
+    ShuttingDownError,
+    SqeError,
+)
 from sqe_core.spi.identity import Identity
 
 
@@ -13,32 +21,36 @@ def person(name: str, issuer: str = "idp") -> Identity:
     return Identity(issuer=issuer, subject=name, username=name, provider="test")
 
 
+def statement() -> RunningStatement:
+    return RunningStatement(new_query_id())
+
+
 def test_a_user_has_so_many_slots_and_gets_them_back() -> None:
     admission = Admission(QueryLimits(max_concurrent_per_user=2))
-    leave = admission.enter(person("alice"))
-    admission.enter(person("alice"))
+    leave = admission.enter(person("alice"), statement())
+    admission.enter(person("alice"), statement())
     with pytest.raises(ResourcesError, match="Too many concurrent queries") as raised:
-        admission.enter(person("alice"))
+        admission.enter(person("alice"), statement())
     assert raised.value.code is ErrorCode.RESOURCE_EXHAUSTED
     leave()
     leave()  # giving a slot back twice must not free two
-    admission.enter(person("alice"))
+    admission.enter(person("alice"), statement())
     with pytest.raises(ResourcesError):
-        admission.enter(person("alice"))
+        admission.enter(person("alice"), statement())
 
 
 @pytest.mark.rule("SESS-4")
 def test_the_same_name_of_two_issuers_is_two_users() -> None:
     admission = Admission(QueryLimits(max_concurrent_per_user=1))
-    admission.enter(person("alice", "first"))
-    admission.enter(person("alice", "second"))
+    admission.enter(person("alice", "first"), statement())
+    admission.enter(person("alice", "second"), statement())
 
 
 def test_the_server_has_so_many_slots() -> None:
     admission = Admission(QueryLimits(max_concurrent_queries=1))
-    admission.enter(person("alice"))
+    admission.enter(person("alice"), statement())
     with pytest.raises(ResourcesError, match="limit"):
-        admission.enter(person("bob"))
+        admission.enter(person("bob"), statement())
 
 
 def test_deadlines_fire_in_their_order_unless_forgotten() -> None:
@@ -54,10 +66,10 @@ def test_deadlines_fire_in_their_order_unless_forgotten() -> None:
 
 def test_a_closed_door_lets_nobody_in_and_waits_for_who_is_inside() -> None:
     admission = Admission(QueryLimits())
-    leave = admission.enter(person("alice"))
+    leave = admission.enter(person("alice"), statement())
     admission.close()
     with pytest.raises(ShuttingDownError, match="The server is shutting down") as raised:
-        admission.enter(person("bob"))
+        admission.enter(person("bob"), statement())
     assert raised.value.code is ErrorCode.SERVER_SHUTTING_DOWN
     assert raised.value.kind is ErrorKind.RESOURCES
     assert admission.running == 1
@@ -72,7 +84,7 @@ def enter_later(admission: Admission, who: str, order: list[str]) -> threading.T
 
     def run() -> None:
         try:
-            leave = admission.enter(person(who))
+            leave = admission.enter(person(who), statement())
         except (ResourcesError, ShuttingDownError) as error:
             order.append(f"{who} refused: {error.message}")
             return
@@ -90,12 +102,12 @@ def enter_later(admission: Admission, who: str, order: list[str]) -> threading.T
 @pytest.mark.rule("LIM-7")
 def test_a_queue_is_served_in_order_and_has_a_length() -> None:
     admission = Admission(QueryLimits(max_concurrent_queries=1, max_queued_queries=2, queue_timeout_secs=30))
-    leave = admission.enter(person("alice"))
+    leave = admission.enter(person("alice"), statement())
     order: list[str] = []
     threads = [enter_later(admission, who, order) for who in ("bob", "carol")]
     assert admission.queued == 2
     with pytest.raises(ResourcesError, match="limit"):
-        admission.enter(person("dave"))
+        admission.enter(person("dave"), statement())
     leave()
     for thread in threads:
         thread.join(10)
@@ -108,7 +120,7 @@ def test_who_is_at_their_own_limit_holds_up_nobody_else() -> None:
         max_concurrent_queries=2, max_concurrent_per_user=1, max_queued_queries=5, queue_timeout_secs=30
     )
     admission = Admission(limits)
-    leave_alice, leave_bob = admission.enter(person("alice")), admission.enter(person("bob"))
+    leave_alice, leave_bob = admission.enter(person("alice"), statement()), admission.enter(person("bob"), statement())
     order: list[str] = []
     again = enter_later(admission, "alice", order)
     other = enter_later(admission, "carol", order)
@@ -123,14 +135,52 @@ def test_who_is_at_their_own_limit_holds_up_nobody_else() -> None:
 def test_waiting_ends_with_the_time_and_with_the_server() -> None:
     limits = QueryLimits(max_concurrent_queries=1, max_queued_queries=5, queue_timeout_secs=0.05)
     admission = Admission(limits)
-    admission.enter(person("alice"))
+    admission.enter(person("alice"), statement())
     with pytest.raises(ResourcesError, match=r"none ended in 0\.05 s"):
-        admission.enter(person("bob"))
+        admission.enter(person("bob"), statement())
     assert admission.queued == 0
     patient = Admission(QueryLimits(max_concurrent_queries=1, max_queued_queries=5))
-    patient.enter(person("alice"))
+    patient.enter(person("alice"), statement())
     order: list[str] = []
     waiting = enter_later(patient, "bob", order)
     patient.close()
     waiting.join(10)
     assert order == ["bob refused: The server is shutting down"]
+
+
+@pytest.mark.rule("LIM-7")
+@pytest.mark.parametrize(
+    ("reason", "kind"), [(EndReason.CANCELLED, QueryCancelledError), (EndReason.SHUTDOWN, ShuttingDownError)]
+)
+def test_a_statement_that_is_ended_waits_no_longer(reason: EndReason, kind: type[SqeError]) -> None:
+    admission = Admission(QueryLimits(max_concurrent_queries=1, max_queued_queries=5, queue_timeout_secs=30))
+    leave = admission.enter(person("alice"), statement())
+    waiting, order, ended = statement(), list[str](), list[SqeError]()
+
+    def wait() -> None:
+        try:
+            admission.enter(person("bob"), waiting)
+        except SqeError as error:
+            ended.append(error)
+
+    thread = threading.Thread(target=wait)
+    thread.start()
+    while not admission.queued:
+        threading.Event().wait(0.005)
+    behind = enter_later(admission, "carol", order)
+    waiting.cancel(reason)
+    thread.join(1)
+    assert [type(error) for error in ended] == [kind]
+    assert admission.queued == 1, "nobody else leaves the queue"
+    leave()
+    behind.join(10)
+    assert order == ["carol"]
+
+
+def test_a_statement_that_was_ended_before_takes_no_slot() -> None:
+    admission = Admission(QueryLimits())
+    over = statement()
+    over.cancel()
+    with pytest.raises(QueryCancelledError):
+        admission.enter(person("alice"), over)
+    assert admission.running == 0

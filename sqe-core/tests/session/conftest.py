@@ -94,6 +94,10 @@ class FakeSession:
         self.closed = False
         self.busy = False
         self.last_used = 0.0
+        self.trimmed = 0
+
+    def trim(self) -> None:
+        self.trimmed += 1
 
 
 class Desk:

@@ -22,7 +22,7 @@ LOGGER = "sqe_core"
 _LONGEST = 16_384
 _HIDDEN = "***"
 
-_statement: ContextVar[tuple[str, str]] = ContextVar("sqe_statement", default=("", ""))
+_statement: ContextVar[tuple[str, str, str]] = ContextVar("sqe_statement", default=("", "", ""))
 
 _PATTERNS: tuple[tuple[re.Pattern[str], str], ...] = (
     # -----BEGIN … PRIVATE KEY-----, to its end or to the end of the text
@@ -69,9 +69,9 @@ def redact_secrets(text: str) -> str:
 
 
 @contextmanager
-def of_statement(query_id: str, session_hash: str) -> Iterator[None]:
-    """Everything that this thread logs within the scope belongs to that statement."""
-    token = _statement.set((query_id, session_hash))
+def of_statement(query_id: str, session_hash: str, request_id: str = "") -> Iterator[None]:
+    """Everything that this thread logs within the scope belongs to that statement, and to the client's request."""
+    token = _statement.set((query_id, session_hash, request_id))
     try:
         yield
     finally:
@@ -79,11 +79,14 @@ def of_statement(query_id: str, session_hash: str) -> Iterator[None]:
 
 
 class JsonFormatter(logging.Formatter):
-    """One object per line: time, level, logger, message, then query_id, session, error, and `extra={"fields": …}`."""
+    """One object per line: time, level, logger, message, then query_id, session, request_id, error, and the fields.
+
+    Those are what a call of the logger says as `extra={"fields": …}`.
+    """
 
     def format(self, record: logging.LogRecord) -> str:
         """Write a record."""
-        query_id, session = _statement_of(record)
+        query_id, session, request_id = _statement_of(record)
         entry: dict[str, Any] = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
@@ -94,6 +97,8 @@ class JsonFormatter(logging.Formatter):
             entry["query_id"] = query_id
         if session:
             entry["session"] = session
+        if request_id:
+            entry["request_id"] = request_id
         for name, value in getattr(record, "fields", {}).items():
             entry.setdefault(name, _plain(value))
         trace = self._trace(record)
@@ -110,7 +115,7 @@ class TerminalFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """Write a record."""
-        query_id, _ = _statement_of(record)
+        query_id, _, _ = _statement_of(record)
         time = datetime.fromtimestamp(record.created).astimezone().strftime("%H:%M:%S")
         about = f" [{query_id}]" if query_id else ""
         lines = [f"{time} {record.levelname:<7} {_UNPRINTABLE.sub(_escape, _shown(_message(record)))}{about}"]
@@ -165,9 +170,9 @@ def log_stray_errors() -> None:
     sys.excepthook = of_process
 
 
-def _statement_of(record: logging.LogRecord) -> tuple[str, str]:
-    query_id, session = _statement.get()
-    return getattr(record, "query_id", query_id), getattr(record, "session", session)
+def _statement_of(record: logging.LogRecord) -> tuple[str, str, str]:
+    query_id, session, request_id = _statement.get()
+    return getattr(record, "query_id", query_id), getattr(record, "session", session), request_id
 
 
 def _message(record: logging.LogRecord) -> str:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from sqe_core.query.ingest_rows import IngestLimits
+from sqe_core.query.running import RunningStatement
 from sqe_core.spi.errors import ResourcesError, ShuttingDownError
 from sqe_core.spi.identity import Identity
 
@@ -62,13 +63,20 @@ class Admission:
         with self._changed:
             return self._changed.wait_for(lambda: not self._running, timeout_secs)
 
-    def enter(self, identity: Identity) -> Callable[[], None]:
-        """Take a slot and return what gives it back; raise when none is free, or became free in time."""
+    def enter(self, identity: Identity, running: RunningStatement) -> Callable[[], None]:
+        """Take a slot and return what gives it back; raise when none is free, or became free in time.
+
+        Args:
+            identity: whose statement.
+            running: the statement; when it is cancelled it waits no longer.
+        """
         user = (identity.issuer, identity.subject)
         with self._changed:
             reason = self._refusal(user)
             if reason is not None and not self._closed:
-                self._wait(user, reason)
+                with running.waiting(self._wake):
+                    self._wait(user, reason, running)
+            running.check()
             if self._closed:
                 raise ShuttingDownError("The server is shutting down", hint="send the statement again in a moment")
             self._running += 1
@@ -95,7 +103,11 @@ class Admission:
             return "the server is at its limit"
         return None
 
-    def _wait(self, user: tuple[str, str], reason: str) -> None:
+    def _wake(self) -> None:
+        with self._changed:
+            self._changed.notify_all()
+
+    def _wait(self, user: tuple[str, str], reason: str, running: RunningStatement) -> None:
         if len(self._waiting) >= self._limits.max_queued_queries:
             raise _refused(reason)
         # An own object for each: a user may wait several times, and the order is that of coming.
@@ -103,7 +115,8 @@ class Admission:
         self._waiting.append(place)
         try:
             if not self._changed.wait_for(
-                lambda: self._closed or self._is_next(place), self._limits.queue_timeout_secs
+                lambda: self._closed or running.reason is not None or self._is_next(place),
+                self._limits.queue_timeout_secs,
             ):
                 raise _refused(f"{reason}, and none ended in {self._limits.queue_timeout_secs:g} s")
         finally:

@@ -14,7 +14,7 @@ from sqe_core.query.like import like_filter
 from sqe_core.query.names import NameContext, NameResolver, ResolvedName, schema_not_found, table_not_found
 from sqe_core.query.secured import unreadable_view
 from sqe_core.query.suggestions import did_you_mean
-from sqe_core.session.session import Session
+from sqe_core.session.statement_session import StatementSession
 from sqe_core.spi.catalog import Column, ObjectType, TableMetadata, ViewMetadata
 from sqe_core.spi.errors import ErrorCode, ObjectNotFoundError, UserError
 from sqe_core.spi.names import ObjectName, quote_part
@@ -43,7 +43,7 @@ def text_table(names: Sequence[str], rows: Iterable[Sequence[str | None]]) -> pa
 class MetadataAnswers:
     """Answers metadata statements for one session."""
 
-    session: Session
+    session: StatementSession
     visible: VisibleCatalogs
     resolver: NameResolver
     visible_columns: Callable[[ObjectName, TableMetadata | ViewMetadata], tuple[Column, ...]]

@@ -11,7 +11,8 @@ from types import MappingProxyType
 from sqe_core.catalog.visible import INFORMATION_SCHEMA, VisibleCatalogs
 from sqe_core.engine.port import PlanDescription, Relation, RelationKind
 from sqe_core.query.names import NameContext, NameResolver, ResolvedName, schema_not_found, table_not_found
-from sqe_core.session.session import Session, SessionView
+from sqe_core.session.session import SessionView
+from sqe_core.session.statement_session import StatementSession
 from sqe_core.spi.catalog import TableMetadata, ViewMetadata
 from sqe_core.spi.errors import ErrorCode, NotSupportedError, UserError
 from sqe_core.spi.policy import Action
@@ -94,7 +95,7 @@ class RelationBinder:
     def __init__(
         self,
         *,
-        session: Session,
+        session: StatementSession,
         resolver: NameResolver,
         visible: VisibleCatalogs,
         suggest: Callable[[ResolvedName], str | None],

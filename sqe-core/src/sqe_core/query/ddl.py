@@ -23,7 +23,8 @@ from sqe_core.query.names import (
 )
 from sqe_core.query.secured import VIEW_COLUMNS_PROPERTY, SecuredStatement
 from sqe_core.query.table_clauses import check_table_properties
-from sqe_core.session.session import Session, SessionView
+from sqe_core.session.session import SessionView
+from sqe_core.session.statement_session import StatementSession
 from sqe_core.spi.catalog import Column, TableMetadata, ViewMetadata
 from sqe_core.spi.errors import AccessDeniedError, ErrorCode, NotSupportedError, ObjectNotFoundError, UserError
 from sqe_core.spi.names import NamespaceName, ObjectName
@@ -62,7 +63,7 @@ class _Held:
 class CatalogChanges:
     """Carries out SQE's own DDL for one session."""
 
-    session: Session
+    session: StatementSession
     authorizer: Authorizer
     circumstances: Circumstances
     resolver: NameResolver

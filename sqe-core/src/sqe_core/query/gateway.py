@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from datetime import datetime
 from typing import Any
 
@@ -18,10 +17,11 @@ from sqe_core.catalog.arrow_types import arrow_schema
 from sqe_core.catalog.registry import Mount
 from sqe_core.catalog.visible import INFORMATION_SCHEMA, VisibleCatalogs
 from sqe_core.query.result import StatementPlan, StatementResult
-from sqe_core.query.service import QueryService
+from sqe_core.query.service import QueryService, StatementOptions
 from sqe_core.session.properties import find_property
 from sqe_core.session.rate_limits import RateLimiter, Traffic
-from sqe_core.session.session import Session
+from sqe_core.session.session import SessionState
+from sqe_core.session.statement_session import StatementSession
 from sqe_core.session.store import LiveSession, SessionStore
 from sqe_core.spi.auth import ClientInfo, Credential
 from sqe_core.spi.catalog import ObjectType
@@ -121,33 +121,43 @@ class ConnectedSession:
 
     def execute(self, request: StatementRequest) -> RunningQuery:
         """Admit, judge and start a statement."""
-        with self._prepared(request) as changes:
-            self._take(Traffic.STATEMENT)
-            result = self._service.execute(
-                self._session, request.sql, parameters=request.parameters, dialect=_dialect(request)
-            )
-            return RunningQuery(result, changes)
+        self._count(Traffic.STATEMENT)
+        at = self._seen_by(request)
+        result = self._service.execute(
+            self._session,
+            request.sql,
+            parameters=request.parameters,
+            dialect=request.dialect,
+            options=_options(request, at),
+        )
+        return RunningQuery(result, _changes_of(at))
 
     def plan(self, request: StatementRequest) -> PlannedQuery:
         """Judge a statement, to be started later."""
-        with self._prepared(request):
-            self._take(Traffic.STATEMENT)
-            plan = self._service.plan(
-                self._session, request.sql, parameters=request.parameters, dialect=_dialect(request)
-            )
-        return PlannedQuery(plan, lambda: self._prepared(request))
+        self._count(Traffic.STATEMENT)
+        at = self._seen_by(request)
+        plan = self._service.plan(
+            self._session,
+            request.sql,
+            parameters=request.parameters,
+            dialect=request.dialect,
+            options=_options(request, at),
+        )
+        return PlannedQuery(plan, self._live, _changes_of(at))
 
     def describe(self, request: StatementRequest) -> StatementDescription:
         """Say what a statement would answer."""
-        with self._prepared(request):
-            self._take(Traffic.METADATA)
-            shape = self._service.describe(self._session, request.sql, dialect=_dialect(request))
+        self._count(Traffic.METADATA)
+        at = self._seen_by(request)
+        options = _options(request, at)
+        shape = self._service.describe(self._session, request.sql, dialect=request.dialect, options=options)
         return StatementDescription(schema=shape.schema, parameters=shape.parameters, statement_kind=shape.kind.value)
 
     def ingest(self, request: IngestRequest, schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> RunningQuery:
         """Write record batches into a table."""
         self._count(Traffic.STATEMENT)
-        result = self._service.ingest(self._session, request, schema, batches)
+        options = StatementOptions(began=request.began, request_id=request.request_id)
+        result = self._service.ingest(self._session, request, schema, batches, options=options)
         return RunningQuery(result, SessionChanges)
 
     def catalogs(self) -> Sequence[str]:
@@ -185,17 +195,9 @@ class ConnectedSession:
 
     def set_properties(self, values: Mapping[str, str | None]) -> None:
         """Set properties of the session, all or none."""
-        with self._session.lock:
-            before = self._session.properties.snapshot()
-            try:
-                for name, value in values.items():
-                    if value is None:
-                        self._session.properties.reset(name)
-                    else:
-                        self._session.properties.set(name, _typed(name, value))
-            except BaseException:
-                self._session.properties.restore(before)
-                raise
+        self._session.set_properties(
+            {name: None if value is None else _typed(name, value) for name, value in values.items()}
+        )
 
     def use(self, catalog: str | None, schema: tuple[str, ...] | None) -> None:
         """Change the current catalog, the current schema, or both."""
@@ -242,61 +244,51 @@ class ConnectedSession:
         columns = self._service.visible_columns(self._session, found, loaded)
         return [TableListing(name=found, type=kind, columns=arrow_schema(columns))]
 
-    @contextmanager
-    def _prepared(self, request: StatementRequest) -> Iterator[Callable[[], SessionChanges]]:
-        """Apply what a request says for its own statement only, and put it back; give what tells what has changed."""
-        self._live.ensure_usable()
-        session = self._session
-        if request.catalog is None and request.schema is None and not request.properties:
-            yield SessionChanges
-            return
-        with session.lock:
-            before = _State.of(session)
-            session.catalog = request.catalog or session.catalog
-            session.schema = request.schema or session.schema
-            try:
-                for name, value in request.properties.items():
-                    session.properties.set(name, _typed(name, value))
-                began = _State.of(session)
-                changes: list[SessionChanges] = []
-                yield lambda: changes[0]
-                changes.append(began.changes_to(_State.of(session)))
-            finally:
-                before.restore(session)
-
-
-class _State:
-    """The names and settings of a session at a moment."""
-
-    def __init__(self, catalog: str, schema: tuple[str, ...], properties: Mapping[str, Any]) -> None:
-        self.catalog, self.schema, self.properties = catalog, schema, properties
-
-    @classmethod
-    def of(cls, session: Session) -> _State:
-        return cls(session.catalog, session.schema, session.properties.snapshot())
-
-    def restore(self, session: Session) -> None:
-        session.catalog, session.schema = self.catalog, self.schema
-        session.properties.restore(self.properties)
-
-    def changes_to(self, later: _State) -> SessionChanges:
-        moved = (later.catalog, later.schema) != (self.catalog, self.schema)
-        return SessionChanges(
-            catalog=later.catalog if moved else None,
-            schema=later.schema if moved else None,
-            set_properties={
-                name: str(value) for name, value in later.properties.items() if self.properties.get(name) != value
-            },
-            reset_properties=tuple(name for name in self.properties if name not in later.properties),
+    def _seen_by(self, request: StatementRequest) -> StatementSession | None:
+        """What a statement sees that brings names or settings of its own; None is the session as it is."""
+        if not _is_apart(request):
+            return None
+        return StatementSession(
+            self._session,
+            catalog=request.catalog,
+            schema=request.schema,
+            properties={name: _typed(name, value) for name, value in request.properties.items()},
+            apart=True,
         )
+
+
+def _is_apart(request: StatementRequest) -> bool:
+    return request.catalog is not None or request.schema is not None or bool(request.properties)
+
+
+def _options(request: StatementRequest, at: StatementSession | None) -> StatementOptions:
+    return StatementOptions(at=at, began=request.began, request_id=request.request_id)
+
+
+def _changes_of(at: StatementSession | None) -> Callable[[], SessionChanges]:
+    """Return what tells what a statement changed that brought its names and settings with it."""
+    return SessionChanges if at is None else lambda: _changes(at.began, at.state())
+
+
+def _changes(before: SessionState, later: SessionState) -> SessionChanges:
+    moved = (later.catalog, later.schema) != (before.catalog, before.schema)
+    return SessionChanges(
+        catalog=later.catalog if moved else None,
+        schema=later.schema if moved else None,
+        set_properties={
+            name: str(value) for name, value in later.properties.items() if before.properties.get(name) != value
+        },
+        reset_properties=tuple(name for name in before.properties if name not in later.properties),
+    )
 
 
 class PlannedQuery:
     """Implements `spi.protocol.StatementPlan`."""
 
-    def __init__(self, plan: StatementPlan, prepared: Callable[[], Any]) -> None:
+    def __init__(self, plan: StatementPlan, live: LiveSession, changes: Callable[[], SessionChanges]) -> None:
         self._plan = plan
-        self._prepared = prepared
+        self._live = live
+        self._changes = changes
 
     @property
     def query_id(self) -> str:
@@ -315,8 +307,8 @@ class PlannedQuery:
 
     def start(self) -> RunningQuery:
         """Run it."""
-        with self._prepared() as changes:
-            return RunningQuery(self._plan.start(), changes)
+        self._live.ensure_usable()
+        return RunningQuery(self._plan.start(), self._changes)
 
     def close(self) -> None:
         """Forget it."""
@@ -398,10 +390,6 @@ class RunningQuery:
 
     def __exit__(self, *exc: object) -> None:
         self.close()
-
-
-def _dialect(request: StatementRequest) -> str | None:
-    return request.dialect
 
 
 def _mounts(visible: VisibleCatalogs, catalog: str | None) -> list[Mount]:

@@ -30,7 +30,7 @@ from sqe_core.query.secure import append_text, create_text
 from sqe_core.query.secured import SecuredStatement
 from sqe_core.query.suggestions import did_you_mean
 from sqe_core.query.wording import shown
-from sqe_core.session.session import Session
+from sqe_core.session.statement_session import StatementSession
 from sqe_core.spi.catalog import Column, TableMetadata, ViewMetadata
 from sqe_core.spi.errors import (
     CommitConflictError,
@@ -100,7 +100,7 @@ class Ingestion:
     """
 
     engine: Engine
-    session: Session
+    session: StatementSession
     resolver: NameResolver
     visible: VisibleCatalogs
     visible_columns: Callable[[ObjectName, tuple[Column, ...]], tuple[Column, ...]]
@@ -253,7 +253,7 @@ class Ingestion:
     @contextmanager
     def _same(self, engine: EngineSession) -> Iterator[None]:
         with self.scope() as now:
-            if now is not engine:
+            if now is not engine or not now.alive:
                 raise EngineLostError("The query engine restarted while the rows came; nothing was written")
             yield
 

@@ -16,7 +16,7 @@ import pyarrow as pa
 from sqe_core.catalog.information_schema import SCHEMAS, InformationSchema, view_text
 from sqe_core.catalog.types import display_type
 from sqe_core.catalog.visible import INFORMATION_SCHEMA, VisibleCatalogs
-from sqe_core.engine.port import EngineExecutionError, EngineSession, ParameterMarker, ResultStream
+from sqe_core.engine.port import EngineExecutionError, EngineSession, EngineState, ParameterMarker, ResultStream
 from sqe_core.policy.authorizer import Circumstances
 from sqe_core.query.answers import MetadataAnswers, text_table
 from sqe_core.query.bind import SpooledRows
@@ -32,7 +32,7 @@ from sqe_core.query.running import RunningStatement
 from sqe_core.query.scrubber import Scrubber
 from sqe_core.query.secured import SecuredStatement, StatementSecurer
 from sqe_core.query.suggestions import did_you_mean
-from sqe_core.session.session import Session
+from sqe_core.session.statement_session import StatementSession
 from sqe_core.spi.catalog import Column, TableMetadata, ViewMetadata
 from sqe_core.spi.errors import ErrorCode, InternalError, NotSupportedError, ResourcesError, SqeError, UserError
 from sqe_core.spi.names import ObjectName
@@ -58,6 +58,8 @@ Finish = Callable[..., None]
 
 # For so long a plan that was made before it is started stands.
 _PLAN_SECS = 5.0
+_COMING = (EngineState.PREPARING, EngineState.STARTING, EngineState.LOST)
+_LOOK_SECS = 0.05
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +86,7 @@ class StatementRun:
     def __init__(
         self,
         parts: QueryParts,
-        session: Session,
+        session: StatementSession,
         running: RunningStatement,
         visible: VisibleCatalogs,
         planned: Callable[[StatementKind, SecuredStatement | None], None],
@@ -206,7 +208,10 @@ class StatementRun:
             secure=secure,
             execute=lambda engine, statement, secured: self._execute(engine, statement, secured, finish),
         )
-        return ingestion.run(request, schema, batches)
+        self._wait_for_engine()
+        # The same engine session until the end: another one would not know the rows after a restart.
+        with self._session.engine():
+            return ingestion.run(request, schema, batches)
 
     def _read(self, sql: str, dialect: str) -> Statement:
         statement = self._parts.reader.read(
@@ -220,12 +225,18 @@ class StatementRun:
 
     @contextmanager
     def _engine_scope(self) -> Iterator[EngineSession]:
-        """One statement at a time works in the engine session, and loads each table once."""
-        with self._session.lock:
-            engine = self._session.engine_session()
+        """The statement has an engine session to itself, and loads each table once."""
+        self._wait_for_engine()
+        with self._session.engine() as engine:
             self._running.attach(engine)
             with engine.statement_scope():
                 yield engine
+
+    def _wait_for_engine(self) -> None:
+        """Wait while the engine starts; a statement that is cancelled meanwhile waits no longer."""
+        while self._parts.engine.state in _COMING:
+            self._running.check()
+            time.sleep(_LOOK_SECS)
 
     def _is_void(self, statement: EngineStatement) -> bool:
         return statement.if_exists and self._target_is_missing(statement)
@@ -367,10 +378,10 @@ class StatementRun:
                 self._use(statement)
                 return
             case SetSession():
-                self._session.properties.set(statement.name, statement.value)
+                self._session.set_property(statement.name, statement.value)
                 return
             case ResetSession():
-                self._session.properties.reset(statement.name)
+                self._session.reset_property(statement.name)
                 return
             case TransactionControl():
                 return
@@ -387,8 +398,9 @@ class StatementRun:
             answers=self._answers,
             secure=self._secure,
         )
-        with self._session.lock:
-            self._running.attach(self._session.engine_session())
+        self._wait_for_engine()
+        with self._session.engine() as engine:
+            self._running.attach(engine)
             if not changes.apply(statement):
                 words = re.sub(r"\B(?=[A-Z])", " ", type(statement).__name__).upper()
                 raise NotSupportedError(f"{words} is not supported")
@@ -407,7 +419,7 @@ class StatementRun:
                 known = [".".join(entry) for entry in self._visible.schemas(mount)]
                 raise schema_not_found(schema, hint=did_you_mean(".".join(namespace), known))
             mount, namespace = other, ("default",)
-        self._session.catalog, self._session.schema = mount.name, namespace
+        self._session.use(mount.name, namespace)
 
     def _explain(self, statement: Explain) -> pa.Table:
         if not isinstance(statement.inner, EngineStatement):

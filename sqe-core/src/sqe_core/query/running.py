@@ -7,6 +7,8 @@ import secrets
 import threading
 import time
 import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from enum import Enum
 
 from sqe_core.engine.port import EngineSession, Progress, ResultStream
@@ -41,6 +43,7 @@ class RunningStatement:
         self._lock = threading.Lock()
         self._engine: EngineSession | None = None
         self._stream: ResultStream | None = None
+        self._wake: Callable[[], None] | None = None
         self.reason: EndReason | None = None
 
     def attach(self, engine: EngineSession) -> None:
@@ -57,12 +60,25 @@ class RunningStatement:
         if ended:
             stream.cancel()
 
+    @contextmanager
+    def waiting(self, wake: Callable[[], None]) -> Iterator[None]:
+        """Somebody waits for this statement's turn; `wake` makes them look at `reason` again."""
+        with self._lock:
+            self._wake = wake
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._wake = None
+
     def cancel(self, reason: EndReason = EndReason.CANCELLED) -> None:
         """End the statement. The first reason counts."""
         with self._lock:
             if self.reason is None:
                 self.reason = reason
-            engine, stream = self._engine, self._stream
+            engine, stream, wake = self._engine, self._stream, self._wake
+        if wake is not None:
+            wake()
         if stream is not None:
             stream.cancel()
         elif engine is not None and engine.alive:

@@ -16,6 +16,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 import pyarrow as pa
 
@@ -33,12 +34,34 @@ from sqe_core.query.run import Finish, Parameters, StatementRun, StatementShape
 from sqe_core.query.running import EndReason, RunningStatement, new_query_id
 from sqe_core.session.properties import duration_seconds
 from sqe_core.session.session import Session
+from sqe_core.session.statement_session import StatementSession
 from sqe_core.spi.catalog import CatalogMetadata, Column, TableMetadata, ViewMetadata
 from sqe_core.spi.errors import SqeError
 from sqe_core.spi.names import ObjectName
 from sqe_core.spi.protocol import IngestRequest
 
-__all__ = ["Parameters", "QueryService"]
+__all__ = ["Began", "Parameters", "QueryService", "StatementOptions"]
+
+Began = Callable[[str], object]
+"""Is told the id of a statement before that waits for anything; it can be cancelled from then on."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatementOptions:
+    """What comes with a statement beside its text and its parameters.
+
+    Attributes:
+        at: what the statement sees of its session; None is the session as it is when the statement begins.
+        began: is told the id before anything waits.
+        request_id: what the client calls the request, for the log.
+    """
+
+    at: StatementSession | None = None
+    began: Began | None = None
+    request_id: str | None = None
+
+
+_PLAIN = StatementOptions()
 
 
 class QueryService:
@@ -53,7 +76,13 @@ class QueryService:
         self._running: dict[str, tuple[Session, RunningStatement]] = {}
 
     def execute(
-        self, session: Session, sql: str, *, parameters: Parameters = (), dialect: str | None = None
+        self,
+        session: Session,
+        sql: str,
+        *,
+        parameters: Parameters = (),
+        dialect: str | None = None,
+        options: StatementOptions = _PLAIN,
     ) -> StatementResult:
         """Run one statement and return its result as soon as the first rows can be read.
 
@@ -61,15 +90,21 @@ class QueryService:
             SqeError: what is wrong, in words that may be shown to the user.
         """
         running = RunningStatement(new_query_id())
-        with self._admitted(session, running) as leave:
-            run, record = self._begin(session, running, sql)
+        with self._admitted(session, running, options) as leave:
+            seen, run, record = self._begin(session, running, sql, options)
             finish = _finisher(leave, record)
             with _explained(run, finish):
-                result = run.run(sql, parameters, dialect or session.properties["dialect"], finish)
+                result = run.run(sql, parameters, dialect or seen.properties["dialect"], finish)
                 return result.watched(record.delivered)
 
     def plan(
-        self, session: Session, sql: str, *, parameters: Parameters = (), dialect: str | None = None
+        self,
+        session: Session,
+        sql: str,
+        *,
+        parameters: Parameters = (),
+        dialect: str | None = None,
+        options: StatementOptions = _PLAIN,
     ) -> StatementPlan:
         """Judge one statement without running it, for protocols whose clients ask for the columns first.
 
@@ -79,17 +114,17 @@ class QueryService:
             SqeError: what is wrong, in words that may be shown to the user.
         """
         running = RunningStatement(new_query_id())
-        with self._admitted(session, running) as leave:
-            run, record = self._begin(session, running, sql)
+        with self._admitted(session, running, options) as leave:
+            seen, run, record = self._begin(session, running, sql, options)
             with _explained(run, _finisher(leave, record)):
-                planned = run.plan(sql, parameters, dialect or session.properties["dialect"])
+                planned = run.plan(sql, parameters, dialect or seen.properties["dialect"])
             leave()
         record.pause()
 
         def start() -> StatementResult:
             record.resume()
             try:
-                with self._admitted(session, running) as leave:
+                with self._admitted(session, running, options) as leave:
                     finish = _finisher(leave, record)
                     with _explained(run, finish):
                         running.check()
@@ -107,24 +142,32 @@ class QueryService:
             query_id=running.query_id, kind=planned.kind, schema=planned.schema, start=start, abandon=abandon
         )
 
-    def describe(self, session: Session, sql: str, *, dialect: str | None = None) -> StatementShape:
+    def describe(
+        self, session: Session, sql: str, *, dialect: str | None = None, options: StatementOptions = _PLAIN
+    ) -> StatementShape:
         """Judge one statement and say what it expects and answers, for prepared statements. Nothing runs.
 
         Raises:
             SqeError: what is wrong, in words that may be shown to the user.
         """
         running = RunningStatement(new_query_id())
-        with self._admitted(session, running) as leave:
-            run, record = self._begin(session, running, sql)
+        with self._admitted(session, running, options) as leave:
+            seen, run, record = self._begin(session, running, sql, options)
             finish = _finisher(leave, record)
             with _explained(run, finish):
-                shape = run.describe(sql, dialect or session.properties["dialect"])
+                shape = run.describe(sql, dialect or seen.properties["dialect"])
             record.described(shape.kind)
             finish(None)
             return shape
 
     def ingest(
-        self, session: Session, request: IngestRequest, schema: pa.Schema, batches: Iterator[pa.RecordBatch]
+        self,
+        session: Session,
+        request: IngestRequest,
+        schema: pa.Schema,
+        batches: Iterator[pa.RecordBatch],
+        *,
+        options: StatementOptions = _PLAIN,
     ) -> StatementResult:
         """Write record batches into a table with one commit, and return when they are there.
 
@@ -134,29 +177,42 @@ class QueryService:
             SqeError: what is wrong, in words that may be shown to the user.
         """
         running = RunningStatement(new_query_id())
-        with self._admitted(session, running) as leave:
-            run, record = self._begin(session, running, described(request))
+        with self._admitted(session, running, options) as leave:
+            _, run, record = self._begin(session, running, described(request), options)
             finish = _finisher(leave, record)
             with _explained(run, finish):
                 return run.ingest(request, schema, batches, finish)
 
-    def _begin(self, session: Session, running: RunningStatement, sql: str) -> tuple[StatementRun, StatementRecord]:
-        """Record that a statement was admitted, and return what judges and runs it."""
+    def _begin(
+        self, session: Session, running: RunningStatement, sql: str, options: StatementOptions
+    ) -> tuple[StatementSession, StatementRun, StatementRecord]:
+        """Record that a statement was admitted, and return what it sees, and what judges and runs it."""
         record = self._parts.recorder.begin(running.query_id, session, sql)
-        visible = self.visible(session, running.query_id)
-        return StatementRun(self._parts, session, running, visible, record.planned), record
+        seen = options.at or StatementSession(session)
+        visible = self.visible(seen, running.query_id)
+        return seen, StatementRun(self._parts, seen, running, visible, record.planned), record
 
     @contextmanager
-    def _admitted(self, session: Session, running: RunningStatement) -> Iterator[Callable[[], None]]:
-        """Step 1: take a slot, and give what gives it back; an error gives it back at once."""
-        try:
-            free = self._admission.enter(session.identity)
-        except SqeError as error:
-            self._parts.recorder.refused(error)
-            raise
+    def _admitted(
+        self, session: Session, running: RunningStatement, options: StatementOptions
+    ) -> Iterator[Callable[[], None]]:
+        """Step 1: take a slot, and give what gives it back; an error gives it back at once.
+
+        The statement can be cancelled while it waits, and its session is not idle.
+        """
         with self._lock:
             self._running[running.query_id] = (session, running)
-        forget_deadline = self._set_deadline(session, running)
+        try:
+            if options.began is not None:
+                options.began(running.query_id)
+            free = self._admission.enter(session.identity, running)
+        except BaseException as error:
+            with self._lock:
+                self._running.pop(running.query_id, None)
+            if isinstance(error, SqeError) and running.reason is None:
+                self._parts.recorder.refused(error)
+            raise
+        forget_deadline = self._set_deadline(options.at or session, running)
 
         def leave() -> None:
             with self._lock:
@@ -165,7 +221,7 @@ class QueryService:
             free()
 
         try:
-            with of_statement(running.query_id, session_hash(session)):
+            with of_statement(running.query_id, session_hash(session), options.request_id or ""):
                 yield leave
         except BaseException:
             leave()
@@ -225,7 +281,7 @@ class QueryService:
             running.cancel(EndReason.CLOSED)
         session.close()
 
-    def visible(self, session: Session, query_id: str = "") -> VisibleCatalogs:
+    def visible(self, session: Session | StatementSession, query_id: str = "") -> VisibleCatalogs:
         """Return what a session may see."""
         circumstances = Circumstances(protocol=session.protocol, query_id=query_id)
 
@@ -254,10 +310,10 @@ class QueryService:
         """Return the columns of a table or view that exist for a session's user (STMT-9, VIEW-4)."""
         running = RunningStatement(new_query_id())
         visible = self.visible(session, running.query_id)
-        run = StatementRun(self._parts, session, running, visible, lambda kind, secured: None)
+        run = StatementRun(self._parts, StatementSession(session), running, visible, lambda kind, secured: None)
         return run.columns_of(name, loaded)
 
-    def _set_deadline(self, session: Session, running: RunningStatement) -> Callable[[], None]:
+    def _set_deadline(self, session: Session | StatementSession, running: RunningStatement) -> Callable[[], None]:
         own = session.properties["query_max_run_time"]
         bounds = [
             seconds for seconds in (self._parts.limits.timeout_secs, duration_seconds(own) if own else 0) if seconds

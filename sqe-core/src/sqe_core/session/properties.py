@@ -95,7 +95,7 @@ PROPERTIES: Mapping[str, SessionProperty] = {
 
 
 class SessionProperties:
-    """The values of one session."""
+    """The values of one session. Each change is a new table, so that whoever reads one sees a single moment."""
 
     def __init__(self) -> None:
         self._values: dict[str, Any] = {}
@@ -107,16 +107,17 @@ class SessionProperties:
         """Set a property; unknown names and bad values are errors that say what is known."""
         entry = find_property(name)
         try:
-            self._values[name] = entry.check(value)
+            self._values = {**self._values, name: entry.check(value)}
         except ValueError as fault:
             raise UserError(f"Session property {name} must be {fault}", code=ErrorCode.INVALID_ARGUMENTS) from None
 
     def reset(self, name: str | None) -> None:
         """Put one property, or all of them, back to the default."""
         if name is None:
-            self._values.clear()
+            self._values = {}
         else:
-            self._values.pop(find_property(name).name, None)
+            known = find_property(name).name
+            self._values = {each: value for each, value in self._values.items() if each != known}
 
     def snapshot(self) -> Mapping[str, Any]:
         """Return what is set now."""

@@ -1,4 +1,4 @@
-"""One connected user: identity, current names, settings, session views, and the engine session behind them."""
+"""One connected user: identity, current names, settings, session views, and the engine sessions behind them."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ import secrets
 import threading
 import time
 from collections.abc import Mapping
-from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import Any
 
 from sqe_core.catalog.registry import CatalogRegistry, Mount
 from sqe_core.engine.port import Engine, EngineCatalog, EngineSession
+from sqe_core.session.engine_sides import EngineSides
 from sqe_core.session.properties import SessionProperties
-from sqe_core.spi.errors import EngineLostError, ErrorCode, UserError
+from sqe_core.spi.errors import ErrorCode, UserError
 from sqe_core.spi.identity import Identity
 
 _MAX_VIEWS = 1000
@@ -33,16 +34,17 @@ class SessionView:
     schema: tuple[str, ...]
 
 
-@dataclass(slots=True)
-class _EngineSide:
-    """What dies with the engine: its session, and the random alias of each mounted catalog (ENF-8)."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionState:
+    """The names and settings of a session at a moment, all of the same one."""
 
-    session: EngineSession
-    aliases: dict[str, str] = field(default_factory=dict)
+    catalog: str
+    schema: tuple[str, ...]
+    properties: Mapping[str, Any]
 
 
 class Session:
-    """A session. Statements of one session are analysed one at a time, under `lock` (ENF-13)."""
+    """A session. Its statements run side by side: each sees the names and settings as they were when it began."""
 
     def __init__(
         self,
@@ -58,63 +60,72 @@ class Session:
         self.identity = identity
         self.protocol = protocol
         self.catalogs = catalogs
-        self.catalog = catalog
-        self.schema = schema
         self.properties = SessionProperties()
-        self.lock = threading.RLock()
+        self.sides = EngineSides(engine.open_session)
         self.created = time.monotonic()
         self.last_used = self.created
         self.closed = False
+        self._lock = threading.RLock()
+        self._current = (catalog, schema)
         self._views: dict[str, SessionView] = {}
-        self._engine = engine
-        self._side: _EngineSide | None = None
+
+    @property
+    def catalog(self) -> str:
+        """The current catalog."""
+        return self._current[0]
+
+    @property
+    def schema(self) -> tuple[str, ...]:
+        """The current schema."""
+        return self._current[1]
+
+    def use(self, catalog: str, schema: tuple[str, ...]) -> None:
+        """Change both current names at once."""
+        with self._lock:
+            self._current = (catalog, schema)
+
+    def state(self) -> SessionState:
+        """Return what is current, for a statement that begins."""
+        with self._lock:
+            catalog, schema = self._current
+            return SessionState(catalog=catalog, schema=schema, properties=self.properties.snapshot())
+
+    def set_properties(self, values: Mapping[str, Any]) -> None:
+        """Set properties, all or none; None puts one back to its default."""
+        changed = SessionProperties()
+        with self._lock:
+            changed.restore(self.properties.snapshot())
+            for name, value in values.items():
+                if value is None:
+                    changed.reset(name)
+                else:
+                    changed.set(name, value)
+            self.properties.restore(changed.snapshot())
+
+    def reset_properties(self) -> None:
+        """Put all properties back to their defaults."""
+        with self._lock:
+            self.properties.restore({})
 
     def engine_session(self) -> EngineSession:
-        """Return the engine session, opened at first use and anew after the engine restarted."""
-        with self.lock:
-            if self.closed:
-                raise UserError("The session has ended; connect again", code=ErrorCode.SESSION_EXPIRED)
-            if self._side is None or not self._usable(self._side.session):
-                self._side = _EngineSide(self._engine.open_session())
-            return self._side.session
-
-    @staticmethod
-    def _usable(session: EngineSession) -> bool:
-        """Whether an engine session is there and still as it was opened (CONF-1)."""
-        try:
-            if session.alive and session.check_settings():
-                return True
-            session.close()
-        except EngineLostError:
-            pass  # nobody had noticed yet
-        return False
+        """Return the first engine session, which answers what is asked outside of statements."""
+        return self.sides.first().session
 
     def alias_of(self, mount: Mount) -> str:
-        """Return the engine's name of a mount, mounting it at first use."""
-        with self.lock:
-            session = self.engine_session()
-            assert self._side is not None
-            alias = self._side.aliases.get(mount.name)
-            if alias is None:
-                alias = "_sqe_c_" + secrets.token_hex(16)
-                session.mount(alias, mount.backend.spark_properties(self.identity))
-                self._side.aliases[mount.name] = alias
-            return alias
+        """Return the name of a mount in the first engine session."""
+        return self.sides.first().alias_of(mount, self.identity)
 
     def metadata(self, mount: Mount) -> EngineCatalog:
         """Return the engine's view of a mount, with this user's rights."""
-        with self.lock:
-            return self.engine_session().catalog(self.alias_of(mount))
+        return self.sides.first().metadata(mount, self.identity)
 
     def catalog_names(self) -> Mapping[str, str]:
         """Return the users' name of each catalog, by its random alias."""
-        with self.lock:
-            return {alias: name for name, alias in self._side.aliases.items()} if self._side else {}
+        return self.sides.names()
 
     def secrets(self) -> tuple[str, ...]:
         """Return texts that must never leave: the aliases and the user's token (ERR-6)."""
-        with self.lock:
-            aliases = tuple(self._side.aliases.values()) if self._side else ()
+        aliases = tuple(self.sides.names())
         token = self.identity.access_token
         return (*aliases, token.reveal()) if token else aliases
 
@@ -124,11 +135,12 @@ class Session:
 
     def views(self) -> tuple[SessionView, ...]:
         """Return the temporary views, by name."""
-        return tuple(self._views[name] for name in sorted(self._views))
+        with self._lock:
+            return tuple(self._views[name] for name in sorted(self._views))
 
     def put_view(self, view: SessionView, *, replace: bool) -> None:
         """Remember a temporary view."""
-        with self.lock:
+        with self._lock:
             if view.name in self._views and not replace:
                 raise UserError(
                     f"View {view.name} already exists",
@@ -141,15 +153,16 @@ class Session:
 
     def drop_view(self, name: str) -> bool:
         """Forget a temporary view; False when there is none of that name."""
-        with self.lock:
+        with self._lock:
             return self._views.pop(name, None) is not None
 
+    def trim(self) -> None:
+        """Close engine sessions that were not needed lately. Only while nothing of this session runs."""
+        self.sides.trim()
+
     def close(self) -> None:
-        """End the session: its views, mounts and engine session go. Idempotent."""
-        with self.lock:
+        """End the session: its views, mounts and engine sessions go. Idempotent."""
+        with self._lock:
             self.closed = True
             self._views.clear()
-            side, self._side = self._side, None
-        if side is not None and side.session.alive:
-            with suppress(EngineLostError):  # what has ended needs no closing
-                side.session.close()
+        self.sides.close()

@@ -228,6 +228,8 @@ class SessionStore:
                     del self._ended[token]
         for live in lives:
             self._end_when_over(live)
+            if not self._is_busy(live.session):
+                live.session.trim()
         self._chain.attempts.sweep()
 
     def close(self) -> None:

@@ -11,7 +11,7 @@ policies, limits and sessions belong to the core. Only pyarrow types and the val
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import Enum
@@ -47,6 +47,9 @@ class StatementRequest:
         prepared: prepared statements that the client keeps, name to text.
         trace_parent: the W3C `traceparent` header.
         source: what the client calls itself, when it differs by statement.
+        request_id: what the client calls the request, for the log.
+        began: is told the statement's id before it waits for a slot or is judged: `GatewaySession.cancel` ends it from
+            then on. It is called in the thread of the call, once for each statement, and must return at once.
 
     Example:
         >>> import pyarrow as pa
@@ -63,6 +66,8 @@ class StatementRequest:
     prepared: Mapping[str, str] = field(default_factory=lambda: _EMPTY)
     trace_parent: str | None = None
     source: str | None = None
+    request_id: str | None = None
+    began: Callable[[str], object] | None = field(default=None, repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -204,6 +209,8 @@ class IngestRequest:
         mode: whether the table is created, appended to or replaced. REPLACE creates a missing table.
         temporary: a table of this session only, which is refused.
         options: options of the protocol; none are known, and unknown ones are refused.
+        request_id: what the client calls the request, for the log.
+        began: is told the statement's id before anything waits, as that of `StatementRequest`.
 
     Example:
         >>> IngestRequest(table="orders", mode=IngestMode.APPEND).catalog is None
@@ -216,6 +223,8 @@ class IngestRequest:
     schema: str | None = None
     temporary: bool = False
     options: Mapping[str, str] = field(default_factory=lambda: _EMPTY)
+    request_id: str | None = None
+    began: Callable[[str], object] | None = field(default=None, repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

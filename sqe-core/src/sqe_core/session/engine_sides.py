@@ -1,0 +1,189 @@
+"""The engine sessions of one session: each statement has one to itself while it is judged and started.
+
+So statements of a session run side by side, and the options, tables and cancelled threads of one are never another's.
+Nothing of a session lives in them but its mounts: names, settings and views are values of ours.
+"""
+
+from __future__ import annotations
+
+import secrets
+import threading
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+
+from sqe_core.catalog.registry import Mount
+from sqe_core.engine.port import EngineCatalog, EngineSession
+from sqe_core.spi.errors import EngineLostError, ErrorCode, UserError
+from sqe_core.spi.identity import Identity
+
+_IDLE_SECS = 60.0
+
+
+class EngineSide:
+    """One engine session, and the random alias of each catalog mounted in it (ENF-8). It dies with the engine."""
+
+    def __init__(self, session: EngineSession) -> None:
+        self.session = session
+        self.last_used = time.monotonic()
+        self._lock = threading.RLock()
+        self._aliases: dict[str, str] = {}
+
+    @property
+    def aliases(self) -> Mapping[str, str]:
+        """The alias of each mounted catalog, by its name."""
+        with self._lock:
+            return dict(self._aliases)
+
+    def is_usable(self) -> bool:
+        """Whether the engine session is there and still as it was opened (CONF-1)."""
+        # Not while somebody mounts: the settings of a catalog come one after another.
+        with self._lock, suppress(EngineLostError):
+            return self.session.alive and self.session.check_settings()
+        return False
+
+    def alias_of(self, mount: Mount, identity: Identity) -> str:
+        """Return the engine's name of a mount, mounting it at first use."""
+        with self._lock:
+            alias = self._aliases.get(mount.name)
+            if alias is None:
+                alias = "_sqe_c_" + secrets.token_hex(16)
+                self.session.mount(alias, mount.backend.spark_properties(identity))
+                self._aliases[mount.name] = alias
+            return alias
+
+    def metadata(self, mount: Mount, identity: Identity) -> EngineCatalog:
+        """Return the engine's view of a mount."""
+        with self._lock:
+            return self.session.catalog(self.alias_of(mount, identity))
+
+    def close(self) -> None:
+        """End the engine session; one that died with its engine needs none. Idempotent."""
+        with suppress(EngineLostError):
+            if self.session.alive:
+                self.session.close()
+
+
+class EngineSides:
+    """Hands out engine sessions. Safe for use from many threads; no lock is held while one is opened.
+
+    The first one also answers what is asked outside of statements, such as listings. The others are closed when nobody
+    has needed them for a while.
+    """
+
+    def __init__(self, open_session: Callable[[], EngineSession]) -> None:
+        self._open_session = open_session
+        self._lock = threading.RLock()
+        self._opening = threading.Lock()
+        self._all: list[EngineSide] = []
+        self._idle: list[EngineSide] = []
+        self._closed = False
+
+    def first(self) -> EngineSide:
+        """Return the first one, opened at first use and anew after the engine restarted."""
+        with self._opening:
+            with self._lock:
+                self._ensure_open()
+                side = self._all[0] if self._all else None
+            if side is not None:
+                if side.is_usable():
+                    return side
+                # Whoever works in it closes it by giving it back.
+                if self._forget(side):
+                    side.close()
+            return self._open(idle=True)
+
+    def lease(self, preferred: EngineSide | None = None) -> EngineSide:
+        """Return one that nobody works in, until it is given back.
+
+        Args:
+            preferred: taken when it is free, since it knows the plans that were made in it.
+        """
+        while True:
+            with self._lock:
+                self._ensure_open()
+                side = self._take(preferred)
+            if side is None:
+                return self._open(idle=False)
+            if side.is_usable():
+                return side
+            self._forget(side)
+            side.close()
+
+    def give_back(self, side: EngineSide) -> None:
+        """Take one back."""
+        with self._lock:
+            side.last_used = time.monotonic()
+            kept = not self._closed and side in self._all
+            if kept:
+                self._idle.append(side)
+        if not kept:
+            side.close()
+
+    def trim(self) -> None:
+        """Close what was not needed lately. Only while nothing runs: a result may still be read from one."""
+        with self._lock:
+            old = time.monotonic() - _IDLE_SECS
+            over = [side for side in self._idle if side is not self._all[0] and side.last_used <= old]
+            for side in over:
+                self._idle.remove(side)
+                self._all.remove(side)
+        for side in over:
+            side.close()
+
+    def names(self) -> Mapping[str, str]:
+        """Return the users' name of each catalog, by its random alias."""
+        with self._lock:
+            sides = tuple(self._all)
+        return {alias: name for side in sides for name, alias in side.aliases.items()}
+
+    def close(self) -> None:
+        """Close them; one in which a statement works is closed when that is done. Idempotent."""
+        with self._lock:
+            self._closed = True
+            idle, self._idle = self._idle, []
+            self._all.clear()
+        for side in idle:
+            side.close()
+
+    def __len__(self) -> int:
+        with self._lock:
+            return len(self._all)
+
+    def _ensure_open(self) -> None:
+        if self._closed:
+            raise UserError("The session has ended; connect again", code=ErrorCode.SESSION_EXPIRED)
+
+    def _take(self, preferred: EngineSide | None) -> EngineSide | None:
+        if preferred is not None and preferred in self._idle:
+            self._idle.remove(preferred)
+            return preferred
+        if not self._idle:
+            return None
+        # In the order of opening, so that the later ones get old.
+        side = min(self._idle, key=self._all.index)
+        self._idle.remove(side)
+        return side
+
+    def _open(self, *, idle: bool) -> EngineSide:
+        side = EngineSide(self._open_session())
+        with self._lock:
+            closed = self._closed
+            if not closed:
+                self._all.append(side)
+                if idle:
+                    self._idle.append(side)
+        if closed:
+            side.close()
+            self._ensure_open()
+        return side
+
+    def _forget(self, side: EngineSide) -> bool:
+        """Use it no more; return whether nobody works in it."""
+        with self._lock:
+            is_idle = side in self._idle
+            if is_idle:
+                self._idle.remove(side)
+            if side in self._all:
+                self._all.remove(side)
+        return is_idle

@@ -1,0 +1,166 @@
+"""What one statement sees of its session."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from sqe_core.catalog.registry import CatalogRegistry, Mount
+from sqe_core.engine.port import EngineCatalog, EngineSession
+from sqe_core.session.engine_sides import EngineSide
+from sqe_core.session.properties import SessionProperties
+from sqe_core.session.session import Session, SessionState, SessionView
+from sqe_core.spi.errors import InternalError
+from sqe_core.spi.identity import Identity
+
+
+class StatementSession:
+    """Names and settings as they were when the statement began, and an engine session of its own while it needs one.
+
+    What the statement changes counts for it at once, and for statements that begin later. With `apart` it counts for
+    nobody else: the client keeps names and settings itself and sends them with each request.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        *,
+        catalog: str | None = None,
+        schema: tuple[str, ...] | None = None,
+        properties: Mapping[str, Any] | None = None,
+        apart: bool = False,
+    ) -> None:
+        """Begin a statement.
+
+        Args:
+            session: whose statement.
+            catalog: in the place of the session's current one.
+            schema: in the place of the session's current one.
+            properties: values that this statement has instead of the session's.
+            apart: whether changes stay with this statement.
+        """
+        self.session = session
+        state = session.state()
+        self.catalog = catalog or state.catalog
+        self.schema = schema or state.schema
+        self.properties = SessionProperties()
+        self.properties.restore(state.properties)
+        for name, value in (properties or {}).items():
+            self.properties.set(name, value)
+        self._apart = apart
+        self._began = self.state()
+        self._side: EngineSide | None = None
+        self._last: EngineSide | None = None
+
+    @property
+    def id(self) -> str:
+        """The session's id."""
+        return self.session.id
+
+    @property
+    def identity(self) -> Identity:
+        """Who it is."""
+        return self.session.identity
+
+    @property
+    def protocol(self) -> str:
+        """How the client is connected."""
+        return self.session.protocol
+
+    @property
+    def catalogs(self) -> CatalogRegistry:
+        """What is mounted."""
+        return self.session.catalogs
+
+    # Names and settings
+
+    @property
+    def began(self) -> SessionState:
+        """What it began with."""
+        return self._began
+
+    def state(self) -> SessionState:
+        """What it has now."""
+        return SessionState(catalog=self.catalog, schema=self.schema, properties=self.properties.snapshot())
+
+    def use(self, catalog: str, schema: tuple[str, ...]) -> None:
+        """Change the current names."""
+        self.catalog, self.schema = catalog, schema
+        if not self._apart:
+            self.session.use(catalog, schema)
+
+    def set_property(self, name: str, value: Any) -> None:
+        """Set one property."""
+        self.properties.set(name, value)
+        if not self._apart:
+            self.session.set_properties({name: value})
+
+    def reset_property(self, name: str | None) -> None:
+        """Put one property, or all of them, back to the default."""
+        self.properties.reset(name)
+        if self._apart:
+            return
+        if name is None:
+            self.session.reset_properties()
+        else:
+            self.session.set_properties({name: None})
+
+    # Views of the session
+
+    def find_view(self, name: str) -> SessionView | None:
+        """Return the temporary view of that name."""
+        return self.session.find_view(name)
+
+    def views(self) -> tuple[SessionView, ...]:
+        """Return the temporary views, by name."""
+        return self.session.views()
+
+    def put_view(self, view: SessionView, *, replace: bool) -> None:
+        """Remember a temporary view."""
+        self.session.put_view(view, replace=replace)
+
+    def drop_view(self, name: str) -> bool:
+        """Forget a temporary view; False when there is none of that name."""
+        return self.session.drop_view(name)
+
+    # The engine
+
+    @contextmanager
+    def engine(self) -> Iterator[EngineSession]:
+        """Give an engine session in which nobody else works; inside of this again it is the same one."""
+        if self._side is not None:
+            yield self._side.session
+            return
+        side = self._side = self.session.sides.lease(self._last)
+        try:
+            yield side.session
+        finally:
+            self._side, self._last = None, side
+            self.session.sides.give_back(side)
+
+    def engine_session(self) -> EngineSession:
+        """Return the engine session that this statement works in."""
+        if self._side is None:
+            raise InternalError("A statement works in no engine session now")
+        return self._side.session
+
+    def alias_of(self, mount: Mount) -> str:
+        """Return the engine's name of a mount, mounting it at first use."""
+        return self._current_side.alias_of(mount, self.identity)
+
+    def metadata(self, mount: Mount) -> EngineCatalog:
+        """Return the engine's view of a mount, with this user's rights."""
+        return self._current_side.metadata(mount, self.identity)
+
+    def catalog_names(self) -> Mapping[str, str]:
+        """Return the users' name of each catalog, by its random alias."""
+        return self.session.catalog_names()
+
+    def secrets(self) -> tuple[str, ...]:
+        """Return texts that must never leave: the aliases and the user's token (ERR-6)."""
+        return self.session.secrets()
+
+    @property
+    def _current_side(self) -> EngineSide:
+        return self._side or self.session.sides.first()

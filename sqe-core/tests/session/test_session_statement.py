@@ -1,0 +1,255 @@
+"""What statements of one session see of it, and the engine sessions that they get."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+
+from sqe_core.catalog.registry import CatalogRegistry, Mount
+from sqe_core.session import engine_sides
+from sqe_core.session.session import Session
+from sqe_core.session.statement_session import StatementSession
+from sqe_core.spi.errors import EngineLostError, ErrorCode, InternalError, UserError
+from sqe_core.testing.fakes import make_identity
+
+
+class EngineSession:
+    """As much of an engine session as sessions know."""
+
+    def __init__(self) -> None:
+        self.alive = True
+        self.settings_fit = True
+        self.closed = 0
+        self.mounts: dict[str, Mapping[str, str]] = {}
+
+    def check_settings(self) -> bool:
+        return self.settings_fit
+
+    def mount(self, alias: str, properties: Mapping[str, str]) -> None:
+        self.mounts[alias] = properties
+
+    def catalog(self, alias: str) -> tuple[EngineSession, str]:
+        return self, alias
+
+    def close(self) -> None:
+        self.closed += 1
+
+
+class Engine:
+    def __init__(self) -> None:
+        self.opened: list[EngineSession] = []
+        self.gate: threading.Event | None = None
+
+    def open_session(self) -> Any:
+        if self.gate is not None:
+            assert self.gate.wait(5)
+        self.opened.append(EngineSession())
+        return self.opened[-1]
+
+
+class Backend:
+    def spark_properties(self, identity: object) -> Mapping[str, str]:
+        return {"type": "fake"}
+
+
+LAKE: Any = Mount(name="lake", backend=Backend())  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def engine() -> Engine:
+    return Engine()
+
+
+@pytest.fixture
+def session(engine: Engine) -> Session:
+    mounts: Sequence[Mount] = ()
+    anything: Any = engine
+    return Session(identity=make_identity(), engine=anything, catalogs=CatalogRegistry(mounts), catalog="lake")
+
+
+# Names and settings
+
+
+def test_a_statement_sees_the_session_as_it_was_when_it_began(session: Session) -> None:
+    early = StatementSession(session)
+    session.use("other", ("s",))
+    session.set_properties({"dialect": "trino"})
+    late = StatementSession(session)
+    assert (early.catalog, early.schema, early.properties["dialect"]) == ("lake", ("default",), "sqe")
+    assert (late.catalog, late.schema, late.properties["dialect"]) == ("other", ("s",), "trino")
+
+
+def test_what_a_statement_changes_counts_for_itself_and_for_later_ones(session: Session) -> None:
+    beside, changing = StatementSession(session), StatementSession(session)
+    changing.use("other", ("s",))
+    changing.set_property("dialect", "spark")
+    assert (changing.catalog, changing.properties["dialect"]) == ("other", "spark")
+    assert (session.catalog, session.schema, session.properties["dialect"]) == ("other", ("s",), "spark")
+    assert (beside.catalog, beside.properties["dialect"]) == ("lake", "sqe")
+    changing.reset_property("dialect")
+    assert session.properties["dialect"] == changing.properties["dialect"] == "sqe"
+    session.set_properties({"dialect": "trino", "query_max_run_time": "5m"})
+    changing.reset_property(None)
+    assert session.properties.snapshot() == {}
+
+
+def test_two_statements_that_set_different_properties_keep_both(session: Session) -> None:
+    one, two = StatementSession(session), StatementSession(session)
+    one.set_property("dialect", "trino")
+    two.set_property("query_max_run_time", "5m")
+    assert session.properties.snapshot() == {"dialect": "trino", "query_max_run_time": "5m"}
+
+
+def test_a_statement_apart_changes_nobody_elses_session(session: Session) -> None:
+    apart = StatementSession(
+        session, catalog="other", schema=("s",), properties={"query_max_result_rows": 5}, apart=True
+    )
+    assert apart.began.properties == {"query_max_result_rows": 5}
+    apart.use("third", ("t",))
+    apart.set_property("dialect", "trino")
+    apart.reset_property("query_max_result_rows")
+    assert (apart.state().catalog, apart.state().schema) == ("third", ("t",))
+    assert apart.state().properties == {"dialect": "trino"}
+    assert (session.catalog, session.schema, session.properties.snapshot()) == ("lake", ("default",), {})
+
+
+def test_properties_are_set_together_or_not_at_all(session: Session) -> None:
+    with pytest.raises(UserError):
+        session.set_properties({"dialect": "trino", "query_max_result_rows": -1})
+    assert session.properties.snapshot() == {}
+
+
+@pytest.mark.rule("SESS-2")
+def test_readers_see_names_of_one_moment(session: Session) -> None:
+    done = threading.Event()
+    pairs = [("a", ("a1",)), ("b", ("b1",))]
+    session.use(*pairs[0])
+
+    def change() -> None:
+        while not done.is_set():
+            for pair in pairs:
+                session.use(*pair)
+
+    thread = threading.Thread(target=change)
+    thread.start()
+    try:
+        for _ in range(5000):
+            state = session.state()
+            assert (state.catalog, state.schema) in pairs
+    finally:
+        done.set()
+        thread.join()
+
+
+# Engine sessions
+
+
+@pytest.mark.rule("ENF-13")
+def test_statements_at_once_have_engine_sessions_of_their_own(session: Session, engine: Engine) -> None:
+    one, two = StatementSession(session), StatementSession(session)
+    with one.engine() as first, two.engine() as second:
+        assert first is not second
+        with one.engine() as again:
+            assert again is first
+        assert one.alias_of(LAKE) != two.alias_of(LAKE)
+        assert one.metadata(LAKE) == (first, one.alias_of(LAKE))
+    with StatementSession(session).engine() as later:
+        assert later is first
+    assert len(engine.opened) == 2
+    assert set(session.catalog_names().values()) == {"lake"}
+    assert set(session.secrets()) == set(session.catalog_names())
+    assert len(session.secrets()) == 2
+
+
+def test_a_statement_comes_back_to_the_engine_session_of_its_plan(session: Session) -> None:
+    blocker, planned = StatementSession(session), StatementSession(session)
+    with blocker.engine(), planned.engine() as second:
+        pass
+    with planned.engine() as again:
+        assert again is second
+
+
+def test_listings_need_no_turn(session: Session, engine: Engine) -> None:
+    with StatementSession(session).engine() as busy:
+        assert session.metadata(LAKE)[0] is busy  # type: ignore[index]
+        assert StatementSession(session).metadata(LAKE)[0] is busy  # type: ignore[index]
+    assert len(engine.opened) == 1
+
+
+def test_outside_of_its_turn_a_statement_has_no_engine_session(session: Session) -> None:
+    with pytest.raises(InternalError):
+        StatementSession(session).engine_session()
+
+
+@pytest.mark.rule("CONF-1")
+def test_an_engine_session_that_was_meddled_with_is_not_used_again(session: Session, engine: Engine) -> None:
+    with StatementSession(session).engine():
+        pass
+    engine.opened[0].settings_fit = False
+    with StatementSession(session).engine() as fresh:
+        assert fresh is engine.opened[1]
+    assert engine.opened[0].closed == 1
+    engine.opened[1].settings_fit = False
+    assert session.engine_session() is engine.opened[2]
+
+
+def test_one_that_somebody_works_in_is_closed_when_that_is_done(session: Session, engine: Engine) -> None:
+    with StatementSession(session).engine():
+        engine.opened[0].settings_fit = False
+        assert session.engine_session() is engine.opened[1]
+        assert engine.opened[0].closed == 0
+    assert engine.opened[0].closed == 1
+
+
+def test_after_the_engine_died_there_is_another(session: Session, engine: Engine) -> None:
+    with StatementSession(session).engine():
+        pass
+
+    def lost() -> bool:
+        raise EngineLostError("gone")
+
+    engine.opened[0].check_settings = lost  # type: ignore[method-assign]
+    with StatementSession(session).engine() as fresh:
+        assert fresh is engine.opened[1]
+
+
+def test_opening_one_holds_up_nobody(session: Session, engine: Engine) -> None:
+    with StatementSession(session).engine():
+        engine.gate = threading.Event()
+        opening = threading.Thread(target=lambda: StatementSession(session).engine().__enter__())
+        opening.start()
+        session.use("other", ("s",))
+        assert session.state().catalog == "other"
+        assert session.engine_session() is engine.opened[0]
+        engine.gate.set()
+        opening.join(5)
+
+
+def test_what_was_not_needed_lately_is_closed(
+    session: Session, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with StatementSession(session).engine(), StatementSession(session).engine():
+        pass
+    session.trim()
+    assert [each.closed for each in engine.opened] == [0, 0]
+    monkeypatch.setattr(engine_sides, "_IDLE_SECS", 0.0)
+    session.trim()
+    assert [each.closed for each in engine.opened] == [0, 1], "the first one stays"
+
+
+@pytest.mark.rule("SESS-6")
+def test_a_session_that_ends_closes_all(session: Session, engine: Engine) -> None:
+    with StatementSession(session).engine(), StatementSession(session).engine():
+        pass
+    with StatementSession(session).engine():
+        session.close()
+        assert [each.closed for each in engine.opened] == [0, 1]
+    assert [each.closed for each in engine.opened] == [1, 1]
+    with pytest.raises(UserError) as caught, StatementSession(session).engine():
+        pass
+    assert caught.value.code is ErrorCode.SESSION_EXPIRED
+    with pytest.raises(UserError):
+        session.engine_session()
