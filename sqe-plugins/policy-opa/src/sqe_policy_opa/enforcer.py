@@ -37,7 +37,8 @@ from sqe_policy_opa.listings import ListingCache, scope_of
 from sqe_policy_opa.question import Asker, Json, object_key
 from sqe_policy_opa.transport import Transport
 
-_log = logging.getLogger(__name__)
+# Below the server's own logger, whose level SQE_LOG sets; other libraries only warn.
+_log = logging.getLogger("sqe_core.policy_opa")
 _LISTED_AT_ONCE = 500
 _MOST_IDS = 20
 _SELF_TEST = "sqe_self_test"

@@ -26,7 +26,8 @@ from sqe_policy_opa.breaker import Breaker, BreakerState
 from sqe_policy_opa.config import OpaConfig
 from sqe_policy_opa.deadline import DeadlinePool, SecureDeadlinePool
 
-_log = logging.getLogger(__name__)
+# Below the server's own logger, whose level SQE_LOG sets; other libraries only warn.
+_log = logging.getLogger("sqe_core.policy_opa")
 _BUSY = frozenset(
     {HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.BAD_GATEWAY, HTTPStatus.SERVICE_UNAVAILABLE, HTTPStatus.GATEWAY_TIMEOUT}
 )
@@ -158,7 +159,10 @@ class Transport:
     def _read(self, response: BaseHTTPResponse) -> Answer:
         limit = self._config.max_response_bytes
         try:
-            raw = response.read(limit + 1)
+            raw = b""
+            # Until there is nothing left: only then an answer that was cut off is noticed.
+            while len(raw) <= limit and (more := response.read(limit + 1 - len(raw))):
+                raw += more
         except (HTTPError, OSError) as error:
             response.close()
             _raise_silence(error)
