@@ -152,9 +152,6 @@ CASES: dict[str, list[tuple[str, list[str]]]] = {
     ],
     "policies.check_engine_settings": [
         ('[policy]\nengine = ["grants", "ranger"]', ["policy.ranger.url", "policy.ranger.admin_password"]),
-        ('[policy]\nengine = "cedar"\n[policy.cedar]\nurl = "http://c"', ["policy.cedar"]),
-        ('[policy]\nengine = "cedar"\n[policy.cedar]\npolicies_path = "/p"', []),
-        ('[policy]\nengine = "cedar"\n[policy.cedar]\nurl = "http://c"\npolicy_store_id = "s"', []),
         ("[policy]\nenabled = false\n[policy.ranger]", []),
     ],
     "policies.check_metadata_cache_for_policies": [

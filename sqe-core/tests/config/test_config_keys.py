@@ -342,8 +342,6 @@ WITHOUT_DEFAULT = {
     "storage.gcs_service_account_path": "/key.json",
     "storage.gcs_service_account_key": "{}",
     "policy.mask_key": "k",
-    "policy.cedar.url": "http://localhost:8180",
-    "policy.cedar.policy_store_id": "store",
     "policy.ranger.url": "http://localhost:6080",
     "policy.ranger.admin_password": "p",
     "access_control.url": "http://localhost:6080",
@@ -369,9 +367,6 @@ WITHOUT_DEFAULT = {
 
 # Ours: where the text leaves the names to us, and what the engine and plugins need.
 ADDED = {
-    "policy.cedar.policies_path",
-    "policy.cedar.schema_path",
-    "policy.cedar.entities_path",
     "metrics.scrape_token",
     "engine.java_home",
     "engine.cache_dir",

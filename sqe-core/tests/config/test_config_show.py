@@ -78,7 +78,7 @@ def test_every_key_is_shown() -> None:
     assert always <= found
 
 
-OPTIONAL = {("policy", "cedar"), ("policy", "ranger")}
+OPTIONAL = {("policy", "ranger")}
 
 
 def test_shown_values_can_be_written_into_a_file(tmp_path: Path) -> None:

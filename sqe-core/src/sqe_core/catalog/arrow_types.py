@@ -1,4 +1,4 @@
-"""The Arrow type of a column, as results carry it; the bridge's Output.java decides the same for results."""
+"""The Arrow type of a column, as results carry it; the bridge's ArrowTypes.java decides for results and for its tables."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _TYPES = {
     "float": pa.float32(),
     "double": pa.float64(),
     "date": pa.date32(),
-    "time": pa.time64("ns"),
+    "time": pa.time64("us"),
     "timestamp": pa.timestamp("us", "UTC"),
     "timestamp_ltz": pa.timestamp("us", "UTC"),
     "timestamp_ntz": pa.timestamp("us"),
-    "timestamp_ns": pa.timestamp("us"),
-    "timestamptz_ns": pa.timestamp("us", "UTC"),
+    "timestamp_ns": pa.timestamp("ns"),
+    "timestamptz_ns": pa.timestamp("ns", "UTC"),
     "binary": pa.binary(),
     "void": pa.null(),
 }
@@ -35,7 +35,7 @@ def arrow_schema(columns: Sequence[Column]) -> pa.Schema:
         [
             pa.field(
                 column.name,
-                arrow_type(column.type),
+                column.arrow_type or arrow_type(column.type),
                 nullable=column.nullable,
                 metadata={"sql_type": display_type(column.type)}
                 | ({"comment": column.comment} if column.comment else {}),
@@ -58,8 +58,10 @@ def arrow_type(spark_type: str) -> pa.DataType:
     if text.startswith("decimal"):
         precision, _, scale = text.removeprefix("decimal").strip("()").partition(",")
         return pa.decimal128(int(precision or 10), int(scale or 0))
-    if text.startswith("interval") and "day" in text:
-        return pa.duration("us")
+    if text.startswith("fixed("):
+        return pa.binary(int(text.removeprefix("fixed").strip("()")))
+    if text.startswith("interval"):
+        return pa.month_day_nano_interval() if "year" in text or text.endswith("month") else pa.duration("us")
     if text.startswith(("geometry", "geography")):
         return pa.binary()
     head, _, rest = text.partition("<")

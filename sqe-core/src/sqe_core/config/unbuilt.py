@@ -31,7 +31,7 @@ UNBUILT_PROVIDERS = frozenset(
         "aws_iam",
     }
 )
-UNBUILT_ENGINES = frozenset({"grants", "cedar", "ranger", "in-memory"})
+UNBUILT_ENGINES = frozenset({"grants", "ranger", "in-memory"})
 
 # Prefixes of keys that do what they say.
 BUILT: frozenset[str] = frozenset(

@@ -10,6 +10,8 @@ from enum import Enum
 from types import MappingProxyType
 from typing import Literal
 
+import pyarrow as pa
+
 from sqe_core.spi.errors import ErrorCode, NotSupportedError, UserError
 from sqe_core.spi.factory import ConfigT, PluginContext, PluginFactory
 from sqe_core.spi.identity import Identity, Secret
@@ -29,7 +31,8 @@ class Column:
     """A column of a table or a view.
 
     `type` is in Spark's notation (`bigint`, `array<struct<a:int>>`, `timestamp_ntz`); types that Spark does not
-    have keep Iceberg's name (`timestamp_ns`, `time`, `uuid`).
+    have keep Iceberg's name (`timestamp_ns`, `time`, `uuid`). `arrow_type` says the same in Arrow's types, and what Spark's
+    notation has no words for, such as lists whose elements are never NULL; None where it is not known.
     """
 
     name: str
@@ -38,6 +41,7 @@ class Column:
     comment: str | None = None
     default: str | None = None
     field_id: int | None = None
+    arrow_type: pa.DataType | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

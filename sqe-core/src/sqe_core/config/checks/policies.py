@@ -52,14 +52,6 @@ def check_engine_settings(config: SqeConfig) -> Iterator[Fault]:
         yield Fault(("policy", "ranger", "url"), "is missing; the engine `ranger` needs it")
     if "ranger" in engines and not (policy.ranger and policy.ranger.admin_password):
         yield Fault(("policy", "ranger", "admin_password"), "is missing; the engine `ranger` needs it")
-    if "cedar" in engines and not (policy.cedar and (policy.cedar.policies_path or _has_cedar_service(policy))):
-        yield Fault(
-            ("policy", "cedar"), "needs `policies_path`, or `url` and `policy_store_id`, for the engine `cedar`"
-        )
-
-
-def _has_cedar_service(policy: PolicyConfig) -> bool:
-    return bool(policy.cedar and policy.cedar.url and policy.cedar.policy_store_id)
 
 
 def check_metadata_cache_for_policies(config: SqeConfig) -> Iterator[Fault]:

@@ -13,17 +13,6 @@ from sqe_core.spi.identity import Secret
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CedarConfig:
-    """`[policy.cedar]`."""
-
-    url: str | None = setting(None, "Address of a Cedar service.", url=HTTP)
-    policy_store_id: str | None = setting(None, "Its policy store.")
-    policies_path: str | None = setting(None, "In process: file or folder of policies.")
-    schema_path: str | None = setting(None, "In process: schema file.")
-    entities_path: str | None = setting(None, "In process: entities file.")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class RangerConfig:
     """`[policy.ranger]`; kebab-case spellings are read too."""
 
@@ -59,7 +48,6 @@ class PolicyConfig:
     mask_precedence: Literal["tag", "resource"] = setting("tag", "Which mask of one engine wins.")
     cache_ttl_secs: int = setting(60, "How long a decision is kept; 0 = not at all.", minimum=0)
     cache_max_entries: int = setting(10000, "Most decisions that are kept.", minimum=0)
-    cedar: CedarConfig | None = setting(None, "Cedar.")
     ranger: RangerConfig | None = setting(None, "Apache Ranger.")
     options: PluginTable = remainder("Tables of engines that plugins bring: `[policy.opa]` and others.")
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any
+
+import pyarrow as pa
 
 from sqe_core.engine.port import EngineCatalog, EngineExecutionError
 from sqe_core.engine.spark.failures import engine_errors
@@ -201,7 +204,7 @@ def decode_table(namespace: tuple[str, ...], name: str, table: Mapping[str, Any]
         location=table["location"],
         format_version=table["format_version"],
         schema_id=table["schema_id"],
-        columns=_decode_columns(table["columns"]),
+        columns=_decode_columns(table),
         partitioning=tuple(
             PartitionField(name=field, source=source, transform=transform)
             for field, source, transform in table["partitioning"]
@@ -222,7 +225,7 @@ def decode_view(namespace: tuple[str, ...], name: str, view: Mapping[str, Any]) 
         namespace=namespace,
         name=name,
         uuid=view["uuid"],
-        columns=_decode_columns(view["columns"]),
+        columns=_decode_columns(view),
         representations=view["representations"],
         default_catalog=view["default_catalog"],
         default_namespace=tuple(view["default_namespace"]),
@@ -231,8 +234,12 @@ def decode_view(namespace: tuple[str, ...], name: str, view: Mapping[str, Any]) 
     )
 
 
-def _decode_columns(columns: Sequence[Mapping[str, Any]]) -> tuple[Column, ...]:
-    return tuple(Column(**column) for column in columns)
+def _decode_columns(described: Mapping[str, Any]) -> tuple[Column, ...]:
+    columns: Sequence[Mapping[str, Any]] = described["columns"]
+    if "arrow" not in described:
+        return tuple(Column(**column) for column in columns)
+    exact = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(described["arrow"])))
+    return tuple(Column(**column, arrow_type=type) for column, type in zip(columns, exact.types, strict=True))
 
 
 def _decode_snapshot(snapshot: Mapping[str, Any]) -> Snapshot:

@@ -80,7 +80,7 @@ public final class Exec implements Runnable {
     this.tag = tag;
     this.settings = settings;
     command = BridgeSession.isCommand(plan);
-    type = plan.schema();
+    type = ArrowTypes.columns(plan);
     format = new StreamFormat(session.sessionState().conf());
     schema = StreamEncoder.schemaMessage(type, format);
     sink = StreamHub.newSink(tag);

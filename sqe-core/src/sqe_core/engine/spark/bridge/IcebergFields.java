@@ -1,8 +1,11 @@
 package sqe.bridge;
 
 import java.lang.reflect.Field;
+import org.apache.iceberg.BaseTable;
+import org.apache.iceberg.Schema;
 import org.apache.iceberg.spark.TimeTravel;
 import org.apache.iceberg.spark.source.SparkTable;
+import org.apache.iceberg.util.SnapshotUtil;
 
 /** What Iceberg's classes keep to themselves. */
 final class IcebergFields {
@@ -23,6 +26,13 @@ final class IcebergFields {
     } catch (ReflectiveOperationException otherIceberg) {
       return true; // whoever expects no version refuses
     }
+  }
+
+  /** The columns that a table shows, at the version it was loaded at. */
+  static Schema schema(SparkTable table) {
+    if (table instanceof TimesTable) return ((TimesTable) table).version;
+    boolean older = table.table() instanceof BaseTable && isTimeTravel(table) && table.snapshotId() != null;
+    return older ? SnapshotUtil.schemaFor(table.table(), table.snapshotId()) : table.table().schema();
   }
 
   private static Field field() throws ReflectiveOperationException {

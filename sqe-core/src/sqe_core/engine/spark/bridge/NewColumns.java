@@ -13,7 +13,6 @@ import org.apache.spark.sql.connector.catalog.Column;
 import org.apache.spark.sql.connector.catalog.TableInfo;
 import org.apache.spark.sql.types.ArrayType;
 import org.apache.spark.sql.types.DataType;
-import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.MapType;
 import org.apache.spark.sql.types.Metadata;
 import org.apache.spark.sql.types.StructField;
@@ -33,7 +32,7 @@ final class NewColumns {
   static boolean needed(TableInfo info) {
     if (needFormat3(info)) return true;
     Column[] columns = info.columns();
-    for (int i = 0; i < columns.length; i++) if (withoutTimes(columns[i].dataType()) != columns[i].dataType()) return true;
+    for (int i = 0; i < columns.length; i++) if (TimeTypes.hasTime(columns[i].dataType())) return true;
     return false;
   }
 
@@ -48,7 +47,7 @@ final class NewColumns {
     Set nanoseconds = nanoseconds(info);
     StructField[] fields = new StructField[columns.length];
     for (int i = 0; i < columns.length; i++) {
-      DataType type = withoutTimes(columns[i].dataType());
+      DataType type = TimeTypes.withIntegers(columns[i].dataType());
       StructField field = new StructField(columns[i].name(), type, columns[i].nullable(), Metadata.empty());
       fields[i] = columns[i].comment() == null ? field : field.withComment(columns[i].comment());
     }
@@ -78,32 +77,6 @@ final class NewColumns {
     if (!(type instanceof Types.TimestampType)) throw new BridgeException("SQE_NO_TIMESTAMP", column);
     boolean zone = ((Types.TimestampType) type).shouldAdjustToUTC();
     return zone ? Types.TimestampNanoType.withZone() : Types.TimestampNanoType.withoutZone();
-  }
-
-  /** The type with BIGINT in the place of TIME; the same object when there is none. */
-  private static DataType withoutTimes(DataType type) {
-    if (type instanceof TimeType) return DataTypes.LongType;
-    if (type instanceof ArrayType) {
-      ArrayType array = (ArrayType) type;
-      DataType element = withoutTimes(array.elementType());
-      return element == array.elementType() ? type : new ArrayType(element, array.containsNull());
-    }
-    if (type instanceof MapType) {
-      MapType map = (MapType) type;
-      DataType key = withoutTimes(map.keyType());
-      DataType value = withoutTimes(map.valueType());
-      return key == map.keyType() && value == map.valueType() ? type : new MapType(key, value, map.valueContainsNull());
-    }
-    if (!(type instanceof StructType)) return type;
-    StructField[] before = ((StructType) type).fields();
-    StructField[] after = new StructField[before.length];
-    boolean same = true;
-    for (int i = 0; i < before.length; i++) {
-      DataType inner = withoutTimes(before[i].dataType());
-      same = same && inner == before[i].dataType();
-      after[i] = new StructField(before[i].name(), inner, before[i].nullable(), before[i].metadata());
-    }
-    return same ? type : new StructType(after);
   }
 
   /** The converted type with Iceberg's time where Spark's type has one. */

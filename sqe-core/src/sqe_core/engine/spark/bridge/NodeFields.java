@@ -93,7 +93,7 @@ final class NodeFields {
       table = (Table) ((RowLevelOperationTable) table).table();
       Json.member(out, "innerTableClass", table.getClass().getName());
     }
-    if (table instanceof ReadOnlyTable) table = ((ReadOnlyTable) table).plain;
+    if (table instanceof TimesTable) table = ((TimesTable) table).plain;
     if (table instanceof org.apache.iceberg.spark.source.SparkTable) {
       org.apache.iceberg.spark.source.SparkTable iceberg = (org.apache.iceberg.spark.source.SparkTable) table;
       Json.member(out, "icebergClass", iceberg.table().getClass().getName());

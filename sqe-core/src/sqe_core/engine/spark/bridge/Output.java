@@ -1,31 +1,33 @@
 package sqe.bridge;
 
 import java.io.ByteArrayOutputStream;
+import java.io.IOException;
 import java.nio.channels.Channels;
 import java.util.ArrayList;
 import java.util.List;
 import org.apache.arrow.vector.ipc.WriteChannel;
 import org.apache.arrow.vector.ipc.message.MessageSerializer;
+import org.apache.arrow.vector.types.pojo.Schema;
+import org.apache.spark.sql.catalyst.expressions.Alias;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.Cast;
 import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.NamedExpression;
 import org.apache.spark.sql.catalyst.expressions.StructsToJson;
 import org.apache.spark.sql.catalyst.expressions.st.ST_AsBinary;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.types.ArrayType;
-import org.apache.spark.sql.types.CalendarIntervalType;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.GeographyType;
 import org.apache.spark.sql.types.GeometryType;
 import org.apache.spark.sql.types.MapType;
+import org.apache.spark.sql.types.Metadata;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.types.VariantType;
-import org.apache.spark.sql.types.YearMonthIntervalType;
-import org.apache.spark.sql.util.ArrowUtils;
 import scala.Option;
 
 /** The columns of a result as they travel: types that Arrow or its readers do not know become text. */
@@ -38,10 +40,12 @@ final class Output {
   static byte[] arrowSchema(StructType schema) throws Exception {
     requireReadable(schema);
     SQLConf conf = SQLConf.get();
+    return message(ArrowTypes.schema(schema, conf.sessionLocalTimeZone(), conf.arrowUseLargeVarTypes()));
+  }
+
+  static byte[] message(Schema schema) throws IOException {
     ByteArrayOutputStream bytes = new ByteArrayOutputStream();
-    MessageSerializer.serialize(
-        new WriteChannel(Channels.newChannel(bytes)),
-        ArrowUtils.toArrowSchema(schema, conf.sessionLocalTimeZone(), false, conf.arrowUseLargeVarTypes()));
+    MessageSerializer.serialize(new WriteChannel(Channels.newChannel(bytes)), schema);
     return bytes.toByteArray();
   }
 
@@ -75,11 +79,31 @@ final class Output {
       Attribute column = (Attribute) each.next();
       if (fits(column.dataType())) columns.add(column);
       else {
-        columns.add(PlanRewrite.alias(converted(column), column.name()));
+        columns.add(fitting(column));
         changed = true;
       }
     }
     return changed ? new Project(Trees.seq(columns), plan) : null;
+  }
+
+  private static Alias fitting(Attribute column) {
+    Metadata metadata = ArrowTypes.with(column.metadata(), ArrowTypes.SQL_TYPE, TypeNames.of(column.dataType()));
+    scala.collection.immutable.Seq none = Trees.seq(new ArrayList());
+    return new Alias(
+        converted(column), column.name(), NamedExpression.newExprId(), none, Option.apply(metadata), none);
+  }
+
+  /** A column of a table as results have it; the same object when it fits as it is. */
+  static StructField transportable(StructField field) {
+    DataType type = field.dataType();
+    if (fits(type)) return field;
+    DataType fit = holdsVariant(type) ? DataTypes.StringType : isPlace(type) ? DataTypes.BinaryType : transportable(type);
+    Metadata metadata = ArrowTypes.with(field.metadata(), ArrowTypes.SQL_TYPE, TypeNames.of(type));
+    return new StructField(field.name(), fit, field.nullable(), metadata);
+  }
+
+  private static boolean isPlace(DataType type) {
+    return type instanceof GeometryType || type instanceof GeographyType;
   }
 
   private static Expression converted(Expression column) {
@@ -88,10 +112,7 @@ final class Output {
     // Spark casts a variant inside of another type to nothing.
     if (holdsVariant(type))
       return new StructsToJson(new scala.collection.immutable.HashMap(), column, zone);
-    if (type instanceof GeometryType || type instanceof GeographyType) return new ST_AsBinary(column);
-    // Spark writes INTERVAL '1-2' YEAR TO MONTH.
-    if (type instanceof YearMonthIntervalType)
-      return StaticCalls.build("SqlTime.monthsText() -> STRING", new Expression[] {column});
+    if (isPlace(type)) return new ST_AsBinary(column);
     return new Cast(column, transportable(type), zone, Cast.apply$default$4());
   }
 
@@ -109,11 +130,7 @@ final class Output {
   }
 
   private static DataType transportable(DataType type) {
-    if (type instanceof YearMonthIntervalType
-        || type instanceof CalendarIntervalType
-        || type instanceof VariantType
-        || type instanceof GeometryType
-        || type instanceof GeographyType) return DataTypes.StringType;
+    if (type instanceof VariantType || isPlace(type)) return DataTypes.StringType;
     if (type instanceof ArrayType) {
       ArrayType array = (ArrayType) type;
       return new ArrayType(transportable(array.elementType()), array.containsNull());

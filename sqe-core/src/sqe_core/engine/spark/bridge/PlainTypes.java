@@ -59,7 +59,7 @@ final class PlainTypes {
     return plain;
   }
 
-  private static Schema plain(Schema schema) {
+  static Schema of(Schema schema) {
     return new Schema(schema.schemaId(), fields(schema.columns()), schema.identifierFieldIds());
   }
 
@@ -74,14 +74,14 @@ final class PlainTypes {
     }
 
     public Schema schema() {
-      return plain(super.schema());
+      return of(super.schema());
     }
 
     public Map schemas() {
       Map schemas = new HashMap();
       for (Iterator each = super.schemas().entrySet().iterator(); each.hasNext(); ) {
         Map.Entry entry = (Map.Entry) each.next();
-        schemas.put(entry.getKey(), plain((Schema) entry.getValue()));
+        schemas.put(entry.getKey(), of((Schema) entry.getValue()));
       }
       return schemas;
     }

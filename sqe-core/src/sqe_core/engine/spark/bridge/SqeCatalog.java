@@ -15,8 +15,6 @@ import org.apache.iceberg.exceptions.AlreadyExistsException;
 import org.apache.iceberg.spark.Spark3Util;
 import org.apache.iceberg.spark.SparkCatalog;
 import org.apache.iceberg.spark.source.SparkTable;
-import org.apache.iceberg.spark.source.StagedSparkTable;
-import org.apache.iceberg.util.SnapshotUtil;
 import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
 import org.apache.spark.sql.catalyst.analysis.TableAlreadyExistsException;
 import org.apache.spark.sql.connector.catalog.Identifier;
@@ -77,17 +75,14 @@ public class SqeCatalog extends SparkCatalog {
     if (!(loaded instanceof SparkTable)) return loaded;
     SparkTable table = (SparkTable) loaded;
     if (!(table.table() instanceof BaseTable)) return table;
-    Schema schema =
-        IcebergFields.isTimeTravel(table)
-            ? SnapshotUtil.schemaFor(table.table(), table.snapshotId())
-            : table.table().schema();
+    Schema schema = IcebergFields.schema(table);
     if (PlainTypes.areAll(schema)) return table;
     BaseTable plain = PlainTypes.over(table.table());
     SparkTable chosen =
         table.branch() == null
             ? SparkTable.create(plain, IcebergFields.timeTravel(table))
             : SparkTable.create(plain, table.branch());
-    return new ReadOnlyTable(table.table(), schema, chosen);
+    return new TimesTable(table.table(), schema, chosen);
   }
 
   public String toString() {
@@ -106,7 +101,7 @@ public class SqeCatalog extends SparkCatalog {
   public StagedTable stageCreate(Identifier identifier, TableInfo info) throws TableAlreadyExistsException {
     if (!NewColumns.needed(info)) return super.stageCreate(identifier, info);
     try {
-      return new StagedSparkTable(builder(identifier, info).createTransaction());
+      return StagedTimesTable.of(builder(identifier, info).createTransaction());
     } catch (AlreadyExistsException exists) {
       throw new TableAlreadyExistsException(identifier);
     }
@@ -115,7 +110,7 @@ public class SqeCatalog extends SparkCatalog {
   public StagedTable stageReplace(Identifier identifier, TableInfo info) throws NoSuchTableException {
     if (!NewColumns.needed(info)) return super.stageReplace(identifier, info);
     try {
-      return new StagedSparkTable(builder(identifier, info).replaceTransaction());
+      return StagedTimesTable.of(builder(identifier, info).replaceTransaction());
     } catch (org.apache.iceberg.exceptions.NoSuchTableException missing) {
       throw new NoSuchTableException(identifier);
     }
@@ -123,7 +118,7 @@ public class SqeCatalog extends SparkCatalog {
 
   public StagedTable stageCreateOrReplace(Identifier identifier, TableInfo info) {
     if (!NewColumns.needed(info)) return super.stageCreateOrReplace(identifier, info);
-    return new StagedSparkTable(builder(identifier, info).createOrReplaceTransaction());
+    return StagedTimesTable.of(builder(identifier, info).createOrReplaceTransaction());
   }
 
   private Catalog.TableBuilder builder(Identifier identifier, TableInfo info) {

@@ -1,8 +1,6 @@
 package sqe.bridge;
 
-import java.io.ByteArrayOutputStream;
 import java.nio.ByteBuffer;
-import java.nio.channels.Channels;
 import java.nio.channels.WritableByteChannel;
 import java.util.Arrays;
 import org.apache.arrow.memory.BufferAllocator;
@@ -29,6 +27,7 @@ final class StreamEncoder implements AutoCloseable {
 
   private static final long FLUSH_NANOS = 500L * 1000 * 1000;
 
+  private final StructType type;
   private final Schema schema;
   private final BufferAllocator allocator;
   private final int maxRows;
@@ -38,6 +37,7 @@ final class StreamEncoder implements AutoCloseable {
   private long remaining;
 
   StreamEncoder(StructType type, StreamFormat format, long maxTotal) {
+    this.type = type;
     schema = schema(type, format);
     maxRows = format.maxRows > 0 ? format.maxRows : Integer.MAX_VALUE;
     remaining = maxTotal;
@@ -47,19 +47,17 @@ final class StreamEncoder implements AutoCloseable {
 
   private void open() {
     root = VectorSchemaRoot.create(schema, allocator);
-    writer = ArrowWriter.create(root);
+    writer = ArrowWriters.into(root, type);
   }
 
   static Schema schema(StructType type, StreamFormat format) {
-    return ArrowUtils$.MODULE$.toArrowSchema(type, format.zone, true, format.largeTypes);
+    return ArrowTypes.schema(type, format.zone, format.largeTypes);
   }
 
   /** The schema as the first message of an Arrow stream. */
   static byte[] schemaMessage(StructType type, StreamFormat format) throws Exception {
     Output.requireReadable(type);
-    ByteArrayOutputStream out = new ByteArrayOutputStream();
-    MessageSerializer.serialize(new WriteChannel(Channels.newChannel(out)), schema(type, format));
-    return out.toByteArray();
+    return Output.message(schema(type, format));
   }
 
   /** The next batch, null when there are no rows left. */

@@ -1,6 +1,9 @@
 package sqe.bridge;
 
+import java.io.IOException;
+import java.io.UncheckedIOException;
 import java.util.ArrayList;
+import java.util.Base64;
 import java.util.Collections;
 import java.util.Comparator;
 import java.util.Iterator;
@@ -29,6 +32,7 @@ final class TableJson {
     Json.member(out, "format_version").append(TableUtil.formatVersion(table));
     Json.member(out, "schema_id").append(table.schema().schemaId());
     columns(Json.member(out, "columns"), table.schema());
+    arrow(out, table.schema());
     Json.member(out, "partitioning").append('[');
     for (Iterator each = table.spec().fields().iterator(); each.hasNext(); ) {
       PartitionField field = (PartitionField) each.next();
@@ -75,6 +79,17 @@ final class TableJson {
     out.append(']');
   }
 
+  /** The columns' Arrow types as an IPC message; left out for types that Spark does not have. */
+  private static void arrow(StringBuilder out, Schema schema) {
+    try {
+      Json.member(out, "arrow", Base64.getEncoder().encodeToString(Output.message(ArrowTypes.schema(schema, "UTC"))));
+    } catch (UnsupportedOperationException unknown) {
+      return;
+    } catch (IOException impossible) {
+      throw new UncheckedIOException(impossible);
+    }
+  }
+
   private static String sort(Schema schema, SortField field) {
     String column = schema.findColumnName(field.sourceId());
     String transform = field.transform().toString();
@@ -119,6 +134,7 @@ final class TableJson {
     StringBuilder out = new StringBuilder("{");
     Json.member(out, "uuid", String.valueOf(view.uuid()));
     columns(Json.member(out, "columns"), view.schema());
+    arrow(out, view.schema());
     Json.member(out, "representations").append('{');
     for (Iterator each = view.currentVersion().representations().iterator(); each.hasNext(); ) {
       Object representation = each.next();

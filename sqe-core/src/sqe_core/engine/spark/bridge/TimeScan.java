@@ -2,7 +2,6 @@ package sqe.bridge;
 
 import java.io.IOException;
 import org.apache.spark.sql.catalyst.InternalRow;
-import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
 import org.apache.spark.sql.connector.metric.CustomMetric;
 import org.apache.spark.sql.connector.metric.CustomTaskMetric;
 import org.apache.spark.sql.connector.read.Batch;
@@ -10,7 +9,6 @@ import org.apache.spark.sql.connector.read.InputPartition;
 import org.apache.spark.sql.connector.read.PartitionReader;
 import org.apache.spark.sql.connector.read.PartitionReaderFactory;
 import org.apache.spark.sql.connector.read.Scan;
-import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.Decimal;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.types.TimeType;
@@ -22,8 +20,6 @@ import org.apache.spark.unsafe.types.UTF8String;
 
 /** A scan whose times leave it as Spark keeps them, in nanoseconds; Iceberg's files have microseconds. */
 final class TimeScan implements Scan, Batch {
-  private static final long NANOS_PER_MICRO = 1000;
-
   private final Scan scan;
   private final StructType schema;
 
@@ -78,22 +74,25 @@ final class TimeScan implements Scan, Batch {
     }
 
     public PartitionReader createReader(InputPartition partition) {
+      FileTimes.install();
       return new Reader(inner.createReader(partition), schema);
     }
 
     public PartitionReader createColumnarReader(InputPartition partition) {
+      FileTimes.install();
       return new Reader(inner.createColumnarReader(partition), schema);
     }
   }
 
   private static final class Reader implements PartitionReader {
     private final PartitionReader inner;
-    private final DataType[] types;
+    private final StructType schema;
+    private final TimeRows rows;
 
     Reader(PartitionReader inner, StructType schema) {
       this.inner = inner;
-      types = new DataType[schema.length()];
-      for (int i = 0; i < types.length; i++) types[i] = schema.fields()[i].dataType();
+      this.schema = schema;
+      rows = new TimeRows(schema, true);
     }
 
     public boolean next() throws IOException {
@@ -102,26 +101,16 @@ final class TimeScan implements Scan, Batch {
 
     public Object get() {
       Object read = inner.get();
-      return read instanceof ColumnarBatch ? batch((ColumnarBatch) read) : row((InternalRow) read);
+      return read instanceof ColumnarBatch ? batch((ColumnarBatch) read) : rows.converted((InternalRow) read);
     }
 
     private Object batch(ColumnarBatch batch) {
       ColumnVector[] columns = new ColumnVector[batch.numCols()];
       for (int i = 0; i < columns.length; i++) {
         columns[i] = batch.column(i);
-        if (types[i] instanceof TimeType) columns[i] = new Times(columns[i]);
+        if (schema.fields()[i].dataType() instanceof TimeType) columns[i] = new Times(columns[i]);
       }
       return new ColumnarBatch(columns, batch.numRows());
-    }
-
-    private Object row(InternalRow row) {
-      Object[] values = new Object[types.length];
-      for (int i = 0; i < values.length; i++) {
-        if (row.isNullAt(i)) continue;
-        boolean time = types[i] instanceof TimeType;
-        values[i] = time ? (Object) Long.valueOf(row.getLong(i) * NANOS_PER_MICRO) : row.get(i, types[i]);
-      }
-      return new GenericInternalRow(values);
     }
 
     public CustomTaskMetric[] currentMetricsValues() {
@@ -146,7 +135,7 @@ final class TimeScan implements Scan, Batch {
     }
 
     public long getLong(int row) {
-      return micros.getLong(row) * NANOS_PER_MICRO;
+      return micros.getLong(row) * TimeRows.NANOS_PER_MICRO;
     }
 
     public boolean hasNull() {

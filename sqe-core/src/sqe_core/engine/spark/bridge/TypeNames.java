@@ -1,5 +1,7 @@
 package sqe.bridge;
 
+import org.apache.iceberg.types.Type;
+import org.apache.iceberg.types.Types;
 import org.apache.spark.sql.types.ArrayType;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DecimalType;
@@ -11,6 +13,28 @@ import org.apache.spark.sql.types.StructType;
 /** What typeof() answers: the names that users of the SQL dialect write. */
 final class TypeNames {
   private TypeNames() {}
+
+  /** The name of a column's type, of which Iceberg may say more than Spark. */
+  static String of(DataType type, Type origin) {
+    if (origin instanceof Types.UUIDType) return "uuid";
+    if (origin instanceof Types.FixedType) return "fixed(" + ((Types.FixedType) origin).length() + ")";
+    if (origin instanceof Types.TimestampNanoType)
+      return ((Types.TimestampNanoType) origin).shouldAdjustToUTC() ? "timestamp(9) with time zone" : "timestamp(9)";
+    if (type instanceof ArrayType && origin != null)
+      return "array(" + of(((ArrayType) type).elementType(), origin.asListType().elementType()) + ")";
+    if (type instanceof MapType && origin != null) {
+      MapType map = (MapType) type;
+      return "map(" + of(map.keyType(), origin.asMapType().keyType()) + ", " + of(map.valueType(), origin.asMapType().valueType()) + ")";
+    }
+    if (!(type instanceof StructType) || origin == null) return of(type);
+    StringBuilder out = new StringBuilder("row(");
+    StructField[] fields = ((StructType) type).fields();
+    for (int i = 0; i < fields.length; i++) {
+      Type inner = ((Types.NestedField) origin.asStructType().fields().get(i)).type();
+      out.append(i == 0 ? "" : ", ").append(fields[i].name()).append(' ').append(of(fields[i].dataType(), inner));
+    }
+    return out.append(')').toString();
+  }
 
   static String of(DataType type) {
     if (type instanceof ArrayType) return "array(" + of(((ArrayType) type).elementType()) + ")";

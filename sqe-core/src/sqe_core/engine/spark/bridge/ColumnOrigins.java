@@ -1,0 +1,107 @@
+package sqe.bridge;
+
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import org.apache.iceberg.Schema;
+import org.apache.iceberg.spark.source.SparkTable;
+import org.apache.iceberg.types.Type;
+import org.apache.iceberg.types.Types;
+import org.apache.spark.sql.catalyst.expressions.Alias;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.expressions.AttributeReference;
+import org.apache.spark.sql.catalyst.expressions.NamedExpression;
+import org.apache.spark.sql.catalyst.plans.logical.CTERelationDef;
+import org.apache.spark.sql.catalyst.plans.logical.CTERelationRef;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.Union;
+import org.apache.spark.sql.catalyst.plans.logical.UnionLoop;
+import org.apache.spark.sql.catalyst.trees.TreeNode;
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
+
+/**
+ * Which columns of an analysed plan are nothing but a column of an Iceberg table. Spark has one word for what Iceberg
+ * tells apart, text for uuid and bytes for fixed, and a value that was computed may be of no such type.
+ */
+final class ColumnOrigins {
+  private final Map types = new HashMap(); // id of a column -> Iceberg's type, where Spark's says less
+  private final Set mixed = new HashSet(); // ids of columns with values from elsewhere
+
+  private ColumnOrigins() {}
+
+  static ColumnOrigins of(LogicalPlan plan) {
+    ColumnOrigins origins = new ColumnOrigins();
+    List nodes = new ArrayList();
+    nodes.add(plan);
+    for (int i = 0; i < nodes.size(); i++) {
+      TreeNode node = (TreeNode) nodes.get(i);
+      if (node instanceof DataSourceV2Relation) origins.relation((DataSourceV2Relation) node);
+      for (scala.collection.Iterator each = node.productIterator(); each.hasNext(); ) Trees.nodesIn(each.next(), nodes);
+    }
+    if (origins.types.isEmpty()) return origins;
+    Map ctes = new HashMap();
+    for (int i = 0; i < nodes.size(); i++)
+      if (nodes.get(i) instanceof CTERelationDef) ctes.put(Long.valueOf(((CTERelationDef) nodes.get(i)).id()), nodes.get(i));
+    // From below to above it is one round; columns of unions and of common table expressions may take some more.
+    for (boolean more = true; more; ) {
+      more = false;
+      for (int i = nodes.size() - 1; i >= 0; i--) if (origins.visit(nodes.get(i), ctes)) more = true;
+    }
+    return origins;
+  }
+
+  /** The type of Iceberg that a column certainly has; null where Spark's type says all, or nothing is certain. */
+  Type of(NamedExpression column) {
+    return mixed.contains(column.exprId()) ? null : (Type) types.get(column.exprId());
+  }
+
+  private void relation(DataSourceV2Relation relation) {
+    if (!(relation.table() instanceof SparkTable)) return;
+    Schema schema = IcebergFields.schema((SparkTable) relation.table());
+    for (scala.collection.Iterator each = relation.output().iterator(); each.hasNext(); ) {
+      Attribute column = (Attribute) each.next();
+      Types.NestedField field = schema.findField(column.name());
+      if (field != null && ArrowTypes.saysMore(field.type())) types.put(column.exprId(), field.type());
+    }
+  }
+
+  private boolean visit(Object node, Map ctes) {
+    if (node instanceof Alias) {
+      Object child = ((Alias) node).child();
+      if (!(child instanceof AttributeReference)) return false;
+      return copy(((AttributeReference) child).exprId(), ((Alias) node).exprId());
+    }
+    if (node instanceof CTERelationRef) {
+      CTERelationDef definition = (CTERelationDef) ctes.get(Long.valueOf(((CTERelationRef) node).cteId()));
+      return definition != null && copyAll(definition.output(), ((CTERelationRef) node).output());
+    }
+    if (!(node instanceof Union) && !(node instanceof UnionLoop)) return false;
+    boolean more = false;
+    LogicalPlan union = (LogicalPlan) node;
+    for (int place = 0; place < union.output().size(); place++) {
+      Attribute column = (Attribute) union.output().apply(place);
+      for (scala.collection.Iterator each = union.children().iterator(); each.hasNext(); ) {
+        Type first = of((NamedExpression) ((LogicalPlan) union.children().head()).output().apply(place));
+        Type type = of((NamedExpression) ((LogicalPlan) each.next()).output().apply(place));
+        boolean same = first != null && first.equals(type);
+        if (!same && types.containsKey(column.exprId()) && mixed.add(column.exprId())) more = true;
+      }
+    }
+    return more;
+  }
+
+  private boolean copyAll(scala.collection.Seq from, scala.collection.Seq to) {
+    boolean more = false;
+    for (int i = 0; i < from.size() && i < to.size(); i++)
+      if (copy(((Attribute) from.apply(i)).exprId(), ((Attribute) to.apply(i)).exprId())) more = true;
+    return more;
+  }
+
+  private boolean copy(Object from, Object to) {
+    boolean more = mixed.contains(from) && mixed.add(to);
+    return types.containsKey(from) && types.put(to, types.get(from)) == null || more;
+  }
+}
