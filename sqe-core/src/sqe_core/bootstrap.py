@@ -192,6 +192,7 @@ def compose(
                 memory_bytes=config.coordinator.memory_limit,
                 local_dir=Path(config.coordinator.spill_dir),
                 jar_groups=frozenset(jars),
+                settings=spark_settings(loaded),
             )
         ),
         mounts=mounts,
@@ -499,6 +500,27 @@ def engine_options(engine: EngineConfig) -> EngineOptions:
         class_archive=ClassArchive(engine.class_archive),
     )
     return replace(options, cache_dir=Path(engine.cache_dir)) if engine.cache_dir else options
+
+
+# The shuffle's codec wins.
+_COMPRESSION = {"spill_compression": "spark.shuffle.spill.compress", "shuffle_compression": "spark.shuffle.compress"}
+
+
+def spark_settings(loaded: LoadedConfig) -> Mapping[str, str]:
+    """Return what the tuning keys become on Spark (features §17); what nobody wrote stays as the engine has it."""
+    coordinator, sources = loaded.config.coordinator, loaded.sources
+    settings: dict[str, str] = {}
+    if sources.is_written("optimizer", "broadcast_threshold"):
+        # Spark's word for never is -1; a threshold of 0 would still broadcast what is empty.
+        settings["spark.sql.autoBroadcastJoinThreshold"] = str(loaded.config.optimizer.broadcast_threshold or -1)
+    for key, switch in _COMPRESSION.items():
+        if not sources.is_written("coordinator", key):
+            continue
+        codec = getattr(coordinator, key)
+        settings[switch] = "false" if codec == "none" else "true"
+        if codec != "none":
+            settings["spark.io.compression.codec"] = codec
+    return settings
 
 
 def open_embedded(

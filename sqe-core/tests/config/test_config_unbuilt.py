@@ -133,7 +133,7 @@ def test_defaults_are_nobodys_wish() -> None:
 def test_what_a_plugin_takes_is_not_judged_by_the_core(tmp_path: Path) -> None:
     text = (
         '[catalogs.lake]\ntype = "sqlite"\ndirectory = "d"\nfile = "f"\nmanifest_concurrency = 3\n'
-        '[policy]\nengine = "vendors"\ncache_ttl_secs = 5\nmask_precedence = "tag"\n[policy.vendors]\nurl = "u"\n'
+        '[policy]\nengine = "vendors"\ncache_ttl_secs = 5\ncache_max_entries = 9\n[policy.vendors]\nurl = "u"\n'
         "[auth]\nrole_mappings = { a = ['b'] }\n[[auth.providers]]\ntype = 'vendors'\n"
     )
     found = loaded(tmp_path, text)
@@ -142,8 +142,33 @@ def test_what_a_plugin_takes_is_not_judged_by_the_core(tmp_path: Path) -> None:
     said = "".join(without_effect(found.config, found.sources, taken))
     assert "directory" not in said
     assert "catalogs.lake.manifest_concurrency" in said
-    assert "policy.mask_precedence" in said
+    assert "policy.cache_max_entries" in said
     assert "cache_ttl_secs" not in said
     assert "vendors" not in said
     assert not [fault for fault in check_built(found.config, found.sources, taken) if "role_mappings" in fault]
     assert [fault for fault in check_built(found.config, found.sources) if "role_mappings" in fault]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('[worker]\nmemory_limit = "9GB"', "worker.memory_limit: has no effect: workers are not built yet"),
+        ("[access_control]\ntimeout_secs = 3", "access_control.timeout_secs: has no effect: writing grants to another"),
+        ("[metrics.openlineage]\nemit_selects = true", "metrics.openlineage.emit_selects: has no effect: lineage is"),
+        (
+            "[maintenance.scheduler]\ntick_secs = 5",
+            "maintenance.scheduler.tick_secs: has no effect: maintenance is not",
+        ),
+        (
+            "[auth]\ntls_skip_verify = true\n[[auth.providers]]\ntype = 'anonymous'",
+            "auth.tls_skip_verify: has no effect: nothing reads it yet",
+        ),
+        ("[coordinator]\nmode = 'coordinator'", None),
+        ("[session]\npersistence = 'memory'\n[metrics.audit_export]\nenabled = false", None),
+        ("[auth]\nadmin_roles = ['boss']\n[[auth.providers]]\ntype = 'anonymous'", None),
+    ],
+)
+def test_a_key_of_something_that_is_not_asked_for_is_named(tmp_path: Path, text: str, said: str | None) -> None:
+    found = loaded(tmp_path, text)
+    notes = without_effect(found.config, found.sources)
+    assert [said is not None and said in note for note in notes] == ([True] if said else [])

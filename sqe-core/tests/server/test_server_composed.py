@@ -10,6 +10,7 @@ import pytest
 from sqe_core import bootstrap
 from sqe_core.config.loading import LoadedConfig, load
 from sqe_core.engine.port import EngineState
+from sqe_core.engine.spark.conf import check_operator_settings
 from sqe_core.observe.metrics import PrometheusMetrics
 from sqe_core.plugins.discovery import DeclaredPlugin
 from sqe_core.plugins.kinds import Kind
@@ -204,3 +205,33 @@ def test_rates_count_only_where_they_are_wanted(tmp_path: Path) -> None:
     assert bootstrap.rate_limits(configured(tmp_path, text).config.rate_limit) == RateLimits(
         statements_per_user=7, statements_of_all=1000, metadata_per_user=8
     )
+
+
+@pytest.mark.parametrize(
+    ("text", "settings"),
+    [
+        ("", {}),
+        ("[optimizer]\nbroadcast_threshold = '1MB'", {"spark.sql.autoBroadcastJoinThreshold": "1048576"}),
+        ("[optimizer]\nbroadcast_threshold = 0", {"spark.sql.autoBroadcastJoinThreshold": "-1"}),
+        (
+            "[coordinator]\nspill_compression = 'none'\nshuffle_compression = 'zstd'",
+            {
+                "spark.shuffle.spill.compress": "false",
+                "spark.shuffle.compress": "true",
+                "spark.io.compression.codec": "zstd",
+            },
+        ),
+        (
+            "[coordinator]\nspill_compression = 'lz4'\nshuffle_compression = 'none'",
+            {
+                "spark.shuffle.spill.compress": "true",
+                "spark.shuffle.compress": "false",
+                "spark.io.compression.codec": "lz4",
+            },
+        ),
+    ],
+)
+def test_tuning_keys_become_settings_of_the_engine(tmp_path: Path, text: str, settings: dict[str, str]) -> None:
+    found = bootstrap.spark_settings(configured(tmp_path, text))
+    assert found == settings
+    check_operator_settings(found)

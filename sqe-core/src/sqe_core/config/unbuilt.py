@@ -40,6 +40,13 @@ BUILT: frozenset[str] = frozenset(
         "coordinator.spill_dir",
         "coordinator.production_mode",
         "coordinator.auth_handshake_timeout_secs",
+        "auth.admin_roles",
+        # These make the first provider of the chain.
+        "auth.keycloak_url",
+        "auth.realm",
+        "auth.token_endpoint",
+        "auth.client_id",
+        "auth.client_secret",
         "auth.providers",
         "coordinator.flight_sql_port",
         "coordinator.trino_http_port",
@@ -79,6 +86,9 @@ BUILT: frozenset[str] = frozenset(
         "security.allow_shared_service_identity",
         "security.allow_unkeyed_hash_masks",
         "security.allow_unprojected_tags",
+        "coordinator.shuffle_compression",
+        "coordinator.spill_compression",
+        "optimizer.broadcast_threshold",
         "engine",
         "plugins",
     }
@@ -118,10 +128,6 @@ UNBUILT: tuple[Unbuilt, ...] = (
         uses=lambda config: config.auth is not None and config.auth.external is not None,
     ),
     Unbuilt(prefix="auth.role_mappings", sentence="roles are not built yet"),
-    Unbuilt(prefix="auth.admin_roles", sentence="roles are not built yet"),
-    Unbuilt(
-        prefix="auth", sentence="this form of login is not built yet", uses=lambda config: False
-    ),  # by kind, see below
     Unbuilt(prefix="catalog.auth", sentence="catalogs with a login are not built yet"),
     Unbuilt(prefix="catalog.storage", sentence="storage of a catalog's own is not built yet"),
     Unbuilt(prefix="catalog.require_vended_credentials", sentence="vended credentials are not built yet"),
@@ -184,6 +190,7 @@ DEFAULT_ON: dict[str, str] = {
 # Tuning: a statement runs the same without them.
 NO_EFFECT_YET: frozenset[str] = frozenset(
     {
+        "auth",
         "coordinator",
         "catalog",
         "policy",
@@ -222,12 +229,20 @@ def without_effect(config: SqeConfig, sources: Sources, consumed: frozenset[KeyP
     for leaf in leaves(config):
         if not sources.is_written(*leaf.path) or "raw" in leaf.metadata or _is_consumed(leaf, consumed):
             continue
-        reason = leaf.metadata.get("no_effect")
+        reason = leaf.metadata.get("no_effect") or _unasked(config, leaf)
         if reason is None and classify(leaf.path) == "no effect yet":
             reason = "nothing reads it yet"
         if reason is not None:
             sentences.append(str(Fault(leaf.path, f"has no effect: {reason}", sources.place(*leaf.path))))
     return tuple(sentences)
+
+
+def _unasked(config: SqeConfig, leaf: Leaf) -> str | None:
+    """Why a key means nothing whose capability is not built, and not switched on either."""
+    row = next((row for row in UNBUILT if row.prefix == _prefix_of(leaf.path)), None)
+    if row is None or row.uses is None or row.uses(config) or not leaf.differs:
+        return None
+    return None if row.prefix == _general(leaf.path) else row.sentence
 
 
 def classify(path: KeyPath) -> str:
