@@ -40,7 +40,6 @@ class Counted:
 class FakeSession:
     id = "secret-session-id"
     protocol = "flight"
-    properties = MappingProxyType({"dialect": "sqe"})
     identity = Identity(issuer="idp", subject="alice", username="alice", provider="test")
 
 
@@ -54,7 +53,7 @@ def recorder(counted: Counted, *, slow_secs: float = 0) -> Recorder:
 
 
 def begin(recorder: Recorder, kind: StatementKind | None = StatementKind.QUERY):  # type: ignore[no-untyped-def]
-    record = recorder.begin("query-1", FakeSession(), f"SELECT '{CANARY}'")  # type: ignore[arg-type]
+    record = recorder.begin("query-1", FakeSession(), f"SELECT '{CANARY}'", "sqe")  # type: ignore[arg-type]
     if kind is not None:
         record.planned(kind, None)
     return record
@@ -123,7 +122,7 @@ def test_a_quick_statement_is_not(counted: Counted, caplog: pytest.LogCaptureFix
     assert not caplog.records
 
 
-def recorded(sql: str, *, error: UserError | None = None, dialect: str | None = None, full_text: bool = False):  # type: ignore[no-untyped-def]
+def recorded(sql: str, *, error: UserError | None = None, dialect: str = "sqe", full_text: bool = False):  # type: ignore[no-untyped-def]
     """The events and the history of one statement."""
     events: list[QueryEvent] = []
     history = QueryHistory()

@@ -75,10 +75,9 @@ class Recorder:
         self._full_text = full_text
         self._sinks = Sinks(notify=notify, metrics=metrics or NoMetrics(), slow_secs=slow_secs)
 
-    def begin(self, query_id: str, session: Session, sql: str, dialect: str | None = None) -> StatementRecord:
-        """A statement was admitted; its dialect, the session's own by default, says what its quotes mean."""
+    def begin(self, query_id: str, session: Session, sql: str, dialect: str) -> StatementRecord:
+        """A statement was admitted; its dialect says what its quotes mean."""
         identity = session.identity
-        dialect = dialect or session.properties["dialect"]
         kept = sql if len(sql) <= _LONGEST_SQL else sql[:_LONGEST_SQL] + CUT
         redacted = redact(kept, dialect)
         entry = HistoryEntry(

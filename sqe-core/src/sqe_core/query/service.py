@@ -91,7 +91,7 @@ class QueryService:
         """
         running = RunningStatement(new_query_id())
         with self._admitted(session, running, options) as leave:
-            seen, run, record = self._begin(session, running, sql, options)
+            seen, run, record = self._begin(session, running, sql, options, dialect)
             finish = _finisher(leave, record)
             with _explained(run, finish):
                 result = run.run(sql, parameters, dialect or seen.properties["dialect"], finish)
@@ -115,7 +115,7 @@ class QueryService:
         """
         running = RunningStatement(new_query_id())
         with self._admitted(session, running, options) as leave:
-            seen, run, record = self._begin(session, running, sql, options)
+            seen, run, record = self._begin(session, running, sql, options, dialect)
             with _explained(run, _finisher(leave, record)):
                 planned = run.plan(sql, parameters, dialect or seen.properties["dialect"])
             leave()
@@ -152,7 +152,7 @@ class QueryService:
         """
         running = RunningStatement(new_query_id())
         with self._admitted(session, running, options) as leave:
-            seen, run, record = self._begin(session, running, sql, options)
+            seen, run, record = self._begin(session, running, sql, options, dialect)
             finish = _finisher(leave, record)
             with _explained(run, finish):
                 shape = run.describe(sql, dialect or seen.properties["dialect"])
@@ -184,11 +184,16 @@ class QueryService:
                 return run.ingest(request, schema, batches, finish)
 
     def _begin(
-        self, session: Session, running: RunningStatement, sql: str, options: StatementOptions
+        self,
+        session: Session,
+        running: RunningStatement,
+        sql: str,
+        options: StatementOptions,
+        dialect: str | None = None,
     ) -> tuple[StatementSession, StatementRun, StatementRecord]:
         """Record that a statement was admitted, and return what it sees, and what judges and runs it."""
-        record = self._parts.recorder.begin(running.query_id, session, sql)
         seen = options.at or StatementSession(session)
+        record = self._parts.recorder.begin(running.query_id, session, sql, dialect or seen.properties["dialect"])
         visible = self.visible(seen, running.query_id)
         return seen, StatementRun(self._parts, seen, running, visible, record.planned), record
 
