@@ -54,7 +54,10 @@ def test_no_prefix_stands_twice() -> None:
         ('[auth.external]\nissuer = "http://i"\nclient_id = "x"', "auth.external: browser login is not built yet"),
         ('[catalog]\ncatalog_url = "http://c"', "sqe.toml:1: catalog.type: catalogs of type `rest` are not built yet"),
         ('[catalogs.a]\ntype = "glue"', "sqe.toml:2: catalogs.a.type: catalogs of type `glue` are not built yet"),
-        ('[policy]\nengine = "in-memory"', "sqe.toml:2: policy.engine: the policy engine `in-memory` is not built"),
+        (
+            '[policy]\nengine = "ranger"\nranger.url = "http://r"\nranger.admin_password = "p"',
+            "sqe.toml:2: policy.engine: the policy engine `ranger` is not",
+        ),
         ("[query_cache]\nenabled = true", "sqe.toml:2: query_cache.enabled: the cache of results is not built yet"),
         (
             '[metrics]\notlp_endpoint = "http://o"',
