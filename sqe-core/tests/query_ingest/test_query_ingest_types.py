@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from typing import Any
 
@@ -64,11 +64,8 @@ def test_storable_types(sent: pa.DataType, kept: pa.DataType) -> None:
         pa.month_day_nano_interval(),
         pa.decimal256(39, 2),
         pa.decimal128(38, -1),
-        pa.time32("s"),
-        pa.time64("ns"),
         pa.null(),
         pa.list_(pa.null()),
-        pa.list_(pa.time64("us")),
         pa.list_(pa.uuid()),
         pa.struct([]),
         pa.list_view(pa.int32()),
@@ -129,6 +126,9 @@ def test_errors_of_schemas_are_of_two_kinds(error: type[SqeError]) -> None:
         (pa.decimal128(10, 2), "decimal(5,1)", pa.decimal128(5, 1)),
         (pa.int64(), "double", pa.float64()),
         (pa.timestamp("us"), "date", pa.date32()),
+        (pa.timestamp("us"), "timestamp_ns", pa.int64()),
+        (pa.timestamp("us", "UTC"), "timestamptz_ns", pa.int64()),
+        (pa.timestamp("us"), "timestamptz_ns", pa.timestamp("us")),
         # The engine's own assignment judges these.
         (pa.int64(), "decimal(5,1)", pa.int64()),
         (pa.float64(), "float", pa.float64()),
@@ -142,6 +142,7 @@ def test_fitted_types(stored: pa.DataType, target: str, wanted: pa.DataType) -> 
     assert fitted(stored, target) == wanted
 
 
+TIME = pa.time64("ns")
 IDENTIFIER = uuid.UUID("12345678-1234-5678-9abc-123456789abc")
 
 
@@ -158,6 +159,10 @@ IDENTIFIER = uuid.UUID("12345678-1234-5678-9abc-123456789abc")
         (pa.array([datetime(2020, 1, 2)]), pa.date32(), [date(2020, 1, 2)]),
         (pa.array([[1, 2], None], pa.list_(pa.uint8(), 2)), pa.list_(pa.int32()), [[1, 2], None]),
         (pa.array([1.0, None]), pa.int32(), [1, None]),
+        (pa.array([1], pa.timestamp("us")), pa.int64(), [1000]),
+        (pa.array([1], pa.time32("s")), TIME, [time(0, 0, 1)]),
+        (pa.array([1000, None], pa.time64("ns")), TIME, [time(0, 0, 0, 1), None]),
+        (pa.array([[1], None], pa.list_(pa.time64("us"))), pa.list_(TIME), [[time(0, 0, 0, 1)], None]),
         (pa.array([None], pa.null()), pa.int32(), [None]),
     ],
     ids=lambda value: str(getattr(value, "type", value)),
@@ -172,6 +177,12 @@ def test_values_are_converted(values: pa.Array, wanted: pa.DataType, expected: l
     ("values", "wanted"),
     [
         (pa.array([1.5]), pa.int32()),
+        (pa.array([1], pa.time64("ns")), TIME),
+        (pa.array([[1]], pa.list_(pa.time64("ns"))), pa.list_(TIME)),
+        (
+            pa.array([{"a": [("k", 1)]}], pa.struct([("a", pa.map_(pa.string(), TIME))])),
+            pa.struct([("a", pa.map_(pa.string(), TIME))]),
+        ),
         (pa.array([float("nan")]), pa.int64()),
         (pa.array([3_000_000_000]), pa.int32()),
         (pa.array([2**53 + 1]), pa.float64()),

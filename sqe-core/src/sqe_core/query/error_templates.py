@@ -617,6 +617,9 @@ JAVA: Mapping[str, Template] = {
     "FormatFlagsConversionMismatchException": _arguments("A format does not fit its arguments"),
     "DateTimeException": _arguments("A date or time is out of range"),
     "PatternSyntaxException": _arguments("A regular expression is not valid"),
+    "SQE_TIMES_IN_AVRO": _unsupported(
+        "Times and nanoseconds cannot be written to Avro files", "set write.format.default to parquet or orc"
+    ),
     "SQE_TYPE_TOO_NESTED": _resources("The type of a column is nested more than 60 levels deep"),
     "SQE_PLAN_TOO_NESTED": _resources("The statement is nested too deeply", "split it with WITH or a view"),
     "SQE_PLANNING_TIMEOUT": Template(

@@ -18,6 +18,7 @@ _MAX_DIGITS = 38
 _INTEGERS = {"int": pa.int32(), "bigint": pa.int64()}
 _FLOATS = {"float": pa.float32(), "double": pa.float64()}
 _UNITS = {8: pa.int32(), 16: pa.int32(), 32: pa.int64(), 64: pa.decimal128(20, 0)}
+_TIME = pa.time64("ns")  # in which the engine reads times; tables keep microseconds
 _EXTENSIONS = {"arrow.uuid": pa.string(), "arrow.json": pa.string()}
 
 
@@ -93,11 +94,6 @@ def storable(column: str, type: pa.DataType) -> pa.DataType:
         if known is None:
             raise _refusal(column, type)
         return known
-    if kinds.is_time(type):
-        raise NotSupportedError(
-            f"Column {shown(column)} has the type {type}; tables with times can be read and not yet written",
-            hint="send it as a timestamp, or as text",
-        )
     if kinds.is_null(type):
         raise NotSupportedError(
             f"Column {shown(column)} has the type null, which no column of a table can have",
@@ -131,6 +127,8 @@ def _plain(type: pa.DataType) -> pa.DataType | None:
         return pa.binary()
     if kinds.is_date(type):
         return pa.date32()
+    if kinds.is_time(type):
+        return _TIME
     if kinds.is_timestamp(type):
         return pa.timestamp("us", tz=None if type.tz is None else "UTC")
     if kinds.is_dictionary(type):
@@ -168,6 +166,8 @@ def fitted(stored: pa.DataType, target: str) -> pa.DataType:
         return pa.decimal128(int(decimal.group(1)), int(decimal.group(2)))
     if kinds.is_timestamp(stored) and target == "date":
         return pa.date32()
+    if kinds.is_timestamp(stored) and target == ("timestamp_ns" if stored.tz is None else "timestamptz_ns"):
+        return pa.int64()
     return stored
 
 
@@ -182,9 +182,12 @@ def converted(column: str, values: pa.Array, wanted: pa.DataType) -> pa.Array:
     try:
         if isinstance(values, pa.ExtensionArray):
             values = _uuid_texts(values.storage) if values.type.extension_name == "arrow.uuid" else values.storage
-        if values.type.equals(wanted):
+        exact = _in_microseconds(wanted)
+        if values.type.equals(wanted) and exact.equals(wanted):
             return values
-        result = values.cast(wanted)
+        if kinds.is_timestamp(values.type) and kinds.is_int64(wanted):
+            values = values.cast(pa.timestamp("ns", values.type.tz))  # what a column of nanoseconds counts
+        result = values.cast(exact).cast(wanted)
         if kinds.is_timestamp(values.type) and kinds.is_date(wanted) and not result.cast(values.type).equals(values):
             raise pa.ArrowInvalid("a time of day would be lost")
     except pa.ArrowInvalid as error:
@@ -196,6 +199,19 @@ def converted(column: str, values: pa.Array, wanted: pa.DataType) -> pa.Array:
     except pa.ArrowNotImplementedError as error:
         raise _refusal(column, values.type) from error
     return result
+
+
+def _in_microseconds(type: pa.DataType) -> pa.DataType:
+    """Return the type with times that have no more digits than tables keep."""
+    if type.equals(_TIME):
+        return pa.time64("us")
+    if kinds.is_list(type):
+        return pa.list_(_in_microseconds(type.value_type))
+    if kinds.is_map(type):
+        return pa.map_(_in_microseconds(type.key_type), _in_microseconds(type.item_type))
+    if kinds.is_struct(type):
+        return pa.struct([pa.field(field.name, _in_microseconds(field.type)) for field in type])
+    return type
 
 
 def _uuid_texts(values: pa.Array) -> pa.Array:

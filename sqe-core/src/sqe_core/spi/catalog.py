@@ -8,13 +8,14 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import Enum
 from types import MappingProxyType
-from typing import Literal
-
-import pyarrow as pa
+from typing import TYPE_CHECKING, Literal
 
 from sqe_core.spi.errors import ErrorCode, NotSupportedError, UserError
 from sqe_core.spi.factory import ConfigT, PluginContext, PluginFactory
 from sqe_core.spi.identity import Identity, Secret
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 _EMPTY: Mapping[str, str] = MappingProxyType({})
 
