@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import secrets
+import shutil
 import socket
 import subprocess
 import sys
 import threading
 import time
+import tomllib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -18,9 +21,16 @@ from typing import Any
 
 import adbc_driver_flightsql.dbapi
 import psutil
+import pyspark
 import pytest
+from clients.go_toolchain import fetched_go, installed_go
 
+from sqe_core.engine.spark.jars import LockedJar, fetch_jars
+from sqe_core.engine.spark.options import EngineOptions
+
+HERE = Path(__file__).parent
 SERVER = Path(sys.executable).with_name("sqe-server")
+_FIRST_JAVA = 17  # the driver needs 11; the questions are written for this
 
 
 @dataclass
@@ -34,9 +44,11 @@ class RunningServer:
     log: list[dict[str, Any]] = field(default_factory=list)
     raw: list[str] = field(default_factory=list)
 
+    secure: bool = False
+
     @property
     def uri(self) -> str:
-        return f"grpc://127.0.0.1:{self.port}"
+        return f"{'grpc+tls' if self.secure else 'grpc'}://127.0.0.1:{self.port}"
 
     def read_log(self) -> None:
         assert self.process.stderr is not None
@@ -99,7 +111,7 @@ def serving(folder: Path, more: str = "") -> Iterator[RunningServer]:
         cwd=folder,
         env={**os.environ, "SQE_ENGINE__CLASS_ARCHIVE": "use"},
     )
-    running = RunningServer(process, port, folder, keys)
+    running = RunningServer(process, port, folder, keys, secure="tls" in more)
     reader = threading.Thread(target=running.read_log, daemon=True)
     reader.start()
     try:
@@ -127,6 +139,19 @@ def serving(folder: Path, more: str = "") -> Iterator[RunningServer]:
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
     with serving(tmp_path_factory.mktemp("server")) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def tls_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
+    """A server whose certificate is its own authority, `certificate.pem` in its folder."""
+    folder = tmp_path_factory.mktemp("tls")
+    made = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=localhost"
+    names = ["-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"]
+    files = ["-keyout", str(folder / "key.pem"), "-out", str(folder / "certificate.pem")]
+    subprocess.run(["openssl", *made.split(), *names, *files], check=True, capture_output=True)
+    tls = f'[coordinator.tls]\ncert_file = "{folder / "certificate.pem"}"\nkey_file = "{folder / "key.pem"}"'
+    with serving(folder, tls) as running:
         yield running
 
 
@@ -159,3 +184,35 @@ def cursor(adbc: adbc_driver_flightsql.dbapi.Connection) -> Iterator[adbc_driver
 def table() -> str:
     """The name of a table that no other test has."""
     return "t_" + secrets.token_hex(6)
+
+
+# What clients in other languages need
+
+
+@pytest.fixture(scope="session")
+def driver() -> Path:
+    """The driver, fetched once into the cache and verified."""
+    lock = tomllib.loads((HERE / "clients.lock.toml").read_text())["jar"]
+    spark_jars = list((Path(pyspark.__file__).parent / "jars").glob("ivy-*.jar"))
+    (jar,) = fetch_jars(EngineOptions(), spark_jars, lock=[LockedJar(**entry) for entry in lock])
+    return jar
+
+
+@pytest.fixture(scope="session")
+def java() -> str:
+    """A Java that can compile; the one that SQE brings along cannot."""
+    home = os.environ.get("JAVA_HOME")
+    candidates = [str(Path(home) / "bin" / "java")] if home else []
+    for candidate in [*candidates, *filter(None, [shutil.which("java")])]:
+        modules = subprocess.run([candidate, "--list-modules"], capture_output=True, text=True, check=False)
+        version = subprocess.run([candidate, "-version"], capture_output=True, text=True, check=False)
+        found = re.search(r'version "(\d+)', version.stderr)
+        if "jdk.compiler" in modules.stdout and found and int(found[1]) >= _FIRST_JAVA:
+            return candidate
+    pytest.fail(f"The tests of JDBC need a JDK {_FIRST_JAVA} or later in JAVA_HOME or on the PATH")
+
+
+@pytest.fixture(scope="session")
+def go() -> str:
+    """The machine's Go, else one that is fetched."""
+    return installed_go() or fetched_go()

@@ -1,113 +1,274 @@
-"""Arrow's Flight SQL JDBC driver, which DBeaver, Tableau and other tools use. The questions are in JdbcCheck.java."""
+"""Arrow's Flight SQL JDBC driver, which DBeaver, Tableau and other tools use. The questions are in the folder java."""
 
 from __future__ import annotations
 
 import os
 import re
-import shutil
 import subprocess
-import tomllib
 from pathlib import Path
 from typing import Any
 
-import pyspark
 import pytest
 
-from sqe_core.engine.spark.jars import LockedJar, fetch_jars
-from sqe_core.engine.spark.options import EngineOptions
-
 HERE = Path(__file__).parent
-_FIRST_JAVA = 17  # the driver needs 11; running a source file with a text switch needs this
 
 
 @pytest.fixture(scope="session")
-def driver() -> Path:
-    """The driver, fetched once into the cache and verified."""
-    lock = tomllib.loads((HERE / "clients.lock.toml").read_text())["jar"]
-    spark_jars = list((Path(pyspark.__file__).parent / "jars").glob("ivy-*.jar"))
-    (jar,) = fetch_jars(EngineOptions(), spark_jars, lock=[LockedJar(**entry) for entry in lock])
-    return jar
-
-
-@pytest.fixture(scope="session")
-def java() -> str:
-    """A Java that can compile; the one that SQE brings along cannot."""
-    home = os.environ.get("JAVA_HOME")
-    candidates = [str(Path(home) / "bin" / "java")] if home else []
-    for candidate in [*candidates, *filter(None, [shutil.which("java")])]:
-        modules = subprocess.run([candidate, "--list-modules"], capture_output=True, text=True, check=False)
-        version = subprocess.run([candidate, "-version"], capture_output=True, text=True, check=False)
-        found = re.search(r'version "(\d+)', version.stderr)
-        if "jdk.compiler" in modules.stdout and found and int(found[1]) >= _FIRST_JAVA:
-            return candidate
-    pytest.fail(f"The tests of JDBC need a JDK {_FIRST_JAVA} or later in JAVA_HOME or on the PATH")
+def classes(java: str, driver: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The questions, compiled."""
+    folder = tmp_path_factory.mktemp("classes")
+    sources = [str(path) for path in sorted((HERE / "java").glob("*.java"))]
+    compiler = [java, "-m", "jdk.compiler/com.sun.tools.javac.Main", "-Werror", "-Xlint:all"]
+    made = subprocess.run(
+        [*compiler, "-d", str(folder), *sources], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert made.returncode == 0, made.stdout + made.stderr
+    return folder
 
 
 class Jdbc:
-    def __init__(self, java: str, driver: Path, port: int) -> None:
-        self.java, self.driver = java, driver
-        self.url = f"jdbc:arrow-flight-sql://127.0.0.1:{port}/?useEncryption=false"
+    def __init__(self, java: str, driver: Path, classes: Path) -> None:
+        self.command = [java, "--add-opens=java.base/java.nio=ALL-UNNAMED"]
+        self.path = os.pathsep.join([str(driver), str(classes)])
 
-    def ask(self, what: str, table: str, *login: str) -> dict[str, str]:
-        """The answers of JdbcCheck.java by the names of its questions."""
+    def ask(self, what: str, url: str, table: str = "-", **properties: str) -> dict[str, str]:
+        """The answers of the Java program by the names of its questions."""
         ran = subprocess.run(
-            [
-                self.java,
-                "--add-opens=java.base/java.nio=ALL-UNNAMED",
-                *("-cp", str(self.driver), str(HERE / "JdbcCheck.java"), what, self.url, table, *login),
-            ],
+            [*self.command, "-cp", self.path, "JdbcCheck", what, url, table, *map("=".join, properties.items())],
             capture_output=True,
             text=True,
             timeout=120,
             check=False,
         )
         assert ran.returncode == 0, ran.stderr[-3000:]
-        pairs = [line.partition(" = ")[::2] for line in ran.stdout.splitlines() if " = " in line]
-        answers = dict(pairs)
+        answers = dict(line.partition(" = ")[::2] for line in ran.stdout.splitlines() if " = " in line)
         assert not {name: text for name, text in answers.items() if text.startswith("FAILED")}
         return answers
 
 
+@pytest.fixture(scope="session")
+def jdbc(java: str, driver: Path, classes: Path) -> Jdbc:
+    return Jdbc(java, driver, classes)
+
+
 @pytest.fixture
-def jdbc(java: str, driver: Path, server: Any) -> Jdbc:
-    return Jdbc(java, driver, server.port)
+def url(server: Any) -> str:
+    return f"jdbc:arrow-flight-sql://127.0.0.1:{server.port}/?useEncryption=false"
 
 
-def test_sign_in(jdbc: Jdbc, server: Any) -> None:
-    key = server.keys["etl"]
-    assert jdbc.ask("login", "-", "etl", key) == {"user": "[[etl]]"}
-    assert jdbc.ask("login", "-", key) == {"user": "[[etl]]"}
-    assert "Authentication failed" in jdbc.ask("login", "-", "etl", "sqe_wrong")["user"]
+@pytest.fixture
+def login(server: Any) -> dict[str, str]:
+    return {"user": "etl", "password": server.keys["etl"]}
 
 
-def test_metadata(jdbc: Jdbc, server: Any, cursor: Any, table: str) -> None:
-    cursor.execute(f"CREATE TABLE {table} (id bigint NOT NULL, name varchar, price decimal(38,10), at timestamp)")
+def test_sign_in(jdbc: Jdbc, url: str, login: dict[str, str]) -> None:
+    found = {"user": "[[etl]]", "place": "[[iceberg, default]]", "valid": "true"}
+    assert jdbc.ask("login", url, **login) == found
+    assert jdbc.ask("login", url, token=login["password"]) == found
+    wrong = jdbc.ask("login", url, user="etl", password="sqe_wrong")
+    assert "Authentication failed" in wrong["connection"]
+    assert "user" not in wrong
+
+
+def test_a_catalog_in_the_url(jdbc: Jdbc, url: str, login: dict[str, str]) -> None:
+    said = jdbc.ask("login", f"{url}&catalog=iceberg", **login)
+    assert said["place"] == "[[iceberg, default]]"
+    assert "Channel shutdown invoked" in said["connection"]  # the driver closes itself twice
+    assert "Cannot set session option for catalog" in jdbc.ask("login", f"{url}&catalog=nope", **login)["connection"]
+
+
+def test_tls(jdbc: Jdbc, tls_server: Any, java: str, tmp_path: Path) -> None:
+    url = f"jdbc:arrow-flight-sql://localhost:{tls_server.port}/"
+    login = {"user": "etl", "password": tls_server.keys["etl"]}
+    authority = str(tls_server.folder / "certificate.pem")
+    store = str(tmp_path / "trust.p12")
+    keytool = [java, "-m", "java.base/sun.security.tools.keytool.Main", "-importcert", "-noprompt", "-file", authority]
+    subprocess.run(
+        [*keytool, "-keystore", store, "-storepass", "changeit", "-alias", "sqe"], check=True, capture_output=True
+    )
+    for trusted in (
+        {"tlsRootCerts": authority},
+        {"trustStore": store, "trustStorePassword": "changeit", "useSystemTrustStore": "false"},
+        {"disableCertificateVerification": "true"},
+    ):
+        assert jdbc.ask("login", url, **login, **trusted)["user"] == "[[etl]]"
+    assert "user" not in jdbc.ask("login", url, **login)
+    assert "user" not in jdbc.ask("login", f"{url}?useEncryption=false", **login)
+
+
+# What a tool is told
+
+TRUE = """
+    allTablesAreSelectable isCatalogAtStart nullPlusNonNullIsNull nullsAreSortedAtEnd supportsANSI92EntryLevelSQL
+    supportsBatchUpdates supportsCatalogsInDataManipulation supportsCatalogsInTableDefinitions supportsColumnAliasing
+    supportsConvert supportsCorrelatedSubqueries supportsExpressionsInOrderBy supportsFullOuterJoins supportsGroupBy
+    supportsGroupByUnrelated supportsLikeEscapeClause supportsMixedCaseQuotedIdentifiers supportsNamedParameters
+    supportsNonNullableColumns supportsOrderByUnrelated supportsOuterJoins supportsSchemasInDataManipulation
+    supportsSchemasInTableDefinitions supportsSubqueriesInComparisons supportsSubqueriesInExists supportsSubqueriesInIns
+    supportsSubqueriesInQuantifieds supportsTableCorrelationNames supportsUnion supportsUnionAll
+"""
+FALSE = """
+    isReadOnly nullsAreSortedAtStart nullsAreSortedHigh nullsAreSortedLow supportsGetGeneratedKeys
+    supportsIntegrityEnhancementFacility supportsMixedCaseIdentifiers supportsMultipleResultSets
+    supportsMultipleTransactions supportsPositionedDelete supportsPositionedUpdate supportsSavepoints
+    supportsSelectForUpdate supportsStoredFunctionsUsingCallSyntax supportsStoredProcedures supportsTransactions
+    usesLocalFilePerTable usesLocalFiles
+"""
+NO_ROWS = """
+    primary keys, imported keys, exported keys, cross reference, index info, best row, version columns, procedures,
+    procedure columns, functions, function columns, types of users, attributes, super types, super tables,
+    table privileges, column privileges, pseudo columns, client info, schemas of none, tables of no schema,
+    tables of no catalog, tables of no type
+"""
+
+
+def test_metadata(jdbc: Jdbc, url: str, login: dict[str, str], cursor: Any, table: str) -> None:
+    columns = "id bigint NOT NULL COMMENT 'the key', name varchar, price decimal(38,10), at timestamp"
+    cursor.execute(f"CREATE TABLE {table} ({columns})")
     cursor.execute(f"CREATE VIEW {table}_view AS SELECT id FROM {table}")
-    answers = jdbc.ask("metadata", table, "etl", server.keys["etl"])
-    assert answers["product"].startswith("SQE Coordinator ")
-    assert answers["quote"] == '"'
-    assert answers["read only"] == answers["transactions"] == "false"
-    assert answers["max columns"] == answers["max statement"] == "0"
-    assert "qualify" in answers["keywords"]
-    assert answers["nulls at end"] == answers["outer joins"] == "true"
+    answers = jdbc.ask("metadata", url, table, **login)
+    no_rows = [name.strip() for name in NO_ROWS.split(",")]
+    for names, answer in ((TRUE.split(), "true"), (FALSE.split(), "false"), (no_rows, "[]")):
+        assert {name: answers[name] for name in names} == dict.fromkeys(names, answer)
+    assert {text for name, text in answers.items() if name.startswith("getMax")} == {"0"}
+    expected = {
+        "getDatabaseProductName": "SQE Coordinator",
+        "getUserName": "etl",
+        "getIdentifierQuoteString": '"',
+        "getSearchStringEscape": "\\",
+        "getCatalogSeparator": ".",
+        "getCatalogTerm": "catalog",
+        "getSchemaTerm": "schema",
+        "getDefaultTransactionIsolation": "0",
+        "isolation 0": "true",
+        "isolation 8": "false",
+        "results 1003": "true:true:false",  # forward only, read only
+        "results 1005": "false:false:false",
+        "schemas like": "[default]",
+        "tables": f"[iceberg:default:{table}:TABLE]",
+        "tables like": f"[{table}, {table}_view]",
+        "tables escaped": f"[{table}]",
+        "views": f"[{table}_view]",
+        "table types": "[TABLE, VIEW]",
+        "columns": "[id:-5:bigint:0:NO:1, name:12:varchar:1:YES:2, price:3:decimal(38,10):1:YES:3, "
+        "at:93:timestamp(6):1:YES:4]",
+        "columns like": "[name]",
+        "decimal": "[38:10:10]",
+        "comment": "[the key]",
+        "columns of a view": "[id:bigint]",
+    }
+    assert {name: answers[name] for name in expected} == expected
+    assert "qualify" in answers["getSQLKeywords"]
+    assert "coalesce" in answers["getSystemFunctions"]
+    assert "date_trunc" in answers["getTimeDateFunctions"]
     assert "iceberg" in answers["catalogs"]
     assert "iceberg:default" in answers["schemas"]
-    assert answers["schemas like"] == "[default]"
-    assert answers["tables"] == f"[iceberg:default:{table}:TABLE]"
-    assert answers["tables of no schema"] == "[]"
-    assert answers["views"] == f"[{table}_view]"
-    assert answers["table types"] == "[TABLE, VIEW]"
-    assert (
-        answers["columns"]
-        == "[id:-5:bigint:0:1, name:12:varchar:1:2, price:3:decimal(38,10):1:3, at:93:timestamp(6):1:4]"
-    )
-    assert answers["decimal"] == "[38:10]"
-    for keys in ("primary keys", "imported keys", "exported keys", "cross reference"):
-        assert answers[keys] == "[]"
 
 
-def test_statements(jdbc: Jdbc, server: Any, table: str) -> None:
-    answers = jdbc.ask("statements", table, "etl", server.keys["etl"])
+# Values
+
+SET = {
+    "setBoolean": "true",
+    "setByte": "-8",
+    "setShort": "-300",
+    "setInt": "-2147483648",
+    "setLong": "-9223372036854775808",
+    "setFloat": "1.5",
+    "setDouble": "0.1",
+    "setBigDecimal": "1234567890123456789012345678.0123456789",
+    "setString": "o'neil € 😀",
+    "setNString": "ü",
+    "setDate": "2026-02-03",
+    "setDate calendar": "2026-02-03",
+    "setTimestamp": "2026-02-03 04:05:06.007",
+    "setTimestamp calendar": "2026-02-03 04:05:06.007",
+    "setTimestamp zoned": "2026-02-03 04:05:06.007",
+    "setNull": "null",
+    "setObject null": "null",
+    "setObject Long": "7",
+    "setObject Integer to bigint": "7",
+    "setObject String to bigint": "7",
+    "setObject Boolean": "false",
+    "setObject Double": "0.5",
+    "setObject BigDecimal": "1.25",
+    "setObject String": "text",
+    "setObject Timestamp": "2026-02-03 04:05:06.0",
+    "setArray": "[1,2]",
+}
+"""What docs/clients.md says works; it names those that the driver does not have."""
+NOT_IN_THE_DRIVER = """
+    setURL, setCharacterStream, setAsciiStream, setBinaryStream, setObject LocalDate, setObject LocalTime,
+    setObject LocalDateTime, setObject OffsetDateTime
+"""
+GOT = {
+    "getBoolean": "true",
+    "getByte": "-8",
+    "getShort": "-300",
+    "getInt": "7",
+    "getLong": "9223372036854775807",
+    "getFloat": "1.5",
+    "getDouble": "0.1",
+    "getBigDecimal": "1234567890123456789012345678.0123456789",
+    "getCharacterStream": "ü€😀",
+    "getBytes": "[0, -1]",
+    "getBinaryStream": "[0, -1]",
+    "getDate": "2026-02-03",
+    "getTime": "04:05:06.007",
+    "getTimestamp": "2026-02-03 04:05:06.000007",
+    "getTimestamp zoned": "2026-02-03T04:05:06.000007Z",
+    "getTimestamp calendar": "2026-02-02T19:05:06.000007Z",
+    "getArray": "[1, null]:INTEGER",
+    "getObject LocalDate": "2026-02-03",
+    "getObject LocalDateTime": "2026-02-03T04:05:06.000007",
+    "getObject Instant": "2026-02-03T04:05:06.000007Z",
+    "getObject OffsetDateTime": "2026-02-03T04:05:06.000007Z",
+    "getObject Long": "9223372036854775807",
+    "findColumn": "SQLException: column 'nope' not found",
+}
+OBJECTS = {
+    "true": "Boolean|true",
+    "CAST(-8 AS tinyint)": "Byte|-8",
+    "CAST(-300 AS smallint)": "Short|-300",
+    "7": "Integer|7",
+    "CAST(9223372036854775807 AS bigint)": "Long|9223372036854775807",
+    "CAST(1.5 AS real)": "Float|1.5",
+    "CAST(0.1 AS double)": "Double|0.1",
+    "CAST('1234567890123456789012345678.0123456789' AS decimal(38,10))": (
+        "BigDecimal|1234567890123456789012345678.0123456789"
+    ),
+    "'ü€😀'": "String|ü€😀",
+    "X'00FF'": "byte[]|[0, -1]",
+    "DATE '2026-02-03'": "Date|2026-02-03",
+    "TIME '04:05:06.007'": "ArrowFlightJdbcTime|04:05:06.007",
+    "TIMESTAMP '2026-02-03 04:05:06.000007'": "Timestamp|2026-02-03 04:05:06.000007",
+    "TIMESTAMP '2026-02-03 04:05:06.000007 UTC'": "Timestamp|2026-02-03 04:05:06.000007",
+    "INTERVAL '36' HOUR": "Duration|PT36H",
+    "INTERVAL '14' MONTH": "String|1-2",
+    "ARRAY[1, NULL]": "JsonStringArrayList|[1,null]",
+    "MAP(ARRAY['a'], ARRAY[1])": 'JsonStringHashMap|{"a":1}',
+    "CAST(ROW(1, 'x') AS ROW(a integer, b varchar))": 'JsonStringHashMap|{"a":1,"b":"x"}',
+    "NULL": "|null",
+}
+
+
+def test_setters_getters_and_batches(jdbc: Jdbc, url: str, login: dict[str, str], table: str) -> None:
+    answers = jdbc.ask("types", url, table, **login)
+    assert {name: answers[name] for name in SET} == {name: f"[[{value}]]" for name, value in SET.items()}
+    for name in NOT_IN_THE_DRIVER.split(","):
+        assert answers[name.strip()].startswith("SQLException"), name
+    assert {name: answers[name] for name in GOT} == GOT
+    assert {literal: answers[f"getObject {literal}"] for literal in OBJECTS} == OBJECTS
+    assert answers["getString NULL"] == "null|true"
+    assert answers["meta 7"].startswith("INTEGER:4:")
+    assert answers["batch of statements"] == "the driver cannot"
+    assert answers["batch of rows"] == "[5]"
+    assert answers["next batch"] == "[1]"
+    rows = ["[10, even]", "[11, null]", "[12, even]", "[13, null]", "[14, even]", "[20, next]"]
+    assert answers["after batches"] == f"[{', '.join(rows)}]"
+
+
+def test_statements(jdbc: Jdbc, url: str, login: dict[str, str], table: str) -> None:
+    answers = jdbc.ask("statements", url, table, **login)
     assert answers["create"] == "0"
     assert answers["insert"] == "2"
     assert answers["execute"] == "true"
@@ -128,3 +289,22 @@ def test_statements(jdbc: Jdbc, server: Any, table: str) -> None:
     assert "Table nowhere does not exist" in answers["missing"]
     assert "Unexpected SELEC" in answers["syntax"]
     assert answers["autocommit"] == "true"
+
+
+def seconds(answer: str) -> int:
+    found = re.search(r" after (\d+) s$", answer)
+    assert found, answer
+    return int(found[1])
+
+
+def test_running_statements(jdbc: Jdbc, url: str, login: dict[str, str]) -> None:
+    answers = jdbc.ask("running", url, **login)
+    assert answers["a million"] == f"1000000:{sum(range(1_000_000))}"
+    assert answers["left early"] == answers["afterwards"] == "[[1]]"
+    assert answers["max rows"] == answers["large max rows"] == "7"
+    assert answers["cancel"].startswith("SQL")
+    assert seconds(answers["cancel"]) < 5
+    assert answers["cancel while reading"].startswith("Statement canceled")
+    assert seconds(answers["cancel while reading"]) < 5
+    assert "timed out after 2 SECONDS" in answers["timeout"]
+    assert 1 <= seconds(answers["timeout"]) < 6
