@@ -173,3 +173,24 @@ def test_a_long_statement_is_cut() -> None:
     _, entry = recorded("SELECT " + "a, " * 40_000)
     assert entry.sql.endswith("…")
     assert len(entry.sql) < 70_000
+
+
+@pytest.mark.rule("OBS-3")
+def test_an_error_of_ours_is_logged_with_its_trace_and_without_literals(
+    counted: Counted, caplog: pytest.LogCaptureFixture
+) -> None:
+    records = recorder(counted)
+    record = begin(records)
+    try:
+        raise RuntimeError(f"cannot do\nSELECT '{CANARY}'")
+    except RuntimeError as error:
+        records.unexpected("query-1", error)
+        records.unexpected("of-nobody", ValueError("other"))
+    line, other = caplog.records
+    assert CANARY not in str(vars(line)) + line.getMessage()
+    trace = line.fields["error"]  # type: ignore[attr-defined]
+    assert "test_an_error_of_ours" in trace
+    assert trace.endswith("RuntimeError: cannot do\nSELECT ?")
+    assert (line.query_id, line.levelno) == ("query-1", logging.ERROR)  # type: ignore[attr-defined]
+    assert other.getMessage() == "unexpected error in query of-nobody: ValueError: other"
+    record.end(None, 1)

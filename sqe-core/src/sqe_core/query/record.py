@@ -6,9 +6,11 @@ import hashlib
 import logging
 import threading
 import time
+import traceback
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from weakref import WeakValueDictionary
 
 import pyarrow as pa
 
@@ -73,6 +75,7 @@ class Recorder:
         """Make one; `full_text` keeps statements in the history as they were sent, but for their secrets."""
         self._history = history
         self._full_text = full_text
+        self._records: WeakValueDictionary[str, StatementRecord] = WeakValueDictionary()
         self._sinks = Sinks(notify=notify, metrics=metrics or NoMetrics(), slow_secs=slow_secs)
 
     def begin(self, query_id: str, session: Session, sql: str, dialect: str) -> StatementRecord:
@@ -86,7 +89,7 @@ class Recorder:
             sql=redact_secrets(without_secrets(kept, dialect)) if self._full_text else redacted.text,
         )
         self._history.add(entry)
-        record = StatementRecord(entry, session, sql, redacted, self._sinks)
+        record = self._records[query_id] = StatementRecord(entry, session, sql, redacted, self._sinks)
         record.tell(QueryPhase.RECEIVED)
         return record
 
@@ -96,8 +99,20 @@ class Recorder:
         self._sinks.metrics.count("sqe_query_refused_total", labels={"reason": reason})
 
     def unexpected(self, query_id: str, error: BaseException) -> None:
-        """Log an error that is a fault of ours: its text is for the server's log only (ERR-1)."""
-        _log.error("unexpected error in query %s", query_id, exc_info=error, extra={"query_id": query_id})
+        """Log an error that is a fault of ours: its text is for the server's log only (ERR-1).
+
+        Whoever raised it may have repeated the statement, so its literals are taken out here too.
+        """
+        record = self._records.get(query_id)
+        trace = "".join(traceback.format_exception(error)).rstrip()
+        if record is not None:
+            trace = record.hide(trace)
+        _log.error(
+            "unexpected error in query %s: %s",
+            query_id,
+            trace.splitlines()[-1],
+            extra={"query_id": query_id, "fields": {"error": trace}},
+        )
 
 
 class StatementRecord:
@@ -115,6 +130,10 @@ class StatementRecord:
         self._delivered_any = False
         self._planned_after: float | None = None
         self._objects: tuple[ObjectDecision, ...] = ()
+
+    def hide(self, text: str) -> str:
+        """Take the statement's literals out of a text about it."""
+        return self._redacted.hide(text)
 
     def pause(self) -> None:
         """Nobody works for the statement until `resume`: a client holds its ticket."""
@@ -224,6 +243,6 @@ class StatementRecord:
                 timings=QueryTimings(planning_ms=self._planned_after, total_ms=total if phase.final else None),
                 counts=QueryCounts(rows_returned=self._entry.rows),
                 error_code=error.code if error else None,
-                error_message=self._redacted.hide(error.message) if error else None,
+                error_message=self.hide(error.message) if error else None,
             )
         )
