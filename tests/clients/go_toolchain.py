@@ -46,7 +46,8 @@ def fetched_go() -> str:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (folder / "fetched").exists():
             archive = _CACHE / f"{name}.zip"
-            proxy = os.environ.get("GOPROXY", "").split(",")[0] or "https://proxy.golang.org"
+            proxies = [each for each in re.split("[,|]", os.environ.get("GOPROXY", "")) if each.startswith("http")]
+            proxy = (proxies or ["https://proxy.golang.org"])[0]
             address = f"{proxy}/golang.org/toolchain/@v/{name}.zip"
             with urllib.request.urlopen(address, timeout=60) as answer, archive.open("wb") as file:
                 shutil.copyfileobj(answer, file)
