@@ -55,6 +55,8 @@ def encode(value: Any) -> dict[str, Any]:
         scalar = scalar.as_py() if scalar.as_py() is None else pa.scalar(scalar.as_py(), scalar.type.value_type)
         if scalar is None:
             return {"type": "void", "value": None}
+    if kinds.is_interval(scalar.type):
+        return _encode_interval(scalar)
     return {"type": spark_type(scalar.type), "value": _encode_value(scalar)}
 
 
@@ -86,6 +88,20 @@ def _encode_decimal(value: Decimal) -> dict[str, Any]:
     if precision > 38:
         raise UserError("A decimal parameter has at most 38 digits", code=ErrorCode.INVALID_ARGUMENTS)
     return {"type": f"decimal({precision},{scale})", "value": format(value, "f")}
+
+
+def _encode_interval(scalar: pa.Scalar[Any]) -> dict[str, Any]:
+    value = scalar.as_py()
+    if value is None:
+        return {"type": "interval year to month", "value": None}
+    if not value.months:
+        micros = value.days * 86_400_000_000 + value.nanoseconds // 1000
+        return {"type": "interval day to second", "value": micros}
+    if value.days or value.nanoseconds:
+        raise UserError(
+            "An interval parameter has months, or days and seconds, not both", code=ErrorCode.INVALID_ARGUMENTS
+        )
+    return {"type": "interval year to month", "value": value.months}
 
 
 def spark_type(type: pa.DataType) -> str:

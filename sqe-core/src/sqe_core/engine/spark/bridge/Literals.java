@@ -28,11 +28,12 @@ import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.types.TimeType;
 import org.apache.spark.sql.types.TimestampNTZType;
 import org.apache.spark.sql.types.TimestampType;
+import org.apache.spark.sql.types.YearMonthIntervalType;
 import org.apache.spark.unsafe.types.UTF8String;
 
 /**
  * Values from Python: `{"type": <Spark type>, "value": …}`. Dates are days, times nanoseconds, timestamps and intervals
- * microseconds, decimals text, bytes base64, maps lists of pairs, rows lists.
+ * microseconds, or months, decimals text, bytes base64, maps lists of pairs, rows lists.
  */
 final class Literals {
   private Literals() {}
@@ -48,7 +49,8 @@ final class Literals {
     if (type instanceof BooleanType) return Boolean.valueOf(json.asBoolean());
     if (type instanceof ByteType) return Byte.valueOf((byte) json.asLong());
     if (type instanceof ShortType) return Short.valueOf((short) json.asLong());
-    if (type instanceof IntegerType || type instanceof DateType) return Integer.valueOf((int) json.asLong());
+    if (type instanceof IntegerType || type instanceof DateType || type instanceof YearMonthIntervalType)
+      return Integer.valueOf((int) json.asLong());
     if (type instanceof LongType
         || type instanceof TimestampType
         || type instanceof TimestampNTZType

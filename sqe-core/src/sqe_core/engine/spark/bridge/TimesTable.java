@@ -92,7 +92,7 @@ final class TimesTable extends SparkTable {
   }
 
   public RowLevelOperationBuilder newRowLevelOperationBuilder(RowLevelOperationInfo info) {
-    refuse(info.command() + " on tables with times or nanoseconds");
+    refuse(info.command() + ", since it has times or nanoseconds");
     return null;
   }
 
