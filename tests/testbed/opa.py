@@ -93,8 +93,10 @@ class Opa:
 
     def __init__(self, *policies: Path, options: Sequence[str] = ()) -> None:
         command = ["run", "--server", "--addr", "127.0.0.1:0", "--log-level", "error", "--skip-version-check"]
+        # A file, because nobody empties a pipe while OPA writes its log.
+        self._log = tempfile.TemporaryFile("w+")  # noqa: SIM115 - stop() closes it
         self._process = subprocess.Popen(
-            [opa_binary(), *command, *options, *policies], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+            [opa_binary(), *command, *options, *policies], stdout=subprocess.DEVNULL, stderr=self._log
         )
         try:
             self.url = f"http://127.0.0.1:{self._port()}"
@@ -107,7 +109,8 @@ class Opa:
         deadline = time.monotonic() + _START_SECS
         while time.monotonic() < deadline:
             if self._process.poll() is not None:
-                raise RuntimeError(f"OPA ended: {self._process.communicate()[1][-2000:]}")
+                self._log.seek(0)
+                raise RuntimeError(f"OPA ended: {self._log.read()[-2000:]}")
             for connection in psutil.Process(self._process.pid).net_connections("tcp4"):
                 if connection.status == psutil.CONN_LISTEN and self._is_healthy(connection.laddr.port):
                     return int(connection.laddr.port)
@@ -142,7 +145,8 @@ class Opa:
     def stop(self) -> None:
         """End the process."""
         self._process.kill()
-        self._process.communicate()
+        self._process.wait()
+        self._log.close()
 
 
 @contextmanager

@@ -159,6 +159,8 @@ class FakeOpa:
                 return Reply(status=404, body=b"{}") if gone is None else Reply(status=204)
             case "GET", ["sqe", "grants"]:
                 return result(self.documents) if self.documents else Reply(body=b"{}")
+            case "GET", ["sqe", "grants", table] if '"' in table:
+                return Reply(status=500, body=b'{"code": "internal_error"}')  # as OPA 1.21 does
             case "GET", ["sqe", "grants", table]:
                 return result(self.documents[table]) if table in self.documents else Reply(body=b"{}")
         return Reply(status=404, body=b"{}")

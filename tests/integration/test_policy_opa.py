@@ -1,0 +1,313 @@
+"""A real OPA: the policies of the package, the store of grants, and SQE from its file to the rows (TEST-1)."""
+
+from __future__ import annotations
+
+import importlib.resources
+import json
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from testbed.opa import Opa, opa_binary, running_opa
+
+from sqe_core.bootstrap import Sqe, compose
+from sqe_core.config.loading import load
+from sqe_core.engine.spark.engine import SparkEngine
+from sqe_core.spi import (
+    Effect,
+    ExternalError,
+    Grant,
+    Grantee,
+    GrantTarget,
+    Identity,
+    ObjectName,
+    PluginContext,
+    PolicyEnforcer,
+    PolicyRequest,
+    Privilege,
+    Secret,
+    SqeError,
+    StartupError,
+)
+from sqe_core.testing import PolicyEnforcerContract, make_identity, make_policy_request
+from sqe_policy_opa.config import OpaConfig
+from sqe_policy_opa.enforcer import OpaEnforcer
+from sqe_policy_opa.plugin import OpaFactory
+
+REGO = Path(str(importlib.resources.files("sqe_policy_opa"))) / "rego"
+ANALYST = make_identity("alice", roles=["analyst"])
+STRANGER = make_identity("mallory", roles=["intern"])
+ADMIN = make_identity("root", roles=["admin"])
+
+# One table per request, deciding about the same grants.
+EVALUATE = """
+package sqe.policy
+import rego.v1
+restricted := {"allow": true, "row_filters": ["id > 0"], "column_masks": {"name": "hash"}}
+evaluate := object.union(restricted, {"hidden_columns": ["ssn"]}) if {
+    input.resource.name == "clients"
+    "analyst" in input.user.roles
+} else := {"allow": true} if {
+    input.resource.catalog == "lake"
+    input.resource.namespace == ["hr"]
+    not input.resource.name == "secrets"
+    "analyst" in input.user.roles
+} else := {"allow": false}
+"""
+
+
+@pytest.fixture(scope="module")
+def opa() -> Iterator[Opa]:
+    """An OPA with the package's policy, and some grants."""
+    with running_opa(REGO / "authz.rego", options=["--set", "decision_logs.console=true"]) as opa:
+        opa.put_policy("evaluate", EVALUATE)
+        opa.put("sqe/grants/lake.hr.people/analyst", {})
+        opa.put(
+            "sqe/grants/lake.hr.clients/analyst",
+            {"columns": ["id", "name"], "masks": {"name": "redact:x"}, "row_filter": "id > 0"},
+        )
+        yield opa
+
+
+@pytest.fixture
+def make() -> Iterator[Callable[..., OpaEnforcer]]:
+    """Make enforcers that are closed afterwards."""
+    made: list[OpaEnforcer] = []
+
+    def make(opa: Opa, **keys: Any) -> OpaEnforcer:
+        made.append(OpaEnforcer(OpaConfig(url=opa.url, **keys), PluginContext()))
+        return made[-1]
+
+    yield make
+    for enforcer in made:
+        enforcer.close()
+
+
+def table(name: str) -> ObjectName:
+    return ObjectName(catalog="lake", namespace=("hr",), name=name)
+
+
+def test_the_policies_of_the_package_pass_their_tests() -> None:
+    done = subprocess.run(
+        [opa_binary(), "test", REGO, "--format", "json"], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 0, done.stdout
+    assert len(json.loads(done.stdout)) >= 10
+    checked = subprocess.run([opa_binary(), "check", "--strict", REGO], capture_output=True, text=True, timeout=60)
+    assert checked.returncode == 0, checked.stderr
+
+
+class TestAllTablesAtOnce(PolicyEnforcerContract):
+    capabilities = frozenset({"denies", "restricts", "remote", "grants"})
+
+    @pytest.fixture
+    def factory(self) -> OpaFactory:
+        return OpaFactory()
+
+    @pytest.fixture
+    def config(self, opa: Opa) -> OpaConfig:
+        return OpaConfig(url=opa.url, authz_path="sqe/authz")
+
+    @pytest.fixture
+    def allowed(self) -> PolicyRequest:
+        return make_policy_request(table("people"), principal=ANALYST)
+
+    @pytest.fixture
+    def denied(self) -> PolicyRequest:
+        return make_policy_request(table("secrets"), principal=ANALYST)
+
+    @pytest.fixture
+    def restricted(self) -> PolicyRequest:
+        return make_policy_request(table("clients"), principal=ANALYST, columns=("id", "name", "ssn"))
+
+    @pytest.fixture
+    def broken(self, factory: OpaFactory) -> Iterator[PolicyEnforcer]:
+        with running_opa(REGO / "authz.rego") as opa:
+            enforcer = factory.create("gone", OpaConfig(url=opa.url, authz_path="sqe/authz"), PluginContext())
+        yield enforcer
+        enforcer.close()
+
+    @pytest.fixture
+    def grantee(self) -> Grantee:
+        return Grantee(type="role", name="auditor")
+
+
+class TestOneTablePerRequest(TestAllTablesAtOnce):
+    @pytest.fixture
+    def config(self, opa: Opa) -> OpaConfig:
+        return OpaConfig(url=opa.url)
+
+
+def test_a_decision_has_the_id_of_opas_log(opa: Opa, make: Callable[..., OpaEnforcer]) -> None:
+    response = make(opa, authz_path="sqe/authz").decide(make_policy_request(table("people"), principal=ANALYST))
+    assert response.decision_id
+    assert len(response.decision_id) == 36
+
+
+@pytest.mark.parametrize("role", ["123", "a.b", "Ärzte & co", 'x"y', "a b", "%2e%2e", "?q=1#f", "true", "-"])
+@pytest.mark.parametrize("name", ["people2", "1", 'we"ird.t %41', "ä?#&"])
+def test_grants_keep_every_name(opa: Opa, make: Callable[..., OpaEnforcer], role: str, name: str) -> None:
+    store = make(opa, authz_path="sqe/authz")
+    grant = Grant(
+        privileges=frozenset({Privilege.SELECT}),
+        target=GrantTarget(scope="table", catalog="lake", namespace=("a", "b"), name=name),
+        grantee=Grantee(type="role", name=role),
+        columns=("id",),
+    )
+    asked = make_policy_request(
+        ObjectName(catalog="lake", namespace=("a", "b"), name=name), principal=make_identity("u", roles=[role])
+    )
+    assert store.decide(asked).decisions[0].effect is Effect.DENY
+    store.put_grant(grant, author=ADMIN)
+    (found,) = store.list_grants(target=grant.target, author=ADMIN)
+    assert (found.target, found.grantee, found.columns) == (grant.target, grant.grantee, ("id",))
+    assert found in store.list_grants(grantee=grant.grantee, author=ADMIN)
+    (decision,) = store.decide(asked).decisions
+    assert (decision.effect, decision.hidden_columns) == (Effect.ALLOW, {"name"})
+    assert store.delete_grant(grant, author=ADMIN)
+    assert store.decide(asked).decisions[0].effect is Effect.DENY
+
+
+def test_opa_that_asks_who_calls(make: Callable[..., OpaEnforcer], tmp_path: Path) -> None:
+    guard = tmp_path / "guard.rego"
+    guard.write_text(
+        'package system.authz\nimport rego.v1\ndefault allow := false\nallow if input.identity == "letmein"\n'
+        'allow if input.path == ["health"]\n'
+    )
+    with running_opa(REGO / "authz.rego", guard, options=["--authentication=token", "--authorization=basic"]) as opa:
+        make(opa, authz_path="sqe/authz", token=Secret("letmein")).check()
+        with pytest.raises(StartupError, match="another token") as raised:
+            make(opa, authz_path="sqe/authz", token=Secret("letmeout")).check()
+        assert "letmeout" not in f"{raised.value}{raised.value.hint}{raised.value.__cause__}"
+
+
+def test_a_policy_that_contradicts_itself_locks_nobody_out(make: Callable[..., OpaEnforcer], tmp_path: Path) -> None:
+    policy = tmp_path / "conflict.rego"
+    policy.write_text(
+        'package sqe.policy\nimport rego.v1\nevaluate := {"allow": true} if input.table.name != ""\n'
+        'evaluate := {"allow": false} if input.table.name == "clients"\n'
+    )
+    with running_opa(policy) as opa:
+        enforcer = make(opa, breaker_failure_threshold=1)
+        for _ in range(3):
+            with pytest.raises(ExternalError, match="status 500"):
+                enforcer.decide(make_policy_request(table("clients")))
+        assert enforcer.decide(make_policy_request(table("people"))).decisions[0].effect is Effect.ALLOW
+
+
+def test_a_policy_that_is_not_loaded_stops_the_start() -> None:
+    with running_opa() as opa, pytest.raises(StartupError, match="not defined") as raised:
+        OpaFactory().create("opa", OpaConfig(url=opa.url), PluginContext())
+    assert "sqe/policy/evaluate" in str(raised.value.hint)
+
+
+class Server:
+    """What a configuration file describes, and people who use it."""
+
+    def __init__(self, sqe: Sqe) -> None:
+        self.sqe = sqe
+
+    def run(self, who: Identity, sql: str) -> list[tuple[Any, ...]]:
+        session = self.sqe.open_session(who, catalog="lake", protocol="test")
+        try:
+            result = self.sqe.service.execute(session, sql).read_all()
+            return list(zip(*(column.to_pylist() for column in result.columns), strict=True))
+        finally:
+            self.sqe.service.close_session(session)
+
+    def refusal(self, who: Identity, sql: str) -> str:
+        with pytest.raises(SqeError) as caught:
+            self.run(who, sql)
+        return caught.value.message
+
+
+@pytest.fixture(scope="module")
+def server(engine: SparkEngine, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Server, Opa, Path]]:
+    """SQE from a file, with an OPA of its own that a test may stop."""
+    folder = tmp_path_factory.mktemp("opa-server")
+    with running_opa(REGO / "authz.rego") as opa:
+        file = folder / "sqe.toml"
+        file.write_text(
+            f"""
+            [catalogs.lake]
+            type = "sqlite"
+            directory = "{folder}/lake"
+            [policy]
+            engine = "opa"
+            [policy.opa]
+            url = "{opa.url}"
+            authz_path = "sqe/authz"
+            timeout_secs = 5
+            cache_ttl_secs = 0
+            max_retries = 0
+            """
+        )
+        server = Server(compose(load(file, environ={}), engine=engine))
+        for sql in (
+            "CREATE TABLE people (id integer, name varchar, salary_canary integer)",
+            "INSERT INTO people VALUES (1, 'ann', 424242), (2, 'bob', 434343)",
+            "CREATE TABLE vault_canary (id integer)",
+        ):
+            server.run(ADMIN, sql)
+        opa.put("sqe/grants/lake.default.people/analyst", {"columns": ["id", "name"]})
+        yield server, opa, file
+
+
+@pytest.mark.rule("TEST-1")
+def test_the_engine_of_the_file_decides(server: tuple[Server, Opa, Path]) -> None:
+    sqe, _, _ = server
+    assert sqe.run(ADMIN, "SELECT * FROM people ORDER BY id") == [(1, "ann", 424242), (2, "bob", 434343)]
+    assert sqe.run(ANALYST, "SELECT * FROM people ORDER BY id") == [(1, "ann"), (2, "bob")]
+    missing = sqe.refusal(ANALYST, "SELECT no_such_column FROM people")
+    assert sqe.refusal(ANALYST, "SELECT salary_canary FROM people") == missing.replace(
+        "no_such_column", "salary_canary"
+    )
+    nothing = sqe.refusal(ANALYST, "SELECT * FROM nothing_here")
+    assert sqe.refusal(ANALYST, "SELECT * FROM vault_canary") == nothing.replace("nothing_here", "vault_canary")
+    assert sqe.refusal(STRANGER, "SELECT * FROM people") == nothing.replace("nothing_here", "people")
+
+
+@pytest.mark.rule("TEST-1")
+def test_listings_and_writes_follow_the_same_policy(server: tuple[Server, Opa, Path]) -> None:
+    sqe, _, _ = server
+    assert sqe.run(ADMIN, "SHOW TABLES") == [("people",), ("vault_canary",)]
+    assert sqe.run(ANALYST, "SHOW TABLES") == [("people",)]
+    assert sqe.run(STRANGER, "SHOW CATALOGS") == []
+    described = {row[0] for row in sqe.run(ANALYST, "DESCRIBE people")}
+    assert described == {"id", "name"}
+    for sql in (
+        "INSERT INTO people VALUES (3, 'eve', 1)",
+        "DELETE FROM people",
+        "UPDATE people SET name = 'x'",
+        "DROP TABLE people",
+        "ALTER TABLE people ADD COLUMN x integer",
+        "CREATE TABLE mine AS SELECT * FROM people",
+    ):
+        with pytest.raises(SqeError):
+            sqe.run(ANALYST, sql)
+    assert sqe.run(ADMIN, "SELECT count(*) FROM people") == [(2,)]
+
+
+@pytest.mark.rule("POL-9")
+def test_a_grant_shows_on_the_next_statement(server: tuple[Server, Opa, Path]) -> None:
+    sqe, opa, _ = server
+    assert "vault_canary" in sqe.refusal(STRANGER, "SELECT * FROM vault_canary")
+    opa.put("sqe/grants/lake.default.vault_canary/intern", {})
+    assert sqe.run(STRANGER, "SELECT count(*) FROM vault_canary") == [(0,)]
+
+
+@pytest.mark.rule("POL-2")
+@pytest.mark.rule("TEST-9")
+def test_without_opa_nobody_reads_anything(engine: SparkEngine, server: tuple[Server, Opa, Path]) -> None:
+    """Last in the file: it stops the server's OPA."""
+    sqe, opa, file = server
+    opa.stop()
+    for who in (ADMIN, ANALYST):
+        for sql in ("SELECT * FROM people", "SHOW TABLES", "INSERT INTO people VALUES (3, 'eve', 1)"):
+            with pytest.raises(ExternalError) as raised:
+                sqe.run(who, sql)
+            assert opa.url not in f"{raised.value}{raised.value.hint}"
+    with pytest.raises(StartupError, match="cannot be reached"):
+        compose(load(file, environ={}), engine=engine)
