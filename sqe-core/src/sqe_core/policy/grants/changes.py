@@ -263,7 +263,10 @@ def set_owner(draft: Draft, owner: Owner) -> None:
 
 def object_created(draft: Draft, name: ObjectName | NamespaceName, *, uuid: str | None, owner: Identity) -> None:
     """Record a new object and its owner; what its name was granted before is not its own."""
-    _take_back(draft, name)
+    found = draft.find(Kind.OBJECT, records.name_key(name))
+    if found is not None and uuid is not None and found["uuid"] == uuid:
+        return  # it was replaced and is the same object still
+    _take_back(draft, name, but_of=uuid)
     if is_clean_name(owner.username):
         grantee = Grantee(type="user", name=owner.username)
         set_owner(draft, Owner(name=name, grantee=grantee, key=owner.key))
@@ -307,10 +310,12 @@ def object_renamed(draft: Draft, old: ObjectName, new: ObjectName, *, governed: 
         _cover(draft, target)
 
 
-def _take_back(draft: Draft, name: ObjectName | NamespaceName) -> None:
+def _take_back(draft: Draft, name: ObjectName | NamespaceName, *, but_of: str | None = None) -> None:
+    """Remove owner and grants of a name, but not what is pinned to an id."""
     draft.delete(Kind.OWNER, records.name_key(name))
     for key, row in _rows(draft):
-        if row.grant.effect is Effect.ALLOW and _is_about(row.grant.target, name):
+        kept = but_of is not None and row.grant.object_uuid == but_of
+        if row.grant.effect is Effect.ALLOW and _is_about(row.grant.target, name) and not kept:
             draft.delete(Kind.GRANT, key)
 
 
@@ -328,7 +333,8 @@ def same_target(one: GrantTarget, other: GrantTarget) -> bool:
 
 
 def _cover(draft: Draft, target: GrantTarget) -> None:
-    key = records.target_key(target)
+    # Apart for tables and views: what an object was called tells listings what it is.
+    key = records.key_of(target.scope, target.catalog, list(target.namespace), target.name)
     found = draft.find(Kind.COVERED, key)
     first = records.decode_covered(found).first if found else draft.version
     covered = Covered(target=target, first=first, last=draft.version)

@@ -218,9 +218,9 @@ class State:
     def types_of(self, name: ObjectName) -> frozenset[ResourceType]:
         """Return what an object may be, as far as grants on it said."""
         said = {covered.target.scope for covered in self._covered_objects.get(fold(name), ())}
-        if said == {"view"}:
-            return frozenset({ResourceType.VIEW})
-        return frozenset({ResourceType.TABLE}) if said else frozenset({ResourceType.TABLE, ResourceType.VIEW})
+        if len(said) != 1:
+            return frozenset({ResourceType.TABLE, ResourceType.VIEW})
+        return frozenset({ResourceType.VIEW if said == {"view"} else ResourceType.TABLE})
 
     def _reaches(self, target: GrantTarget, place: Place, *, first: int, last: int) -> bool:
         """Whether ALL or FUTURE TABLES or VIEWS of a schema mean an object, by when it was made.
