@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.resources import files
 from typing import Any
 
 import cedarpy
 
-from sqe_core.spi import Action, Column, Identity, ObjectName, Resource
+from sqe_core.spi import Action
 from sqe_policy_cedar.circumstances import circumstances_of
 from sqe_policy_cedar.entities import (
-    Entity,
     EntityError,
     EntityGraph,
     check_names,
     columns_by_table,
-    principal_entity,
-    resource_entities,
 )
 from sqe_policy_cedar.files import PolicyFileError, Texts
-from sqe_policy_cedar.names import ROW, TAG, USER, EntityUid, column_uid, object_uid
+from sqe_policy_cedar.names import CATALOG, COLUMN, ROW, SCHEMA, TABLE, TAG, USER, EntityUid
 from sqe_policy_cedar.policies import (
     CONTEXT_OF_ALL,
     Policy,
@@ -125,59 +121,48 @@ def _validate(texts: Texts, schema: cedarpy.Schema) -> None:
         raise PolicyFileError(f'policy "{policy}" does not fit the schema: {message}')
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Sample:
-    """A question of each kind, to see that the schema knows everything that SQE asks."""
-
-    resource: Resource = field(
-        default_factory=lambda: Resource(
-            name=ObjectName(catalog="c", namespace=("s",), name="t"),
-            columns=(Column(name="a", type="string"),),
-            uuid="i",
-        )
-    )
-    identity: Identity = field(
-        default_factory=lambda: Identity(
-            issuer="i",
-            subject="s",
-            username="u",
-            provider="p",
-            email="e",
-            roles=frozenset({"r"}),
-            groups=frozenset({"g"}),
-        )
-    )
+# Valid exactly if the schema declares the attributes that SQE sets, with their types.
+_WHAT_SQE_SETS = """
+permit(principal is User, action == Action::"select", resource is Table) when {
+  principal.username == "" && principal.issuer == "" && principal.subject == "" &&
+  resource.name == "" && resource.catalog == ""
+};
+permit(principal is User, action == Action::"read_column", resource is Column) when {
+  resource.name == "" && resource["type"] == ""
+};
+permit(principal is User, action == Action::"describe", resource is Schema) when {
+  resource.name == "" && resource.catalog == ""
+};
+permit(principal is User, action == Action::"describe", resource is Catalog) when { resource.name == "" };
+"""
 
 
 def _probe(schema: cedarpy.Schema) -> None:
-    sample = _Sample()
-    name = sample.resource.name
-    if not isinstance(name, ObjectName):
-        raise TypeError(name)
-    user, table = EntityUid(USER, "u"), object_uid(name)
-    found: dict[EntityUid, Entity] = {each.uid: each for each in resource_entities(sample.resource)}
-    found[user] = principal_entity(user, sample.identity)
-    try:
-        cedarpy.Entities.from_json_str(json.dumps([each.as_json() for each in found.values()]), schema)
-    except ValueError as error:
-        raise PolicyFileError(f"schema: it does not declare what SQE sets: {_shortened(error)}") from error
+    """See that the schema knows everything that SQE tells and asks."""
+    result = cedarpy.validate_policies(_WHAT_SQE_SETS, schema)
+    if not result.validation_passed:
+        raise PolicyFileError(f"schema: it does not declare what SQE sets: {_shortened(result.errors[0].error)}")
     circumstances = circumstances_of("flight", datetime.now(UTC), "127.0.0.1")
     of_table = {**circumstances, "columns": ["a"], "ref": "main"}
-    asked = [(action.value, table, of_table) for action in Action]
-    asked += [(action, column_uid(name, "a"), circumstances) for action in (READ_COLUMN, READ_COLUMN_CLEAR)]
-    asked.append((READ_ROW, EntityUid(ROW, "r"), circumstances))
-    for action, uid, context in asked:
-        request = {
-            "principal": user.as_json(),
+    asked = [(action.value, EntityUid(TABLE, "c.s.t"), of_table) for action in Action]
+    asked += [(action.value, EntityUid(SCHEMA, "c.s"), {**circumstances, "columns": []}) for action in Action]
+    asked += [(action, EntityUid(COLUMN, "c.s.t.a"), circumstances) for action in (READ_COLUMN, READ_COLUMN_CLEAR)]
+    asked += [(READ_ROW, EntityUid(ROW, "r"), circumstances)]
+    asked += [(Action.DESCRIBE.value, EntityUid(CATALOG, "c"), {**circumstances, "columns": []})]
+    requests = [
+        {
+            "principal": EntityUid(USER, "u").as_json(),
             "action": {"type": "Action", "id": action},
             "resource": uid.as_json(),
             "context": context,
         }
-        answer = cedarpy.is_authorized(request, "", "[]", schema)
+        for action, uid, context in asked
+    ]
+    for (action, _, _), answer in zip(asked, cedarpy.is_authorized_batch(requests, "", "[]", schema), strict=True):
         if answer.diagnostics.errors:
-            reason = " ".join(answer.diagnostics.errors[0].split())[:200]
+            reason = _shortened(answer.diagnostics.errors[0])
             raise PolicyFileError(f'schema: it does not allow what SQE asks about Action::"{action}": {reason}')
 
 
-def _shortened(error: Exception) -> str:
+def _shortened(error: object) -> str:
     return " ".join(str(error).split())[:200]
