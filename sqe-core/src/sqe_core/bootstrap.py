@@ -44,7 +44,7 @@ from sqe_core.query.record import Notify, Recorder
 from sqe_core.query.result import StatementResult
 from sqe_core.query.service import Parameters, QueryService
 from sqe_core.server import Server, ServerParts, StatusBoard
-from sqe_core.session.attempts import DEFAULT_FAILURES_PER_MINUTE, LoginAttempts
+from sqe_core.session.attempts import LoginAttempts
 from sqe_core.session.login import LoginChain
 from sqe_core.session.rate_limits import RateLimiter, RateLimits
 from sqe_core.session.session import Session
@@ -440,11 +440,10 @@ def session_store(
     Without `[auth]` everybody is one anonymous user. Raises what `login_providers` raises.
     """
     config = loaded.config
-    limits = config.rate_limit
-    failures = limits.auth_attempts_per_minute if limits.enabled else DEFAULT_FAILURES_PER_MINUTE
     chain = LoginChain(
         login_providers(loaded, plugins, metrics=metrics),
-        attempts=LoginAttempts(failures, metrics=metrics),
+        # Guessing is limited whether or not statements are (AUTHN-7).
+        attempts=LoginAttempts(config.rate_limit.auth_attempts_per_minute, metrics=metrics),
         timeout_secs=config.coordinator.auth_handshake_timeout_secs,
         allow_insecure_transport=config.security.allow_insecure_transport,
         metrics=metrics,

@@ -18,9 +18,6 @@ from sqe_core.session.rate_limits import REFUSALS
 from sqe_core.spi.errors import ResourcesError
 from sqe_core.spi.factory import Metrics, NoMetrics
 
-DEFAULT_FAILURES_PER_MINUTE = 60
-"""The bound when `[rate_limit]` is off."""
-
 _WINDOW_SECS = 60.0
 _LONGEST_BLOCK_SECS = 900.0
 _REMEMBERED_SECS = 3600.0
@@ -139,7 +136,7 @@ class LoginAttempts:
 
     def __init__(
         self,
-        failures_per_minute: int = DEFAULT_FAILURES_PER_MINUTE,
+        failures_per_minute: int = 10,
         *,
         metrics: Metrics | None = None,
         monotonic: Callable[[], float] = time.monotonic,

@@ -101,7 +101,7 @@ class SecurityConfig:
 class RateLimitConfig:
     """`[rate_limit]`: one limiter before all protocols. A minute's worth may come at once, the rest at the rate."""
 
-    enabled: bool = setting(False, "Limit at all; failed logins are limited in any case, to 60 without this.")
+    enabled: bool = setting(False, "Limit statements and metadata; failed logins are limited in any case.")
     per_user_queries_per_minute: int = setting(
         60, "Statements of one user; of an identity that many share, per client address.", minimum=1
     )
