@@ -45,7 +45,6 @@ def test_plain_http_elsewhere_has_to_be_allowed(url: str) -> None:
         {"url": "https://opa/#hunter2"},
         {"url": "https://opa", "client_cert_file": Path("hunter2")},
         {"url": "http://localhost", "ca_file": Path("hunter2")},
-        {"url": "https://opa", "connect_timeout_secs": 9},
     ],
 )
 def test_keys_that_do_not_fit(keys: dict[str, Any]) -> None:
