@@ -14,6 +14,7 @@ import pyarrow as pa
 from google.protobuf.any_pb2 import Any as AnyMessage
 from google.protobuf.message import Message
 
+from sqe_core.auth.certificate import read_certificate
 from sqe_core.protocols.flight.wire import flight_pb2 as flight
 from sqe_core.protocols.flight.wire import flight_sql_pb2 as sql
 from sqe_core.spi.auth import (
@@ -57,7 +58,7 @@ class SlowResult(FakeResult):
 
 
 class Plan:
-    """A statement that was judged. The text `stuck` does not come back from its start until it is cancelled."""
+    """A statement. Texts with `endless` are judged, those with `stuck` started, until they are cancelled."""
 
     def __init__(self, session: CoreSession, request: StatementRequest, described: StatementDescription) -> None:
         self.query_id = "q-" + secrets.token_hex(8)
@@ -69,7 +70,19 @@ class Plan:
         self._session = session
         self._request = request
 
+    def judge(self) -> None:
+        self._begin()
+        if "endless" in self._request.sql:
+            self.entered.set()
+            self.cancelled.wait(30)
+            raise QueryCancelledError("The statement was cancelled")
+
+    def _begin(self) -> None:
+        if self._request.began is not None:
+            self._request.began(self.query_id)
+
     def start(self) -> QueryResult:
+        self._begin()
         if "stuck" in self._request.sql:
             self.entered.set()
             self.cancelled.wait(30)
@@ -105,19 +118,27 @@ class CoreSession(FakeSession):
         return super().execute(request)
 
     def describe(self, request: StatementRequest) -> StatementDescription:
+        described = self.described(request)
+        looked = Plan(self, request, described)
+        self.core.plans.append(looked)
+        looked.judge()
+        return described
+
+    def described(self, request: StatementRequest) -> StatementDescription:
         parameters = self.core.parameters.get(request.sql, pa.schema([]))
-        if request.sql.startswith(("slow", "stuck query")):
+        if request.sql.startswith(("slow", "stuck query", "endless query")):
             return StatementDescription(schema=pa.schema({"n": pa.int64()}), parameters=parameters, statement_kind="q")
-        if request.sql.startswith(("update", "stuck")):
+        if request.sql.startswith(("update", "stuck", "endless update")):
             return StatementDescription(schema=None, parameters=parameters, statement_kind="update")
-        return replace(super().describe(request), parameters=parameters)
+        return replace(super().describe(replace(request, began=None)), parameters=parameters)
 
     def plan(self, request: StatementRequest) -> StatementPlan:
         expected = len(self.core.parameters.get(request.sql, ()))
         if len(request.parameters) != expected:
             raise UserError(f"The statement has {expected} parameters", code=ErrorCode.INVALID_ARGUMENTS)
-        plan = Plan(self, request, self.describe(request))
+        plan = Plan(self, request, self.described(request))
         self.core.plans.append(plan)
+        plan.judge()
         return plan
 
     def ingest(self, request: IngestRequest, schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> QueryResult:
@@ -170,8 +191,8 @@ class Core(FakeGateway):
                     for session in self._by_login.values():
                         if session.token == token and not session.closed:
                             return session
-                case CertificateCredential(subject=subject):
-                    return self._of(dict(subject)["commonName"], client.label)
+                case CertificateCredential(der=der):
+                    return self._of(dict(read_certificate(der).subject)["commonName"], client.label)
                 case NoCredential():
                     if self.anonymous:
                         return self._of("guest", client.label)

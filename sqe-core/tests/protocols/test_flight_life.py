@@ -14,10 +14,11 @@ import pytest
 from raw_flight import Core, CoreSession, RawClient, Refused, basic, descriptor, packed, put_messages, unpacked
 
 from sqe_core.protocols.flight.handles import Handles
+from sqe_core.protocols.flight.leaving import Leaving
 from sqe_core.protocols.flight.server import FlightServer
 from sqe_core.protocols.flight.wire import flight_pb2 as flight
 from sqe_core.protocols.flight.wire import flight_sql_pb2 as sql
-from sqe_core.spi.errors import ResourcesError, UserError
+from sqe_core.spi.errors import QueryCancelledError, ResourcesError, UserError
 
 NOT_THERE = (grpc.StatusCode.NOT_FOUND, "INVALID_ARGUMENTS")
 
@@ -281,6 +282,77 @@ def test_a_client_that_leaves_an_update_cancels_it(core: Core, alice: RawClient,
     wait_for(core.plans[-1].cancelled.is_set, 1)
 
 
+def begin_endless(client: RawClient, core: Core, call: str) -> Any:
+    """Begin a call whose statement is judged, or waits for its turn, until it is cancelled."""
+    query = descriptor(sql.CommandStatementQuery(query="endless query"))
+    prepare = packed(sql.ActionCreatePreparedStatementRequest(query="endless query"))
+    request: Any = {
+        "GetFlightInfo": query,
+        "PollFlightInfo": query,
+        "GetSchema": query,
+        "DoPut": flight.FlightData(flight_descriptor=descriptor(sql.CommandStatementUpdate(query="endless update"))),
+        "DoAction": flight.Action(type="CreatePreparedStatement", body=prepare),
+    }[call]
+    running = client.begin(call, [request.SerializeToString()])
+    wait_for(lambda: bool(core.plans) and core.plans[-1].entered.is_set())
+    return running
+
+
+@pytest.mark.rule("LIM-7")
+@pytest.mark.parametrize("how", ["cancel", "connection"])
+@pytest.mark.parametrize("call", ["GetFlightInfo", "PollFlightInfo", "GetSchema", "DoPut", "DoAction"])
+def test_a_client_that_leaves_while_its_statement_is_judged_cancels_it(
+    core: Core, connect: Callable[..., RawClient], call: str, how: str
+) -> None:
+    client = connect(basic("alice"))
+    running = begin_endless(client, core, call)
+    assert not core.plans[-1].cancelled.is_set()
+    running.cancel() if how == "cancel" else client.channel.close()
+    wait_for(core.plans[-1].cancelled.is_set, 1)
+
+
+def test_rows_of_parameters_end_with_their_client(core: Core, alice: RawClient) -> None:
+    text = "update stuck"
+    core.parameters[text] = pa.schema({"1": pa.int64()})
+    command = sql.CommandPreparedStatementUpdate(
+        prepared_statement_handle=alice.prepare(text).prepared_statement_handle
+    )
+    core.plans.clear()
+    messages = [each.SerializeToString() for each in put_messages(command, pa.table({"1": [1, 2, 3]}))]
+    running = alice.begin("DoPut", messages)
+    wait_for(lambda: bool(core.plans) and core.plans[-1].entered.is_set())
+    running.cancel()
+    wait_for(core.plans[-1].cancelled.is_set, 1)
+    time.sleep(0.2)
+    assert len(core.plans) == 1, "the rows after it never begin"
+
+
+def test_the_end_of_a_call_ends_nothing_that_its_ticket_stands_for(core: Core, alice: RawClient) -> None:
+    for _ in range(50):
+        info = alice.plan("slow")
+        stream = alice.begin("DoGet", [info.endpoint[0].ticket.SerializeToString()])
+        next(stream), next(stream)
+        assert not core.plans[-1].cancelled.is_set()
+        stream.cancel()
+
+
+@pytest.mark.parametrize("gone_first", [True, False])
+def test_who_goes_away_before_the_statement_has_an_id(core: Core, gone_first: bool) -> None:
+    session, ended = CoreSession(core, "alice"), list[Callable[[], object]]()
+    cancelled: list[str] = []
+    session.cancel = lambda query_id: bool(cancelled.append(query_id))  # type: ignore[method-assign]
+    if gone_first:
+        leaving = Leaving(session, lambda callback: False)
+    else:
+        leaving = Leaving(session, lambda callback: bool(ended.append(callback)) or True)
+        ended[0]()
+    assert cancelled == []
+    with pytest.raises(QueryCancelledError):
+        leaving.check()
+    leaving.began("q")
+    assert cancelled == ["q"]
+
+
 @pytest.mark.parametrize("attempt", range(20))
 @pytest.mark.parametrize("how", ["cancel", "connection"])
 def test_a_client_that_dies_half_way_writes_nothing(
@@ -479,3 +551,19 @@ def test_actions_take_requests_packed_and_bare(alice: RawClient) -> None:
     """The ones of Flight come bare from most clients and packed from some."""
     request = flight.GetSessionOptionsRequest()
     assert alice.action("GetSessionOptions", request.SerializeToString()) == alice.action("GetSessionOptions", request)
+
+
+# Requests with a name
+
+
+@pytest.mark.parametrize(
+    ("label", "known"),
+    [("req-1.a:b_C", True), ("x" * 128, True), ("x" * 129, False), ("a b", False), ('a"}', False), ("", False)],
+)
+def test_what_a_client_calls_its_request(core: Core, alice: RawClient, label: str, known: bool) -> None:
+    alice.metadata += (("x-request-id", label),)
+    alice.query("SELECT 1 AS one")
+    assert core.statements[-1].request_id == (label if known else None)
+    with pytest.raises(Refused) as caught:
+        alice.action("nonsense")
+    assert caught.value.trailing.get("x-request-id") == (label if known else None)

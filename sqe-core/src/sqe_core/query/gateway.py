@@ -8,11 +8,13 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
 import pyarrow as pa
 
+from sqe_core.auth.certificate import read_certificate
 from sqe_core.catalog.arrow_types import arrow_schema
 from sqe_core.catalog.registry import Mount
 from sqe_core.catalog.visible import INFORMATION_SCHEMA, VisibleCatalogs
@@ -23,9 +25,9 @@ from sqe_core.session.rate_limits import RateLimiter, Traffic
 from sqe_core.session.session import SessionState
 from sqe_core.session.statement_session import StatementSession
 from sqe_core.session.store import LiveSession, SessionStore
-from sqe_core.spi.auth import ClientInfo, Credential
+from sqe_core.spi.auth import CertificateCredential, ClientInfo, Credential
 from sqe_core.spi.catalog import ObjectType
-from sqe_core.spi.errors import ErrorCode, SqeError, UserError
+from sqe_core.spi.errors import ErrorCode, InvalidCredentialsError, SqeError, UserError
 from sqe_core.spi.identity import Identity, Secret
 from sqe_core.spi.names import NamespaceName, ObjectName
 from sqe_core.spi.protocol import (
@@ -63,7 +65,7 @@ class Gateway:
 
     def authenticate(self, credential: Credential, client: ClientInfo) -> GatewaySession:
         """Log in, or find the session that this credential belongs to."""
-        live = self._store.authenticate(credential, client)
+        live = self._store.authenticate(_with_names(credential), client)
         return ConnectedSession(
             live,
             self._service,
@@ -255,6 +257,17 @@ class ConnectedSession:
             properties={name: _typed(name, value) for name, value in request.properties.items()},
             apart=True,
         )
+
+
+def _with_names(credential: Credential) -> Credential:
+    """Read the names of a certificate, which most transports do not give."""
+    if not isinstance(credential, CertificateCredential) or credential.subject or not credential.der:
+        return credential
+    try:
+        read = read_certificate(credential.der)
+    except ValueError:
+        raise InvalidCredentialsError from None
+    return replace(credential, subject=read.subject, issuer=read.issuer, alternative_names=read.alternative_names)
 
 
 def _is_apart(request: StatementRequest) -> bool:

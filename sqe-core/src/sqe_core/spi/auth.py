@@ -39,6 +39,8 @@ class BearerCredential:
 class CertificateCredential:
     """A client certificate whose chain the TLS layer has verified.
 
+    A protocol gives the certificate; the core reads its names, so that login providers have them.
+
     Args:
         der: the certificate itself, DER-encoded.
         subject: pairs of attribute name and value, for example `("commonName", "etl")`, in certificate order.

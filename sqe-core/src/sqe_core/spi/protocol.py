@@ -49,7 +49,8 @@ class StatementRequest:
         source: what the client calls itself, when it differs by statement.
         request_id: what the client calls the request, for the log.
         began: is told the statement's id before it waits for a slot or is judged: `GatewaySession.cancel` ends it from
-            then on. It is called in the thread of the call, once for each statement, and must return at once.
+            then on. It is called in the thread of the call, again when the statement's plan is started, and must
+            return at once.
 
     Example:
         >>> import pyarrow as pa

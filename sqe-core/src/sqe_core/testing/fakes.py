@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from types import MappingProxyType
 
@@ -191,15 +191,21 @@ class FakePlan:
 
     def __init__(self, session: FakeSession, request: StatementRequest) -> None:
         self._session, self._request = session, request
-        described = session.describe(request)
         self.query_id = secrets.token_hex(8)
+        self._begin()
+        described = session.describe(replace(request, began=None))
         self.statement_kind = described.statement_kind
         self.schema = described.schema
         self.closed = False
 
     def start(self) -> QueryResult:
         """Run it."""
+        self._begin()
         return self._session.run(self._request, self.query_id)
+
+    def _begin(self) -> None:
+        if self._request.began is not None:
+            self._request.began(self.query_id)
 
     def close(self) -> None:
         """Remember the end."""
@@ -221,7 +227,10 @@ class FakeSession:
 
     def execute(self, request: StatementRequest) -> QueryResult:
         """Answer with the table of that text, or raise the error of that text."""
-        return self.run(request, secrets.token_hex(8))
+        query_id = secrets.token_hex(8)
+        if request.began is not None:
+            request.began(query_id)
+        return self.run(request, query_id)
 
     def run(self, request: StatementRequest, query_id: str) -> QueryResult:
         """Do so as a statement of that id; one without rows runs until its end here, as in the core."""
@@ -253,6 +262,8 @@ class FakeSession:
 
     def ingest(self, request: IngestRequest, schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> QueryResult:
         """Keep the rows in `FakeGateway.ingested`."""
+        if request.began is not None:
+            request.began(secrets.token_hex(8))
         rows = pa.Table.from_batches(batches, schema)
         self._gateway.ingested.append((request, rows))
         result = FakeResult(None, kind="insert", affected_rows=rows.num_rows)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 from google.protobuf.any_pb2 import Any as AnyMessage
 from google.protobuf.message import DecodeError, Message
 
+from sqe_core.protocols.flight.leaving import OnEnd
 from sqe_core.protocols.flight.messages import schema_bytes
 from sqe_core.protocols.flight.session_options import get_options, set_options
 from sqe_core.protocols.flight.statements import Prepared, Statements
@@ -31,6 +33,21 @@ ACTIONS = {
 _TRANSACTIONS = ("BeginTransaction", "EndTransaction", "BeginSavepoint", "EndSavepoint")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preparing:
+    """How a call prepares a statement.
+
+    Attributes:
+        ask: makes a request of a text.
+        on_end: calls back when the call has ended.
+        java: whether the client is Arrow's Java library.
+    """
+
+    ask: Callable[[str], StatementRequest]
+    on_end: OnEnd
+    java: bool
+
+
 class Actions:
     """Runs actions for sessions that are signed in."""
 
@@ -46,10 +63,10 @@ class Actions:
             "CloseSession": self._close_session,
         }
 
-    def run(self, session: GatewaySession, name: str, body: bytes, *, java: bool) -> Iterator[bytes]:
+    def run(self, session: GatewaySession, name: str, body: bytes, preparing: Preparing) -> Iterator[bytes]:
         """Run one action and yield the bodies of its results."""
         if name == "CreatePreparedStatement":
-            yield from self._prepare(session, body, java=java)
+            yield from self._prepare(session, body, preparing)
             return
         method = self._methods.get(name)
         if method is not None:
@@ -61,13 +78,13 @@ class Actions:
             raise NotSupportedError("Substrait plans are not supported", hint="send SQL")
         raise NotSupportedError(f"There is no action {name[:60]!r}", hint="ListActions names them")
 
-    def _prepare(self, session: GatewaySession, body: bytes, *, java: bool) -> Iterator[bytes]:
+    def _prepare(self, session: GatewaySession, body: bytes, preparing: Preparing) -> Iterator[bytes]:
         request = _read(body, sql.ActionCreatePreparedStatementRequest)
         if request.transaction_id:
             raise NotSupportedError("Transactions are not supported", hint="each statement commits by itself")
-        described = session.describe(StatementRequest(sql=request.query))
+        described = self._statements.describe(session, preparing.ask(request.query), preparing.on_end)
         handle = self._statements.prepared.put(session, Prepared(request.query, described))
-        parameters = _in_milliseconds(described.parameters) if java else described.parameters
+        parameters = _in_milliseconds(described.parameters) if preparing.java else described.parameters
         yield _packed(
             sql.ActionCreatePreparedStatementResult(
                 prepared_statement_handle=handle,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 import threading
 import time
+from collections import Counter, OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
@@ -37,6 +38,8 @@ class _Entry(Generic[HeldT]):
 class Handles(Generic[HeldT]):
     """A bounded table of things by random handles. What expires is closed.
 
+    All live equally long, so the order of their last use is that of their expiry: nothing looks at every entry.
+
     Args:
         what: the word for messages.
         ttl_secs: how long something is kept after its last use.
@@ -59,7 +62,8 @@ class Handles(Generic[HeldT]):
         self._most_per_session = most_per_session
         self._monotonic = monotonic
         self._lock = threading.Lock()
-        self._entries: dict[bytes, _Entry[HeldT]] = {}
+        self._entries: OrderedDict[bytes, _Entry[HeldT]] = OrderedDict()  # what expires first comes first
+        self._counts: Counter[Secret] = Counter()
 
     def __len__(self) -> int:
         with self._lock:
@@ -71,10 +75,10 @@ class Handles(Generic[HeldT]):
         handle = secrets.token_bytes(_HANDLE_BYTES)
         token = session.token
         with self._lock:
-            mine = sum(entry.session == token for entry in self._entries.values())
-            if len(self._entries) < self._most and mine < self._most_per_session:
+            if len(self._entries) < self._most and self._counts[token] < self._most_per_session:
                 expires = self._monotonic() + self._ttl_secs
                 self._entries[handle] = _Entry(held, session.identity.key, token, expires)
+                self._counts[token] += 1
                 return handle
         held.close()
         raise ResourcesError(f"Too many open {self._what}s", hint=f"close or read the {self._what}s that are open")
@@ -84,14 +88,14 @@ class Handles(Generic[HeldT]):
         with self._lock:
             entry = self._owned(session, handle)
             entry.expires = self._monotonic() + self._ttl_secs
+            self._entries.move_to_end(handle)
             return entry.held
 
     def take(self, session: GatewaySession, handle: bytes) -> HeldT:
         """Return what a handle stands for, which is used up by that."""
         with self._lock:
-            entry = self._owned(session, handle)
-            del self._entries[handle]
-            return entry.held
+            self._owned(session, handle)
+            return self._pop(handle).held
 
     def expires_in(self, handle: bytes) -> float:
         """In how many seconds a handle expires."""
@@ -102,9 +106,13 @@ class Handles(Generic[HeldT]):
     def sweep(self) -> None:
         """Close what has expired."""
         now = self._monotonic()
+        entries: list[_Entry[HeldT]] = []
         with self._lock:
-            over = [handle for handle, entry in self._entries.items() if entry.expires <= now]
-            entries = [self._entries.pop(handle) for handle in over]
+            while self._entries:
+                handle, entry = next(iter(self._entries.items()))
+                if entry.expires > now:
+                    break
+                entries.append(self._pop(handle))
         for entry in entries:
             entry.held.close()
 
@@ -113,7 +121,7 @@ class Handles(Generic[HeldT]):
         token = session.token
         with self._lock:
             over = [handle for handle, entry in self._entries.items() if entry.session == token]
-            entries = [self._entries.pop(handle) for handle in over]
+            entries = [self._pop(handle) for handle in over]
         for entry in entries:
             entry.held.close()
 
@@ -122,8 +130,16 @@ class Handles(Generic[HeldT]):
         with self._lock:
             entries = list(self._entries.values())
             self._entries.clear()
+            self._counts.clear()
         for entry in entries:
             entry.held.close()
+
+    def _pop(self, handle: bytes) -> _Entry[HeldT]:
+        entry = self._entries.pop(handle)
+        self._counts[entry.session] -= 1
+        if not self._counts[entry.session]:
+            del self._counts[entry.session]
+        return entry
 
     def _owned(self, session: GatewaySession, handle: bytes) -> _Entry[HeldT]:
         """Unknown, foreign and expired handles look the same."""

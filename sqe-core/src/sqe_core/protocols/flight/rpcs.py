@@ -16,7 +16,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NoReturn
 
 import grpc
@@ -25,7 +25,7 @@ from google.protobuf.any_pb2 import Any as AnyMessage
 from google.protobuf.message import DecodeError, Message
 
 from sqe_core.protocols.flight import sign_in
-from sqe_core.protocols.flight.actions import ACTIONS, Actions
+from sqe_core.protocols.flight.actions import ACTIONS, Actions, Preparing
 from sqe_core.protocols.flight.idle import IdleWatch
 from sqe_core.protocols.flight.incoming import PutStream, parsed, read_request
 from sqe_core.protocols.flight.messages import batch_messages, schema_bytes, schema_message
@@ -86,6 +86,7 @@ class Call:
     session: GatewaySession
     context: grpc.ServicerContext
     trace_parent: str | None
+    request_id: str | None
     java: bool
     plain: bool
     """Whether batches are better sent uncompressed."""
@@ -114,7 +115,7 @@ class Call:
 
     def statement(self, text: str) -> StatementRequest:
         """Return a statement of this call."""
-        return StatementRequest(sql=text, trace_parent=self.trace_parent)
+        return StatementRequest(sql=text, trace_parent=self.trace_parent, request_id=self.request_id)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -219,6 +220,7 @@ class FlightRpcs:
             session,
             context,
             headers.get("traceparent"),
+            sign_in.request_id_of(headers),
             sign_in.is_java(client),
             sign_in.reads_plain_only(client),
             self._enders,
@@ -281,7 +283,7 @@ class FlightRpcs:
         answer = answer_to(command, self._gateway.status)
         if answer is not None:
             return flight.SchemaResult(schema=schema_bytes(answer.schema))
-        described = call.session.describe(self._request(call, command))
+        described = self._statements.describe(call.session, self._request(call, command), call.on_end)
         return flight.SchemaResult(schema=schema_bytes(described.schema or pa.schema([])))
 
     def _poll_flight_info(self, call: Call, descriptor: flight.FlightDescriptor) -> flight.PollInfo:
@@ -292,7 +294,7 @@ class FlightRpcs:
         if isinstance(command, sql.TicketStatementQuery):
             handle = command.statement_handle
         else:
-            handle, _ = self._statements.plan(call.session, self._request(call, command), on_end=None)
+            handle, _ = self._statements.plan(call.session, self._request(call, command), on_end=call.on_end, run=False)
         ticket, progress = self._statements.poll(call.session, handle, _POLL_WAIT_SECS)
         again = flight.FlightDescriptor(type=flight.FlightDescriptor.CMD, cmd=_ticket_of(handle))
         info = self._statement_info(ticket, descriptor, handle)
@@ -333,7 +335,7 @@ class FlightRpcs:
                     prepared.bind(iter(stream), stream.schema)
                     if prepared.row_count > 1:
                         call.ensure_complete()
-                count = self._statements.update_prepared(call.session, prepared, call.on_end)
+                count = self._statements.update_prepared(call.session, prepared, call.statement, call.on_end)
             case sql.CommandPreparedStatementQuery():
                 handle = command.prepared_statement_handle
                 prepared = self._statements.prepared.get(call.session, handle)
@@ -345,7 +347,8 @@ class FlightRpcs:
             case sql.CommandStatementIngest():
                 _refuse_transaction(command)
                 rows = call.to_the_end(iter(stream))
-                count = self._statements.ingest(call.session, _ingest_request(command), stream.schema, rows)
+                request = replace(_ingest_request(command), request_id=call.request_id)
+                count = self._statements.ingest(call.session, request, stream.schema, rows, call.on_end)
             case _:
                 raise _bad_argument("This command cannot be put", "send it with GetFlightInfo")
         yield flight.PutResult(app_metadata=sql.DoPutUpdateResult(record_count=count).SerializeToString())
@@ -354,7 +357,8 @@ class FlightRpcs:
         raise NotSupportedError("DoExchange is not supported", hint="use DoGet and DoPut")
 
     def _do_action(self, call: Call, action: flight.Action) -> Iterator[flight.Result]:
-        for body in self._actions.run(call.session, action.type, action.body, java=call.java):
+        preparing = Preparing(ask=call.statement, on_end=call.on_end, java=call.java)
+        for body in self._actions.run(call.session, action.type, action.body, preparing):
             yield flight.Result(body=body)
 
     def _list_actions(self, call: Call, empty: flight.Empty) -> Iterator[flight.ActionType]:
@@ -369,7 +373,7 @@ class FlightRpcs:
                 return call.statement(command.query)
             case sql.CommandPreparedStatementQuery():
                 prepared = self._statements.prepared.get(call.session, command.prepared_statement_handle)
-                return prepared.query()
+                return prepared.query(call.statement)
             case sql.CommandStatementSubstraitPlan():
                 raise NotSupportedError("Substrait plans are not supported", hint="send SQL")
         raise _bad_argument("This command returns no rows", "updates and ingest are sent with DoPut")
@@ -476,6 +480,7 @@ def _abort(context: grpc.ServicerContext, error: BaseException) -> NoReturn:
     elif not isinstance(error, SqeError):
         _log.error("a call failed", exc_info=error)
         error = InternalError("The server failed; its log says why")
-    context.set_trailing_metadata(trailing_metadata(error))
+    asked = sign_in.request_id_of(sign_in.text_headers(context))
+    context.set_trailing_metadata(trailing_metadata(error, request_id=asked))
     context.abort(status_code(error), status_text(error))
     raise AssertionError("abort raises")

@@ -40,13 +40,25 @@ def headers_of(context: grpc.ServicerContext) -> dict[str, str]:
     Raises:
         InvalidCredentialsError: two logins in one call (AUTHN-5).
     """
+    names = [name.lower() for name, _ in context.invocation_metadata() or ()]
+    if names.count("authorization") > 1:
+        raise InvalidCredentialsError
+    return text_headers(context)
+
+
+def text_headers(context: grpc.ServicerContext) -> dict[str, str]:
+    """Return the text headers of a call; of those that come several times the first."""
     headers: dict[str, str] = {}
     for name, value in context.invocation_metadata() or ():
         if isinstance(value, str):
-            if name.lower() == "authorization" and "authorization" in headers:
-                raise InvalidCredentialsError
             headers.setdefault(name.lower(), value)
     return headers
+
+
+def request_id_of(headers: dict[str, str]) -> str | None:
+    """Return what the client calls its request (`x-request-id`); None for what is no label, which goes nowhere."""
+    label = headers.get("x-request-id", "")
+    return label if _LABEL.fullmatch(label) else None
 
 
 def client_of(
@@ -158,13 +170,7 @@ def _of_basic(encoded: str) -> Credential:
 
 
 def _of_certificate(pem: bytes) -> Credential:
-    from sqe_core.auth.certificate import read_certificate
-
     try:
-        der = ssl.PEM_cert_to_DER_cert(pem.decode("ascii"))
-        read = read_certificate(der)
+        return CertificateCredential(der=ssl.PEM_cert_to_DER_cert(pem.decode("ascii")))
     except ValueError:
         raise InvalidCredentialsError from None
-    return CertificateCredential(
-        der=der, subject=read.subject, issuer=read.issuer, alternative_names=read.alternative_names
-    )

@@ -8,13 +8,14 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
 
 from sqe_core.protocols.flight.handles import Handles
+from sqe_core.protocols.flight.leaving import Leaving, OnEnd
 from sqe_core.protocols.flight.messages import batch_messages, schema_message
 from sqe_core.spi.errors import ErrorCode, NotSupportedError, QueryCancelledError, UserError
 from sqe_core.spi.protocol import (
@@ -29,8 +30,6 @@ from sqe_core.spi.protocol import (
 
 TICKET_SECS = 300.0
 PREPARED_SECS = 300.0
-OnEnd = Callable[[Callable[[], object]], bool]
-"""Calls back when the call of the client has ended; False when it has ended already."""
 _NO_COLUMNS = pa.schema([])
 _MOST_PARAMETER_ROWS = 100_000
 _MOST_PARAMETER_BYTES = 64 << 20
@@ -201,31 +200,32 @@ class Prepared:
             taken.append(pa.RecordBatch.from_arrays([batch.column(number) for number in order], names))
         self.bound = taken
 
-    def requests(self) -> Iterator[StatementRequest]:
-        """Yield the statement with each row of parameters; once and without when none were bound."""
+    def requests(self, ask: Callable[[str], StatementRequest]) -> Iterator[StatementRequest]:
+        """Yield the statement with each row of parameters; once and without when none were bound.
+
+        `ask` makes a request of a text.
+        """
+        request = ask(self.sql)
         if self.bound is None:
-            yield self._request(())
+            yield request
             return
         for batch in self.bound:
             for row in range(batch.num_rows):
-                yield self._request([column[row] for column in batch.columns])
+                yield replace(request, parameters=self._values([column[row] for column in batch.columns]))
 
-    def query(self) -> StatementRequest:
+    def query(self, ask: Callable[[str], StatementRequest]) -> StatementRequest:
         """Return the statement as a query, which has one row of parameters at most."""
         if self.row_count > 1:
             raise NotSupportedError(
                 "A query takes one row of parameters", hint="run it once for each row, or join with VALUES"
             )
-        return next(self.requests(), None) or self._request(())
+        return next(self.requests(ask), None) or ask(self.sql)
 
     def close(self) -> None:
         """Nothing is held."""
 
-    def _request(self, row: Sequence[pa.Scalar[Any]]) -> StatementRequest:
-        if self.positional:
-            return StatementRequest(sql=self.sql, parameters=row)
-        names = self.description.parameters.names if row else ()
-        return StatementRequest(sql=self.sql, parameters=dict(zip(names, row, strict=True)))
+    def _values(self, row: Sequence[pa.Scalar[Any]]) -> Sequence[pa.Scalar[Any]] | Mapping[str, pa.Scalar[Any]]:
+        return row if self.positional else dict(zip(self.description.parameters.names, row, strict=True))
 
 
 def _validate(batch: pa.RecordBatch) -> None:
@@ -253,15 +253,18 @@ class Statements:
         self._lock = threading.RLock()
         self._running: dict[bytes, _Fetch] = {}
 
-    def plan(self, session: GatewaySession, request: StatementRequest, *, on_end: OnEnd | None) -> tuple[bytes, Ticket]:
+    def plan(
+        self, session: GatewaySession, request: StatementRequest, *, on_end: OnEnd, run: bool = True
+    ) -> tuple[bytes, Ticket]:
         """Judge a statement and return the handle of its ticket.
 
-        One without rows runs at once, unless `on_end` is None: many clients never fetch what has no columns.
+        One without rows runs at once, unless `run` is False: many clients never fetch what has no columns.
         """
-        plan = session.plan(request)
-        ticket = Ticket(plan, lambda: session.cancel(plan.query_id))
-        if ticket.plan.schema is None and on_end is not None:
-            ticket.done = _run_now(session, ticket.plan, on_end)
+        with Leaving(session, on_end) as leaving:
+            plan = session.plan(replace(request, began=leaving.began))
+            ticket = Ticket(plan, lambda: session.cancel(plan.query_id))
+            if plan.schema is None and run:
+                ticket.done = _run_now(plan, leaving)
         return self.tickets.put(session, ticket), ticket
 
     def poll(self, session: GatewaySession, handle: bytes, wait_secs: float) -> tuple[Ticket, float | None]:
@@ -305,27 +308,39 @@ class Statements:
                 self._running.pop(handle, None)
             fetch.close()
 
+    def describe(self, session: GatewaySession, request: StatementRequest, on_end: OnEnd) -> StatementDescription:
+        """Say what a statement would answer."""
+        with Leaving(session, on_end) as leaving:
+            return session.describe(replace(request, began=leaving.began))
+
     def update(self, session: GatewaySession, request: StatementRequest, on_end: OnEnd) -> int:
         """Run a statement that changes something; return how many rows it changed.
 
         What counts no rows has changed none: told -1, which is "unknown", JDBC runs the statement again as a query.
         """
-        plan = session.plan(request)
-        if plan.schema is not None:
-            plan.close()
-            raise UserError("This statement returns rows", code=ErrorCode.INVALID_ARGUMENTS, hint="send it as a query")
-        with _run_now(session, plan, on_end) as result:
-            return result.affected_rows or 0
+        with Leaving(session, on_end) as leaving:
+            return _update(session, request, leaving)
 
-    def update_prepared(self, session: GatewaySession, prepared: Prepared, on_end: OnEnd) -> int:
+    def update_prepared(
+        self, session: GatewaySession, prepared: Prepared, ask: Callable[[str], StatementRequest], on_end: OnEnd
+    ) -> int:
         """Run a prepared statement once for each row of parameters; return how many rows changed in all."""
-        return sum(self.update(session, request, on_end) for request in prepared.requests())
+        with Leaving(session, on_end) as leaving:
+            return sum(_update(session, request, leaving) for request in prepared.requests(ask))
 
     def ingest(
-        self, session: GatewaySession, request: IngestRequest, schema: pa.Schema, batches: Iterator[pa.RecordBatch]
+        self,
+        session: GatewaySession,
+        request: IngestRequest,
+        schema: pa.Schema,
+        batches: Iterator[pa.RecordBatch],
+        on_end: OnEnd,
     ) -> int:
         """Write a client's rows into a table."""
-        with session.ingest(request, schema, batches) as result:
+        with (
+            Leaving(session, on_end) as leaving,
+            session.ingest(replace(request, began=leaving.began), schema, batches) as result,
+        ):
             return result.affected_rows or 0
 
     def cancel(self, session: GatewaySession, handle: bytes) -> bool:
@@ -402,10 +417,22 @@ class _Fetch:
             self._result.close()
 
 
-def _run_now(session: GatewaySession, plan: StatementPlan, on_end: OnEnd) -> QueryResult:
-    """Run a statement without rows to its end; a client that goes away meanwhile ends it."""
-    if not on_end(lambda: session.cancel(plan.query_id)):
+def _update(session: GatewaySession, request: StatementRequest, leaving: Leaving) -> int:
+    plan = session.plan(replace(request, began=leaving.began))
+    if plan.schema is not None:
         plan.close()
+        raise UserError("This statement returns rows", code=ErrorCode.INVALID_ARGUMENTS, hint="send it as a query")
+    with _run_now(plan, leaving) as result:
+        return result.affected_rows or 0
+
+
+def _run_now(plan: StatementPlan, leaving: Leaving) -> QueryResult:
+    """Run a statement without rows to its end; a client that goes away meanwhile ends it."""
+    try:
+        leaving.check()
+    except QueryCancelledError:
+        plan.close()
+        raise
     return plan.start()
 
 

@@ -68,7 +68,7 @@ def status_text(error: SqeError) -> str:
     return encoded.decode("utf-8")
 
 
-def trailing_metadata(error: SqeError) -> tuple[tuple[str, str | bytes], ...]:
+def trailing_metadata(error: SqeError, *, request_id: str | None = None) -> tuple[tuple[str, str | bytes], ...]:
     """Return what programs read; with the hint they can tell the two parts of the text from each other."""
     pairs: list[tuple[str, str | bytes]] = [
         ("x-sqe-error-code", error.code.name),
@@ -77,6 +77,8 @@ def trailing_metadata(error: SqeError) -> tuple[tuple[str, str | bytes], ...]:
     hint = (error.hint or "").encode("utf-8", "replace")
     if 0 < len(hint) <= _LONGEST_HINT:
         pairs.append(("x-sqe-hint-bin", hint))
+    if request_id:
+        pairs.append(("x-request-id", request_id))
     if error.query_id:
         pairs.append(("x-sqe-query-id", error.query_id))
     retry = getattr(error, "retry_after_secs", None)

@@ -1,0 +1,61 @@
+"""Ends what a call of a client waits for, when that client goes away."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from types import TracebackType
+
+from sqe_core.spi.errors import QueryCancelledError
+from sqe_core.spi.protocol import GatewaySession
+
+OnEnd = Callable[[Callable[[], object]], bool]
+"""Calls back when the call of the client has ended; False when it has ended already."""
+
+
+class Leaving:
+    """Cancels the statements of one call, from the moment they have an id, until the call waits for them no more.
+
+    A context manager. What a ticket stands for goes on after its call: whoever fetches it watches over that.
+    """
+
+    def __init__(self, session: GatewaySession, on_end: OnEnd) -> None:
+        self._session = session
+        # Reentrant: the end of a call may come in a finalizer.
+        self._lock = threading.RLock()
+        self._query_id: str | None = None
+        self._gone = False
+        self._over = False
+        if not on_end(self._ended):
+            self._ended()
+
+    def began(self, query_id: str) -> None:
+        """A statement begins, and may wait for its turn."""
+        with self._lock:
+            self._query_id = query_id
+            gone = self._gone
+        if gone:
+            self._session.cancel(query_id)
+
+    def check(self) -> None:
+        """Raise when nobody waits for the next statement."""
+        if self._gone:
+            raise QueryCancelledError("The client went away")
+
+    def _ended(self) -> None:
+        with self._lock:
+            if self._over:
+                return  # the usual end of a call
+            self._gone = True
+            query_id = self._query_id
+        if query_id is not None:
+            self._session.cancel(query_id)
+
+    def __enter__(self) -> Leaving:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        with self._lock:
+            self._over = True
