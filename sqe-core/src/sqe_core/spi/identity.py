@@ -84,6 +84,7 @@ class Identity:
         refresh_token: what renews it.
         expires_at: when the identity ends, in UTC; None when it does not.
         actor: who acts on this person's behalf, for the audit.
+        all_roles: None, unless SET ROLE left some out: then `roles` are those in use, and no store adds any to them.
         personal: False for identities that many people share, as those of `anonymous` and `client_credentials` are.
 
     Example:
@@ -98,6 +99,7 @@ class Identity:
     provider: str
     email: str | None = None
     roles: frozenset[str] = frozenset()
+    all_roles: frozenset[str] | None = None
     groups: frozenset[str] = frozenset()
     claims: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
     access_token: Secret | None = None

@@ -33,8 +33,8 @@ class GrantObject:
 class GrantPrivileges(Statement):
     """GRANT and DENY.
 
-    `columns` restricts SELECT to these; `row_filter` and `column_masks` restrict all of `privileges`. Without
-    privileges only the restrictions are granted: GRANT ROWS WHERE.
+    `columns` restricts SELECT, or its denial, to these; `row_filter` and `column_masks` restrict all of `privileges`.
+    Without privileges only the restrictions are granted: GRANT ROWS WHERE.
     """
 
     privileges: frozenset[Privilege]
@@ -49,7 +49,10 @@ class GrantPrivileges(Statement):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RevokePrivileges(Statement):
-    """REVOKE. `columns` revokes SELECT on these only, `rows` the row filter only, `option_only` the grant option."""
+    """REVOKE. `columns` revokes SELECT on these only, `rows` the row filter only, `option_only` the grant option.
+
+    `denial` lifts what DENY said.
+    """
 
     privileges: frozenset[Privilege]
     object: GrantObject
@@ -57,6 +60,7 @@ class RevokePrivileges(Statement):
     columns: tuple[str, ...] | None = None
     rows: bool = False
     option_only: bool = False
+    denial: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -45,7 +45,7 @@ def grant(statement: StatementText) -> Statement:
         privileges=frozenset(privileges),
         object=granted_on,
         grantees=receivers,
-        columns=None if restrictions.columns is None else tuple(restrictions.columns),
+        columns=_columns(restrictions),
         column_masks=restrictions.column_masks,
         row_filter=restrictions.row_filter,
         with_grant_option=option,
@@ -57,7 +57,9 @@ def deny(statement: StatementText) -> Statement:
     cursor = statement.cursor(1)
     if cursor.at("rows"):
         cursor.refuse("DENY takes privileges", hint="rows are kept away with GRANT ROWS WHERE")
-    privileges = _privileges(statement, cursor, None)
+    restrictions = Restrictions()
+    at = cursor.token
+    privileges = _privileges(statement, cursor, restrictions, masks=False)
     granted_on = _object(cursor)
     cursor.expect("to")
     receivers = grantees(cursor)
@@ -65,29 +67,35 @@ def deny(statement: StatementText) -> Statement:
         cursor.refuse("DENY takes no ROWS WHERE, MASKED WITH or GRANT OPTION")
     cursor.done()
     _check_levels(cursor, privileges, granted_on)
+    if restrictions.columns is not None:
+        _check_one_object(cursor, granted_on, at)
+        if len(privileges) > 1:
+            cursor.refuse("Columns are denied for SELECT alone", hint="send a DENY for the other privileges", at=at)
     return GrantPrivileges(
         kind=StatementKind.DENY,
         text=statement.own_text,
         privileges=frozenset(privileges),
         object=granted_on,
         grantees=receivers,
+        columns=_columns(restrictions),
         deny=True,
     )
 
 
 def revoke(statement: StatementText) -> Statement:
-    """REVOKE [GRANT OPTION FOR] privileges ON …, REVOKE ROWS ON …, REVOKE ROLE r FROM …"""
+    """REVOKE [GRANT OPTION FOR | DENY] privileges ON …, REVOKE ROWS ON …, REVOKE ROLE r FROM …"""
     cursor = statement.cursor(1)
     option_only = cursor.accept("grant", "option", "for")
     if cursor.accept("admin", "option", "for"):
         return roles.revoke_roles(statement, cursor, option_only=True)
-    if not option_only and roles.names_roles(cursor, "from"):
+    denial = not option_only and cursor.at("deny") and not cursor.peek().is_word("from") and cursor.accept("deny")
+    if not option_only and not denial and roles.names_roles(cursor, "from"):
         return roles.revoke_roles(statement, cursor, option_only=False)
     restrictions = Restrictions()
     at = cursor.token
     rows = cursor.accept("rows")
-    if rows and option_only:
-        raise cursor.text.error("Rows have no grant option", at.start)
+    if rows and (option_only or denial):
+        raise cursor.text.error("Rows have no grant option and are not denied", at.start)
     if rows and cursor.at("where"):
         cursor.refuse("REVOKE ROWS takes no condition", hint="it removes the whole filter: REVOKE ROWS ON t FROM r")
     privileges = {} if rows else _privileges(statement, cursor, restrictions, masks=False)
@@ -109,9 +117,10 @@ def revoke(statement: StatementText) -> Statement:
         privileges=frozenset(privileges),
         object=granted_on,
         grantees=losers,
-        columns=None if restrictions.columns is None else tuple(restrictions.columns),
+        columns=_columns(restrictions),
         rows=rows,
         option_only=option_only,
+        denial=denial,
     )
 
 
@@ -123,9 +132,7 @@ def _at_option(cursor: Cursor) -> bool:
     return cursor.at("with", "grant") or cursor.at("with", "admin") or cursor.at("rows", "where")
 
 
-def _privileges(
-    statement: StatementText, cursor: Cursor, restrictions: Restrictions | None, *, masks: bool = True
-) -> Written:
+def _privileges(statement: StatementText, cursor: Cursor, restrictions: Restrictions, *, masks: bool = True) -> Written:
     """Read privileges; columns may follow SELECT, and are noted in `restrictions`."""
     found: dict[Privilege, Token] = {}
     while True:
@@ -136,11 +143,13 @@ def _privileges(
         if cursor.at_symbol("("):
             if one is not Privilege.SELECT:
                 cursor.refuse(f"{written} cannot be granted on single columns", hint="only SELECT can", at=at)
-            if restrictions is None:
-                cursor.refuse("DENY takes no columns", hint="grant SELECT on the other columns only", at=at)
             restrictions.read_columns(statement, cursor, masks=masks)
         if not cursor.accept_symbol(","):
             return found
+
+
+def _columns(restrictions: Restrictions) -> tuple[str, ...] | None:
+    return None if restrictions.columns is None else tuple(restrictions.columns)
 
 
 def _object(cursor: Cursor) -> GrantObject:

@@ -152,9 +152,15 @@ class State:
                 self._created[fold(created.name)] = created.name, created.version
 
     def principal(self, identity: Identity) -> Principal:
-        """Return everything that stands for somebody: user, groups, roles of the token and of the store, PUBLIC."""
+        """Return everything that stands for somebody: user, groups, roles of the token and of the store, PUBLIC.
+
+        Of somebody who chose roles with SET ROLE only those count; that nobody gets rid of restrictions so is the
+        business of the core, which asks about all roles as well.
+        """
         own = {("user", identity.username), ("public", "")}
         own |= {("group", name) for name in identity.groups} | {("role", name) for name in identity.roles}
+        if identity.all_roles is not None:
+            return Principal(identity=identity, holders=frozenset(own))
         return Principal(identity=identity, holders=frozenset(own | {("role", name) for name in self.held.reach(own)}))
 
     def owner_of(self, name: ObjectName | NamespaceName) -> Owner | None:
