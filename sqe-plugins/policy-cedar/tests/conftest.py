@@ -73,7 +73,7 @@ class Cedar:
 
     def entities(self, *entities: Mapping[str, Any] | str) -> Path:
         file = self.folder.parent / "entities.json"
-        file.write_text(entities[0] if isinstance(entities[0], str) else json.dumps(entities), "utf-8")
+        file.write_text(entities[0] if entities and isinstance(entities[0], str) else json.dumps(entities), "utf-8")
         self.settings["entities_path"] = file
         return file
 

@@ -11,6 +11,7 @@ from typing import Any
 import cedarpy
 
 from sqe_core.spi import Action
+from sqe_policy_cedar.bounds import check_schema_text
 from sqe_policy_cedar.circumstances import circumstances_of
 from sqe_policy_cedar.entities import (
     EntityError,
@@ -86,13 +87,14 @@ def make_bundle(texts: Texts) -> Bundle:
         actions = [uid for uid in entities.uids if uid.type == "Action"]
         check_annotations(policies, {action: entities.ancestors([action]) for action in actions})
         _probe(schema)
+        parsed = policy_set(policies)
     except PolicyTextError as error:
         raise PolicyFileError(f"policies: {error}") from error
     except RecursionError as error:
         raise PolicyFileError("the policies are nested too deeply") from error
     return Bundle(
         policies=policies,
-        policy_set=policy_set(policies),
+        policy_set=parsed,
         entities=entities,
         columns=columns,
         context_keys=used_context([policy.tree for policy in policies.values()]),
@@ -104,6 +106,7 @@ def make_bundle(texts: Texts) -> Bundle:
 def _schema(text: str | None) -> cedarpy.Schema:
     try:
         written = built_in_schema() if text is None else text
+        check_schema_text(written)
         # Cedar has two spellings of schemas.
         read = cedarpy.Schema.from_json_str if written.lstrip().startswith("{") else cedarpy.Schema.from_str
         return read(written)

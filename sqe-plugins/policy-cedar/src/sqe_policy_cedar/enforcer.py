@@ -19,6 +19,7 @@ from sqe_core.spi import (
     ExternalError,
     Identity,
     Mask,
+    NamespaceName,
     ObjectName,
     PolicyEnforcer,
     PolicyRequest,
@@ -40,6 +41,7 @@ from sqe_policy_cedar.reloading import PolicyStore
 from sqe_policy_cedar.rows import RowTranslator, UntranslatableError
 
 _READS_ROWS = frozenset({Action.SELECT, Action.INSERT, Action.UPDATE, Action.DELETE, Action.MERGE, Action.TRUNCATE})
+_DEEPEST_NAMESPACE = 50
 _NO_ROWS = "no policy permits to read rows"
 
 
@@ -110,7 +112,7 @@ class CedarEnforcer(PolicyEnforcer):
             return [Effect.DENY] * len(request.names)
         question = _Question(bundle, self._config, request.principal, request.context)
         for name in request.names:
-            question.add(object_entities(name))
+            question.add_object(name)
         described = [(Action.DESCRIBE.value, object_uid(name), None) for name in request.names]
         answers = question.ask(described, [])
         return [Effect.ALLOW if answer.allowed and not answer.failed else Effect.DENY for answer in answers]
@@ -144,8 +146,15 @@ class _Question:
         for entity in entities:
             self._entities[entity.uid] = entity
 
+    def add_object(self, name: ObjectName | NamespaceName) -> None:
+        """Take a name into the question."""
+        if len(name.namespace) > _DEEPEST_NAMESPACE:
+            raise ExternalError("A namespace has too many parts for Cedar", code=ErrorCode.EXECUTION_FAILED)
+        self.add(object_entities(name))
+
     def add_resource(self, resource: Resource) -> None:
         """Take a table with its columns into the question."""
+        self.add_object(resource.name)
         self.add(resource_entities(resource))
 
     def restrictions(self, resource: Resource) -> _Restrictions:

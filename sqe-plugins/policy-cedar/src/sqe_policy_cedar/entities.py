@@ -14,6 +14,7 @@ from typing import Any
 import cedarpy
 
 from sqe_core.spi import Identity, NamespaceName, ObjectName, Resource
+from sqe_policy_cedar.bounds import check_ancestry
 from sqe_policy_cedar.names import (
     CATALOG,
     COLUMN,
@@ -105,6 +106,7 @@ class EntityGraph:
         """
         written = _read(text) if text is not None else []
         try:
+            check_ancestry(_ancestry(written))
             parsed = cedarpy.Entities.from_json_str(json.dumps([_completed(each) for each in written]), schema)
         except ValueError as error:
             raise EntityError(" ".join(str(error).split())[:200]) from error
@@ -161,6 +163,20 @@ def _read(text: str) -> list[Any]:
     if not isinstance(written, list) or not all(isinstance(entity, dict) for entity in written):
         raise EntityError("is not a list of entities")
     return written
+
+
+def _ancestry(written: list[Any]) -> dict[object, list[object]]:
+    found: dict[object, list[object]] = {}
+    for entity in written:
+        parents = entity.get("parents", [])
+        above = parents if isinstance(parents, list) else []
+        found.setdefault(_key(entity.get("uid")), []).extend(map(_key, above))
+    return found
+
+
+def _key(uid: Any) -> object:
+    uid = uid.get("__entity", uid) if isinstance(uid, dict) else uid
+    return (str(uid.get("type")), str(uid.get("id"))) if isinstance(uid, dict) else str(uid)
 
 
 def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -15,6 +15,7 @@ import cedarpy
 
 from sqe_core.spi import Mask
 from sqe_policy_cedar.annotations import read_expression, read_mask
+from sqe_policy_cedar.bounds import check_policy_text
 from sqe_policy_cedar.names import EntityUid
 
 Json = Any
@@ -62,6 +63,7 @@ def read_policies(texts: Sequence[tuple[str, str]]) -> dict[str, Policy]:
 
 def _file(name: str, text: str) -> Iterator[Policy]:
     try:
+        check_policy_text(text)
         parsed = json.loads(cedarpy.policies_to_json_str(text))
     except ValueError as error:
         raise PolicyTextError(f"{name}: {_shortened(error)}") from error
@@ -129,7 +131,12 @@ def _covers(scope: Json, action: EntityUid, ancestors: Mapping[EntityUid, frozen
 def policy_set(policies: Mapping[str, Policy]) -> cedarpy.PolicySet:
     """Make Cedar's set, in which policies have their own ids."""
     trees = {policy.id: policy.tree for policy in policies.values()}
-    return cedarpy.PolicySet.from_json_str(json.dumps({"staticPolicies": trees, "templates": {}, "templateLinks": []}))
+    text = json.dumps({"staticPolicies": trees, "templates": {}, "templateLinks": []})
+    try:
+        return cedarpy.PolicySet.from_json_str(text)
+    except ValueError as error:
+        # They were parsed before: only the depth of an expression, about 60 operators in a row, is left to refuse.
+        raise PolicyTextError("a condition is too deep: split it into several policies, or use a set") from error
 
 
 def named_entities(tree: Json) -> Iterator[EntityUid]:
