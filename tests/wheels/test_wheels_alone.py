@@ -18,6 +18,8 @@ DISTRIBUTIONS = sorted(
     for path in ROOT.glob(f"{pattern}/pyproject.toml")
 )
 
+PLUGINS = [path.name for path in DISTRIBUTIONS if path.parent.name == "sqe-plugins"]
+
 
 def run(*command: object, **environ: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
@@ -91,3 +93,19 @@ def test_the_core_alone_answers_a_query(python: Path, tmp_path: Path) -> None:
     )
     assert answered.returncode == 0, answered.stderr
     assert answered.stdout == "answer\n42\n"
+
+
+@pytest.mark.parametrize("plugin", PLUGINS)
+def test_each_plugin_works_alone_beside_the_core(wheels: Path, plugin: str, tmp_path: Path) -> None:
+    name = f"sqe-{plugin}"
+    environment = tmp_path / "venv"
+    assert run("uv", "venv", "--python", sys.executable, environment).returncode == 0
+    built = [next(wheels.glob(f"{wheel.replace('-', '_')}-*.whl")) for wheel in ("sqe-core", name)]
+    installed = run("uv", "pip", "install", "--python", environment / "bin" / "python", *built)
+    assert installed.returncode == 0, installed.stderr
+    listed = run(environment / "bin" / "sqe", "plugins", "list")
+    (row,) = [line.split() for line in listed.stdout.splitlines() if name in line.split()]
+    assert row[-1] == "installed"
+    used = "import sys; from sqe_core.plugins.manager import PluginManager; PluginManager().plugin(sys.argv[1])"
+    loaded = run(environment / "bin" / "python", "-c", used, plugin)
+    assert loaded.returncode == 0, loaded.stderr
