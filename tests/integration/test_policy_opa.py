@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import importlib.resources
 import json
+import re
 import subprocess
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +18,15 @@ from sqe_core.bootstrap import Sqe, compose
 from sqe_core.config.loading import load
 from sqe_core.engine.spark.engine import SparkEngine
 from sqe_core.spi import (
+    Action,
+    ConstantMask,
     Effect,
     ExternalError,
     Grant,
     Grantee,
     GrantTarget,
     Identity,
+    NamespaceName,
     ObjectName,
     PluginContext,
     PolicyEnforcer,
@@ -30,6 +35,7 @@ from sqe_core.spi import (
     Secret,
     SqeError,
     StartupError,
+    VisibilityRequest,
 )
 from sqe_core.testing import PolicyEnforcerContract, make_identity, make_policy_request
 from sqe_policy_opa.config import OpaConfig
@@ -201,6 +207,68 @@ def test_a_policy_that_is_not_loaded_stops_the_start() -> None:
     with running_opa() as opa, pytest.raises(StartupError, match="not defined") as raised:
         OpaFactory().create("opa", OpaConfig(url=opa.url), PluginContext())
     assert "sqe/policy/evaluate" in str(raised.value.hint)
+
+
+PAGE = Path(__file__).parents[2] / "docs" / "policy-opa.md"
+
+
+@pytest.fixture(scope="module")
+def tenants(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Opa]:
+    """An OPA with the policy of the documentation's example."""
+    (rego,) = re.findall(r'^```rego title="authz.rego"\n(.*?)^```', PAGE.read_text("utf-8"), re.MULTILINE | re.DOTALL)
+    policy = tmp_path_factory.mktemp("page") / "authz.rego"
+    policy.write_text(rego)
+    subprocess.run([opa_binary(), "check", "--strict", policy], check=True, capture_output=True, timeout=60)
+    with running_opa(policy) as opa:
+        yield opa
+
+
+def of_tenant(tenant: object, *roles: str) -> Identity:
+    return replace(make_identity("alice", roles=roles), claims={} if tenant is None else {"tenant": tenant})
+
+
+def tickets(who: Identity, *actions: Action, schema: str = "app") -> PolicyRequest:
+    name = ObjectName(catalog="lake", namespace=(schema,), name="tickets")
+    columns = ("id", "tenant_id", "customer_email", "body", "internal_score")
+    (access,) = make_policy_request(name, principal=who, columns=columns).accesses
+    asked = tuple(replace(access, action=action) for action in actions or (Action.SELECT,))
+    return replace(make_policy_request(principal=who), accesses=asked)
+
+
+def test_the_example_of_the_page_keeps_tenants_apart(tenants: Opa, make: Callable[..., OpaEnforcer]) -> None:
+    enforcer = make(tenants, authz_path="sqe/authz")
+    enforcer.check()
+    (alice,) = enforcer.decide(tickets(of_tenant("acme"))).decisions
+    assert [one.text for one in alice.row_filters] == ["tenant_id = 'acme'"]
+    assert alice.hidden_columns == {"internal_score"}
+    assert [(mask.column, mask.mask) for mask in alice.column_masks] == [("customer_email", ConstantMask(value="***"))]
+    (carol,) = enforcer.decide(tickets(of_tenant("acme", "support_lead"))).decisions
+    assert (carol.column_masks, carol.row_filters) == ((), alice.row_filters)
+    operator = enforcer.decide(tickets(of_tenant(None, "operator"), *Action)).decisions
+    assert {(one.effect, one.restricted) for one in operator} == {(Effect.ALLOW, False)}
+
+
+@pytest.mark.rule("POL-7")
+@pytest.mark.parametrize("tenant", [None, "", "acme' OR 'a' = 'a", "acme\\'", "Acme", ["acme"], 5, "a\nb", "x" * 41])
+def test_the_example_of_the_page_refuses_odd_claims(
+    tenants: Opa, make: Callable[..., OpaEnforcer], tenant: object
+) -> None:
+    (decision,) = make(tenants, authz_path="sqe/authz").decide(tickets(of_tenant(tenant))).decisions
+    assert decision.effect is Effect.DENY
+
+
+def test_the_example_of_the_page_lets_tenants_read_only(tenants: Opa, make: Callable[..., OpaEnforcer]) -> None:
+    enforcer = make(tenants, authz_path="sqe/authz")
+    for actions in ([Action.DELETE], [Action.SELECT, Action.UPDATE], [Action.DROP], [Action.CREATE]):
+        decisions = enforcer.decide(tickets(of_tenant("acme"), *actions)).decisions
+        assert {decision.effect for decision in decisions} == {Effect.DENY}
+    assert enforcer.decide(tickets(of_tenant("acme"), schema="ops")).decisions[0].effect is Effect.DENY
+    table = ObjectName(catalog="lake", namespace=("app",), name="tickets")
+    other = replace(table, namespace=("ops",))
+    names = (table, table.schema, NamespaceName(catalog="lake", namespace=()), other, other.schema)
+    context = make_policy_request().context
+    shown = enforcer.visible(VisibilityRequest(principal=of_tenant("acme"), names=names, context=context))
+    assert list(shown) == [Effect.ALLOW] * 3 + [Effect.DENY] * 2
 
 
 class Server:
