@@ -195,7 +195,13 @@ class Evaluation:
         return self._found[level]
 
     def _given(self, rows: Sequence[GrantRow], place: Place) -> list[GrantRow]:
-        return [row for row in rows if row.grant.effect is Effect.ALLOW and self._state.gives(row, place)]
+        return [
+            row
+            for row in rows
+            if row.grant.effect is Effect.ALLOW
+            and self._principal.gets(row.grant.grantee)
+            and self._state.gives(row, place)
+        ]
 
     def _owns(self, name: ObjectName | NamespaceName) -> bool:
         owner = self._state.owner_of(name)
@@ -212,7 +218,7 @@ class Evaluation:
             found: set[Folded] = set()
             for row in self._state.rows:
                 grant = row.grant
-                if grant.effect is Effect.ALLOW and row.privilege and self._principal.is_one_of(grant.grantee):
+                if grant.effect is Effect.ALLOW and row.privilege and self._principal.gets(grant.grantee):
                     found.update(levels(NamespaceName(catalog=grant.target.catalog, namespace=grant.target.namespace)))
             for owner in (*self._state.owners.values(), *self._state.schema_owners.values()):
                 if self._principal.owns(owner):

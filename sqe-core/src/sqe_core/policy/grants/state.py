@@ -60,18 +60,23 @@ def members_of(members: Iterable[RoleGrant]) -> Held:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Principal:
-    """Somebody, with every grantee that stands for them."""
+    """Somebody, with every grantee that stands for them: `holders` to restrict, `given` to give access."""
 
     identity: Identity
     holders: frozenset[Holder]
+    given: frozenset[Holder]
 
     def is_one_of(self, *grantees: Grantee) -> bool:
         """Whether one of the grantees stands for this principal."""
         return any((grantee.type, grantee.name) in self.holders for grantee in grantees)
 
+    def gets(self, grantee: Grantee) -> bool:
+        """Whether what the grantee was given is this principal's to use now."""
+        return (grantee.type, grantee.name) in self.given
+
     def owns(self, owner: Owner) -> bool:
         """Whether this is the owner; where a login was recorded, a namesake from elsewhere is not."""
-        return self.is_one_of(owner.grantee) and (owner.key is None or owner.key == self.identity.key)
+        return self.gets(owner.grantee) and (owner.key is None or owner.key == self.identity.key)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,14 +159,15 @@ class State:
     def principal(self, identity: Identity) -> Principal:
         """Return everything that stands for somebody: user, groups, roles of the token and of the store, PUBLIC.
 
-        Of somebody who chose roles with SET ROLE only those count; that nobody gets rid of restrictions so is the
-        business of the core, which asks about all roles as well.
+        Of somebody who chose roles with SET ROLE only those give access. All of them restrict: nobody gets rid of a
+        denial or a filter by leaving out the role that it hangs on.
         """
-        own = {("user", identity.username), ("public", "")}
-        own |= {("group", name) for name in identity.groups} | {("role", name) for name in identity.roles}
-        if identity.all_roles is not None:
-            return Principal(identity=identity, holders=frozenset(own))
-        return Principal(identity=identity, holders=frozenset(own | {("role", name) for name in self.held.reach(own)}))
+        own = {("user", identity.username), ("public", "")} | {("group", name) for name in identity.groups}
+        chosen = own | {("role", name) for name in identity.roles}
+        everything = chosen | {("role", name) for name in identity.all_roles or ()}
+        everything |= {("role", name) for name in self.held.reach(everything)}
+        given = everything if identity.all_roles is None else chosen
+        return Principal(identity=identity, holders=frozenset(everything), given=frozenset(given))
 
     def owner_of(self, name: ObjectName | NamespaceName) -> Owner | None:
         """Return who owns exactly this."""
