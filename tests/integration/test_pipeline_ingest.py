@@ -8,6 +8,7 @@ import uuid
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, date, datetime
+from datetime import time as clock
 from decimal import Decimal
 from typing import Any
 
@@ -254,6 +255,7 @@ _TYPES: dict[str, tuple[pa.Array, list[Any]]] = {
         pa.array([_AT.replace(tzinfo=UTC), None, None], pa.timestamp("ms", "America/New_York"), safe=False),
         [_AT.replace(microsecond=123000, tzinfo=UTC), None, None],
     ),
+    "clock": (pa.array([_AT.time(), clock.min, None], pa.time64("us")), [_AT.time(), clock.min, None]),
     "list": (pa.array([[1, None], [], None], pa.list_(pa.uint8())), [[1, None], [], None]),
     "large_list": (pa.array([["a"], [None], None], pa.large_list(pa.large_string())), [["a"], [None], None]),
     "pair": (pa.array([[1.5, 2.5], None, [0.0, 1.0]], pa.list_(pa.float64(), 2)), [[1.5, 2.5], None, [0.0, 1.0]]),
@@ -297,7 +299,7 @@ def test_all_types_at_once(client: Client) -> None:
 
 
 @pytest.mark.parametrize(
-    "sent", [pa.array([1], pa.duration("s")), pa.array([1], pa.time64("us"))], ids=["span", "time"]
+    "sent", [pa.array([1], pa.duration("s")), pa.nulls(1, pa.month_day_nano_interval())], ids=["span", "months"]
 )
 def test_types_that_tables_do_not_store(client: Client, sent: pa.Array) -> None:
     error = client.refusal(IngestMode.CREATE, "refused", pa.table({"span": sent}))

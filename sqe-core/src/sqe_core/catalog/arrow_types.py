@@ -1,4 +1,4 @@
-"""The Arrow type of a column, as results carry it; the bridge's ArrowTypes.java decides for results and for its tables."""
+"""The Arrow type of a column, as results carry it; the bridge's ArrowTypes.java decides for its own tables."""
 
 from __future__ import annotations
 

@@ -92,7 +92,7 @@ final class TimesTable extends SparkTable {
   }
 
   public RowLevelOperationBuilder newRowLevelOperationBuilder(RowLevelOperationInfo info) {
-    refuse(info.command() + ", since it has times or nanoseconds");
+    refuse(info.command() + " while it has times or nanoseconds");
     return null;
   }
 
