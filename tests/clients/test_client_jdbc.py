@@ -243,7 +243,7 @@ OBJECTS = {
     "TIMESTAMP '2026-02-03 04:05:06.000007'": "Timestamp|2026-02-03 04:05:06.000007",
     "TIMESTAMP '2026-02-03 04:05:06.000007 UTC'": "Timestamp|2026-02-03 04:05:06.000007",
     "INTERVAL '36' HOUR": "Duration|PT36H",
-    "INTERVAL '14' MONTH": "String|1-2",
+    "INTERVAL '14' MONTH": "PeriodDuration|P14M PT0S",
     "ARRAY[1, NULL]": "JsonStringArrayList|[1,null]",
     "MAP(ARRAY['a'], ARRAY[1])": 'JsonStringHashMap|{"a":1}',
     "CAST(ROW(1, 'x') AS ROW(a integer, b varchar))": 'JsonStringHashMap|{"a":1,"b":"x"}',

@@ -139,7 +139,8 @@ func askDriver(ctx context.Context, login map[string]string, table string) {
 		}
 	}
 	say("select", func() (any, error) {
-		return fetch(ctx, connection, "SELECT 1 AS one, 'ü€😀' AS text, CAST(1.25 AS decimal(5,2)) AS n, DATE '2026-01-02' AS d, ARRAY[1, NULL] AS a")
+		return fetch(ctx, connection, `
+			SELECT 1 AS one, 'ü€😀' AS text, CAST(1.25 AS decimal(5,2)) AS n, DATE '2026-01-02' AS d, ARRAY[1, NULL] AS a`)
 	})
 	say("create", update("CREATE TABLE "+table+" (id bigint, name varchar)"))
 	say("insert", update("INSERT INTO "+table+" VALUES (1, 'ada'), (2, 'bob')"))
@@ -234,7 +235,8 @@ func askDriver(ctx context.Context, login map[string]string, table string) {
 		short, cancel := context.WithTimeout(ctx, 2*time.Second)
 		defer cancel()
 		began := time.Now()
-		_, err := fetch(short, connection, "SELECT count(*) FROM range(4000000) AS a(x) JOIN range(9000000) AS b(y) ON x <> y")
+		_, err := fetch(short, connection, `
+			SELECT count(*) FROM range(4000000) AS a(x) JOIN range(9000000) AS b(y) ON x <> y`)
 		return fmt.Sprint(err != nil, " ", time.Since(began) < 10*time.Second), nil
 	})
 }
@@ -282,7 +284,8 @@ func askDatabase(ctx context.Context, source string, table string) {
 		var ok bool
 		var ratio float64
 		var raw []byte
-		row := database.QueryRowContext(ctx, "SELECT TIMESTAMP '2026-01-02 03:04:05.000006', true, CAST(0.5 AS double), X'00FF'")
+		row := database.QueryRowContext(ctx, `
+			SELECT TIMESTAMP '2026-01-02 03:04:05.000006', true, CAST(0.5 AS double), X'00FF'`)
 		if err := row.Scan(&when, &ok, &ratio, &raw); err != nil {
 			return nil, err
 		}

@@ -82,7 +82,8 @@ final class JdbcMetadata {
             "TABLE_NAME"));
         Answers.say("tables of no schema", () -> Answers.column(
             data.getTables("iceberg", "nope", "%", null), "TABLE_NAME"));
-        Answers.say("tables of no catalog", () -> Answers.column(data.getTables("nope", null, "%", null), "TABLE_NAME"));
+        Answers.say("tables of no catalog", () -> Answers.column(
+            data.getTables("nope", null, "%", null), "TABLE_NAME"));
         Answers.say("tables of no type", () -> Answers.column(
             data.getTables(null, null, table, new String[] {"GLOBAL TEMPORARY"}), "TABLE_NAME"));
         Answers.say("views", () -> Answers.column(

@@ -73,7 +73,8 @@ final class JdbcStatements {
                 }
             });
             Answers.say("parameter count", () -> {
-                try (PreparedStatement select = connection.prepareStatement("SELECT * FROM " + table + " WHERE id = ? AND name = ?")) {
+                try (PreparedStatement select = connection.prepareStatement(
+                        "SELECT * FROM " + table + " WHERE id = ? AND name = ?")) {
                     return select.getParameterMetaData().getParameterCount();
                 }
             });
@@ -97,8 +98,10 @@ final class JdbcStatements {
                 }
             });
             Answers.say("nested", () -> Answers.query(connection,
-                "SELECT ARRAY[1, 2] AS l, MAP(ARRAY['a'], ARRAY[1]) AS m, CAST(ROW(1, 'x') AS ROW(a integer, b varchar)) AS r"));
-            Answers.say("zoned", () -> Answers.query(connection, "SELECT TIMESTAMP '2026-01-02 03:04:05.000006 UTC' AS z, TIME '01:02:03' AS t"));
+                "SELECT ARRAY[1, 2] AS l, MAP(ARRAY['a'], ARRAY[1]) AS m,"
+                    + " CAST(ROW(1, 'x') AS ROW(a integer, b varchar)) AS r"));
+            Answers.say("zoned", () -> Answers.query(connection,
+                "SELECT TIMESTAMP '2026-01-02 03:04:05.000006 UTC' AS z, TIME '01:02:03' AS t"));
             Answers.say("rows", () -> {
                 try (ResultSet results = statement.executeQuery("SELECT id FROM range(100000) AS r(id)")) {
                     long sum = 0;

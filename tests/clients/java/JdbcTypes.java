@@ -65,14 +65,16 @@ final class JdbcTypes {
         set(connection, "setDate", "date", s -> s.setDate(1, Date.valueOf("2026-02-03")));
         set(connection, "setDate calendar", "date", s -> s.setDate(1, Date.valueOf("2026-02-03"), utc));
         set(connection, "setTime", "time(6)", s -> s.setTime(1, Time.valueOf("04:05:06")));
-        set(connection, "setTimestamp", "timestamp", s -> s.setTimestamp(1, Timestamp.valueOf("2026-02-03 04:05:06.007")));
+        set(connection, "setTimestamp", "timestamp",
+            s -> s.setTimestamp(1, Timestamp.valueOf("2026-02-03 04:05:06.007")));
         set(connection, "setTimestamp calendar", "timestamp", s -> s.setTimestamp(1, Timestamp.from(instant), utc));
         set(connection, "setTimestamp zoned", "timestamp with time zone",
             s -> s.setTimestamp(1, Timestamp.from(instant), utc));
         set(connection, "setNull", "bigint", s -> s.setNull(1, Types.BIGINT));
         set(connection, "setURL", "varchar(100)", s -> s.setURL(1, URI.create("https://example.org/").toURL()));
         set(connection, "setCharacterStream", "varchar(100)", s -> s.setCharacterStream(1, new StringReader("text")));
-        set(connection, "setBinaryStream", "varbinary", s -> s.setBinaryStream(1, new ByteArrayInputStream(new byte[1])));
+        set(connection, "setBinaryStream", "varbinary",
+            s -> s.setBinaryStream(1, new ByteArrayInputStream(new byte[1])));
         set(connection, "setAsciiStream", "varchar(100)",
             s -> s.setAsciiStream(1, new ByteArrayInputStream("text".getBytes(StandardCharsets.US_ASCII))));
         set(connection, "setObject null", "bigint", s -> s.setObject(1, null));
