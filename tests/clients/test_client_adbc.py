@@ -106,6 +106,44 @@ def test_executemany(cursor: flight_sql.Cursor, table: str) -> None:
     assert rows(cursor, f"SELECT id FROM {table}") == [(3,)]
 
 
+def test_executemany_is_one_commit(cursor: flight_sql.Cursor, table: str) -> None:
+    cursor.execute(f"CREATE TABLE {table} (id bigint, name varchar)")
+    many = [(number, f"name {number}") for number in range(10_000)]
+    began = time.monotonic()
+    cursor.executemany(f"INSERT INTO {table} (id, name) VALUES (?, ?)", many)
+    assert time.monotonic() - began < 15
+    assert rows(cursor, f"SELECT count(*), count(DISTINCT name), max(id) FROM {table}") == [(10_000, 10_000, 9999)]
+    assert rows(cursor, f'SELECT count(*) FROM "{table}$snapshots"') == [(1,)]
+    with pytest.raises(flight_sql.Error):
+        cursor.executemany(f"INSERT INTO {table} (id) VALUES (10 / ?)", [(1,), (0,)])
+    assert rows(cursor, f"SELECT count(*) FROM {table}") == [(10_000,)]
+
+
+def test_statements_of_one_session_run_side_by_side(connect: Connect, table: str) -> None:
+    """Connections with the same login share a session; a long write holds up nobody."""
+    first, second = connect(), connect()
+    with first.cursor() as writing, second.cursor() as reading:
+        writing.execute(f"CREATE TABLE {table} (id bigint)")
+        over = threading.Event()
+
+        def write() -> None:
+            text = f"INSERT INTO {table} SELECT a.id FROM range(30000) AS a(id) CROSS JOIN range(20000) AS b(id)"
+            writing.execute(f"{text} WHERE a.id + b.id = 1")
+            over.set()
+
+        rows(reading, "SELECT 1")
+        thread = threading.Thread(target=write)
+        thread.start()
+        time.sleep(0.3)
+        answered = 0
+        while not over.is_set():
+            assert rows(reading, "SELECT 40 + 2") == [(42,)]
+            answered += not over.is_set()
+        thread.join()
+        assert answered >= 1
+        assert rows(reading, f"SELECT count(*) FROM {table}") == [(2,)]
+
+
 def test_wrong_parameters(cursor: flight_sql.Cursor) -> None:
     for values in ((), (1, 2)):
         with pytest.raises(flight_sql.Error, match="parameter"):

@@ -8,6 +8,7 @@ import tempfile
 import threading
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -244,32 +245,37 @@ def serve(
     metrics = PrometheusMetrics()
     plugins = plugins or PluginManager(sqe_version=__version__, metrics=metrics)
     protocols, off = _protocols(loaded, plugins, metrics)
-    sqe = compose(loaded, plugins, engine=engine, metrics=metrics)
-    status = StatusBoard(sqe.engine, __version__)
-    sessions = session_store(sqe, loaded, plugins, metrics=metrics)
-    metrics.watch("sqe_active_sessions", lambda: sessions.count)
-    _watch(metrics, sqe, status, memory_limit=config.coordinator.memory_limit)
-    return Server(
-        ServerParts(
-            engine=sqe.engine,
-            service=sqe.service,
-            status=status,
-            gateway=Gateway(
-                store=sessions,
+    with ExitStack() as made:
+        sqe = compose(loaded, plugins, engine=engine, metrics=metrics)
+        made.callback(sqe.catalogs.close)
+        status = StatusBoard(sqe.engine, __version__)
+        sessions = session_store(sqe, loaded, plugins, metrics=metrics)
+        made.callback(sessions.close)
+        metrics.watch("sqe_active_sessions", lambda: sessions.count)
+        _watch(metrics, sqe, status, memory_limit=config.coordinator.memory_limit)
+        server = Server(
+            ServerParts(
+                engine=sqe.engine,
                 service=sqe.service,
-                status=status.current,
-                admin_roles=frozenset(config.auth.admin_roles) if config.auth else frozenset(),
-                rates=RateLimiter(rate_limits(config.rate_limit), metrics=metrics),
-            ),
-            protocols=protocols,
-            listeners=_listeners(loaded, sqe, status, metrics),
-            components=[Component(name="sessions", stop=sessions.close), *_observers(loaded, plugins, metrics)],
-            close=sqe.catalogs.close,
-            drain_secs=config.coordinator.shutdown_drain_secs,
-            off=off,
-            needs_tls=_tls_files(loaded) is not None,
+                status=status,
+                gateway=Gateway(
+                    store=sessions,
+                    service=sqe.service,
+                    status=status.current,
+                    admin_roles=frozenset(config.auth.admin_roles) if config.auth else frozenset(),
+                    rates=RateLimiter(rate_limits(config.rate_limit), metrics=metrics),
+                ),
+                protocols=protocols,
+                listeners=_listeners(loaded, sqe, status, metrics),
+                components=[Component(name="sessions", stop=sessions.close), *_observers(loaded, plugins, metrics)],
+                close=sqe.catalogs.close,
+                drain_secs=config.coordinator.shutdown_drain_secs,
+                off=off,
+                needs_tls=_tls_files(loaded) is not None,
+            )
         )
-    )
+        made.pop_all()  # whoever stops the server closes them
+    return server
 
 
 def _protocols(
@@ -553,9 +559,7 @@ def open_embedded(
             engine=engine or SparkEngine(engine_options or EngineOptions()),
             mounts=mounts,
             enforcers=[AllowAllEnforcer()],
-            limits=QueryLimits(
-                timeout_secs=0, max_result_rows=0, max_result_bytes=0, max_sql_bytes=16 * 1024 * 1024
-            ),
+            limits=QueryLimits(timeout_secs=0, max_result_rows=0, max_result_bytes=0, max_sql_bytes=16 * 1024 * 1024),
         )
     except BaseException:
         if temporary:

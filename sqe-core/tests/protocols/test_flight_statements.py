@@ -80,7 +80,10 @@ def test_batches_say_which_statement_they_are_of(core: Core, alice: RawClient) -
     core.answers["many"] = pa.table({"n": range(2500)})
     _, told = read_stream(alice.call("DoGet", alice.plan("many").endpoint[0].ticket))
     counts = [json.loads(each) for each in told]
-    assert [each["rows"] for each in counts] == [0, 1000, 2000, 2500]
+    assert [each["rows"] for each in counts] == [0, 1000, 2000, 2500, 2500]
+    assert [each.get("done", False) for each in counts] == [False, False, False, False, True]
+    assert counts[-1]["bytes"] >= 2500 * 8
+    assert counts[-1]["elapsed_ms"] >= 0
     assert {each["query_id"] for each in counts} == {core.plans[-1].query_id}
 
 
@@ -208,6 +211,20 @@ def test_several_rows_change_several_times(core: Core, alice: RawClient) -> None
     rows = pa.concat_tables([pa.table({"a": [1, 2], "b": ["x", "y"]}), pa.table({"a": [3], "b": ["z"]})])
     assert alice.update(command, rows) == 6
     assert [[each.as_py() for each in one.parameters] for one in core.statements] == [[1, "x"], [2, "y"], [3, "z"]]
+
+
+def test_rows_for_one_row_of_values_go_together(core: Core, alice: RawClient) -> None:
+    text = "update with VALUES (?, ?)"
+    core.parameters[text] = pa.schema({"1": pa.int64(), "2": pa.string()})
+    handle = alice.prepare(text).prepared_statement_handle
+    command = sql.CommandPreparedStatementUpdate(prepared_statement_handle=handle)
+    rows = pa.concat_tables([pa.table({"a": [1, 2], "b": ["x", "y"]}), pa.table({"a": [3], "b": ["z"]})])
+    assert alice.update(command, rows) == 3
+    ((request, written),) = core.inserted
+    assert (request.sql, written.to_pydict()) == (text, {"0": [1, 2, 3], "1": ["x", "y", "z"]})
+    assert not core.statements
+    alice.update(command, rows.slice(0, 1))
+    assert len(core.inserted) == len(core.statements) == 1, "one row is an ordinary statement"
 
 
 def test_no_row_changes_nothing(core: Core, alice: RawClient) -> None:

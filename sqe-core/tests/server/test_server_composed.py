@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from sqe_core import bootstrap
+from sqe_core.catalog.registry import CatalogRegistry
 from sqe_core.config.loading import LoadedConfig, load
 from sqe_core.engine.port import EngineState
 from sqe_core.engine.spark.conf import check_operator_settings
@@ -18,6 +19,7 @@ from sqe_core.plugins.manager import PluginManager
 from sqe_core.query.ingest_rows import IngestLimits
 from sqe_core.server import Server, StatusBoard
 from sqe_core.session.rate_limits import RateLimits
+from sqe_core.session.store import SessionStore
 from sqe_core.spi import (
     Endpoint,
     NoConfig,
@@ -112,6 +114,27 @@ def configured(tmp_path: Path, text: str, environ: dict[str, str] | None = None)
 
 def serve(tmp_path: Path, text: str, **environ: str) -> Server:
     return bootstrap.serve(configured(tmp_path, text, environ), plugins(), engine=NoEngine())  # type: ignore[arg-type]
+
+
+def test_what_fails_late_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    closed: list[str] = []
+
+    def fail(*args: object, **named: object) -> None:
+        raise PluginError("the last part cannot be made")
+
+    monkeypatch.setattr(SessionStore, "close", lambda store: closed.append("sessions"))
+    monkeypatch.setattr(CatalogRegistry, "close", lambda catalogs: closed.append("catalogs"))
+    monkeypatch.setattr(bootstrap, "_listeners", fail)
+    with pytest.raises(PluginError):
+        serve(tmp_path, "[coordinator]\nquack_port = 9494\n")
+    assert closed == ["sessions", "catalogs"]
+    closed.clear()
+    monkeypatch.undo()
+    monkeypatch.setattr(CatalogRegistry, "close", lambda catalogs: closed.append("catalogs"))
+    monkeypatch.setattr(bootstrap, "session_store", fail)
+    with pytest.raises(PluginError):
+        serve(tmp_path, "[coordinator]\nquack_port = 9494\n")
+    assert closed == ["catalogs"]
 
 
 def test_without_a_login_everything_is_on_loopback(tmp_path: Path) -> None:

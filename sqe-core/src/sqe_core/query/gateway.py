@@ -155,6 +155,18 @@ class ConnectedSession:
         shape = self._service.describe(self._session, request.sql, dialect=request.dialect, options=options)
         return StatementDescription(schema=shape.schema, parameters=shape.parameters, statement_kind=shape.kind.value)
 
+    def insert_rows(self, request: StatementRequest, rows: Sequence[pa.RecordBatch]) -> RunningQuery | None:
+        """Insert a row for each row of parameters, with one commit; None when the statement is none of that form."""
+        self._live.ensure_usable()
+        if not rows or not self._service.takes_rows(self._session, request.sql, dialect=request.dialect):
+            return None
+        self._count(Traffic.STATEMENT)
+        at = self._seen_by(request)
+        result = self._service.insert_rows(
+            self._session, request.sql, rows, dialect=request.dialect, options=_options(request, at)
+        )
+        return RunningQuery(result, _changes_of(at))
+
     def ingest(self, request: IngestRequest, schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> RunningQuery:
         """Write record batches into a table."""
         self._count(Traffic.STATEMENT)

@@ -27,14 +27,19 @@ def bind_parameters(statement: EngineStatement, given: Sequence[Any] | Mapping[s
                 f"the statement names {', '.join(markers) or 'no parameters'}",
             )
         return {name: given[name] for name in markers}
-    if len(given) != len(markers):
-        raise _fault(
-            f"The statement has {len(markers)} parameter{'s' * (len(markers) != 1)}, {len(given)} given",
-            "give a value for each marker",
-        )
+    require_columns(markers, len(given))
     if markers and not statement.positional:
         raise _fault("The statement names its parameters", "give the values by name")
     return dict(zip(markers, given, strict=True))
+
+
+def require_columns(markers: Sequence[str], given: int) -> None:
+    """Raise unless rows of parameters have a column for each marker."""
+    if given != len(markers):
+        raise _fault(
+            f"The statement has {len(markers)} parameter{'s' * (len(markers) != 1)}, {given} given",
+            "give a value for each marker",
+        )
 
 
 def _fault(message: str, hint: str) -> UserError:

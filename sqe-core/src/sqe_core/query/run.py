@@ -23,6 +23,7 @@ from sqe_core.query.bind import SpooledRows
 from sqe_core.query.ddl import CatalogChanges
 from sqe_core.query.errors import VisibleNames, translate
 from sqe_core.query.ingest import Ingestion
+from sqe_core.query.insert_rows import RowInsert
 from sqe_core.query.limits import bounded
 from sqe_core.query.names import NameContext, NameResolver, ResolvedName, schema_not_found
 from sqe_core.query.parameters import bind_parameters
@@ -51,6 +52,7 @@ from sqe_core.sql.statement import (
     TransactionControl,
     Use,
 )
+from sqe_core.sql.value_rows import value_row
 
 Parameters = Sequence[Any] | Mapping[str, Any]
 Finish = Callable[..., None]
@@ -212,6 +214,22 @@ class StatementRun:
         # The same engine session until the end: another one would not know the rows after a restart.
         with self._session.engine():
             return ingestion.run(request, schema, batches)
+
+    def insert_rows(self, sql: str, dialect: str, batches: Sequence[pa.RecordBatch], finish: Finish) -> StatementResult:
+        """Insert a row for each row of parameters, with one commit; the statement has one row of VALUES."""
+        statement = self._read(sql, dialect)
+        row = value_row(statement) if isinstance(statement, EngineStatement) else None
+        if row is None:
+            raise InternalError("The statement is no INSERT of one row of VALUES")
+        with self._engine_scope() as session:
+            insert = RowInsert(
+                engine=self._parts.engine,
+                limits=self._parts.limits.ingest,
+                check=self._running.check,
+                secure=self._secure,
+                execute=lambda engine, written, secured: self._execute(engine, written, secured, finish),
+            )
+            return insert.run(session, row, batches)
 
     def _read(self, sql: str, dialect: str) -> Statement:
         statement = self._parts.reader.read(

@@ -39,6 +39,8 @@ from sqe_core.spi.catalog import CatalogMetadata, Column, TableMetadata, ViewMet
 from sqe_core.spi.errors import SqeError
 from sqe_core.spi.names import ObjectName
 from sqe_core.spi.protocol import IngestRequest
+from sqe_core.sql.statement import EngineStatement, TextLimits
+from sqe_core.sql.value_rows import value_row
 
 __all__ = ["Began", "Parameters", "QueryService", "StatementOptions"]
 
@@ -182,6 +184,40 @@ class QueryService:
             finish = _finisher(leave, record)
             with _explained(run, finish):
                 return run.ingest(request, schema, batches, finish)
+
+    def takes_rows(self, session: Session, sql: str, *, dialect: str | None = None) -> bool:
+        """Whether a statement inserts one row of VALUES, so that `insert_rows` can run it for many."""
+        limits = TextLimits(max_bytes=self._parts.limits.max_sql_bytes)
+        statement = self._parts.reader.read(sql, dialect=dialect or session.properties["dialect"], limits=limits)
+        return isinstance(statement, EngineStatement) and value_row(statement) is not None
+
+    def insert_rows(
+        self,
+        session: Session,
+        sql: str,
+        batches: Sequence[pa.RecordBatch],
+        *,
+        dialect: str | None = None,
+        options: StatementOptions = _PLAIN,
+    ) -> StatementResult:
+        """Run an INSERT of one row of VALUES for each row of parameters, with one commit for all of them.
+
+        Args:
+            session: whose statement.
+            sql: a statement that `takes_rows` approves of.
+            batches: rows of parameters, a column for each marker in their order; at least one batch.
+            dialect: how the text is read; None is the session's own.
+            options: what comes with it.
+
+        Raises:
+            SqeError: what is wrong, in words that may be shown to the user.
+        """
+        running = RunningStatement(new_query_id())
+        with self._admitted(session, running, options) as leave:
+            seen, run, record = self._begin(session, running, sql, options)
+            finish = _finisher(leave, record)
+            with _explained(run, finish):
+                return run.insert_rows(sql, dialect or seen.properties["dialect"], batches, finish)
 
     def _begin(
         self,

@@ -298,6 +298,21 @@ class GatewaySession(Protocol):
             request: the statement; parameters may be missing.
         """
 
+    def insert_rows(self, request: StatementRequest, rows: Sequence[pa.RecordBatch]) -> QueryResult | None:
+        """Run an INSERT of one row of VALUES for each row of parameters, with one commit for all of them.
+
+        Args:
+            request: the statement; its own parameters do not count.
+            rows: rows of parameters, a column for each marker in their order.
+
+        Returns:
+            A result whose `affected_rows` is the number of rows written; None when the statement is of another form,
+            which runs once for each row.
+
+        Raises:
+            SqeError: refused, or failed; nothing was written.
+        """
+
     def ingest(self, request: IngestRequest, schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> QueryResult:
         """Write record batches into a table; blocks until they are committed, or nothing was written.
 

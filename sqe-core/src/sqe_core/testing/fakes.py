@@ -260,6 +260,20 @@ class FakeSession:
         schema = None if answer.table is None else answer.table.schema
         return StatementDescription(schema=schema, parameters=pa.schema([]), statement_kind=answer.kind)
 
+    def insert_rows(self, request: StatementRequest, rows: Sequence[pa.RecordBatch]) -> QueryResult | None:
+        """Keep the rows of a statement that has VALUES in `FakeGateway.inserted`."""
+        if "VALUES" not in request.sql:
+            return None
+        query_id = secrets.token_hex(8)
+        if request.began is not None:
+            request.began(query_id)
+        table = pa.Table.from_batches(rows)
+        self._gateway.inserted.append((request, table))
+        result = FakeResult(None, kind="insert", affected_rows=table.num_rows)
+        result.query_id = query_id
+        self._gateway.results.append(result)
+        return result
+
     def ingest(self, request: IngestRequest, schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> QueryResult:
         """Keep the rows in `FakeGateway.ingested`."""
         if request.began is not None:
@@ -340,6 +354,7 @@ class FakeGateway:
         self.tables: list[TableListing] = []
         self.statements: list[StatementRequest] = []
         self.ingested: list[tuple[IngestRequest, pa.Table]] = []
+        self.inserted: list[tuple[StatementRequest, pa.Table]] = []
         self.results: list[FakeResult] = []
         self.logins: list[tuple[Credential, ClientInfo]] = []
         self.sessions: list[FakeSession] = []

@@ -298,11 +298,14 @@ class Statements:
             if not on_end(fetch.cancel):
                 fetch.cancel()
             result, batches = fetch.run()
-            began, rows = time.monotonic(), 0
-            yield schema_message(ticket.schema, _told(result, rows, began))
+            counts = _Counts(result)
+            yield schema_message(ticket.schema, counts.told())
             for batch in batches:
-                rows += batch.num_rows
-                yield from batch_messages(batch, options, _told(result, rows, began))
+                counts.add(batch)
+                yield from batch_messages(batch, options, counts.told())
+            if len(ticket.schema):
+                # A batch of no rows: some clients cannot read a message of metadata alone.
+                yield from batch_messages(_no_rows(ticket.schema), options, counts.told(done=True))
         finally:
             with self._lock:
                 self._running.pop(handle, None)
@@ -324,8 +327,17 @@ class Statements:
     def update_prepared(
         self, session: GatewaySession, prepared: Prepared, ask: Callable[[str], StatementRequest], on_end: OnEnd
     ) -> int:
-        """Run a prepared statement once for each row of parameters; return how many rows changed in all."""
+        """Run a prepared statement for each row of parameters; return how many rows changed in all.
+
+        An INSERT of one row of VALUES writes all of them with one commit; others run once for each row.
+        """
         with Leaving(session, on_end) as leaving:
+            if prepared.row_count > 1:
+                request = replace(ask(prepared.sql), began=leaving.began)
+                together = session.insert_rows(request, prepared.bound or ())
+                if together is not None:
+                    with together:
+                        return together.affected_rows or 0
             return sum(_update(session, request, leaving) for request in prepared.requests(ask))
 
     def ingest(
@@ -436,8 +448,30 @@ def _run_now(plan: StatementPlan, leaving: Leaving) -> QueryResult:
     return plan.start()
 
 
-def _told(result: QueryResult, rows: int, began: float) -> bytes:
-    """What comes with each batch: which statement it is of, and the counts so far."""
-    elapsed = int((time.monotonic() - began) * 1000)
-    told = {"query_id": result.query_id, "statement": result.statement_kind, "rows": rows, "elapsed_ms": elapsed}
-    return json.dumps(told).encode()
+class _Counts:
+    """What comes with each message of a result: which statement it is of, and how much has come."""
+
+    def __init__(self, result: QueryResult) -> None:
+        self._result = result
+        self._began = time.monotonic()
+        self._rows = self._bytes = 0
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        """Count a batch."""
+        self._rows += batch.num_rows
+        self._bytes += pa.ipc.get_record_batch_size(batch)
+
+    def told(self, *, done: bool = False) -> bytes:
+        """Return the counts; with `done` they are those of the whole result."""
+        told: dict[str, object] = {
+            "query_id": self._result.query_id,
+            "statement": self._result.statement_kind,
+            "rows": self._rows,
+            "bytes": self._bytes,
+            "elapsed_ms": int((time.monotonic() - self._began) * 1000),
+        }
+        return json.dumps(told | {"done": True} if done else told).encode()
+
+
+def _no_rows(schema: pa.Schema) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pylist([], schema=schema)
