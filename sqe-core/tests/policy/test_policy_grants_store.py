@@ -307,6 +307,12 @@ def _removed(path: Path) -> None:
     path.unlink()
 
 
+def _garbled_records(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("UPDATE sqe_policy_records SET body = '{}'")
+        connection.commit()
+
+
 def _replaced_by_nothing(path: Path) -> None:
     path.unlink()
     path.touch()
@@ -516,6 +522,18 @@ def test_the_default_place_is_the_state_folder(tmp_path: Path, caplog: pytest.Lo
     assert not reads(again)
     again.close()
     assert not caplog.records
+
+
+@pytest.mark.rule("POL-1")
+@pytest.mark.parametrize("damage", [_truncated, _replaced_by_another_database, _garbled_records])
+def test_a_damaged_store_does_not_start(path: Path, opened, damage) -> None:
+    engine = opened()
+    engine.put_grant(READ, author=ADMIN)
+    engine.close()
+    damage(path)
+    path.chmod(0o600)
+    with pytest.raises(StartupError, match=r"grants\.db cannot be used"):
+        GrantsFactory().create("grants", GrantsConfig(path=path), PluginContext())
 
 
 @pytest.mark.rule("POL-1")

@@ -10,7 +10,7 @@ from sqe_core.policy.grants.enforcer import GrantsEnforcer
 from sqe_core.policy.grants.evaluation import Precedence
 from sqe_core.policy.grants.postgres import PostgresStore
 from sqe_core.policy.grants.sqlite import MemoryStore, SqliteStore
-from sqe_core.spi.errors import ConfigError
+from sqe_core.spi.errors import ConfigError, ExternalError, StartupError
 from sqe_core.spi.factory import PluginContext
 from sqe_core.spi.identity import Secret
 from sqe_core.spi.policy import PolicyEnforcerFactory
@@ -65,13 +65,15 @@ class GrantsFactory(PolicyEnforcerFactory[GrantsConfig]):
             path = config.path or Path(context.state_dir or "") / _FILE
             store = SqliteStore(path, busy_secs=secs, now=now)
             where = f"at {path}"
-        if store.prepare():
-            _log.warning("made a new grant store %s: until something is granted, the catalogs alone decide", where)
         enforcer = GrantsEnforcer(store, now=now, mask_precedence=config.mask_precedence)
         try:
+            if store.prepare():
+                _log.warning("made a new grant store %s: until something is granted, the catalogs alone decide", where)
             enforcer.check()
-        except BaseException:
+        except BaseException as error:
             enforcer.close()
+            if isinstance(error, ExternalError):
+                raise StartupError(f"the grant store {where} cannot be used: {error.message}") from error
             raise
         return enforcer
 
