@@ -75,8 +75,8 @@ class FakeOpa:
         self._thread.start()
 
     def config(self, **keys: Any) -> OpaConfig:
-        """Settings for this server, in a hurry."""
-        return OpaConfig(**{"url": self.url, "timeout_secs": 1, "connect_timeout_secs": 1, "max_retries": 0, **keys})
+        """Settings for this server: patient, without retries."""
+        return OpaConfig(**{"url": self.url, "timeout_secs": 20, "max_retries": 0, **keys})
 
     def misbehave(self, **reply: Any) -> None:
         """Answer everything with this `Reply`."""

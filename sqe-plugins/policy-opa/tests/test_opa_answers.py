@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from sqe_core.spi import (
+    Action,
     ConstantMask,
     Decision,
     Effect,
@@ -243,6 +244,18 @@ def test_all_tables_carry_every_restriction(every: Any) -> None:
 @pytest.mark.parametrize("entry", [{}, {"allowed_columns": None}])
 def test_without_allowed_columns_all_are(every: Any, entry: Any) -> None:
     assert not every({"per_table": {KEY: entry}}).hidden_columns
+
+
+def test_allowed_columns_of_what_has_none(every: Any, enforcers: list[OpaEnforcer]) -> None:
+    """A listing, or a table that is gone, shows none. What is still to be made cannot be told which it may have."""
+    every({"per_table": {KEY: {"allowed_columns": ["id"]}}})
+    for action, allowed in ((Action.SELECT, True), (Action.DESCRIBE, True), (Action.CREATE, False)):
+        asked = make_policy_request(PEOPLE, action=action, columns=())
+        if allowed:
+            assert enforcers[0].decide(asked).decisions[0].effect is Effect.ALLOW
+        else:
+            with pytest.raises(ExternalError, match="single columns"):
+                enforcers[0].decide(asked)
 
 
 def test_no_allowed_column_hides_all(every: Any) -> None:

@@ -102,11 +102,12 @@ FAULTS: dict[str, tuple[dict[str, Any], str]] = {
 def test_a_bad_answer_is_an_error(opa: Any, make: Callable[..., OpaEnforcer], fault: str, path: str | None) -> None:
     reply, sentence = FAULTS[fault]
     opa.misbehave(**reply)
-    enforcer = make(authz_path=path, max_response_bytes=65_536, token=Secret("s3cr3t-token"))
+    hurry = 1 if "in time" in sentence else 20
+    enforcer = make(authz_path=path, max_response_bytes=65_536, token=Secret("s3cr3t-token"), timeout_secs=hurry)
     began = time.monotonic()
     with pytest.raises(ExternalError, match=sentence) as raised:
         enforcer.decide(REQUEST)
-    assert time.monotonic() - began < 2
+    assert time.monotonic() - began < 10
     shown = f"{raised.value} {raised.value.hint}"
     for secret in ("canary", "s3cr3t", "127.0.0.1", str(opa.port), "/v1/data"):
         assert secret not in shown
@@ -145,11 +146,11 @@ def test_headers_that_drip_end_in_time(make: Callable[..., OpaEnforcer], opa: An
     thread = threading.Thread(target=drip, daemon=True)
     thread.start()
     try:
-        enforcer = make(url=f"http://127.0.0.1:{listener.getsockname()[1]}")
+        enforcer = make(url=f"http://127.0.0.1:{listener.getsockname()[1]}", timeout_secs=1)
         began = time.monotonic()
         with pytest.raises(ExternalError, match="in time"):
             enforcer.decide(REQUEST)
-        assert time.monotonic() - began < 2
+        assert time.monotonic() - began < 10
     finally:
         stop.set()
         thread.join(5)
@@ -167,8 +168,8 @@ def test_many_tables_share_one_time(opa: Any, make: Callable[..., OpaEnforcer]) 
     names = [ObjectName(catalog="lake", namespace=("hr",), name=f"t{number}") for number in range(20)]
     began = time.monotonic()
     with pytest.raises(ExternalError):
-        make(max_connections=2).decide(make_policy_request(*names))
-    assert time.monotonic() - began < 2.5
+        make(max_connections=2, timeout_secs=1).decide(make_policy_request(*names))
+    assert time.monotonic() - began < 3.5
 
 
 def test_a_busy_opa_is_asked_again(opa: Any, make: Callable[..., OpaEnforcer]) -> None:
@@ -262,6 +263,18 @@ def _outcome(enforcer: OpaEnforcer) -> str:
         return "open" if error.code is ErrorCode.CIRCUIT_BREAKER_OPEN else "error"
 
 
+def test_the_probe_is_one_request(opa: Any, make: Callable[..., OpaEnforcer], clock: Any) -> None:
+    enforcer = make(breaker_failure_threshold=1, max_retries=2)
+    opa.misbehave(status=503)
+    with pytest.raises(ExternalError):
+        enforcer.decide(REQUEST)
+    assert len(opa.requests) == 3
+    clock.offset += 31
+    with pytest.raises(ExternalError):
+        enforcer.decide(REQUEST)
+    assert len(opa.requests) == 4
+
+
 def test_successes_between_failures_keep_the_breaker_closed(opa: Any, make: Callable[..., OpaEnforcer]) -> None:
     enforcer = make(breaker_failure_threshold=2)
     for _ in range(4):
@@ -323,7 +336,7 @@ def test_the_certificate_is_checked(
 ) -> None:
     good, wrong = certificate("IP:127.0.0.1"), certificate("DNS:opa.example.com")
     secure, ca_file = fake_opa(good), Path(good[0])
-    enforcers.append(OpaEnforcer(secure.config(ca_file=ca_file, timeout_secs=5), PluginContext()))
+    enforcers.append(OpaEnforcer(secure.config(ca_file=ca_file), PluginContext()))
     assert effect(enforcers[0].decide(REQUEST)) is Effect.ALLOW
 
     enforcers.append(OpaEnforcer(secure.config(timeout_secs=5), PluginContext()))
@@ -331,7 +344,7 @@ def test_the_certificate_is_checked(
         enforcers[1].decide(REQUEST)
 
     other = fake_opa(wrong)
-    enforcers.append(OpaEnforcer(other.config(ca_file=Path(wrong[0]), timeout_secs=5), PluginContext()))
+    enforcers.append(OpaEnforcer(other.config(ca_file=Path(wrong[0])), PluginContext()))
     with pytest.raises(ExternalError, match="certificate"):
         enforcers[2].decide(REQUEST)
     assert not other.requests

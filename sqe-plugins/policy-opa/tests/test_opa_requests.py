@@ -135,6 +135,19 @@ def test_one_table_with_several_actions_is_asked_about_once(opa: Any, enforcers:
     assert response.decisions[0] == response.decisions[1]
 
 
+def test_two_branches_of_a_table_are_decided_apart(opa: Any, enforcers: list[OpaEnforcer]) -> None:
+    """They have one key; an answer about one must not stand for the other."""
+    opa.all = lambda asked: {"per_table": {"lake.hr.people": {}} if asked["tables"][0]["ref"] is None else {}}
+    enforcer = make(opa, enforcers, authz_path="sqe/authz")
+    read = asking(table("people"))
+    (main,) = read.accesses
+    branch = replace(main, resource=replace(main.resource, ref="audit"))
+    decisions = enforcer.decide(replace(read, accesses=(branch, main, replace(main, action=Action.DESCRIBE)))).decisions
+    assert [decision.effect for decision in decisions] == [Effect.DENY, Effect.ALLOW, Effect.ALLOW]
+    asked = [[(one["ref"], one["actions"]) for one in request.body["input"]["tables"]] for request in opa.requests]
+    assert asked == [[("audit", ["select"])], [(None, ["describe", "select"])]]
+
+
 def test_a_part_with_a_dot_is_quoted_in_the_key(opa: Any, enforcers: list[OpaEnforcer]) -> None:
     opa.all = lambda asked: {"per_table": {'lake."eu.hr"."t""1.x"': {}}}
     enforcer = make(opa, enforcers, authz_path="sqe/authz")
@@ -165,12 +178,10 @@ def test_requests_run_side_by_side_and_never_more_than_allowed(opa: Any, enforce
         return {"allow": True}
 
     opa.one = slow
-    enforcer = make(opa, enforcers, max_connections=4, timeout_secs=5)
-    began = time.monotonic()
+    enforcer = make(opa, enforcers, max_connections=4)
     response = enforcer.decide(asking(*(table(f"t{number}") for number in range(20))))
     assert len(response.decisions) == 20
     assert most == 4
-    assert time.monotonic() - began < 20 * 0.05
     assert opa.connections <= 4
 
 

@@ -66,10 +66,16 @@ def read_one(result: Any, resource: Resource) -> Decision:
         raise _unusable(str(error)) from error
 
 
-def read_all(result: Any, resources: Mapping[str, Resource]) -> dict[str, Decision]:
-    """Read the answer about several objects, by their keys. What has no entry is denied."""
+def read_all(result: Any, resources: Mapping[str, Resource], read_only: Collection[str]) -> dict[str, Decision]:
+    """Read the answer about several objects, by their keys. What has no entry is denied.
+
+    Args:
+        result: OPA's result.
+        resources: what was asked about.
+        read_only: the keys of what is read or listed, and nothing else.
+    """
     try:
-        return _all(result, resources)
+        return _all(result, resources, read_only)
     except ValueError as error:
         raise _unusable(str(error)) from error
 
@@ -88,7 +94,7 @@ def _one(result: Any, columns: Sequence[Column]) -> Decision:
     return allowed if given.get("allow") is True else Decision.deny("opa: allow is not true")
 
 
-def _all(result: Any, resources: Mapping[str, Resource]) -> dict[str, Decision]:
+def _all(result: Any, resources: Mapping[str, Resource], read_only: Collection[str]) -> dict[str, Decision]:
     given = _table(result, frozenset({"version", "per_table"}), "result")
     version = given.get("version", _VERSION)
     if type(version) is not int or version != _VERSION:
@@ -98,16 +104,19 @@ def _all(result: Any, resources: Mapping[str, Resource]) -> dict[str, Decision]:
     entries = _table(given["per_table"], frozenset(resources), "per_table")
     _refuse_case_variants(given)
     return {
-        key: _entry(entries[key], resource.columns) if key in entries else Decision.deny("opa: no entry in per_table")
+        key: _entry(entries[key], resource.columns, reads=key in read_only)
+        if key in entries
+        else Decision.deny("opa: no entry in per_table")
         for key, resource in resources.items()
     }
 
 
-def _entry(value: Any, columns: Sequence[Column]) -> Decision:
+def _entry(value: Any, columns: Sequence[Column], *, reads: bool) -> Decision:
     given = _table(value, _ENTRY, "an entry of per_table")
     hidden = _names(given, "hidden_columns", columns)
     if given.get("allowed_columns") is not None:
-        if not columns:
+        # Of a name in a listing, or of a table that is gone, there is no column to see.
+        if not columns and not reads:
             raise _Malformed("allows single columns of something that has none, or that does not exist yet")
         hidden |= {column.name for column in columns} - _names(given, "allowed_columns", columns)
     return _decision(given, hidden, "masks", columns)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as FutureTimeoutError
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from sqe_core.spi import (
@@ -124,14 +124,15 @@ class OpaEnforcer(OpaGrants, PolicyEnforcer):
         deadline = self._transport.deadline()
         if self._config.authz_path is None:
             return self._ask_for_each(asker, accesses, deadline)
-        decisions: dict[str, Decision] = {}
+        decisions: dict[int, Decision] = {}
         identifiers: list[str] = []
-        for part in _parts(accesses):
-            resources = {object_key(access.resource.name): access.resource for access in part}
-            result, identifier = self._evaluate(self._config.authz_path, asker.about_all(part), deadline)
-            decisions.update(read_all(result, resources))
+        for asked in _rounds(accesses):
+            question = asker.about_all(accesses[place] for place in asked.places)
+            result, identifier = self._evaluate(self._config.authz_path, question, deadline)
+            found = read_all(result, asked.resources, asked.resources.keys() - asked.changed)
+            decisions.update((place, found[object_key(accesses[place].resource.name)]) for place in asked.places)
             identifiers += [identifier] if identifier else []
-        return [decisions[object_key(access.resource.name)] for access in accesses], identifiers
+        return [decisions[place] for place in range(len(accesses))], identifiers
 
     def _ask_for_each(
         self, asker: Asker, accesses: Sequence[Access], deadline: float
@@ -161,12 +162,36 @@ def _description(name: ObjectName | NamespaceName) -> Access:
     return Access(action=Action.DESCRIBE, resource=Resource(name=name, type=kind))
 
 
-def _parts(accesses: Sequence[Access]) -> Iterator[Sequence[Access]]:
-    """One request for every statement; only long listings are told in parts."""
+@dataclass(frozen=True, slots=True)
+class _Round:
+    """One request: the objects by their keys, those of them that are not only read, and which accesses they are."""
+
+    resources: dict[str, Resource]
+    changed: set[str]
+    places: list[int]
+
+    def takes(self, key: str, resource: Resource, most: int) -> bool:
+        if key in self.resources:
+            return self.resources[key] == resource
+        return len(self.resources) < most
+
+
+def _rounds(accesses: Sequence[Access]) -> Sequence[_Round]:
+    """A statement is one round, or two when it uses two branches of a table, whose key is the same."""
     listing = all(access.action is Action.DESCRIBE and not access.resource.columns for access in accesses)
-    size = _LISTED_AT_ONCE if listing else len(accesses)
-    for start in range(0, len(accesses), size):
-        yield accesses[start : start + size]
+    most = _LISTED_AT_ONCE if listing else len(accesses)
+    rounds: list[_Round] = []
+    for place, access in enumerate(accesses):
+        key, resource = object_key(access.resource.name), access.resource
+        found = next((one for one in rounds if one.takes(key, resource, most)), None)
+        if found is None:
+            found = _Round({}, set(), [])
+            rounds.append(found)
+        found.resources[key] = resource
+        found.places.append(place)
+        if access.action not in (Action.SELECT, Action.DESCRIBE):
+            found.changed.add(key)
+    return rounds
 
 
 def _gather(

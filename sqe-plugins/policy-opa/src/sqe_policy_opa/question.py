@@ -68,14 +68,16 @@ class Asker:
         }
 
     def about_all(self, accesses: Iterable[Access]) -> Json:
-        """Ask about all objects at once; each stands once, with everything that the statement does to it."""
+        """Ask about all objects at once; each stands once, with everything that the statement does to it.
+
+        An object is described in one way: its key can be answered once.
+        """
         actions: dict[str, set[str]] = {}
         resources: dict[str, Resource] = {}
         for access in accesses:
             key = object_key(access.resource.name)
             actions.setdefault(key, set()).add(access.action.value)
-            if resources.setdefault(key, access.resource) != access.resource:
-                raise ExternalError("A statement describes one object in two ways; OPA is not asked about it")
+            resources[key] = access.resource
         return {
             "user": self.principal.username,
             "roles": sorted(self.principal.roles),

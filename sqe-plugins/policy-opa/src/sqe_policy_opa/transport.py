@@ -98,7 +98,8 @@ class Transport:
         probe = self.breaker.enter()
         status = "error"
         try:
-            answer = self._with_retries(method, target, body, deadline)
+            # The probe is one request.
+            answer = self._with_retries(method, target, body, deadline, 0 if probe else self._config.max_retries)
             status = "success"
         except EmptyPoolError as error:
             # Our own requests fill the pool, which says nothing new of OPA.
@@ -120,15 +121,14 @@ class Transport:
         if probe:
             self.breaker.failed(probe=True)
 
-    def _with_retries(self, method: str, target: str, body: bytes | None, deadline: float) -> Answer:
-        for attempt in range(self._config.max_retries + 1):
+    def _with_retries(self, method: str, target: str, body: bytes | None, deadline: float, retries: int) -> Answer:
+        for attempt in range(retries + 1):
             try:
                 return self._once(method, target, body, deadline)
             except _Silence as silence:
                 # A decision may be asked for twice, and writing a document twice writes it once.
                 pause = _FIRST_PAUSE_SECS * 2**attempt * random.uniform(0.5, 1.5)  # noqa: S311 - spreads load
-                last = attempt == self._config.max_retries
-                if last or not silence.again or time.monotonic() + pause >= deadline:
+                if attempt == retries or not silence.again or time.monotonic() + pause >= deadline:
                     raise
             time.sleep(pause)
         raise AssertionError("the last attempt returns or raises")
@@ -204,9 +204,7 @@ def _pool(config: OpaConfig) -> DeadlinePool | SecureDeadlinePool:
     host = parts.hostname or ""
     if parts.scheme == "http":
         return DeadlinePool(host, parts.port, maxsize=config.max_connections, block=True)
-    return SecureDeadlinePool(
-        host, parts.port, maxsize=config.max_connections, block=True, ssl_context=_tls(config), assert_hostname=host
-    )
+    return SecureDeadlinePool(host, parts.port, maxsize=config.max_connections, block=True, ssl_context=_tls(config))
 
 
 def _tls(config: OpaConfig) -> ssl.SSLContext:
