@@ -25,6 +25,7 @@ from sqe_core.config.sections.policy import RateLimitConfig
 from sqe_core.config.sections.query import EngineConfig, QueryConfig
 from sqe_core.engine.port import Engine, EngineState, Progress
 from sqe_core.engine.spark.engine import ClassArchive, EngineOptions, SparkEngine
+from sqe_core.engine.spark.options import home_dir
 from sqe_core.observe.health import Probe, Readiness, health_routes
 from sqe_core.observe.history import QueryHistory
 from sqe_core.observe.http import HttpListener, ListenerTls
@@ -34,6 +35,8 @@ from sqe_core.plugins.lifecycle import Component
 from sqe_core.plugins.manager import PluginManager
 from sqe_core.policy.authorizer import Authorizer
 from sqe_core.policy.builtin import AllowAllEnforcer
+from sqe_core.policy.cache import DecisionCache
+from sqe_core.policy.masks import MaskWriter
 from sqe_core.query.admission import QueryLimits
 from sqe_core.query.completion import CompletionCache, VisibleNames
 from sqe_core.query.gateway import Gateway
@@ -76,6 +79,7 @@ class Sqe:
     catalogs: CatalogRegistry
     service: QueryService
     history: QueryHistory
+    enforcers: tuple[PolicyEnforcer, ...] = ()
 
     def open_session(self, identity: Identity, *, catalog: str, protocol: str) -> Session:
         """Open a session for somebody who was authenticated."""
@@ -91,7 +95,13 @@ class Sqe:
     def close(self) -> None:
         """Stop in reverse order."""
         self.engine.stop()
+        self.release()
+
+    def release(self) -> None:
+        """Free what catalogs and policy engines hold, when no statement runs any more."""
         self.catalogs.close()
+        for enforcer in self.enforcers:
+            enforcer.close()
 
 
 def build(
@@ -105,6 +115,8 @@ def build(
     metrics: Metrics | None = None,
     slow_secs: float = 0,
     full_text: bool = False,
+    masks: MaskWriter | None = None,
+    decisions: DecisionCache | None = None,
 ) -> Sqe:
     """Wire an SQE around an engine, which need not have started yet."""
     catalogs = CatalogRegistry(mounts)
@@ -114,7 +126,7 @@ def build(
             engine=engine,
             reader=Reader(),
             catalogs=catalogs,
-            authorizer=Authorizer(enforcers),
+            authorizer=Authorizer(enforcers, masks=masks, cache=decisions),
             recorder=Recorder(history, notify=notify, metrics=metrics, slow_secs=slow_secs, full_text=full_text),
             limits=limits,
             plan_limits=PlanLimits(),
@@ -122,7 +134,7 @@ def build(
             functions=functions.documented,
         )
     )
-    return Sqe(engine=engine, catalogs=catalogs, service=service, history=history)
+    return Sqe(engine=engine, catalogs=catalogs, service=service, history=history, enforcers=tuple(enforcers))
 
 
 def compose(
@@ -179,7 +191,14 @@ def compose(
         if settings is not None:
             enforcers.append(
                 policy_factory.create(
-                    kind, settings, PluginContext(metrics=metrics, production_mode=production, sqe_version=__version__)
+                    kind,
+                    settings,
+                    PluginContext(
+                        metrics=metrics,
+                        state_dir=state_dir(loaded.environ),
+                        production_mode=production,
+                        sqe_version=__version__,
+                    ),
                 )
             )
     if faults:
@@ -217,6 +236,15 @@ def compose(
     )
 
 
+def state_dir(environ: Mapping[str, str]) -> Path | None:
+    """Return where a server keeps what it cannot make again: `$XDG_STATE_HOME/sqe`, else `~/.local/state/sqe`."""
+    base = environ.get("XDG_STATE_HOME", "")
+    if os.path.isabs(base):
+        return Path(base) / "sqe"
+    home = home_dir()
+    return home / ".local" / "state" / "sqe" if home else None
+
+
 LOOPBACK = "127.0.0.1"
 EVERYWHERE = "0.0.0.0"  # noqa: S104 - a server whose clients log in
 
@@ -247,7 +275,7 @@ def serve(
     protocols, off = _protocols(loaded, plugins, metrics)
     with ExitStack() as made:
         sqe = compose(loaded, plugins, engine=engine, metrics=metrics)
-        made.callback(sqe.catalogs.close)
+        made.callback(sqe.release)
         status = StatusBoard(sqe.engine, __version__)
         sessions = session_store(sqe, loaded, plugins, metrics=metrics)
         made.callback(sessions.close)
@@ -268,7 +296,7 @@ def serve(
                 protocols=protocols,
                 listeners=_listeners(loaded, sqe, status, metrics),
                 components=[Component(name="sessions", stop=sessions.close), *_observers(loaded, plugins, metrics)],
-                close=sqe.catalogs.close,
+                close=sqe.release,
                 drain_secs=config.coordinator.shutdown_drain_secs,
                 off=off,
                 needs_tls=_tls_files(loaded) is not None,

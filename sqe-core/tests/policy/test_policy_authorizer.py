@@ -1,21 +1,32 @@
 """Combining the answers of policy engines: restrictively, and failing closed."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
-from sqe_core.policy.authorizer import AccessRequest, Authorizer, Circumstances
+from sqe_core.policy.authorizer import Access, AccessRequest, Authorizer, Circumstances
+from sqe_core.policy.cache import DecisionCache
 from sqe_core.spi.catalog import Column, TableMetadata
-from sqe_core.spi.errors import AccessDeniedError, ExternalError, NotSupportedError
+from sqe_core.spi.errors import AccessDeniedError, ExternalError
 from sqe_core.spi.identity import Identity, Secret
 from sqe_core.spi.names import ObjectName
 from sqe_core.spi.policy import (
     Action,
+    ColumnMask,
+    ConstantMask,
     Decision,
     Effect,
+    HashMask,
+    Mask,
+    NullMask,
+    PartialMask,
     PolicyEnforcer,
     PolicyRequest,
     PolicyResponse,
+    RangeMask,
+    SqlMask,
+    YearMask,
 )
 from sqe_core.spi.sql import SqlExpression
 
@@ -49,7 +60,7 @@ class Broken(PolicyEnforcer):
         raise ConnectionError("http://opa:8181 secret")
 
 
-def decide(*decisions: Decision) -> object:
+def decide(*decisions: Decision) -> Access:
     return Authorizer([Fixed(decision) for decision in decisions]).decide(ALICE, [READ], NOW)[NAME, Action.SELECT]
 
 
@@ -117,11 +128,119 @@ def test_too_few_answers_and_unknown_columns_deny() -> None:
 
 
 @pytest.mark.rule("POL-1")
-def test_what_is_not_enforced_yet_is_refused_and_not_ignored() -> None:
-    with pytest.raises(NotSupportedError):
-        decide(Decision(effect=Effect.ALLOW, row_filters=(SqlExpression(text="a = 1"),)))
+def test_there_is_always_an_engine() -> None:
     with pytest.raises(ValueError, match="policy engine"):
         Authorizer([])
+
+
+def restricting(*filters: str, check: tuple[str, ...] | None = None, **masks: Mask) -> Decision:
+    return Decision(
+        effect=Effect.ALLOW,
+        row_filters=tuple(SqlExpression(text=text) for text in filters),
+        column_masks=tuple(ColumnMask(column=column, mask=mask) for column, mask in masks.items()),
+        check=None if check is None else tuple(SqlExpression(text=text) for text in check),
+    )
+
+
+@pytest.mark.rule("POL-8")
+def test_restrictions_of_all_engines_hold_and_their_order_does_not_matter() -> None:
+    one = restricting("a = 1", "b = 2", a=HashMask(), b=SqlMask(expression=SqlExpression(text="1")))
+    other = restricting("b = 2", "c = 3", a=ConstantMask(), b=SqlMask(expression=SqlExpression(text="2")))
+    for decisions in ((one, other), (other, one)):
+        access = decide(*decisions)
+        assert {expression.text for expression in access.filters} == {"a = 1", "b = 2", "c = 3"}
+        assert len(access.filters) == 3
+        assert access.masks == {"a": ConstantMask(), "b": NullMask()}
+        assert not access.unrestricted
+
+
+@pytest.mark.rule("POL-8")
+@pytest.mark.parametrize(
+    ("masks", "strictest"),
+    [
+        ((HashMask(), NullMask()), NullMask()),
+        ((ConstantMask(value="x"), HashMask()), ConstantMask(value="x")),
+        ((ConstantMask(value="x"), ConstantMask(value="y")), NullMask()),
+        ((HashMask(), RangeMask(width=10)), HashMask()),
+        ((RangeMask(width=10), RangeMask(width=20)), NullMask()),
+        ((YearMask(), PartialMask()), YearMask()),
+        ((PartialMask(show_last=4), SqlMask(expression=SqlExpression(text="1"))), PartialMask(show_last=4)),
+        ((SqlMask(expression=SqlExpression(text="1")),) * 2, SqlMask(expression=SqlExpression(text="1"))),
+    ],
+)
+def test_the_strictest_mask_holds(masks: tuple[Mask, ...], strictest: Mask) -> None:
+    for order in (masks, masks[::-1]):
+        assert decide(*(restricting(a=mask) for mask in order)).masks == {"a": strictest}
+
+
+def test_hidden_beats_masked() -> None:
+    access = decide(restricting(a=HashMask()), Decision(effect=Effect.ALLOW, hidden_columns=frozenset({"a"})))
+    assert access.hidden == {"a"}
+    assert not access.masks
+
+
+@pytest.mark.rule("POL-4")
+def test_a_mask_on_a_column_that_is_not_there_denies() -> None:
+    with pytest.raises(ExternalError):
+        decide(restricting(renamed=NullMask()))
+
+
+def test_what_may_be_written_is_what_may_be_read_unless_said_otherwise() -> None:
+    access = decide(restricting("a = 1"), restricting("b = 2", check=("c = 3",)), restricting("d = 4", check=()))
+    assert [expression.text for expression in access.checks] == ["a = 1", "c = 3"]
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.mark.rule("POL-9")
+def test_decisions_are_kept_for_their_time_and_flushed() -> None:
+    clock = Clock()
+    engine = Fixed(Decision.allow())
+    authorizer = Authorizer([engine], cache=DecisionCache(ttl_secs=60, clock=clock))
+    for _ in range(3):
+        authorizer.decide(ALICE, [READ], NOW)
+    assert len(engine.requests) == 1
+    authorizer.decide(replace(ALICE, roles=frozenset({"new"})), [READ], NOW)
+    assert len(engine.requests) == 2
+    authorizer.flush()
+    authorizer.decide(ALICE, [READ], NOW)
+    assert len(engine.requests) == 3
+    clock.now += 61
+    authorizer.decide(ALICE, [READ], NOW)
+    assert len(engine.requests) == 4
+
+
+@pytest.mark.rule("POL-9")
+@pytest.mark.parametrize(("decision", "secs"), [(Decision.deny("no"), 6), (replace(Decision.allow(), ttl_secs=0), 0)])
+def test_denials_are_kept_shorter_and_some_answers_not_at_all(decision: Decision, secs: float) -> None:
+    clock = Clock()
+    engine = Fixed(decision)
+    authorizer = Authorizer([engine], cache=DecisionCache(ttl_secs=60, clock=clock))
+    authorizer.decide(ALICE, [READ], NOW)
+    clock.now += secs
+    authorizer.decide(ALICE, [READ], NOW)
+    assert len(engine.requests) == 2
+
+
+@pytest.mark.rule("POL-9")
+def test_an_answer_that_was_asked_for_before_a_flush_is_not_kept() -> None:
+    cache = DecisionCache()
+    before = cache.generation
+    cache.flush()
+    cache.put("key", Decision.allow(), generation=before)
+    assert cache.get("key") is None
+
+
+def test_the_cache_is_bounded() -> None:
+    cache = DecisionCache(max_entries=2)
+    for key in "abc":
+        cache.put(key, Decision.allow(), generation=cache.generation)
+    assert [cache.get(key) is not None for key in "abc"] == [False, True, True]
 
 
 def test_engines_are_asked_once_for_all_objects_and_never_see_tokens() -> None:

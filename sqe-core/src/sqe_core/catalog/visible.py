@@ -99,8 +99,14 @@ class VisibleCatalogs:
 
     def find(self, mount: Mount, name: ObjectName) -> TableMetadata | ViewMetadata | None:
         """Load a table or a view, or None when it is missing or hidden."""
-        if name not in self._visible_of((name,)):
-            return None
+        return self.load(mount, name) if self.shows_object(name) else None
+
+    def shows_object(self, name: ObjectName) -> bool:
+        """Whether an object may be known to this user; it may be missing."""
+        return name in self._visible_of((name,))
+
+    def load(self, mount: Mount, name: ObjectName) -> TableMetadata | ViewMetadata | None:
+        """Load a table or a view for a decision about it, or None when it is missing."""
         metadata = self._metadata_of(mount)
         try:
             return metadata.load_table(name.namespace, name.name)

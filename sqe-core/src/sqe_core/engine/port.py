@@ -121,12 +121,48 @@ class PlanDescription:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PolicyExpression:
+    """An expression of a policy above a relation.
+
+    Args:
+        plan: what `EngineSession.expression` returned.
+        guarded: whether an error in it becomes NULL (POL-11).
+        cast: the type that its value gets, as `JudgedExpression.cast` says; None leaves it.
+    """
+
+    plan: EnginePlan
+    guarded: bool = True
+    cast: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Restriction:
+    """What of a relation a user sees (ENF-9, ENF-14).
+
+    Args:
+        marker: the fresh name that the relation's columns are qualified with.
+        columns: all columns of the relation, which the policy may name.
+        output: the visible columns in order, with the expression that a masked one reads as.
+        filters: what holds for every visible row; above them stands the barrier.
+    """
+
+    marker: str
+    columns: tuple[str, ...]
+    output: tuple[tuple[str, PolicyExpression | None], ...]
+    filters: tuple[PolicyExpression, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SecuredTable:
-    """Replace a relation by text of ours: `SELECT … FROM <alias>.<ns>.<table> …`, under the visible name."""
+    """Replace a relation by text of ours: `SELECT … FROM <alias>.<ns>.<table> …`, under the visible name.
+
+    With a restriction, what the text selects is left to that.
+    """
 
     index: int
     sql: str
     visible_name: tuple[str, ...]
+    restriction: Restriction | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,6 +173,7 @@ class InlinedPlan:
     plan: EnginePlan
     columns: tuple[tuple[str, str], ...] | None  # (name in the plan, visible name), None keeps the plan's own
     visible_name: tuple[str, ...]
+    restriction: Restriction | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,6 +208,48 @@ class RenamedTarget:
     index: int
     parts: tuple[str, ...]
     visible_name: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgedExpression:
+    """What an expression of a policy is once analysed; `classes` are fully qualified.
+
+    `sql` is how the engine writes it, `guarded_sql` the same with errors turned into NULL, both with the cast to the
+    type of its column where `cast` has one. `fits` is False where there is no such cast.
+    """
+
+    sql: str | None
+    guarded_sql: str | None
+    type: str
+    deterministic: bool
+    queries: bool
+    classes: frozenset[str]
+    columns: frozenset[str]
+    cast: str | None = None
+    fits: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgedRelation:
+    """A relation that a policy restricts: its columns with their types, and the policy's expressions over it."""
+
+    columns: tuple[tuple[str, str], ...]
+    expressions: tuple[JudgedExpression, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PolicyFacts:
+    """What the expressions of policies may ask about who sent a statement; they enter as literals (POL-7).
+
+    Args:
+        lists: functions without arguments that answer texts, as `current_available_roles()` does.
+        members: functions that tell whether a text is one of these.
+        attributes: functions that answer the text of a name; NULL where there is none.
+    """
+
+    lists: Mapping[str, Sequence[str]] = computed(default_factory=lambda: _EMPTY)
+    members: Mapping[str, Sequence[str]] = computed(default_factory=lambda: _EMPTY)
+    attributes: Mapping[str, Mapping[str, str | None]] = computed(default_factory=lambda: _EMPTY)
 
 
 Replacement = SecuredTable | InlinedPlan | InlinedRows | InlinedSpool | RenamedTarget
@@ -321,6 +400,21 @@ class EngineSession(ABC):
 
         With a `ParameterMarker` among them the plan can be analysed, and not executed.
         """
+
+    @abstractmethod
+    def expression(self, sql: str, parameters: Mapping[str, Any], facts: PolicyFacts) -> EnginePlan:
+        """Parse one expression of a policy; the plan is described like any other, and stands for it from here on."""
+
+    @abstractmethod
+    def judge(
+        self,
+        relation: SecuredTable | InlinedPlan,
+        marker: str,
+        expressions: Sequence[tuple[EnginePlan, str | None]],
+        *,
+        tag: str,
+    ) -> JudgedRelation:
+        """Analyse expressions of a policy above a relation; with a column's name, as the mask of that column."""
 
     @abstractmethod
     def rewrite(self, plan: EnginePlan, replacements: Sequence[Replacement]) -> EnginePlan:

@@ -1,25 +1,32 @@
 """Step 5: asks every policy engine once per statement and combines the answers restrictively (POL-8).
 
 Deny wins; when all abstain the answer is deny; an engine that raises or answers out of form denies with an error
-(POL-2, POL-4). Restrictions add up.
+(POL-2, POL-4). Restrictions add up: filters are ANDed, hidden columns unite, the strictest mask wins.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
-from typing import TypeVar
+from types import MappingProxyType
+from typing import TypeVar, cast
 
+from sqe_core.catalog.column_tags import read_column_tags
+from sqe_core.policy.cache import DecisionCache, key_of, scope_of
+from sqe_core.policy.masks import MaskWriter, strictest
 from sqe_core.spi import policy as spi
 from sqe_core.spi.catalog import Column, TableMetadata, ViewMetadata
-from sqe_core.spi.errors import AccessDeniedError, ErrorCode, ExternalError, NotSupportedError
+from sqe_core.spi.errors import AccessDeniedError, ErrorCode, ExternalError
 from sqe_core.spi.identity import Identity
 from sqe_core.spi.names import NamespaceName, ObjectName
-from sqe_core.spi.policy import Action, Effect, ResourceType
+from sqe_core.spi.policy import Action, Effect, Mask, ResourceType
+from sqe_core.spi.sql import SqlExpression
 
 _Answer = TypeVar("_Answer")
+_Capability = TypeVar("_Capability")
+_NO_MASKS: Mapping[str, Mask] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,11 +46,24 @@ class Access:
     columns: tuple[Column, ...] = ()
     """The visible columns, in table order."""
     hidden: frozenset[str] = frozenset()
+    filters: tuple[SqlExpression, ...] = ()
+    """All of them hold for every row that the user sees."""
+    masks: Mapping[str, Mask] = field(default_factory=lambda: _NO_MASKS)
+    """The mask of each visible column that has one."""
+    checks: tuple[SqlExpression, ...] = ()
+    """All of them hold for every row that the user writes."""
+    reasons: tuple[str, ...] = ()
+    """What the engines say about it, for the audit and for administrators."""
+
+    @property
+    def restricted(self) -> bool:
+        """Whether some row or value is kept from the user."""
+        return bool(self.hidden or self.filters or self.masks or self.checks)
 
     @property
     def unrestricted(self) -> bool:
         """Whether the user may read every column and row."""
-        return not self.denied and not self.hidden
+        return not self.denied and not self.restricted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,13 +79,31 @@ class Authorizer:
     """Combines the configured policy engines. There is always at least one."""
 
     def __init__(
-        self, enforcers: Sequence[spi.PolicyEnforcer], *, now: Callable[[], datetime] = lambda: datetime.now(UTC)
+        self,
+        enforcers: Sequence[spi.PolicyEnforcer],
+        *,
+        masks: MaskWriter | None = None,
+        cache: DecisionCache | None = None,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         if not enforcers:
             raise ValueError("a policy engine is needed, if only allow_all (POL-1)")
         self._enforcers = tuple(enforcers)
         self.enforces = any(enforcer.enforces for enforcer in enforcers)
+        self.masks = masks or MaskWriter()
+        self._cache = cache or DecisionCache()
         self._now = now
+
+    def stores(self, capability: Callable[..., _Capability]) -> Sequence[_Capability]:
+        """Return the engines that can do more than decide, for example `SupportsGrants`."""
+        kind = cast("type[_Capability]", capability)
+        return [enforcer for enforcer in self._enforcers if isinstance(enforcer, kind)]
+
+    def flush(self) -> None:
+        """Forget every decision, for all users: a grant or a policy has changed (POL-9)."""
+        self._cache.flush()
+        for enforcer in self._enforcers:
+            enforcer.flush()
 
     def decide(
         self, identity: Identity, requests: Sequence[AccessRequest], circumstances: Circumstances
@@ -102,13 +140,18 @@ class Authorizer:
         """Return the names that may appear in a listing."""
         if not names:
             return frozenset()
-        request = spi.VisibilityRequest(
-            principal=identity.without_tokens(), names=tuple(names), context=self._context(circumstances)
-        )
-        effects = [self._checked(partial(enforcer.visible, request), len(names)) for enforcer in self._enforcers]
-        return frozenset(
-            name for place, name in enumerate(names) if _effect_of([each[place] for each in effects]) is Effect.ALLOW
-        )
+        shown = set(names)
+        for principal in _principals(identity):
+            request = spi.VisibilityRequest(
+                principal=principal, names=tuple(names), context=self._context(circumstances)
+            )
+            effects = [self._checked(partial(enforcer.visible, request), len(names)) for enforcer in self._enforcers]
+            shown -= {
+                name
+                for place, name in enumerate(names)
+                if _effect_of([each[place] for each in effects]) is not Effect.ALLOW
+            }
+        return frozenset(shown)
 
     def visible_columns(
         self, identity: Identity, name: ObjectName, columns: tuple[Column, ...], circumstances: Circumstances
@@ -126,14 +169,44 @@ class Authorizer:
     def _ask(
         self, identity: Identity, accesses: tuple[spi.Access, ...], circumstances: Circumstances
     ) -> list[Sequence[spi.Decision]]:
-        request = spi.PolicyRequest(
-            principal=identity.without_tokens(), accesses=accesses, context=self._context(circumstances)
-        )
+        groups = [self._ask_about(principal, accesses, circumstances) for principal in _principals(identity)]
+        answers = [answer for group in groups for answer in group]
+        if len(groups) > 1:
+            # Allowed with all roles and with those in use; restricted by whatever either says.
+            effects = [
+                [_effect([answer[place] for answer in group]) for group in groups] for place in range(len(accesses))
+            ]
+            answers.append(
+                [
+                    spi.Decision.allow()
+                    if all(effect is Effect.ALLOW for effect in each)
+                    else spi.Decision.deny("not with the roles in use")
+                    for each in effects
+                ]
+            )
+        return answers
 
-        def decisions_of(enforcer: spi.PolicyEnforcer) -> Sequence[spi.Decision]:
-            return enforcer.decide(request).decisions
+    def _ask_about(
+        self, principal: Identity, accesses: tuple[spi.Access, ...], circumstances: Circumstances
+    ) -> list[Sequence[spi.Decision]]:
+        request = spi.PolicyRequest(principal=principal, accesses=accesses, context=self._context(circumstances))
+        scope = scope_of(principal)
+        keys = [key_of(scope, access, request.context.protocol) for access in accesses]
+        return [self._answers_of(number, request, keys) for number in range(len(self._enforcers))]
 
-        return [self._checked(partial(decisions_of, enforcer), len(accesses)) for enforcer in self._enforcers]
+    def _answers_of(self, number: int, request: spi.PolicyRequest, keys: Sequence[Hashable]) -> Sequence[spi.Decision]:
+        """Answer what is known, and ask the engine for all the rest at once (POL-3)."""
+        generation = self._cache.generation
+        known = [self._cache.get((number, key)) for key in keys]
+        missing = [place for place, decision in enumerate(known) if decision is None]
+        if not missing:
+            return [decision for decision in known if decision is not None]
+        asked = replace(request, accesses=tuple(request.accesses[place] for place in missing))
+        answers = self._checked(lambda: self._enforcers[number].decide(asked).decisions, len(missing))
+        for place, decision in zip(missing, answers, strict=True):
+            known[place] = decision
+            self._cache.put((number, keys[place]), decision, generation=generation)
+        return [decision for decision in known if decision is not None]
 
     @staticmethod
     def _checked(ask: Callable[[], Sequence[_Answer]], expected: int) -> Sequence[_Answer]:
@@ -155,6 +228,17 @@ class Authorizer:
         )
 
 
+def _principals(identity: Identity) -> tuple[Identity, ...]:
+    """Return whom the engines are asked about: with SET ROLE, somebody with the roles in use and with all of them.
+
+    A role restricts as well as it allows; whoever leaves one out must not get rid of its restrictions.
+    """
+    principal = identity.without_tokens()
+    if identity.all_roles is None:
+        return (principal,)
+    return replace(principal, roles=identity.all_roles, all_roles=None), principal
+
+
 def _resource(name: ObjectName | NamespaceName, loaded: TableMetadata | ViewMetadata | None) -> spi.Resource:
     if isinstance(name, NamespaceName):
         return spi.Resource(name=name, type=ResourceType.SCHEMA)
@@ -166,6 +250,7 @@ def _resource(name: ObjectName | NamespaceName, loaded: TableMetadata | ViewMeta
         columns=loaded.columns,
         uuid=loaded.uuid,
         schema_id=loaded.schema_id if isinstance(loaded, TableMetadata) else None,
+        column_tags=read_column_tags(loaded.properties),
     )
 
 
@@ -179,24 +264,61 @@ def _effect(decisions: Sequence[spi.Decision]) -> Effect:
     return _effect_of([decision.effect for decision in decisions])
 
 
+def _unusable() -> ExternalError:
+    return ExternalError("The policy engine gave no usable answer", code=ErrorCode.EXECUTION_FAILED)
+
+
 def _hidden(decisions: Sequence[spi.Decision], columns: Sequence[Column]) -> frozenset[str]:
     hidden = frozenset[str]().union(*(decision.hidden_columns for decision in decisions))
     if not hidden <= {column.name for column in columns}:
         # A policy that names a missing column denies: after a rename it would protect nothing (POL-6).
-        raise ExternalError("The policy engine gave no usable answer", code=ErrorCode.EXECUTION_FAILED)
+        raise _unusable()
     return hidden
 
 
+def _masks(decisions: Sequence[spi.Decision], columns: Sequence[Column]) -> Mapping[str, Mask]:
+    found: dict[str, list[Mask]] = {}
+    for decision in decisions:
+        for mask in decision.column_masks:
+            found.setdefault(mask.column, []).append(mask.mask)
+    if not found.keys() <= {column.name for column in columns}:
+        raise _unusable()
+    return {column: strictest(masks) for column, masks in found.items()}
+
+
 def _combine(request: AccessRequest, decisions: Sequence[spi.Decision]) -> Access:
+    reasons = tuple(decision.reason for decision in decisions if decision.reason)
     if _effect(decisions) is not Effect.ALLOW:
-        return Access(denied=True)
-    if any(decision.row_filters or decision.column_masks or decision.check for decision in decisions):
-        # Fail closed: what is not enforced yet is refused, not ignored.
-        raise NotSupportedError("Row filters and column masks are not enforced by this version; access is refused")
+        return Access(denied=True, reasons=reasons)
+    # Without duplicates, in the order of the engines: two of them may share a filter.
+    filters = tuple(dict.fromkeys(one for decision in decisions for one in decision.row_filters))
+    checks = tuple(
+        dict.fromkeys(
+            one
+            for decision in decisions
+            for one in (decision.row_filters if decision.check is None else decision.check)
+        )
+    )
     if request.loaded is None:
         # Nothing is there yet; whoever creates it is told what a policy says about the name, and may not get around it.
-        hidden = frozenset[str]().union(*(decision.hidden_columns for decision in decisions))
-        return Access(denied=False, hidden=hidden)
+        return Access(
+            denied=False,
+            hidden=frozenset[str]().union(*(decision.hidden_columns for decision in decisions)),
+            filters=filters,
+            masks={mask.column: mask.mask for decision in decisions for mask in decision.column_masks},
+            checks=checks,
+            reasons=reasons,
+        )
     columns = request.loaded.columns
     hidden = _hidden(decisions, columns)
-    return Access(denied=False, columns=tuple(column for column in columns if column.name not in hidden), hidden=hidden)
+    masks = _masks(decisions, columns)
+    return Access(
+        denied=False,
+        columns=tuple(column for column in columns if column.name not in hidden),
+        hidden=hidden,
+        filters=filters,
+        # Hidden beats masked.
+        masks={column: mask for column, mask in masks.items() if column not in hidden},
+        checks=checks,
+        reasons=reasons,
+    )

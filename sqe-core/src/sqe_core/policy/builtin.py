@@ -25,7 +25,7 @@ class AllowAllEnforcer(PolicyEnforcer):
 
     def decide(self, request: PolicyRequest) -> PolicyResponse:
         """Allow."""
-        allowed = Decision.allow("no policies are enforced")
+        allowed = Decision(effect=Effect.ALLOW, reason="no policies are enforced", ttl_secs=0)
         return PolicyResponse(decisions=tuple(allowed for _ in request.accesses))
 
     def visible(self, request: VisibilityRequest) -> Sequence[Effect]:

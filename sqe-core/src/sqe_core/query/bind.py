@@ -169,11 +169,14 @@ class RelationBinder:
         if role is Role.CREATE and not self._visible.has_schema(resolved.mount, resolved.name.namespace):
             raise schema_not_found(resolved.name.schema, hint=f"create it first: CREATE SCHEMA {resolved.name.schema}")
         if resolved not in self._loaded:
-            self._loaded[resolved] = self._visible.find(resolved.mount, resolved.name)
+            # What exists is decided on with everything else of the statement, in one question (POL-3).
+            load = self._visible.find if role is Role.CREATE else self._visible.load
+            self._loaded[resolved] = load(resolved.mount, resolved.name)
         loaded = self._loaded[resolved]
         if role is Role.CREATE:
             return replace(bound, loaded=loaded, replaces=relation.holder in _REPLACES)
         if loaded is None:
+            self._visible.shows_object(resolved.name)  # takes the time that a denial takes (ERR-5)
             raise table_not_found(relation.parts, position=position, hint=self._suggest(resolved))
         if role is Role.WRITE and isinstance(loaded, ViewMetadata):
             raise UserError(f"{resolved.name} is a view and cannot be written", position=position)

@@ -186,7 +186,7 @@ class CatalogChanges:
                 ]
         decisions = self.authorizer.decide(self.session.identity, requests, self.circumstances)
         return all(
-            not access.hidden and not (access.denied and action is not Action.SELECT)
+            not access.restricted and not (access.denied and action is not Action.SELECT)
             for (_, action), access in decisions.items()
         )
 
@@ -228,7 +228,7 @@ class CatalogChanges:
         decisions = self.authorizer.decide(self.session.identity, requests, self.circumstances)
         if any(decisions[name, action].denied for action in needed):
             return False
-        if any(access.hidden for access in decisions.values()):
+        if any(access.restricted for access in decisions.values()):
             raise restricted(name)
         return True
 

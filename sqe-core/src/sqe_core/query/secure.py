@@ -106,8 +106,8 @@ def metadata_text(parts: Sequence[str], kind: str, *, marker: str, partitioned: 
     return f"SELECT {projection} FROM {quote_name([*parts, metadata_name(kind)])} AS {quote(marker)}"
 
 
-def all_columns_text(parts: Sequence[str], travel: TimeTravel) -> str:
-    """Return text whose analysis tells which columns a table had at a snapshot. It is never executed."""
+def all_columns_text(parts: Sequence[str], travel: TimeTravel | None) -> str:
+    """Return text that names a table, for what is built or learnt above it. It is never executed as it is."""
     return f"SELECT * FROM {quote_name(parts)}{time_travel_clause(travel)}"
 
 

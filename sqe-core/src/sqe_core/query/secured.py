@@ -6,11 +6,12 @@ Reading order: `StatementSecurer.secure` is the way of a statement; `_rewrite` i
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
 
+from sqe_core.catalog.registry import Mount
 from sqe_core.catalog.visible import VisibleCatalogs
 from sqe_core.engine.port import (
     EXACT_WRITES,
@@ -30,6 +31,7 @@ from sqe_core.policy.authorizer import Access, AccessRequest, Authorizer, Circum
 from sqe_core.query.bind import BoundRelation, RelationBinder, Role, SpooledRows
 from sqe_core.query.inspect import PlanLimits, inspect
 from sqe_core.query.names import NameContext, NameResolver, ResolvedName, restricted, table_not_found
+from sqe_core.query.restrict import CompiledRestriction, RestrictionCompiler, facts_of
 from sqe_core.query.secure import (
     METADATA_PROJECTIONS,
     all_columns_text,
@@ -92,6 +94,8 @@ class _Collected:
         metadata_table: str | None = None,
         time_travel: TimeTravel | None = None,
         write_target: bool = False,
+        compiled: CompiledRestriction | None = None,
+        view: bool = False,
     ) -> None:
         """Note what the verifier must find; `parts` begin with the catalog's alias."""
         self.expected.append(
@@ -104,6 +108,10 @@ class _Collected:
                 metadata_table=metadata_table,
                 time_travel=time_travel,
                 write_target=write_target,
+                filter_sql=compiled.filter_sql if compiled else None,
+                barrier=compiled is not None and compiled.filter_sql is not None,
+                masks=compiled.masks if compiled else {},
+                view=view,
             )
         )
 
@@ -192,7 +200,7 @@ class StatementSecurer:
         )
         collected.bound += bound
         access = self._decide(bound, positions)
-        collected.restricted |= any(entry.hidden for entry in access.values())
+        collected.restricted |= any(entry.restricted for entry in access.values())
         if not views:
             self.columns_seen.extend(column.name for entry in access.values() for column in entry.columns)
         replacements = [self._replacement(entry, access, collected, views, positions) for entry in bound]
@@ -251,6 +259,8 @@ class StatementSecurer:
     def _table(self, entry: BoundRelation, table: TableMetadata, access: Access, collected: _Collected) -> SecuredTable:
         assert entry.resolved is not None
         parts, marker, travel = self._alias_parts(entry), new_marker(), entry.relation.time_travel
+        if access.filters or access.masks:
+            return self._restricted_table(entry, access, collected, parts, marker)
         columns = tuple(column.name for column in access.columns)
         if travel is not None:
             columns = self._columns_at(parts, travel, hidden=access.hidden)
@@ -262,6 +272,44 @@ class StatementSecurer:
             sql=table_text(parts, columns, marker=marker, travel=travel),
             visible_name=entry.resolved.name.parts,
         )
+
+    def _restricted_table(
+        self, entry: BoundRelation, access: Access, collected: _Collected, parts: tuple[str, ...], marker: str
+    ) -> SecuredTable:
+        assert entry.resolved is not None
+        travel = entry.relation.time_travel
+        current = tuple(column.name for column in access.columns)
+
+        def visible(columns: Sequence[str]) -> Sequence[str]:
+            # Today's policy on old snapshots; what a table had then need not be what it has now (security §14).
+            return current if travel is None else [name for name in columns if name not in access.hidden]
+
+        relation = SecuredTable(
+            index=entry.relation.index, sql=all_columns_text(parts, travel), visible_name=entry.resolved.name.parts
+        )
+        compiled = self._compiler().compile(entry.resolved.name, relation, access, marker=marker, visible=visible)
+        if not compiled.columns:
+            raise table_not_found(entry.relation.parts)  # ENF-10
+        collected.expect(parts, marker=marker, columns=compiled.columns, time_travel=travel, compiled=compiled)
+        return replace(relation, restriction=compiled.restriction)
+
+    def _compiler(self) -> RestrictionCompiler:
+        return RestrictionCompiler(
+            engine=self.engine,
+            reader=self.reader,
+            masks=self.authorizer.masks,
+            facts=facts_of(self.session.identity),
+            values=self._session_values(),
+            extra_functions=self.extra_functions,
+            plan_limits=self.plan_limits,
+            tag=self.tag,
+        )
+
+    def check_restrictions(self, name: ObjectName, mount: Mount, access: Access) -> None:
+        """Raise a UserError that says what is wrong with filters and masks on a table, at grant time (POL-15)."""
+        parts = (self.session.alias_of(mount), *name.namespace, name.name)
+        relation = SecuredTable(index=0, sql=all_columns_text(parts, None), visible_name=name.parts)
+        self._compiler().check(relation, access, marker=new_marker())
 
     def _columns_at(self, parts: tuple[str, ...], travel: TimeTravel, *, hidden: frozenset[str]) -> tuple[str, ...]:
         """Return the visible columns that a table had at a snapshot."""
@@ -294,7 +342,7 @@ class StatementSecurer:
     def _target(self, entry: BoundRelation, access: Decisions, collected: _Collected) -> RenamedTarget:
         assert entry.resolved is not None
         untouched = entry.role is Role.CREATE and entry.loaded is not None and not entry.replaces
-        if not untouched and any(access[entry.resolved.name, action].hidden for action in entry.asked):
+        if not untouched and any(access[entry.resolved.name, action].restricted for action in entry.asked):
             # DML-2, DML-3: writing under a filter or a mask comes with the governance release.
             raise restricted(entry.resolved.name)
         parts = self._alias_parts(entry)
@@ -348,12 +396,25 @@ class StatementSecurer:
         if inner and len(inner) != len(visible):
             raise InternalError(f"View {name} is damaged: its columns do not fit its text")
         allowed = {column.name for column in access.columns}
-        columns = tuple(
-            (source, column) for source, column in zip(inner or visible, visible, strict=True) if column in allowed
-        )
-        return InlinedPlan(
+        columns = tuple(zip(inner or visible, visible, strict=True))
+        everything = InlinedPlan(
             index=entry.relation.index, plan=plan, columns=columns, visible_name=entry.resolved.name.parts
         )
+        if not access.filters and not access.masks:
+            return replace(everything, columns=tuple(pair for pair in columns if pair[1] in allowed))
+        # VIEW-2: a policy on the view holds besides those on what it reads.
+        marker = new_marker()
+        compiled = self._compiler().compile(
+            name,
+            everything,
+            access,
+            marker=marker,
+            visible=lambda names: [column for column in names if column in allowed],
+        )
+        if not compiled.columns:
+            raise table_not_found(entry.relation.parts)  # ENF-10
+        collected.expect(("", name.name), marker=marker, columns=compiled.columns, compiled=compiled, view=True)
+        return replace(everything, restriction=compiled.restriction)
 
     def _view_plan(
         self, name: ObjectName, view: ViewMetadata, collected: _Collected, views: tuple[object, ...]

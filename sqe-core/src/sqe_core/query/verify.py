@@ -75,6 +75,8 @@ class ExpectedRelation:
         columns: the projected columns in order; for a metadata table its expressions, with `r` for the marker.
         filter_sql: the policy's condition as the engine writes it when analysed.
         barrier: whether the barrier must stand above the policy's filter (ENF-14).
+        masks: what the engine writes for the value of each masked column, when analysed.
+        view: whether the marker stands above the plan of a view, whose own tables are expected apart.
     """
 
     marker: str | None
@@ -86,6 +88,8 @@ class ExpectedRelation:
     time_travel: TimeTravel | None = None
     filter_sql: str | None = None
     barrier: bool = False
+    masks: Mapping[str, str] = field(default_factory=dict)
+    view: bool = False
     write_target: bool = False
 
     @property
@@ -117,6 +121,7 @@ def verify(
     verifier.check_classes()
     verifier.check_functions()
     verifier.check_leaves()
+    verifier.check_views()
     verifier.check_references()
     verifier.check_partitions(max_partitions)
     verifier.check_all_seen()
@@ -210,11 +215,29 @@ class _Verifier:
             return
         marker = _strings(marker_alias.fields.get("identifier"))[0]
         entry = self.by_marker[marker]
-        if entry.identity != identity:
+        if entry.view or entry.identity != identity:
             _deviates(f"{identity} stands where {entry.identity} was expected")
         _check_version(node, entry)
         self._check_cover(marker_alias, entry)
         self.seen.add(marker)
+
+    def check_views(self) -> None:
+        """VIEW-2: what a policy keeps of a view is kept directly above the view's plan, wherever that stands."""
+        named = [
+            (node, _strings(node.fields.get("identifier"))[0])
+            for node in self.plan.nodes
+            if node.type == _ALIAS and len(_strings(node.fields.get("identifier"))) == 1
+        ]
+        marked = [(node, name) for node, name in named if name in self.by_marker and self.by_marker[name].view]
+        inner = {id(node) for node, _ in marked}
+        for node, name in marked:
+            again = self._above(self._above(self._above(node, _FILTER), _PROJECT), _ALIAS)
+            if again is not None and _strings(again.fields.get("identifier")) == (name,):
+                inner.discard(id(again))  # the name below the barrier
+        for node, name in marked:
+            if id(node) in inner:
+                self._check_cover(node, self.by_marker[name])
+                self.seen.add(name)
 
     def _check_spool(self, node: PlanNode) -> None:
         token = node.fields["spool"]
@@ -270,9 +293,9 @@ class _Verifier:
             _deviates(f"no {type_name.rsplit('.', 1)[-1]} above {node.simple_type} of {entry.identity}")
         return above
 
-    def _above(self, node: PlanNode, type_name: str) -> PlanNode | None:
+    def _above(self, node: PlanNode | None, type_name: str) -> PlanNode | None:
         """Return the parent when it is of a class and holds the node as its child, not in an expression."""
-        if node.parent == -1 or node.slot != "child":
+        if node is None or node.parent == -1 or node.slot != "child":
             return None
         parent = self.plan.nodes[node.parent]
         return parent if parent.type == type_name else None
@@ -379,7 +402,7 @@ def _is_projection(items: Sequence[Any], entry: ExpectedRelation) -> bool:
         return False
     if entry.metadata_table is None:
         return all(
-            isinstance(item, str) and _attribute(item) == (entry.marker, column)
+            isinstance(item, str) and _is_column(item, column, entry)
             for item, column in zip(items, entry.columns, strict=True)
         )
     prefix = f"{entry.marker}.".lower()
@@ -387,6 +410,15 @@ def _is_projection(items: Sequence[Any], entry: ExpectedRelation) -> bool:
         isinstance(item, str) and _normal(item).replace(prefix, "r.") in _metadata_forms(column)
         for item, column in zip(items, entry.columns, strict=True)
     )
+
+
+def _is_column(item: str, column: str, entry: ExpectedRelation) -> bool:
+    """The column itself, or exactly the expression that it reads as."""
+    mask = entry.masks.get(column)
+    if mask is None:
+        return _attribute(item) == (entry.marker, column)
+    head = f"{mask} AS "
+    return item.startswith(head) and _attribute(item[len(head) :]) == (column,)
 
 
 def _metadata_forms(column: str) -> tuple[str, ...]:

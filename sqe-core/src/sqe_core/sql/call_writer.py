@@ -108,7 +108,7 @@ def argument(writer: Writer, node: Any) -> str:
 def write_call(writer: Writer, node: Any, over: str | None = None) -> str:
     """Write a call; `over` is what stands behind OVER."""
     calling = Calling(writer, node, over)
-    if calling.name.startswith(functions.TEMPLATE_PREFIX):
+    if calling.name.startswith(functions.TEMPLATE_PREFIX) or calling.name in writer.facts:
         return f"{calling.name}({', '.join(argument(writer, one) for one in node.expressions)})"
     function = functions.find(calling.name)
     if function is None:

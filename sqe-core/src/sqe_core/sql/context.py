@@ -47,6 +47,9 @@ class EngineText(Protocol):
     def marked_query(self, statement: StatementText, first: int, last: int) -> str:
         """Translate a query that becomes part of a composed statement."""
 
+    def expression(self, statement: StatementText) -> str:
+        """Translate a text that is one expression and nothing else."""
+
     def marked_expression(self, statement: StatementText, first: int, last: int) -> str:
         """Translate an expression that becomes part of a composed statement."""
 

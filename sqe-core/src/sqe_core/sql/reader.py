@@ -45,6 +45,14 @@ class Reader:
             return statement.spark_sql
         raise NotSupportedError("The view is not written in a dialect that SQE reads")
 
+    def translate_expression(self, text: str, *, dialect: str) -> str:
+        """Return the Spark SQL of one expression of a policy (POL-5)."""
+        chosen = _dialect(dialect)
+        source, tokens, depth = _bounded_tokens(text, chosen, TextLimits())
+        _check_names(source, tokens)
+        statement = StatementText(text=source, tokens=tokens, dialect=chosen, engine=_translator(), depth=depth)
+        return statement.engine.expression(statement)
+
     def split(self, script: str) -> Sequence[ScriptStatement]:
         """Split a script at its semicolons; strings, comments and quoted names are respected."""
         return split(script)

@@ -28,6 +28,11 @@ SESSION_FUNCTIONS = (
 """Functions that are literals of the server's session (FUNC-2). `spark_sql` holds each as the marker `:_sqe_<name>`,
 which `query` binds beside the user's parameters; they are not listed in `EngineStatement.parameters`."""
 
+POLICY_FUNCTIONS = frozenset(
+    {"current_available_roles", "current_user_groups", "current_user_attr", "is_role_in_session", "is_group_member"}
+)
+"""Functions of the expressions of policies alone: values of who sent the statement."""
+
 
 def session_marker(function: str) -> str:
     """Return the name of the marker that stands for a session function."""

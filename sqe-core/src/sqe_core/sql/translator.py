@@ -14,7 +14,14 @@ from sqe_core.sql.lowering import lower
 from sqe_core.sql.parsing import Parsing, with_stack
 from sqe_core.sql.positions import Shifts, unmark
 from sqe_core.sql.rules import Writer
-from sqe_core.sql.statement import SESSION_FUNCTIONS, EngineStatement, PositionMap, StatementKind, session_marker
+from sqe_core.sql.statement import (
+    POLICY_FUNCTIONS,
+    SESSION_FUNCTIONS,
+    EngineStatement,
+    PositionMap,
+    StatementKind,
+    session_marker,
+)
 from sqe_core.sql.tokens import Kind, Token
 
 PARAMETER_PREFIX = "sqe_p"
@@ -54,6 +61,20 @@ class Translator:
         part = statement.part(first, last)
         tree = Parsing(part, 0, part.last).read(lambda grammar: grammar.read_expression)
         return _writer(statement).write(tree)
+
+    def expression(self, statement: StatementText) -> str:
+        """Translate a text that is one expression and nothing else."""
+        if any(token.kind is Kind.PARAMETER for token in statement.tokens):
+            raise UserError("A policy takes no parameters")
+        if statement.dialect is Dialect.SPARK:
+            return self.unchanged(statement, StatementKind.QUERY).spark_sql
+        writer = _writer(statement)
+        writer.facts = POLICY_FUNCTIONS
+
+        def work() -> str:
+            return writer.write(Parsing(statement, 0, statement.last).read(lambda grammar: grammar.read_expression))
+
+        return unmark(statement.text, with_stack(statement.depth, work))[0]
 
     def composed(self, statement: StatementText, kind: StatementKind, marked_sql: str) -> EngineStatement:
         """Make a statement of Spark text composed by us, with marks."""

@@ -30,6 +30,8 @@ class Writer:
         self.text = text
         self.dialect = dialect
         self.positional: Mapping[int, str] = {}  # from the place of each ? to the name it gets
+        self.facts: frozenset[str] = frozenset()
+        """Functions that only the expressions of policies have; the engine puts values in their place."""
         self.copies = 1  # how often what is written now will stand in the plan
 
     def write(self, node: Any) -> str:

@@ -18,8 +18,13 @@ from sqe_core.engine.port import (
     InlinedPlan,
     InlinedRows,
     InlinedSpool,
+    JudgedExpression,
+    JudgedRelation,
+    PolicyExpression,
+    PolicyFacts,
     RenamedTarget,
     Replacement,
+    Restriction,
     ResultStream,
     SecuredTable,
     StatementScope,
@@ -83,6 +88,34 @@ class SparkEngineSession(EngineSession):
             answer = self.bridge.parse(sql, values, json.dumps(forgotten))
         return SparkPlan(self, json.loads(answer), sql)
 
+    def expression(self, sql: str, parameters: Mapping[str, Any], facts: PolicyFacts) -> EnginePlan:
+        known = {"lists": facts.lists, "members": facts.members, "attributes": facts.attributes}
+        with engine_errors(self.gateway):
+            answer = self.bridge.expression(sql, encode_parameters(parameters), json.dumps(known, default=list))
+        return SparkPlan(self, json.loads(answer), sql)
+
+    def judge(
+        self,
+        relation: SecuredTable | InlinedPlan,
+        marker: str,
+        expressions: Sequence[tuple[EnginePlan, str | None]],
+        *,
+        tag: str,
+    ) -> JudgedRelation:
+        asked = [{"plan": self._own(plan).handle, "column": column} for plan, column in expressions]
+        request = {**self._encode(relation), "marker": marker, "expressions": asked}
+        with engine_errors(self.gateway):
+            answer = json.loads(self.bridge.judge(json.dumps(request), tag))
+        return JudgedRelation(
+            columns=tuple((column["name"], column["type"]) for column in answer["columns"]),
+            expressions=tuple(
+                JudgedExpression(
+                    **{**each, "classes": frozenset(each["classes"]), "columns": frozenset(each["columns"])}
+                )
+                for each in answer["expressions"]
+            ),
+        )
+
     def rewrite(self, plan: EnginePlan, replacements: Sequence[Replacement]) -> EnginePlan:
         own = self._own(plan)
         requests = json.dumps([self._encode(replacement) for replacement in replacements])
@@ -141,7 +174,9 @@ class SparkEngineSession(EngineSession):
         return plan
 
     def _encode(self, replacement: Replacement) -> Mapping[str, Any]:
-        request = {"index": replacement.index, "name": replacement.visible_name}
+        request: dict[str, Any] = {"index": replacement.index, "name": replacement.visible_name}
+        if isinstance(replacement, SecuredTable | InlinedPlan) and replacement.restriction is not None:
+            request["restriction"] = self._encode_restriction(replacement.restriction)
         match replacement:
             case SecuredTable():
                 return request | {"kind": "sql", "sql": replacement.sql}
@@ -155,6 +190,20 @@ class SparkEngineSession(EngineSession):
                 return request | {"kind": "spool", "token": replacement.token, "files": files}
             case RenamedTarget():
                 return request | {"kind": "target", "parts": replacement.parts}
+
+    def _encode_restriction(self, restriction: Restriction) -> Mapping[str, Any]:
+        def encode(expression: PolicyExpression) -> Mapping[str, Any]:
+            encoded = {"plan": self._own(expression.plan).handle, "guarded": expression.guarded}
+            return encoded | ({} if expression.cast is None else {"type": expression.cast})
+
+        return {
+            "marker": restriction.marker,
+            "columns": restriction.columns,
+            "output": [
+                {"name": name} | ({} if mask is None else {"mask": encode(mask)}) for name, mask in restriction.output
+            ],
+            "filters": [encode(expression) for expression in restriction.filters],
+        }
 
 
 class _SparkScope(StatementScope):

@@ -47,6 +47,14 @@ class Expressions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Policies:
+    """Expression classes in policies; what is allowed in queries is allowed there, but for those denied here."""
+
+    never_raises: frozenset[str]
+    denied: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Functions:
     callable: frozenset[str]
     table: frozenset[str]
@@ -150,6 +158,13 @@ def expressions() -> Expressions:
             for moment in section.split():
                 allowed[moment].update(names)
     return Expressions(parsed=frozenset(allowed["parsed"]), analysed=frozenset(allowed["analysed"]), denied=denied)
+
+
+@cache
+def policies() -> Policies:
+    """Return the lists for the expressions of policies."""
+    found = {section: frozenset(names) for section, names in _sections("policies.txt")}
+    return Policies(never_raises=found["never raises"], denied=found["denied"])
 
 
 @cache

@@ -140,6 +140,40 @@ public final class BridgeSession implements Work.Abandoned {
                 }));
   }
 
+  /** Parses an expression of a policy; `facts` are what it may ask about who sent the statement. */
+  public String expression(final String sql, String parameters, String facts) throws Throwable {
+    final JsonNode values = Json.read(parameters);
+    final JsonNode known = Json.read(facts);
+    return answer(
+        null,
+        (Outcome)
+            run(
+                null,
+                PARSE_MILLIS,
+                new Callable() {
+                  public Object call() throws Exception {
+                    ParserInterface parser = session.sessionState().sqlParser();
+                    return new Outcome(PolicyExpressions.parse(parser, sql, values, known), null, null, null);
+                  }
+                }));
+  }
+
+  /** What a relation's columns are, and what expressions of a policy over it are once analysed. */
+  public String judge(String request, final String tag) throws Throwable {
+    final JsonNode asked = Json.read(request);
+    return (String)
+        run(
+            tag,
+            ANALYSE_MILLIS,
+            new Callable() {
+              public Object call() throws Exception {
+                PlanRewrite rewrite = new PlanRewrite(session.sessionState().sqlParser(), plans);
+                Judged judged = new Judged(rewrite.relation(asked), asked.get("marker").asText());
+                return judged.json(BridgeSession.this, asked.get("expressions"), plans);
+              }
+            });
+  }
+
   /** Resolves names and types. Nothing is executed: the mode of the execution says so. */
   public String analyse(final long id, final String tag, String settings) throws Throwable {
     final Map overlay = Json.textMap(Json.read(settings));
@@ -175,7 +209,7 @@ public final class BridgeSession implements Work.Abandoned {
     return outcome;
   }
 
-  private QueryExecution resolved(LogicalPlan plan) {
+  QueryExecution resolved(LogicalPlan plan) {
     QueryExecution execution = session.sessionState().executePlan(plan, CommandExecutionMode.SKIP());
     execution.assertAnalyzed();
     return execution;

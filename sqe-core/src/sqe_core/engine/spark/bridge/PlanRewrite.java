@@ -77,6 +77,7 @@ final class PlanRewrite extends Rebuild {
     if (!(relation.node instanceof UnresolvedRelation))
       throw new BridgeException("SQE_CANNOT_REWRITE", "a " + relation.kind + " is no relation to read");
     travels.put(relation.node, Boolean.TRUE);
+    if (request.has("restriction")) return Secured.cover(restricted(request), name);
     if (kind.equals("sql")) return Secured.cover(parse(request.get("sql").asText()), name);
     if (kind.equals("plan")) return Secured.cover(inlined(request), name);
     if (kind.equals("rows")) return Secured.cover(rows(Base64.getDecoder().decode(request.get("rows").asText())), name);
@@ -84,16 +85,34 @@ final class PlanRewrite extends Rebuild {
     throw new BridgeException("SQE_BAD_REQUEST", "replacement " + kind);
   }
 
+  private LogicalPlan restricted(JsonNode request) throws Exception {
+    JsonNode restriction = request.get("restriction");
+    return new Restricted(restriction).over(relation(request), restriction, plans);
+  }
+
+  /** What a policy restricts: a table, or the plan of a view. */
+  LogicalPlan relation(JsonNode request) throws Exception {
+    if (request.get("kind").asText().equals("plan")) return inlined(request);
+    LogicalPlan everything = parse(request.get("sql").asText());
+    if (!(everything instanceof Project) || everything.children().size() != 1)
+      throw new BridgeException("SQE_BAD_REQUEST", "no table");
+    return (LogicalPlan) everything.children().head();
+  }
+
   private LogicalPlan parse(String sql) throws Exception {
     Origin before = CurrentOrigin.get();
-    Option none = Option.empty();
-    CurrentOrigin.set(
-        new Origin(none, none, none, none, none, Option.apply(OBJECT_TYPE), Option.apply("secured"), none, none, none));
+    CurrentOrigin.set(ours());
     try {
       return parser.parsePlan(sql);
     } finally {
       CurrentOrigin.set(before);
     }
+  }
+
+  /** The origin of what is not in the user's text. */
+  static Origin ours() {
+    Option none = Option.empty();
+    return new Origin(none, none, none, none, none, Option.apply(OBJECT_TYPE), Option.apply("secured"), none, none, none);
   }
 
   private LogicalPlan inlined(JsonNode request) {

@@ -1,0 +1,106 @@
+"""Decisions that were made a moment ago (POL-9). What is unknown is never kept, and a denial is kept for less long."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+
+from sqe_core.spi import policy as spi
+from sqe_core.spi.identity import Identity
+
+_DENIAL_SECS = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    decision: spi.Decision
+    until: float
+
+
+class DecisionCache:
+    """Bounded, per identity, object and state of its columns. `flush` forgets all, also what is being asked just now.
+
+    Args:
+        max_entries: how many decisions are kept; 0 = none.
+        ttl_secs: how long, unless the engine says so itself.
+    """
+
+    def __init__(
+        self, *, max_entries: int = 10_000, ttl_secs: float = 60, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._max_entries = max_entries
+        self._ttl = ttl_secs
+        self._clock = clock
+        self._entries: OrderedDict[Hashable, _Kept] = OrderedDict()
+        self._generation = 0
+        self._lock = threading.Lock()
+
+    @property
+    def generation(self) -> int:
+        """What `put` wants to be told from before the question was asked."""
+        return self._generation
+
+    def get(self, key: Hashable) -> spi.Decision | None:
+        """Return the decision that still holds, if there is one."""
+        with self._lock:
+            kept = self._entries.get(key)
+            if kept is None:
+                return None
+            if kept.until <= self._clock():
+                del self._entries[key]
+                return None
+            self._entries.move_to_end(key)
+            return kept.decision
+
+    def put(self, key: Hashable, decision: spi.Decision, *, generation: int) -> None:
+        """Keep a decision, unless everything was flushed since the question."""
+        ttl = self._ttl if decision.ttl_secs is None else min(self._ttl, float(decision.ttl_secs))
+        if decision.effect is spi.Effect.DENY:
+            ttl = min(ttl, _DENIAL_SECS)
+        if ttl <= 0 or self._max_entries <= 0:
+            return
+        with self._lock:
+            if generation != self._generation:
+                return
+            self._entries[key] = _Kept(decision, self._clock() + ttl)
+            self._entries.move_to_end(key)
+            while len(self._entries) > self._max_entries:
+                self._entries.popitem(last=False)
+
+    def flush(self) -> None:
+        """Forget everything."""
+        with self._lock:
+            self._generation += 1
+            self._entries.clear()
+
+
+def scope_of(identity: Identity) -> Hashable:
+    """Return what of an identity a decision may depend on."""
+    return (
+        identity.key,
+        identity.username,
+        identity.roles,
+        identity.groups,
+        tuple(sorted((name, repr(value)) for name, value in identity.claims.items())),
+    )
+
+
+def key_of(scope: Hashable, access: spi.Access, protocol: str) -> Hashable:
+    """Return what a decision is kept under: another column, schema or table of the same name is another question."""
+    resource = access.resource
+    tags = resource.column_tags
+    return (
+        scope,
+        access.action,
+        resource.name,
+        resource.type,
+        resource.ref,
+        resource.uuid,
+        resource.schema_id,
+        tuple((column.name, column.type) for column in resource.columns),
+        None if tags is None else frozenset(tags.items()),
+        protocol,
+    )

@@ -1,0 +1,139 @@
+"""What masks make of a column, as expressions in the engine's SQL, and which of two masks is the stricter (POL-8).
+
+    null > constant > hash > range, year > partial > custom expression
+
+Two that are equally strict and not the same give NULL. A mask that cannot say anything sensible about a type gives
+NULL too: the column keeps its type (POL-12).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqe_core.spi.errors import ConfigError
+from sqe_core.spi.identity import Secret
+from sqe_core.spi.policy import (
+    ConstantMask,
+    HashMask,
+    Mask,
+    NullMask,
+    PartialMask,
+    RangeMask,
+    SqlMask,
+    YearMask,
+)
+from sqe_core.spi.sql import SqlExpression
+
+# A range and a year stand on one step: no column takes both.
+_STEP = {NullMask: 0, ConstantMask: 1, HashMask: 2, RangeMask: 3, YearMask: 3, PartialMask: 4, SqlMask: 5}
+_BLOCK = 64
+_NUMBER = re.compile(r"tinyint|smallint|int|bigint|float|double|decimal\(\d+,\d+\)")
+
+
+def strictest(masks: Sequence[Mask]) -> Mask:
+    """Return the mask that holds when several do; the order they come in never matters."""
+    step = min(_STEP[type(mask)] for mask in masks)
+    candidates = {mask for mask in masks if _STEP[type(mask)] == step}
+    return candidates.pop() if len(candidates) == 1 else NullMask()
+
+
+def kind_of(mask: Mask) -> str:
+    """Return the name of a mask's kind, which may be shown to users (META-2)."""
+    return {
+        NullMask: "null",
+        ConstantMask: "redact",
+        HashMask: "hash",
+        RangeMask: "range",
+        YearMask: "year",
+        PartialMask: "partial",
+        SqlMask: "custom",
+    }[type(mask)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MaskWriter:
+    """Writes masks as expressions over a column.
+
+    Args:
+        key: the HMAC key of hash masks.
+        unkeyed: whether hash masks may do without.
+    """
+
+    key: Secret | None = None
+    unkeyed: bool = False
+
+    def write(self, mask: Mask, column: str, type_text: str) -> SqlExpression:
+        """Return the expression that a column reads as.
+
+        Args:
+            mask: the mask.
+            column: the column's name.
+            type_text: its type in the engine's notation.
+
+        Raises:
+            ConfigError: a hash mask without a key.
+        """
+        value = "`" + column.replace("`", "``") + "`"
+        if isinstance(mask, SqlMask):
+            return SqlExpression(
+                text=mask.expression.text.replace("{col}", _name(column, mask.expression.dialect)),
+                dialect=mask.expression.dialect,
+            )
+        return SqlExpression(text=self._text(mask, value, type_text), dialect="spark")
+
+    def _text(self, mask: Mask, value: str, type_text: str) -> str:
+        text = type_text == "string" or type_text.startswith(("char(", "varchar("))
+        match mask:
+            case ConstantMask() if text:
+                return _literal(mask.value)
+            case HashMask() if text:
+                return f"CASE WHEN {value} IS NOT NULL THEN {self._hash(value)} END"
+            case PartialMask() if text:
+                return _partial(mask, value)
+            case RangeMask() if _NUMBER.fullmatch(type_text):
+                width = f"{mask.width}BD" if type_text.startswith("decimal") else str(mask.width)
+                if type_text in ("float", "double"):
+                    return f"floor({value} / {width}D) * {width}D"
+                return f"{value} - pmod({value}, {width})"
+            case YearMask() if type_text == "date":
+                return f"trunc({value}, 'YEAR')"
+            case YearMask() if type_text.startswith("timestamp"):
+                return f"date_trunc('YEAR', {value})"
+        return "NULL"
+
+    def _hash(self, value: str) -> str:
+        """HMAC-SHA-256 as RFC 2104 composes it; Spark has no function for it, and users have none either (POL-12)."""
+        if self.key is None:
+            if not self.unkeyed:
+                raise ConfigError(("hash masks need [policy] mask_key, or [security] allow_unkeyed_hash_masks = true",))
+            return f"sha2({value}, 256)"
+        key = self.key.reveal().encode()
+        key = (hashlib.sha256(key).digest() if len(key) > _BLOCK else key).ljust(_BLOCK, b"\0")
+        inner, outer = (bytes(byte ^ pad for byte in key).hex() for pad in (0x36, 0x5C))
+        message = f"sha2(concat(X'{inner}', encode({value}, 'UTF-8')), 256)"
+        return f"sha2(concat(X'{outer}', unhex({message})), 256)"
+
+
+def _partial(mask: PartialMask, value: str) -> str:
+    first, last = mask.show_first, mask.show_last
+    classes = ", ".join(_literal(sign) for sign in (mask.upper, mask.lower, mask.digit))
+    whole = f"mask({value}, {classes}, NULL)"
+    if not first and not last:
+        return whole
+    middle = f"mask(substring({value}, {first + 1}, char_length({value}) - {first + last}), {classes}, NULL)"
+    shown = f"concat(substring({value}, 1, {first}), {middle}, {f'right({value}, {last})' if last else _literal('')})"
+    # What is too short to have a middle would be shown whole.
+    return f"CASE WHEN char_length({value}) <= {first + last} THEN {whole} ELSE {shown} END"
+
+
+def _literal(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"
+
+
+def _name(column: str, dialect: str) -> str:
+    quote = "`" if dialect == "spark" else '"'
+    return quote + column.replace(quote, quote * 2) + quote

@@ -1,0 +1,152 @@
+"""The grant store from the configuration file to the rows (TEST-1)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sqe_core.bootstrap import Sqe, compose
+from sqe_core.config.loading import load
+from sqe_core.engine.spark.engine import SparkEngine
+from sqe_core.policy.grants.enforcer import GrantsEnforcer
+from sqe_core.spi import (
+    Effect,
+    ExternalError,
+    Grant,
+    Grantee,
+    GrantTarget,
+    Identity,
+    Privilege,
+    SqeError,
+    StartupError,
+)
+from sqe_core.testing import make_identity
+
+ADMIN = make_identity("root", roles=["admin"])
+ALICE = make_identity("alice", roles=["analyst"])
+MALLORY = make_identity("mallory", roles=["intern"])
+ANALYST = Grantee(type="role", name="analyst")
+
+
+@dataclass
+class Server:
+    """What a configuration file describes."""
+
+    sqe: Sqe
+    file: Path
+
+    @property
+    def grants(self) -> GrantsEnforcer:
+        """The one policy engine."""
+        (enforcer,) = self.sqe.enforcers
+        assert isinstance(enforcer, GrantsEnforcer)
+        return enforcer
+
+    def run(self, who: Identity, sql: str) -> list[tuple[Any, ...]]:
+        """Run a statement in a session of its own."""
+        session = self.sqe.open_session(who, catalog="lake", protocol="test")
+        try:
+            batches = self.sqe.service.execute(session, sql)
+            return [tuple(row.values()) for batch in batches for row in batch.to_pylist()]
+        finally:
+            self.sqe.service.close_session(session)
+
+    def refusal(self, who: Identity, sql: str) -> str:
+        """Return what somebody is told who may not."""
+        with pytest.raises(SqeError) as caught:
+            self.run(who, sql)
+        return caught.value.message
+
+
+def put(server: Server, table: str, grantee: Grantee, *privileges: Privilege, **more: Any) -> Grant:
+    target = GrantTarget(scope="table", catalog="lake", namespace=("default",), name=table)
+    grant = Grant(privileges=frozenset(privileges), target=target, grantee=grantee, **more)
+    server.grants.put_grant(grant, author=ADMIN)
+    return grant
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A file without `[policy]`: the default engine, its store in the state folder."""
+    folder = tmp_path_factory.mktemp("grants-server")
+    file = folder / "sqe.toml"
+    file.write_text(f'[catalogs.lake]\ntype = "sqlite"\ndirectory = "{folder}/lake"\n')
+    return file
+
+
+@pytest.fixture(scope="module")
+def server(engine: SparkEngine, file: Path) -> Iterator[Server]:
+    """SQE from that file."""
+    sqe = compose(load(file, environ={"XDG_STATE_HOME": str(file.parent / "state")}), engine=engine)
+    server = Server(sqe, file)
+    for sql in (
+        "CREATE TABLE people (id integer, name varchar, salary_canary integer)",
+        "INSERT INTO people VALUES (1, 'ann', 424242), (2, 'bob', 434343)",
+        "CREATE TABLE vault_canary (id integer)",
+        "CREATE TABLE common (id integer)",
+    ):
+        server.run(ADMIN, sql)
+    put(server, "people", ANALYST, Privilege.SELECT, columns=("id", "name"))
+    put(server, "people", Grantee(type="role", name="admin"), Privilege.ALL)
+    put(server, "vault_canary", Grantee(type="role", name="admin"), Privilege.ALL)
+    yield server
+    sqe.release()
+
+
+@pytest.mark.rule("TEST-1")
+def test_the_default_engine_decides(server: Server) -> None:
+    assert (server.file.parent / "state" / "sqe" / "grants.db").exists()
+    assert server.run(ADMIN, "SELECT * FROM people ORDER BY id") == [(1, "ann", 424242), (2, "bob", 434343)]
+    assert server.run(ALICE, "SELECT * FROM people ORDER BY id") == [(1, "ann"), (2, "bob")]
+    missing = server.refusal(ALICE, "SELECT no_such_column FROM people")
+    assert server.refusal(ALICE, "SELECT salary_canary FROM people") == missing.replace(
+        "no_such_column", "salary_canary"
+    )
+    nothing = server.refusal(ALICE, "SELECT * FROM nothing_here")
+    assert server.refusal(ALICE, "SELECT * FROM vault_canary") == nothing.replace("nothing_here", "vault_canary")
+    assert server.refusal(MALLORY, "SELECT * FROM people") == nothing.replace("nothing_here", "people")
+
+
+@pytest.mark.rule("TEST-1")
+def test_what_was_never_covered_is_the_catalogs(server: Server) -> None:
+    server.run(MALLORY, "INSERT INTO common VALUES (1)")
+    assert server.run(ALICE, "SELECT * FROM common") == [(1,)]
+    assert server.run(MALLORY, "SHOW TABLES") == [("common",)]
+    assert server.run(ALICE, "SHOW TABLES") == [("common",), ("people",)]
+    assert {row[0] for row in server.run(ALICE, "DESCRIBE people")} == {"id", "name"}
+    for sql in ("INSERT INTO people VALUES (3, 'eve', 1)", "DELETE FROM people", "DROP TABLE people"):
+        server.refusal(ALICE, sql)
+
+
+@pytest.mark.rule("POL-9")
+def test_grants_and_denials_show_on_the_next_statement(server: Server) -> None:
+    wanted = "SELECT count(*) FROM vault_canary"
+    server.refusal(MALLORY, wanted)
+    grant = put(server, "vault_canary", Grantee(type="public"), Privilege.SELECT)
+    assert server.run(MALLORY, wanted) == [(0,)]
+    denial = put(server, "vault_canary", Grantee(type="user", name="mallory"), Privilege.SELECT, effect=Effect.DENY)
+    server.refusal(MALLORY, wanted)
+    assert server.run(ALICE, wanted) == [(0,)]
+    assert server.grants.delete_grant(denial, author=ADMIN)
+    assert server.run(MALLORY, wanted) == [(0,)]
+    assert server.grants.delete_grant(grant, author=ADMIN)
+    server.refusal(MALLORY, wanted)
+
+
+@pytest.mark.rule("POL-2")
+@pytest.mark.rule("TEST-9")
+def test_without_its_store_nobody_reads_anything(engine: SparkEngine, server: Server) -> None:
+    """Last in the file: it damages the server's store."""
+    store = server.file.parent / "state" / "sqe" / "grants.db"
+    store.write_bytes(b"")
+    for who in (ADMIN, ALICE, MALLORY):
+        for sql in ("SELECT * FROM common", "SHOW TABLES", "INSERT INTO common VALUES (3)"):
+            with pytest.raises(ExternalError) as raised:
+                server.run(who, sql)
+            assert "grants.db" not in f"{raised.value}{raised.value.hint}"
+    with pytest.raises(StartupError, match=r"grants\.db"):
+        compose(load(server.file, environ={"XDG_STATE_HOME": str(server.file.parent / "state")}), engine=engine)
