@@ -8,10 +8,10 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from sqe_core.plugins.discovery import discover
-from sqe_core.plugins.kinds import KNOWN_DISTRIBUTIONS, NOT_BUILT_YET, ExtensionPoint, Kind
+from sqe_core.plugins.kinds import KNOWN_DISTRIBUTIONS, ExtensionPoint, Kind
 from sqe_core.plugins.lifecycle import Lifecycle
 from sqe_core.plugins.manager import PluginManager
-from sqe_core.spi import CatalogContext, CatalogFactory, PluginContext, PluginError, StartupError
+from sqe_core.spi import CatalogContext, CatalogFactory, PluginContext, PluginError
 
 LABEL = r"The plugin catalog-folder \(sqe-catalog-folder 1\.2\.3\)"
 FOLDER = Kind.parse("catalog.folder")
@@ -96,7 +96,7 @@ def test_missing_kind_names_what_to_install(kind: str, distribution: str) -> Non
 
 def test_every_kind_of_the_features_is_known() -> None:
     """features §16, word for word."""
-    names = {str(kind) for kind in KNOWN_DISTRIBUTIONS} | {str(kind) for kind in NOT_BUILT_YET}
+    names = {str(kind) for kind in KNOWN_DISTRIBUTIONS}
     core = {str(kind) for plugin in discover() if plugin.distribution == "sqe-core" for kind in plugin.kinds}
     wanted = {
         *(f"auth.{name}" for name in ("anonymous", "api_key", "mtls", "oidc_password", "client_credentials")),
@@ -109,13 +109,6 @@ def test_every_kind_of_the_features_is_known() -> None:
         *(f"lineage.{name}" for name in ("file", "openlineage")),
     }
     assert wanted <= names | core
-
-
-@pytest.mark.parametrize("kind", sorted(str(kind) for kind in NOT_BUILT_YET))
-def test_kind_that_is_not_built_yet_says_so(kind: str) -> None:
-    parsed = Kind.parse(kind)
-    with pytest.raises(StartupError, match=f"{parsed.label} belongs to SQE, but this version does not have it yet"):
-        PluginManager().load([parsed])
 
 
 def test_unknown_kind_suggests_a_known_one() -> None:

@@ -13,7 +13,7 @@ from sqe_core.config.loading import LoadedConfig
 from sqe_core.config.login_chain import login_chain
 from sqe_core.config.origin import Fault, KeyPath
 from sqe_core.config.plugin_table import PluginTable
-from sqe_core.plugins.kinds import KNOWN_DISTRIBUTIONS, NOT_BUILT_YET, ExtensionPoint, Kind
+from sqe_core.plugins.kinds import KNOWN_DISTRIBUTIONS, ExtensionPoint, Kind
 from sqe_core.plugins.manager import PluginManager
 from sqe_core.spi.errors import PluginError
 
@@ -58,8 +58,6 @@ def check_plugin_settings(loaded: LoadedConfig, plugins: PluginManager | None = 
     notes: list[str] = []
     consumed: set[KeyPath] = set()
     for use in _uses(loaded, plugins):
-        if use.kind in NOT_BUILT_YET:
-            continue  # `unbuilt` says so
         try:
             config_type = plugins.config_type(use.kind)
         except PluginError as error:

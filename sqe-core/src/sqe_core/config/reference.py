@@ -93,8 +93,8 @@ of every service.
 
 ## Keys
 
-The keys of a kind that a plugin brings are on the plugin's page: [`[policy.opa]`](policy-opa.md),
-[`[policy.cedar]`](policy-cedar.md).
+The keys of a kind that a plugin brings are on the plugin's page: [`[policy.grants]`](governance-store.md),
+[`[policy.opa]`](policy-opa.md), [`[policy.cedar]`](policy-cedar.md).
 
 In the last column: what the key becomes on Spark, or that it does nothing there. *Not built yet* means that SQE
 checks the key, and that a server which is asked to use it stops with a sentence; *no effect yet* means that the key

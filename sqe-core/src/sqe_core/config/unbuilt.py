@@ -31,7 +31,7 @@ UNBUILT_PROVIDERS = frozenset(
         "aws_iam",
     }
 )
-UNBUILT_ENGINES = frozenset({"grants", "ranger", "in-memory"})
+UNBUILT_ENGINES = frozenset({"ranger"})
 
 # Prefixes of keys that do what they say.
 BUILT: frozenset[str] = frozenset(
@@ -58,6 +58,7 @@ BUILT: frozenset[str] = frozenset(
         "catalog.catalog_url",
         "policy.engine",
         "policy.enabled",
+        "policy.mask_precedence",
         "policy.i_understand_no_enforcement",
         "query.default_catalog",
         "query.timeout_secs",

@@ -11,6 +11,7 @@ from sqe_core.auth.mtls import MtlsFactory
 from sqe_core.catalog.factories import HadoopFactory, JdbcFactory, SqliteFactory
 from sqe_core.observe.lineage_file import FileLineageFactory
 from sqe_core.policy.builtin import AllowAllFactory, PassthroughFactory
+from sqe_core.policy.grants.factory import GrantsFactory, MemoryFactory
 from sqe_core.spi.auth import AuthProviderFactory
 from sqe_core.spi.catalog import CatalogFactory
 from sqe_core.spi.hooks import SqePlugin, StartupContext, hookimpl
@@ -33,8 +34,8 @@ class CorePlugin(SqePlugin):
 
     @hookimpl
     def sqe_provide_policy_enforcers(self, context: StartupContext) -> Sequence[PolicyEnforcerFactory[Any]]:
-        """Contribute `allow_all` and `passthrough`."""
-        return (AllowAllFactory(), PassthroughFactory())
+        """Contribute `grants`, `in-memory`, `allow_all` and `passthrough`."""
+        return (GrantsFactory(), MemoryFactory(), AllowAllFactory(), PassthroughFactory())
 
     @hookimpl
     def sqe_provide_lineage_sinks(self, context: StartupContext) -> Sequence[LineageSinkFactory[Any]]:

@@ -88,6 +88,3 @@ KNOWN_DISTRIBUTIONS: Mapping[Kind, str] = {
     Kind.parse(kind): distribution for distribution, kinds in _DISTRIBUTIONS.items() for kind in kinds
 }
 """What to install for a kind that nobody here provides."""
-
-NOT_BUILT_YET = frozenset(Kind.parse(kind) for kind in ("policy.grants", "policy.in-memory"))
-"""Kinds that belong into the core and are not there yet."""

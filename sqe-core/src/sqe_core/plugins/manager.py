@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from sqe_core.plugins.calls import HookCalls, is_frozen_dataclass
 from sqe_core.plugins.discovery import DeclaredPlugin, discover
-from sqe_core.plugins.kinds import KNOWN_DISTRIBUTIONS, NOT_BUILT_YET, ExtensionPoint, Kind
+from sqe_core.plugins.kinds import KNOWN_DISTRIBUTIONS, ExtensionPoint, Kind
 from sqe_core.plugins.lifecycle import Component
 from sqe_core.plugins.loading import load_plugin
 from sqe_core.spi.auth import AuthProviderFactory
@@ -112,8 +112,6 @@ class PluginManager:
             return self._factories[kind]
 
     def _missing(self, kind: Kind) -> PluginError:
-        if kind in NOT_BUILT_YET:
-            return PluginError(f"The {kind.label} belongs to SQE, but this version does not have it yet")
         subject = f"The {kind.label}"
         distribution = KNOWN_DISTRIBUTIONS.get(kind)
         if distribution is not None:

@@ -50,7 +50,7 @@ class GrantsEnforcer(PolicyEnforcer, SupportsGrants, SupportsRoles, SupportsPoli
     def __init__(self, store: GrantStore, *, now: Callable[[], datetime], mask_precedence: Precedence = "tag") -> None:
         self.store = store
         self._now = now
-        self._precedence: Precedence = mask_precedence
+        self.mask_precedence: Precedence = mask_precedence
         self._state: State | None = None
         self._loading = threading.Lock()
 
@@ -199,7 +199,7 @@ class GrantsEnforcer(PolicyEnforcer, SupportsGrants, SupportsRoles, SupportsPoli
 
     def _evaluation(self, identity: Identity) -> Evaluation:
         state = self._current()
-        return Evaluation(state, state.principal(identity), mask_precedence=self._precedence)
+        return Evaluation(state, state.principal(identity), mask_precedence=self.mask_precedence)
 
     def _current(self) -> State:
         """Return the records as they are now. Asked each time: an old answer is never given for a new question."""
