@@ -187,6 +187,7 @@ def test_revoking_everything_removes_the_document(opa: Any, store: OpaEnforcer) 
         {"grantee": Grantee(type="role", name="other")},
         {"privileges": frozenset({Privilege.INSERT})},
         {"effect": Effect.DENY},
+        {"with_grant_option": True},
         {"target": GrantTarget(scope="schema", catalog="lake", namespace=("hr",))},
     ],
 )

@@ -92,6 +92,7 @@ def test_answers_are_remembered_for_a_while(opa: Any, make: Callable[..., OpaEnf
     [
         {"principal": make_identity("bob", roles=["analyst"])},
         {"principal": make_identity("alice", roles=["analyst", "x"])},
+        {"principal": replace(ALICE, all_roles=frozenset({"analyst", "x"}))},
         {"principal": replace(ALICE, groups=frozenset({"g"}))},
         {"principal": replace(ALICE, claims={"tenant": "a"})},
         {"principal": replace(ALICE, issuer="https://other")},

@@ -64,7 +64,7 @@ class OpaGrants(SupportsGrants):
         """Remove a document, or columns or the filter of it."""
         if not _may_be_stored(grant.target, grant.grantee) or grant.effect is not Effect.ALLOW:
             return False
-        if not grant.privileges & {Privilege.SELECT, Privilege.ALL}:
+        if grant.with_grant_option or not grant.privileges & {Privilege.SELECT, Privilege.ALL}:
             return False
         key, role = _key(grant.target), grant.grantee.name
         with self._writing:

@@ -78,5 +78,5 @@ class ListingCache:
 def scope_of(principal: Identity, context: RequestContext) -> Hashable:
     """Return what an answer about a name may depend on beside the name."""
     claims = tuple(sorted((name, repr(value)) for name, value in principal.claims.items()))
-    who = (principal.key, principal.username, principal.roles, principal.groups, claims)
+    who = (principal.key, principal.username, principal.roles, principal.all_roles, principal.groups, claims)
     return (*who, context.protocol, context.client_address)
