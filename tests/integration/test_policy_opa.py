@@ -292,6 +292,56 @@ class Server:
 
 
 @pytest.fixture(scope="module")
+def example(engine: SparkEngine, tenants: Opa, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """The page's example: its policy, its file, its rows."""
+    folder = tmp_path_factory.mktemp("tenants")
+    (toml,) = re.findall(r'^```toml title="sqe.toml"\n(.*?)^```', PAGE.read_text("utf-8"), re.MULTILINE | re.DOTALL)
+    file = folder / "sqe.toml"
+    file.write_text(toml.replace("/srv/lake", f"{folder}/lake").replace("http://localhost:8181", tenants.url))
+    server = Server(compose(load(file, environ={}), engine=engine))
+    operator = of_tenant(None, "operator")
+    for sql in (
+        "CREATE SCHEMA app",
+        "CREATE SCHEMA ops",
+        "CREATE TABLE app.tickets"
+        " (id integer, tenant_id varchar, customer_email varchar, body varchar, internal_score integer)",
+        "INSERT INTO app.tickets VALUES (1, 'acme', 'kim@acme.example', 'the export hangs', 7),"
+        " (2, 'acme', 'lee@acme.example', 'wrong total', 3), (3, 'globex', 'max@globex.example', 'cannot log in', 9)",
+    ):
+        server.run(operator, sql)
+    yield server
+    server.sqe.catalogs.close()
+
+
+@pytest.mark.rule("TEST-1")
+def test_the_example_of_the_page_shows_what_it_says(example: Server) -> None:
+    alice, carol = of_tenant("acme"), of_tenant("acme", "support_lead")
+    assert example.run(alice, "SELECT * FROM app.tickets ORDER BY id") == [
+        (1, "acme", "***", "the export hangs"),
+        (2, "acme", "***", "wrong total"),
+    ]
+    assert example.run(alice, "SELECT count(*) FROM app.tickets") == [(2,)]
+    assert example.run(alice, "SELECT id FROM app.tickets WHERE customer_email LIKE 'kim%'") == []
+    assert example.run(of_tenant("globex"), "SELECT id FROM app.tickets") == [(3,)]
+    assert example.run(carol, "SELECT customer_email FROM app.tickets WHERE id < 9 ORDER BY 1") == [
+        ("kim@acme.example",),
+        ("lee@acme.example",),
+    ]
+    assert example.run(of_tenant(None, "operator"), "SELECT sum(internal_score) FROM app.tickets") == [(19,)]
+    for who in (alice, carol):
+        missing = example.refusal(who, "SELECT no_such_score FROM app.tickets")
+        assert example.refusal(who, "SELECT internal_score FROM app.tickets") == missing.replace(
+            "no_such_score", "internal_score"
+        )
+        for sql in ("DELETE FROM app.tickets", "UPDATE app.tickets SET body = ''", "DROP TABLE app.tickets"):
+            example.refusal(who, sql)
+        assert ("ops",) not in example.run(who, "SHOW SCHEMAS")
+        assert ("app",) in example.run(who, "SHOW SCHEMAS")
+    for tenant in (None, "acme' OR 'a' = 'a"):
+        example.refusal(of_tenant(tenant), "SELECT * FROM app.tickets")
+
+
+@pytest.fixture(scope="module")
 def server(engine: SparkEngine, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Server, Opa, Path]]:
     """SQE from a file, with an OPA of its own that a test may stop."""
     folder = tmp_path_factory.mktemp("opa-server")
