@@ -368,6 +368,7 @@ WITHOUT_DEFAULT = {
 # Ours: where the text leaves the names to us, and what the engine and plugins need.
 ADDED = {
     "metrics.scrape_token",
+    "coordinator.transport.max_connections",
     "engine.java_home",
     "engine.cache_dir",
     "engine.jar_dir",

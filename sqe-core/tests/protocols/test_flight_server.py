@@ -338,7 +338,7 @@ def test_a_client_that_is_slow_but_comes_is_not(core: Core, impatient: Endpoint)
         for _ in call:
             time.sleep(0.4)
             count += 1
-    assert count == 6
+    assert count == 7
 
 
 def test_the_watch_ends_only_what_is_over() -> None:
@@ -386,7 +386,7 @@ def test_stopping_lets_running_statements_finish_and_takes_no_new_ones(core: Cor
             client.call("ListActions", b"")
         assert caught.value.status is grpc.StatusCode.UNAVAILABLE
         go.set()
-        assert len(first + list(call)) == 3
+        assert len(first + list(call)) == 4
         stopping.join(10)
         assert not stopping.is_alive()
 

@@ -53,6 +53,7 @@ BUILT: frozenset[str] = frozenset(
         "coordinator.quack_port",
         "coordinator.shutdown_drain_secs",
         "coordinator.tls",
+        "coordinator.transport.max_connections",
         "catalog.type",
         "catalog.warehouse",
         "catalog.catalog_url",

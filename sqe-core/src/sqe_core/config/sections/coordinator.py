@@ -37,6 +37,9 @@ class TransportConfig:
     http2_keepalive_interval_secs: int = setting(30, "Time between HTTP/2 pings.", minimum=1)
     http2_keepalive_timeout_secs: int = setting(10, "Time to wait for the answer to a ping.", minimum=1)
     tcp_keepalive_secs: int = setting(60, "Time between TCP keep-alive probes.", minimum=1)
+    max_connections: int = setting(
+        0, "Most connections of Flight's clients; 0 = what the limit on descriptors has room for.", minimum=0
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -26,6 +26,7 @@ from google.protobuf.message import DecodeError, Message
 
 from sqe_core.protocols.flight import sign_in
 from sqe_core.protocols.flight.actions import ACTIONS, Actions, Preparing
+from sqe_core.protocols.flight.connections import Connections
 from sqe_core.protocols.flight.idle import IdleWatch
 from sqe_core.protocols.flight.incoming import PutStream, parsed, read_request
 from sqe_core.protocols.flight.messages import batch_messages, schema_bytes, schema_message
@@ -136,6 +137,7 @@ class FlightRpcs:
         compression: of the rows that go over a network.
         watch: ends the calls of clients that keep a thread waiting.
         limits: how long they may.
+        connections: how many clients there may be.
     """
 
     def __init__(
@@ -147,6 +149,7 @@ class FlightRpcs:
         compression: str | None,
         watch: IdleWatch,
         limits: CallLimits,
+        connections: Connections,
     ) -> None:
         self._gateway = gateway
         self._statements = statements
@@ -154,6 +157,7 @@ class FlightRpcs:
         self._compressed = pa.ipc.IpcWriteOptions(compression=compression) if compression else _PLAIN
         self._watch = watch
         self._limits = limits
+        self._connections = connections
         self._old_handshakes = threading.BoundedSemaphore(_MOST_OLD_HANDSHAKES)
         self._enders = ThreadPoolExecutor(_MOST_ENDERS, thread_name_prefix="sqe-flight-end")
         self._actions = Actions(statements)
@@ -189,6 +193,7 @@ class FlightRpcs:
         self, requests: Iterator[bytes], context: grpc.ServicerContext
     ) -> Iterator[flight.HandshakeResponse]:
         try:
+            self._connections.admit(context.peer())
             headers = sign_in.headers_of(context)
             credential = sign_in.credential_of(context, headers)
             if "authorization" not in headers:
@@ -213,6 +218,7 @@ class FlightRpcs:
         return sign_in.credential_of_message(parsed(data, flight.HandshakeRequest)) if data is not None else None
 
     def _signed_in(self, context: grpc.ServicerContext) -> Call:
+        self._connections.admit(context.peer())
         headers = sign_in.headers_of(context)
         client = sign_in.client_of(context, headers, secure=self._secure)
         session = self._gateway.authenticate(sign_in.credential_of(context, headers), client)

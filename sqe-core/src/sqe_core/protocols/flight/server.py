@@ -6,6 +6,7 @@ import logging
 import os
 import ssl
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import Any, Literal
 
 import grpc
 
+from sqe_core.protocols.flight.connections import MARGIN, Connections, default_bound, peer_ports
 from sqe_core.protocols.flight.idle import IdleWatch
 from sqe_core.protocols.flight.rpcs import CallLimits, FlightRpcs
 from sqe_core.protocols.flight.sign_in import PROTOCOL
@@ -29,6 +31,7 @@ _MOST_HEADER_BYTES = 32 << 10  # LIM-2
 _MOST_MESSAGE_BYTES = 257 << 20
 _MOST_STREAMS = 256
 _SWEEP_SECS = 15.0
+_COUNT_SECS = 1.0
 _END_SECS = 5.0
 
 
@@ -42,6 +45,7 @@ class TransportConfig:
     http2_keepalive_interval_secs: int = 30
     http2_keepalive_timeout_secs: int = 10
     tcp_keepalive_secs: int = 60
+    max_connections: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,11 +63,13 @@ class FlightServer(ProtocolServer):
     def __init__(self, config: FlightConfig, context: ProtocolContext) -> None:
         self._config = config
         self._context = context
-        self._statements = Statements()
+        self._statements = Statements(metrics=context.metrics)
         self._watch = IdleWatch()
         self._server: grpc.Server | None = None
         self._calls: ThreadPoolExecutor | None = None
         self._rpcs: FlightRpcs | None = None
+        self._connections = Connections(0, frozenset)
+        self._port = 0
         self._ended = threading.Event()
         self._sweeper: threading.Thread | None = None
 
@@ -75,6 +81,8 @@ class FlightServer(ProtocolServer):
         """
         tls = self._context.tls
         compression = self._config.flight_compression
+        most = self._config.transport.max_connections or default_bound()
+        self._connections = Connections(most, lambda: peer_ports(self._port) if self._port else frozenset())
         rpcs = FlightRpcs(
             gateway,
             self._statements,
@@ -84,11 +92,12 @@ class FlightServer(ProtocolServer):
             limits=CallLimits(
                 login_secs=self._config.auth_handshake_timeout_secs, idle_secs=self._context.stream_idle_secs
             ),
+            connections=self._connections,
         )
         self._rpcs = rpcs
         self._calls = ThreadPoolExecutor(_MOST_CALLS, thread_name_prefix="sqe-flight")
         server = grpc.server(
-            self._calls, handlers=[rpcs.handler()], options=self._options(), maximum_concurrent_rpcs=_MOST_CALLS
+            self._calls, handlers=[rpcs.handler()], options=self._options(most), maximum_concurrent_rpcs=_MOST_CALLS
         )
         address = _address(self._context.bind_host, self._context.port)
         try:
@@ -101,6 +110,7 @@ class FlightServer(ProtocolServer):
             port = 0
         if not port:
             raise StartupError(f"The protocol 'flight' cannot listen on {address}: the port is taken, or not ours")
+        self._port = port
         server.start()
         self._server = server
         self._sweeper = threading.Thread(target=self._sweep, name="sqe-flight-sweeper", daemon=True)
@@ -124,16 +134,23 @@ class FlightServer(ProtocolServer):
             self._rpcs = None
 
     def _sweep(self) -> None:
-        while not self._ended.wait(_SWEEP_SECS):
+        swept = time.monotonic()
+        while not self._ended.wait(_COUNT_SECS):
             try:
-                self._statements.sweep()
+                self._context.metrics.gauge(
+                    "sqe_protocol_connections", self._connections.count(), {"protocol": PROTOCOL}
+                )
+                if time.monotonic() - swept >= _SWEEP_SECS:
+                    swept = time.monotonic()
+                    self._statements.sweep()
             except Exception:  # noqa: BLE001 - the next sweep may work
                 _log.exception("a sweep failed")
 
-    def _options(self) -> list[tuple[str, Any]]:
+    def _options(self, most_connections: int) -> list[tuple[str, Any]]:
         transport = self._config.transport
         return [
             ("grpc.so_reuseport", 0),  # two servers on one port would share its clients
+            ("grpc.max_allowed_incoming_connections", most_connections + MARGIN),
             ("grpc.max_receive_message_length", _MOST_MESSAGE_BYTES),
             ("grpc.max_send_message_length", -1),
             ("grpc.max_concurrent_streams", _MOST_STREAMS),

@@ -17,7 +17,9 @@ import pyarrow as pa
 from sqe_core.protocols.flight.handles import Handles
 from sqe_core.protocols.flight.leaving import Leaving, OnEnd
 from sqe_core.protocols.flight.messages import batch_messages, schema_message
+from sqe_core.protocols.flight.sign_in import PROTOCOL
 from sqe_core.spi.errors import ErrorCode, NotSupportedError, QueryCancelledError, UserError
+from sqe_core.spi.factory import Metrics, NoMetrics
 from sqe_core.spi.protocol import (
     GatewaySession,
     IngestRequest,
@@ -242,7 +244,14 @@ def _too_many(what: str) -> UserError:
 class Statements:
     """The statements of all clients of one server."""
 
-    def __init__(self, *, ticket_secs: float = TICKET_SECS, monotonic: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        *,
+        ticket_secs: float = TICKET_SECS,
+        monotonic: Callable[[], float] = time.monotonic,
+        metrics: Metrics | None = None,
+    ) -> None:
+        self._metrics = metrics or NoMetrics()
         self.tickets: Handles[Ticket] = Handles(
             "ticket", ttl_secs=ticket_secs, most=10_000, most_per_session=1_000, monotonic=monotonic
         )
@@ -294,6 +303,7 @@ class Statements:
         fetch = _Fetch(session, ticket)
         with self._lock:
             self._running[handle] = fetch
+            self._count()
         try:
             if not on_end(fetch.cancel):
                 fetch.cancel()
@@ -309,12 +319,16 @@ class Statements:
         finally:
             with self._lock:
                 self._running.pop(handle, None)
+                self._count()
             fetch.close()
 
     def describe(self, session: GatewaySession, request: StatementRequest, on_end: OnEnd) -> StatementDescription:
         """Say what a statement would answer."""
         with Leaving(session, on_end) as leaving:
             return session.describe(replace(request, began=leaving.began))
+
+    def _count(self) -> None:
+        self._metrics.gauge("sqe_protocol_streams", len(self._running), {"protocol": PROTOCOL})
 
     def update(self, session: GatewaySession, request: StatementRequest, on_end: OnEnd) -> int:
         """Run a statement that changes something; return how many rows it changed.
