@@ -117,6 +117,7 @@ def build(
     full_text: bool = False,
     masks: MaskWriter | None = None,
     decisions: DecisionCache | None = None,
+    admins: Callable[[Identity], bool] = lambda identity: False,
 ) -> Sqe:
     """Wire an SQE around an engine, which need not have started yet."""
     catalogs = CatalogRegistry(mounts)
@@ -132,6 +133,7 @@ def build(
             plan_limits=PlanLimits(),
             template_functions=functions.template_names(),
             functions=functions.documented,
+            admins=admins,
         )
     )
     return Sqe(engine=engine, catalogs=catalogs, service=service, history=history, enforcers=tuple(enforcers))
@@ -204,6 +206,7 @@ def compose(
     if faults:
         raise ConfigError(tuple(faults))
     query = config.query
+    admin_roles = frozenset(config.auth.admin_roles) if config.auth else frozenset[str]()
     return build(
         engine=engine
         or SparkEngine(
@@ -233,6 +236,7 @@ def compose(
         metrics=metrics,
         slow_secs=query.slow_query_threshold_secs,
         full_text=config.query_history.full_text,
+        admins=lambda identity: bool(identity.roles & admin_roles),
     )
 
 
@@ -587,6 +591,7 @@ def open_embedded(
             engine=engine or SparkEngine(engine_options or EngineOptions()),
             mounts=mounts,
             enforcers=[AllowAllEnforcer()],
+            admins=lambda identity: True,
             limits=QueryLimits(timeout_secs=0, max_result_rows=0, max_result_bytes=0, max_sql_bytes=16 * 1024 * 1024),
         )
     except BaseException:

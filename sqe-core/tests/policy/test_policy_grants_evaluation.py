@@ -766,16 +766,46 @@ def test_nobody_passes_on_more_than_they_have(engine: GrantsEnforcer) -> None:
     assert not engine.may_grant(narrow, author=ALICE)
 
 
-def test_owners_and_managers_may_grant(engine: GrantsEnforcer) -> None:
+@pytest.mark.rule("POL-15")
+def test_a_grant_on_a_schema_passes_on_nothing_of_what_is_restricted_in_it(engine: GrantsEnforcer) -> None:
+    put(engine, grant(on(LAKE), user("alice"), Privilege.SELECT, with_grant_option=True))
+    wishes = [grant(target, user("bob"), Privilege.SELECT) for target in (on(LAKE), on(HR), on(HR, "all_tables"))]
+    restrictions = [
+        grant(on(PEOPLE), role("eu"), row_filter=EU),
+        grant(on(PEOPLE), role("eu"), Privilege.SELECT, masks={"ssn": NullMask()}),
+        grant(on(PEOPLE), role("eu"), Privilege.SELECT, effect=Effect.DENY),
+        grant(on(PEOPLE), role("eu"), Privilege.SELECT, columns=("ssn",), effect=Effect.DENY),
+        grant(on(HR), role("eu"), Privilege.SELECT, effect=Effect.DENY),
+    ]
+    for restriction in restrictions:
+        put(engine, restriction)
+        assert not any(engine.may_grant(wish, author=person("alice", "eu")) for wish in wishes), restriction
+        assert all(engine.may_grant(wish, author=ALICE) for wish in wishes)
+        assert engine.may_grant(replace(wishes[0], target=on(ORDERS)), author=person("alice", "eu"))
+        engine.delete_grant(
+            replace(restriction, columns=None, row_filter=None, privileges=frozenset({Privilege.ALL})), author=ADMIN
+        )
+        assert all(engine.may_grant(wish, author=person("alice", "eu")) for wish in wishes)
+    engine.put_policy(mask_policy("m", PEOPLE, NullMask(), role("eu")), replace=False, author=ADMIN)
+    assert not any(engine.may_grant(wish, author=person("alice", "eu")) for wish in wishes)
+
+
+@pytest.mark.rule("POL-15")
+def test_restrictions_are_for_admins_to_make(engine: GrantsEnforcer) -> None:
+    put(engine, grant(on(LAKE), user("alice"), Privilege.MANAGE, Privilege.ALL, with_grant_option=True))
+    assert engine.may_grant(grant(on(PEOPLE), PUBLIC, Privilege.SELECT), author=ALICE)
+    for more in ({"row_filter": EU}, {"masks": {"ssn": NullMask()}}, {"effect": Effect.DENY}):
+        assert not engine.may_grant(grant(on(PEOPLE), PUBLIC, Privilege.SELECT, **more), author=ALICE)
+
+
+def test_managers_may_grant_and_owners_only_with_the_option(engine: GrantsEnforcer) -> None:
     engine.object_created(PEOPLE, uuid="1", owner=ALICE)
-    engine.object_created(HR, uuid=None, owner=ALICE)
     put(engine, grant(on(ORDERS.schema), user("bob"), Privilege.MANAGE))
     for privilege in (Privilege.SELECT, Privilege.ALL):
-        assert engine.may_grant(grant(on(PEOPLE), PUBLIC, privilege), author=ALICE)
         assert engine.may_grant(grant(on(ORDERS), PUBLIC, privilege), author=person("bob"))
-        assert not engine.may_grant(grant(on(HR), PUBLIC, privilege), author=ALICE)
-        assert not engine.may_grant(grant(on(ORDERS), PUBLIC, privilege), author=ALICE)
-    assert engine.may_grant(grant(on(HR), PUBLIC, Privilege.CREATE), author=ALICE)
+        assert not engine.may_grant(grant(on(PEOPLE), PUBLIC, privilege), author=person("bob"))
+        # features §6.5: by default only admins grant.
+        assert not engine.may_grant(grant(on(PEOPLE), PUBLIC, privilege), author=ALICE)
 
 
 def test_the_grant_option_can_be_revoked_alone(engine: GrantsEnforcer) -> None:

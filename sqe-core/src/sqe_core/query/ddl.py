@@ -13,6 +13,7 @@ from sqe_core.catalog.visible import INFORMATION_SCHEMA, VisibleCatalogs
 from sqe_core.engine.port import EngineCatalog
 from sqe_core.policy.authorizer import AccessRequest, Authorizer, Circumstances
 from sqe_core.query.answers import MetadataAnswers
+from sqe_core.query.lifecycle import ObjectLives, uuid_of
 from sqe_core.query.names import (
     NameContext,
     NameResolver,
@@ -70,6 +71,7 @@ class CatalogChanges:
     visible: VisibleCatalogs
     answers: MetadataAnswers
     secure: Callable[[EngineStatement], SecuredStatement]
+    lives: ObjectLives
 
     @property
     def _context(self) -> NameContext:
@@ -135,6 +137,7 @@ class CatalogChanges:
                 return
             raise UserError(f"Schema {schema} already exists", code=ErrorCode.DUPLICATE_TABLE, hint="add IF NOT EXISTS")
         self.session.metadata(mount).create_namespace(schema.namespace, statement.properties)
+        self.lives.created(schema)
 
     def _drop_schema(self, statement: DropSchema) -> None:
         mount, schema = self._schema(statement.name)
@@ -158,6 +161,9 @@ class CatalogChanges:
             for name in inner.tables:
                 metadata.drop_table(namespace, name, purge=False)
             metadata.drop_namespace(namespace)
+            for name in (*inner.views, *inner.tables):
+                self.lives.dropped(ObjectName(catalog=mount.name, namespace=namespace, name=name))
+            self.lives.dropped(inner.schema)
 
     def _held(self, mount: Mount, namespace: tuple[str, ...]) -> list[_Held]:
         """Return a schema and those inside of it, with all that they hold, hidden or not; parents come first."""
@@ -251,13 +257,14 @@ class CatalogChanges:
         found = self._existing(statement.name, TableMetadata, Action.DROP, if_exists=statement.if_exists)
         if found is None:
             return
-        resolved, _ = found
+        resolved, loaded = found
         metadata = self.session.metadata(resolved.mount)
         # Whether the files go is the engine's default for a managed table: they do, as in Trino.
         metadata.drop_table(resolved.name.namespace, resolved.name.name, purge=True)
         if name_still_there(metadata, resolved.name):
             # Some catalogs answer a forbidden drop with 404, which reads as success (testbed §14).
             raise table_not_found(statement.name)
+        self.lives.dropped(resolved.name, loaded.uuid)
 
     def _rename(self, statement: RenameTable | RenameView, kind: type[TableMetadata] | type[ViewMetadata]) -> None:
         # A new name may have other policies: it takes somebody who may read the object.
@@ -275,6 +282,7 @@ class CatalogChanges:
         metadata = self.session.metadata(source.mount)
         rename = metadata.rename_table if kind is TableMetadata else metadata.rename_view
         rename((source.name.namespace, source.name.name), (target.name.namespace, target.name.name))
+        self.lives.renamed(source.name, target.name)
 
     def _create_table_like(self, statement: CreateTableLike) -> None:
         check_table_properties(statement.properties)
@@ -294,6 +302,8 @@ class CatalogChanges:
             (source.name.namespace, source.name.name),
             statement.properties,
         )
+        if self.lives.watched:
+            self.lives.created(resolved.name, uuid_of(self.session.metadata(resolved.mount), resolved.name))
 
     def _add_column(self, statement: AddColumnWithDefault) -> None:
         found = self._existing(statement.name, TableMetadata, Action.ALTER)
@@ -408,14 +418,17 @@ class CatalogChanges:
             # One that the user may not see is not replaced: the catalog refuses a name that is taken.
             replace=existing is not None,
         )
+        if existing is None:
+            self.lives.created(resolved.name)
 
     def _drop_view(self, statement: DropView) -> None:
         if len(statement.name) == 1 and self.session.drop_view(statement.name[0]):
             return
         found = self._existing(statement.name, ViewMetadata, Action.DROP_VIEW, if_exists=statement.if_exists)
         if found is not None:
-            resolved, _ = found
+            resolved, loaded = found
             self.session.metadata(resolved.mount).drop_view(resolved.name.namespace, resolved.name.name)
+            self.lives.dropped(resolved.name, loaded.uuid)
 
     def _set_view_properties(self, statement: SetViewProperties) -> None:
         _check_properties("View", statement.properties)

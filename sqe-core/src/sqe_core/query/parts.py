@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from sqe_core.catalog.registry import CatalogRegistry
 from sqe_core.engine.port import Engine
@@ -11,6 +11,7 @@ from sqe_core.policy.authorizer import Authorizer
 from sqe_core.query.admission import QueryLimits
 from sqe_core.query.inspect import PlanLimits
 from sqe_core.query.record import Recorder
+from sqe_core.spi.identity import Identity
 from sqe_core.sql.statement import SqlReader
 
 
@@ -19,7 +20,7 @@ class QueryParts:
     """The collaborators of every statement.
 
     `template_functions` are the names of SQE's own function templates, which users cannot write; `functions` lists
-    (name, kind, description) of what users can call.
+    (name, kind, description) of what users can call. `admins` says who is an administrator.
     """
 
     engine: Engine
@@ -31,3 +32,4 @@ class QueryParts:
     plan_limits: PlanLimits
     template_functions: frozenset[str]
     functions: Callable[[], Sequence[tuple[str, str, str]]]
+    admins: Callable[[Identity], bool] = field(default=lambda identity: False)

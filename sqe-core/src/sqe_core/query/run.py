@@ -19,11 +19,14 @@ from sqe_core.catalog.visible import INFORMATION_SCHEMA, VisibleCatalogs
 from sqe_core.engine.port import EngineExecutionError, EngineSession, EngineState, ParameterMarker, ResultStream
 from sqe_core.policy.authorizer import Circumstances
 from sqe_core.query.answers import MetadataAnswers, text_table
-from sqe_core.query.bind import SpooledRows
+from sqe_core.query.bind import BoundRelation, RelationBinder, Role, SpooledRows
 from sqe_core.query.ddl import CatalogChanges
 from sqe_core.query.errors import VisibleNames, translate
+from sqe_core.query.governance import Governance
+from sqe_core.query.governing import Governing
 from sqe_core.query.ingest import Ingestion
 from sqe_core.query.insert_rows import RowInsert
+from sqe_core.query.lifecycle import ObjectLives, uuid_of
 from sqe_core.query.limits import bounded
 from sqe_core.query.names import NameContext, NameResolver, ResolvedName, schema_not_found
 from sqe_core.query.parameters import bind_parameters
@@ -31,6 +34,7 @@ from sqe_core.query.parts import QueryParts
 from sqe_core.query.result import StatementResult
 from sqe_core.query.running import RunningStatement
 from sqe_core.query.scrubber import Scrubber
+from sqe_core.query.secure import property_text
 from sqe_core.query.secured import SecuredStatement, StatementSecurer
 from sqe_core.query.suggestions import did_you_mean
 from sqe_core.session.statement_session import StatementSession
@@ -39,6 +43,7 @@ from sqe_core.spi.errors import ErrorCode, InternalError, NotSupportedError, Res
 from sqe_core.spi.names import ObjectName
 from sqe_core.spi.protocol import IngestRequest
 from sqe_core.sql.statement import (
+    SESSION_FUNCTIONS,
     DescribeQuery,
     EngineStatement,
     Explain,
@@ -51,6 +56,7 @@ from sqe_core.sql.statement import (
     TextLimits,
     TransactionControl,
     Use,
+    session_marker,
 )
 from sqe_core.sql.value_rows import value_row
 
@@ -273,6 +279,7 @@ class StatementRun:
         if secured.plan.is_command:
             affected = stream.affected_rows
             stream.close()
+            self._tell_of_new(secured)
             finish(None, affected)
             return StatementResult(query_id=self._running.query_id, kind=statement.kind, affected_rows=affected)
         schema = self._shown_schema(statement, stream.schema)
@@ -375,7 +382,8 @@ class StatementRun:
                 return self._explain(statement)
             case DescribeQuery():
                 return self._describe_query(statement)
-        return self._answers.answer(statement)
+        answer = self._answers.answer(statement)
+        return self._governance().answer(statement) if answer is None else answer
 
     def _answered(self, statement: Statement, rows: pa.Table | None, finish: Finish) -> StatementResult:
         if rows is None:
@@ -407,6 +415,9 @@ class StatementRun:
                 if statement.must_exist is not None:
                     self._answers.find_columns(statement.must_exist)
                 return
+        governance = self._governance()
+        if governance.choose(statement):
+            return
         changes = CatalogChanges(
             session=self._session,
             authorizer=self._parts.authorizer,
@@ -415,17 +426,67 @@ class StatementRun:
             visible=self._visible,
             answers=self._answers,
             secure=self._secure,
+            lives=self._lives(),
         )
-        self._wait_for_engine()
-        with self._session.engine() as engine:
-            self._running.attach(engine)
-            if not changes.apply(statement):
+        with self._engine_scope():
+            if not (governance.apply(statement) or changes.apply(statement)):
                 words = re.sub(r"\B(?=[A-Z])", " ", type(statement).__name__).upper()
                 raise NotSupportedError(f"{words} is not supported")
 
     @property
     def _context(self) -> NameContext:
         return NameContext(catalog=self._session.catalog, schema=self._session.schema)
+
+    # Who may see and do what
+
+    def _governance(self) -> Governance:
+        governing = Governing(
+            session=self._session,
+            authorizer=self._parts.authorizer,
+            circumstances=self._circumstances,
+            resolver=self._resolver,
+            visible=self._visible,
+            answers=self._answers,
+            admins=self._parts.admins,
+            check_restrictions=lambda name, mount, access: self._securer().check_restrictions(name, mount, access),
+        )
+        return Governance(governing=governing, bind=self._bind, set_property=self._set_property)
+
+    def _lives(self) -> ObjectLives:
+        return ObjectLives(self._parts.authorizer, self._session.identity)
+
+    def _bind(self, statement: EngineStatement) -> Sequence[BoundRelation]:
+        """Say what the names of a statement are; nothing is decided and nothing runs."""
+        self._positions = statement.positions
+        values = dict.fromkeys((*map(session_marker, SESSION_FUNCTIONS), *statement.parameters))
+        binder = RelationBinder(
+            session=self._session, resolver=self._resolver, visible=self._visible, suggest=self._answers.suggest
+        )
+        with self._engine_scope() as engine:
+            return binder.bind(
+                engine.parse(statement.spark_sql, values).description,
+                kind=statement.kind,
+                context=self._context,
+                positions=statement.positions,
+            )
+
+    def _set_property(self, resolved: ResolvedName, key: str, value: str) -> None:
+        """Set a property of a table that users cannot set themselves."""
+        engine = self._session.engine_session()
+        name = resolved.name
+        parts = (self._session.alias_of(resolved.mount), *name.namespace, name.name)
+        plan = engine.analyse(engine.parse(property_text(parts, key, value)), tag=self._running.tag)
+        engine.execute(plan, tag=self._running.tag).close()
+
+    def _tell_of_new(self, secured: SecuredStatement) -> None:
+        """What a statement of the engine's has made belongs to whoever ran it."""
+        lives = self._lives()
+        if not lives.watched:
+            return
+        for entry in secured.bound:
+            if entry.role is Role.CREATE and entry.resolved is not None and entry.loaded is None:
+                metadata = self._session.metadata(entry.resolved.mount)
+                lives.created(entry.resolved.name, uuid_of(metadata, entry.resolved.name))
 
     def _use(self, statement: Use) -> None:
         """USE schema, USE catalog.schema; one part that is no schema but a catalog means the catalog."""

@@ -93,6 +93,11 @@ def table_text(parts: Sequence[str], columns: Sequence[str], *, marker: str, tra
     return f"SELECT {projection} FROM {quote_name(parts)}{time_travel_clause(travel)} AS {quote(marker)}"
 
 
+def property_text(parts: Sequence[str], key: str, value: str) -> str:
+    """Return the statement that sets a property of a table. `parts` begin with the catalog's alias."""
+    return f"ALTER TABLE {quote_name(parts)} SET TBLPROPERTIES ({quote_text(key)} = {quote_text(value)})"
+
+
 def metadata_name(kind: str) -> str:
     """The last part of a metadata table's name. Users cannot write it, so a table that is called so is never meant."""
     return f"_sqe_metadata_{kind}"

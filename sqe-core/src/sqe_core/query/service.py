@@ -30,6 +30,7 @@ from sqe_core.query.ingest import described
 from sqe_core.query.parts import QueryParts
 from sqe_core.query.record import StatementRecord, session_hash
 from sqe_core.query.result import StatementPlan, StatementResult
+from sqe_core.query.roles_in_use import ChosenRoles, identity_in_use
 from sqe_core.query.run import Finish, Parameters, StatementRun, StatementShape
 from sqe_core.query.running import EndReason, RunningStatement, new_query_id
 from sqe_core.session.properties import duration_seconds
@@ -37,6 +38,7 @@ from sqe_core.session.session import Session
 from sqe_core.session.statement_session import StatementSession
 from sqe_core.spi.catalog import CatalogMetadata, Column, TableMetadata, ViewMetadata
 from sqe_core.spi.errors import SqeError
+from sqe_core.spi.identity import Identity
 from sqe_core.spi.names import ObjectName
 from sqe_core.spi.protocol import IngestRequest
 from sqe_core.sql.statement import EngineStatement, TextLimits
@@ -229,6 +231,7 @@ class QueryService:
     ) -> tuple[StatementSession, StatementRun, StatementRecord]:
         """Record that a statement was admitted, and return what it sees, and what judges and runs it."""
         seen = options.at or StatementSession(session)
+        seen.find_roles(self._with_roles)
         record = self._parts.recorder.begin(running.query_id, session, sql, dialect or seen.properties["dialect"])
         visible = self.visible(seen, running.query_id)
         return seen, StatementRun(self._parts, seen, running, visible, record.planned), record
@@ -322,14 +325,23 @@ class QueryService:
             running.cancel(EndReason.CLOSED)
         session.close()
 
+    def _with_roles(self, identity: Identity, chosen: ChosenRoles) -> Identity:
+        return identity_in_use(self._parts.authorizer, identity, chosen)
+
     def visible(self, session: Session | StatementSession, query_id: str = "") -> VisibleCatalogs:
         """Return what a session may see."""
         circumstances = Circumstances(protocol=session.protocol, query_id=query_id)
+        whole = session if isinstance(session, Session) else session.session
+
+        def identity() -> Identity:
+            if isinstance(session, StatementSession):
+                return session.identity
+            return self._with_roles(session.identity, session.chosen_roles)
 
         def listing_of(mount: Mount) -> CatalogMetadata:
             # Listings are answered while the engine warms up, where the backend can (design §1, cold start).
             if self._parts.engine.state is not EngineState.READY:
-                quick = mount.backend.quick_metadata(session.identity)
+                quick = mount.backend.quick_metadata(whole.identity)
                 if quick is not None:
                     return quick
             return session.metadata(mount)
@@ -338,9 +350,9 @@ class QueryService:
             self._parts.catalogs,
             listing_of=listing_of,
             metadata_of=session.metadata,
-            visible_of=lambda names: self._parts.authorizer.visible(session.identity, names, circumstances),
+            visible_of=lambda names: self._parts.authorizer.visible(identity(), names, circumstances),
             columns_of=lambda name, columns: self._parts.authorizer.visible_columns(
-                session.identity, name, columns, circumstances
+                identity(), name, columns, circumstances
             ),
             enforced=self._parts.authorizer.enforces,
         )
@@ -350,8 +362,10 @@ class QueryService:
     ) -> Sequence[Column]:
         """Return the columns of a table or view that exist for a session's user (STMT-9, VIEW-4)."""
         running = RunningStatement(new_query_id())
-        visible = self.visible(session, running.query_id)
-        run = StatementRun(self._parts, StatementSession(session), running, visible, lambda kind, secured: None)
+        seen = StatementSession(session)
+        seen.find_roles(self._with_roles)
+        visible = self.visible(seen, running.query_id)
+        run = StatementRun(self._parts, seen, running, visible, lambda kind, secured: None)
         return run.columns_of(name, loaded)
 
     def _set_deadline(self, session: Session | StatementSession, running: RunningStatement) -> Callable[[], None]:

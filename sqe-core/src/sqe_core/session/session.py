@@ -68,6 +68,8 @@ class Session:
         self._lock = threading.RLock()
         self._current = (catalog, schema)
         self._views: dict[str, SessionView] = {}
+        self.chosen_roles: tuple[str, ...] | None = None
+        """What SET ROLE chose: None is ALL, `()` is NONE."""
 
     @property
     def catalog(self) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -49,6 +49,9 @@ class StatementSession:
         for name, value in (properties or {}).items():
             self.properties.set(name, value)
         self._apart = apart
+        self._chosen_roles = session.chosen_roles
+        self._with_roles: Callable[[Identity, tuple[str, ...] | None], Identity] = lambda identity, chosen: identity
+        self._identity: Identity | None = None
         self._began = self.state()
         self._side: EngineSide | None = None
         self._last: EngineSide | None = None
@@ -60,8 +63,10 @@ class StatementSession:
 
     @property
     def identity(self) -> Identity:
-        """Who it is."""
-        return self.session.identity
+        """Who it is, with the roles in use."""
+        if self._identity is None:
+            self._identity = self._with_roles(self.session.identity, self._chosen_roles)
+        return self._identity
 
     @property
     def protocol(self) -> str:
@@ -72,6 +77,18 @@ class StatementSession:
     def catalogs(self) -> CatalogRegistry:
         """What is mounted."""
         return self.session.catalogs
+
+    # Roles
+
+    def find_roles(self, with_roles: Callable[[Identity, tuple[str, ...] | None], Identity]) -> None:
+        """Say how the roles in use are found, for somebody and what SET ROLE chose; it is asked when they are needed."""
+        self._with_roles, self._identity = with_roles, None
+
+    def choose_roles(self, roles: tuple[str, ...] | None) -> None:
+        """Use these roles only; None is all of them."""
+        self._chosen_roles, self._identity = roles, None
+        if not self._apart:
+            self.session.chosen_roles = roles
 
     # Names and settings
 
@@ -147,11 +164,11 @@ class StatementSession:
 
     def alias_of(self, mount: Mount) -> str:
         """Return the engine's name of a mount, mounting it at first use."""
-        return self._current_side.alias_of(mount, self.identity)
+        return self._current_side.alias_of(mount, self.session.identity)
 
     def metadata(self, mount: Mount) -> EngineCatalog:
         """Return the engine's view of a mount, with this user's rights."""
-        return self._current_side.metadata(mount, self.identity)
+        return self._current_side.metadata(mount, self.session.identity)
 
     def catalog_names(self) -> Mapping[str, str]:
         """Return the users' name of each catalog, by its random alias."""

@@ -42,7 +42,7 @@ class Column:
     comment: str | None = None
     default: str | None = None
     field_id: int | None = None
-    arrow_type: pa.DataType | None = None
+    arrow_type: pa.DataType | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,7 @@ import json
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypedDict
 
 import cedarpy
 
@@ -43,6 +43,13 @@ from sqe_policy_cedar.rows import RowTranslator, UntranslatableError
 _READS_ROWS = frozenset({Action.SELECT, Action.INSERT, Action.UPDATE, Action.DELETE, Action.MERGE, Action.TRUNCATE})
 _DEEPEST_NAMESPACE = 50
 _NO_ROWS = "no policy permits to read rows"
+
+
+class _Reuse(TypedDict):
+    """What every decision says about its life."""
+
+    ttl_secs: int
+    policy_version: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -259,24 +266,25 @@ def _answer(result: cedarpy.AuthzResult) -> _Answer:
 
 
 def _decision(bundle: Bundle, action: Action, answer: _Answer, found: _Restrictions) -> Decision:
+    # Denials too are reused no longer: files are looked at every second, and nobody is locked out for more.
+    reuse: _Reuse = {"ttl_secs": 0 if bundle.depends_on_circumstances else 1, "policy_version": bundle.version}
     if answer.failed or not answer.allowed:
-        return Decision.deny(f"{_shown(answer)} on Action {action.value}")
+        return Decision(effect=Effect.DENY, reason=f"{_shown(answer)} on Action {action.value}", **reuse)
     if found.failure:
-        return Decision.deny(found.failure)
+        return Decision(effect=Effect.DENY, reason=found.failure, **reuse)
     filters: tuple[SqlExpression, ...] = ()
     if action in _READS_ROWS:
         if isinstance(found.rows, SqlExpression):
             filters = (found.rows,)
         elif not found.rows and action is not Action.INSERT:
-            return Decision.deny(_NO_ROWS)
+            return Decision(effect=Effect.DENY, reason=_NO_ROWS, **reuse)
     return Decision(
         effect=Effect.ALLOW,
         reason=_shown(answer),
         row_filters=filters,
         column_masks=found.masks if action in _READS_ROWS else (),
         hidden_columns=found.hidden,
-        ttl_secs=0 if bundle.depends_on_circumstances else 1,
-        policy_version=bundle.version,
+        **reuse,
     )
 
 

@@ -18,7 +18,7 @@ from typing import Literal
 
 from sqe_core.policy.grants.changes import CONTAINER_PRIVILEGES
 from sqe_core.policy.grants.records import GrantRow
-from sqe_core.policy.grants.state import Folded, Place, Principal, State, fold, levels
+from sqe_core.policy.grants.state import Folded, Place, Principal, State, fold, fold_namespace, levels
 from sqe_core.policy.masks import strictest
 from sqe_core.spi.errors import ErrorCode, ExternalError
 from sqe_core.spi.names import NamespaceName, ObjectName
@@ -78,9 +78,6 @@ _NO_ROWS = _MAKES | {
 }
 # What the owner of a schema may do in it; objects have owners of their own.
 _OF_SCHEMA_OWNER = _MAKES | {Action.DESCRIBE, Action.ALTER_SCHEMA, Action.DROP_SCHEMA}
-_GRANTED_BY_SCHEMA_OWNER = frozenset(
-    {Privilege.CREATE, Privilege.CREATE_VIEW, Privilege.CREATE_NAMESPACE, Privilege.USE}
-)
 _BOTH_TYPES = frozenset({ResourceType.TABLE, ResourceType.VIEW})
 
 
@@ -114,11 +111,12 @@ class Evaluation:
         return effect is Effect.ALLOW
 
     def may_grant(self, grant: Grant) -> bool:
-        """Whether the principal may make this grant without being an admin: own object, MANAGE, or grant option.
+        """Whether the principal may make this grant without being an admin: with MANAGE, or with grant option (POL-15).
 
-        Who is restricted on an object passes nothing of it on: the grant would be wider than what they have.
+        Who is restricted on an object, or on one below a schema or catalog, passes nothing of it on: the grant would
+        be wider than what they have. Restrictions are made by admins only (features §6.6).
         """
-        if grant.effect is not Effect.ALLOW:
+        if grant.effect is not Effect.ALLOW or grant.row_filter is not None or grant.column_masks:
             return False
         target = grant.target
         if target.name is None:
@@ -128,18 +126,32 @@ class Evaluation:
             name = ObjectName(catalog=target.catalog, namespace=target.namespace, name=target.name)
             place = Place(name=name, types=_BOTH_TYPES, uuid=grant.object_uuid)
         rows = self._rows(place)
-        if self._filters(rows, place) or self._resource_masks(rows, place) or self._tag_policies():
+        if any(map(_restricts, rows)) or self._is_restricted_in(place):
             return False
-        wanted = grant.privileges or frozenset({Privilege.SELECT})
-        if any(row.grant.effect is Effect.DENY and _hits(row, wanted | {Privilege.MANAGE}) for row in rows):
-            return False
-        if self._owns(name):
-            return isinstance(name, ObjectName) or wanted <= _GRANTED_BY_SCHEMA_OWNER
         given = [row for row in self._given(rows, place) if row.privilege is not None]
         if any(row.privilege is Privilege.MANAGE for row in given):
             return True
         passable = [row for row in given if row.grant.with_grant_option]
+        wanted = grant.privileges or frozenset({Privilege.SELECT})
         return all(any(_passes(row, one, grant) for row in passable) for one in wanted)
+
+    def _is_restricted_in(self, place: Place) -> bool:
+        """Whether a policy restricts the principal on a place, or anything does on an object inside of it."""
+        if self._tag_policies():
+            return True
+        if isinstance(place.name, ObjectName):
+            return bool(self._on_table(place))
+        inside = fold(place.name)
+        return any(
+            fold(policy.target)[: len(inside)] == inside
+            for policy in self._policies
+            if isinstance(policy.target, ObjectName)
+        ) or any(
+            _restricts(row)
+            and fold_namespace((row.grant.target.catalog, *row.grant.target.namespace))[: len(inside)] == inside
+            for row in self._state.rows
+            if self._principal.is_one_of(row.grant.grantee)
+        )
 
     def _effect(self, action: Action, place: Place, *, exists: bool) -> tuple[Effect, str]:
         rows = self._rows(place)
@@ -331,6 +343,11 @@ def _hits(row: GrantRow, privileges: frozenset[Privilege]) -> bool:
     """Whether a row is about one of these; ALL is about each, and nobody gets past a container without USE."""
     passing = row.privilege is Privilege.USE and row.grant.target.name is None
     return row.privilege is not None and (row.privilege in privileges or row.privilege is Privilege.ALL or passing)
+
+
+def _restricts(row: GrantRow) -> bool:
+    grant = row.grant
+    return grant.effect is Effect.DENY or grant.row_filter is not None or bool(grant.column_masks)
 
 
 def _passes(row: GrantRow, privilege: Privilege, grant: Grant) -> bool:
