@@ -81,7 +81,7 @@ class StatementSession:
     # Roles
 
     def find_roles(self, with_roles: Callable[[Identity, tuple[str, ...] | None], Identity]) -> None:
-        """Say how the roles in use are found, for somebody and what SET ROLE chose; it is asked when they are needed."""
+        """Say how the roles in use are found; it is asked when they are needed, with what SET ROLE chose."""
         self._with_roles, self._identity = with_roles, None
 
     def choose_roles(self, roles: tuple[str, ...] | None) -> None:
