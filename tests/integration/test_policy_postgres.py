@@ -77,7 +77,7 @@ def reads(engine: GrantsEnforcer, *roles: str) -> bool:
 
 
 class TestPostgresGrants(PolicyEnforcerContract):
-    capabilities = frozenset({"denies", "restricts", "remote", "grants"})
+    capabilities = frozenset({"denies", "restricts", "remote", "grants", "roles", "policies", "ownership"})
 
     @pytest.fixture
     def factory(self) -> GrantsFactory:

@@ -90,7 +90,7 @@ def reads(engine: GrantsEnforcer, *roles: str) -> bool:
 
 
 class TestGrants(PolicyEnforcerContract):
-    capabilities = frozenset({"denies", "restricts", "remote", "grants"})
+    capabilities = frozenset({"denies", "restricts", "remote", "grants", "roles", "policies", "ownership"})
 
     @pytest.fixture
     def factory(self) -> GrantsFactory:
@@ -132,7 +132,7 @@ class TestGrants(PolicyEnforcerContract):
 
 
 class TestInMemory(PolicyEnforcerContract):
-    capabilities = frozenset({"denies", "restricts", "remote", "grants"})
+    capabilities = frozenset({"denies", "restricts", "remote", "grants", "roles", "policies", "ownership"})
 
     @pytest.fixture
     def factory(self):

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import pytest
 
 from sqe_core.spi.catalog import Column
+from sqe_core.spi.errors import UserError
 from sqe_core.spi.factory import PluginContext
 from sqe_core.spi.identity import Identity
 from sqe_core.spi.names import NamespaceName, ObjectName
@@ -20,15 +21,21 @@ from sqe_core.spi.policy import (
     Grant,
     Grantee,
     GrantTarget,
+    PartialMask,
     PolicyEnforcer,
     PolicyEnforcerFactory,
     PolicyRequest,
     Privilege,
     RequestContext,
     Resource,
+    StoredPolicy,
     SupportsGrants,
+    SupportsOwnership,
+    SupportsPolicies,
+    SupportsRoles,
     VisibilityRequest,
 )
+from sqe_core.spi.sql import SqlExpression
 from sqe_core.testing.contract import FactoryContract, in_threads
 from sqe_core.testing.fakes import make_identity
 
@@ -64,10 +71,13 @@ class PolicyEnforcerContract(FactoryContract):
     `denied` (one that is not), `restricted` (one that is allowed with a filter, mask or hidden column), `broken` (an
     enforcer whose engine does not answer), `grantee` (who may receive grants on the table of `allowed`).
 
-    Capabilities: `denies`, `restricts`, `remote` (asks an engine that may fail), `grants`.
+    Capabilities: `denies`, `restricts`, `remote` (asks an engine that may fail), `grants`, `roles`, `policies`,
+    `ownership`.
     """
 
-    KNOWN_CAPABILITIES: ClassVar[frozenset[str]] = frozenset({"denies", "restricts", "remote", "grants"})
+    KNOWN_CAPABILITIES: ClassVar[frozenset[str]] = frozenset(
+        {"denies", "restricts", "remote", "grants", "roles", "policies", "ownership"}
+    )
 
     @pytest.fixture
     def context(self) -> PluginContext:
@@ -219,6 +229,89 @@ class PolicyEnforcerContract(FactoryContract):
         assert enforcer.delete_grant(grant, author=author) is True
         assert not enforcer.list_grants(target=target, grantee=grantee, author=author)
         assert enforcer.delete_grant(grant, author=author) is False
+
+    def test_roles(self, enforcer: PolicyEnforcer) -> None:
+        """Roles reach users through roles, never hold themselves, and go with everything that hung on them."""
+        assert isinstance(enforcer, SupportsRoles) == self.can("roles")
+        if not isinstance(enforcer, SupportsRoles):
+            return
+        author, alice = make_identity("admin"), make_identity("alice")
+        for name in ("reader", "analyst"):
+            enforcer.create_role(name, author=author)
+        with pytest.raises(UserError):
+            enforcer.create_role("reader", author=author)
+        with pytest.raises(UserError):
+            enforcer.grant_role("no_such_role", Grantee(type="user", name="alice"), admin_option=False, author=author)
+        enforcer.grant_role("reader", Grantee(type="role", name="analyst"), admin_option=False, author=author)
+        with pytest.raises(UserError):
+            enforcer.grant_role("analyst", Grantee(type="role", name="reader"), admin_option=False, author=author)
+        enforcer.grant_role("analyst", Grantee(type="user", name="alice"), admin_option=True, author=author)
+        assert {role.name for role in enforcer.list_roles(author=author)} >= {"reader", "analyst"}
+        given = {(one.role, one.grantee.name, one.admin_option) for one in enforcer.list_role_grants(author=author)}
+        assert given == {("reader", "analyst", False), ("analyst", "alice", True)}
+        assert enforcer.roles_of(alice) == {"reader", "analyst"}
+        assert enforcer.roles_of(make_identity("bob")) == frozenset()
+        assert enforcer.revoke_role("reader", Grantee(type="role", name="analyst"), author=author) is True
+        assert enforcer.revoke_role("reader", Grantee(type="role", name="analyst"), author=author) is False
+        assert enforcer.roles_of(alice) == {"analyst"}
+        assert enforcer.drop_role("analyst", author=author) is True
+        assert enforcer.drop_role("analyst", author=author) is False
+        assert enforcer.roles_of(alice) == frozenset()
+
+    def test_policies(self, enforcer: PolicyEnforcer) -> None:
+        """Named policies are unique whatever their case, and come back as they were written."""
+        assert isinstance(enforcer, SupportsPolicies) == self.can("policies")
+        if not isinstance(enforcer, SupportsPolicies):
+            return
+        author = make_identity("admin")
+        target = ObjectName(catalog="lake", namespace=("contract",), name="policies")
+        mask = StoredPolicy(
+            name="hide_it",
+            kind="column_mask",
+            target=target,
+            column="name",
+            mask=PartialMask(show_last=2),
+            grantees=(Grantee(type="role", name="analyst"),),
+        )
+        row_filter = StoredPolicy(
+            name="hide_rows",
+            kind="row_filter",
+            target=target,
+            row_filter=SqlExpression(text="id > 1"),
+            grantees=(Grantee(type="public"),),
+        )
+        enforcer.put_policy(row_filter, replace=False, author=author)
+        enforcer.put_policy(mask, replace=False, author=author)
+        with pytest.raises(UserError):
+            enforcer.put_policy(replace(mask, name="HIDE_IT"), replace=False, author=author)
+        listed = enforcer.list_policies(author=author)
+        assert [replace(one, created_by=None, created_at=None) for one in listed] == [mask, row_filter]
+        enforcer.put_policy(replace(mask, enabled=False), replace=True, author=author)
+        assert [one.enabled for one in enforcer.list_policies(author=author)] == [False, True]
+        for policy in (mask, row_filter):
+            assert enforcer.delete_policy(policy.name, author=author) is True
+            assert enforcer.delete_policy(policy.name, author=author) is False
+        assert not enforcer.list_policies(author=author)
+
+    def test_ownership(self, enforcer: PolicyEnforcer) -> None:
+        """An object belongs to its maker, keeps its owner when it is renamed, and leaves none behind."""
+        assert isinstance(enforcer, SupportsOwnership) == self.can("ownership")
+        if not isinstance(enforcer, SupportsOwnership):
+            return
+        author, alice = make_identity("admin"), make_identity("alice")
+        old = ObjectName(catalog="lake", namespace=("contract",), name="owned")
+        new = replace(old, name="renamed")
+        assert enforcer.owner_of(old) is None
+        enforcer.object_created(old.schema, uuid=None, owner=alice)
+        enforcer.object_created(old, uuid="1", owner=alice)
+        assert enforcer.owner_of(old) == enforcer.owner_of(old.schema) == Grantee(type="user", name="alice")
+        enforcer.set_owner(old, Grantee(type="role", name="stewards"), author=author)
+        enforcer.object_renamed(old, new, author=author)
+        assert enforcer.owner_of(new) == Grantee(type="role", name="stewards")
+        assert enforcer.owner_of(old) is None
+        enforcer.object_dropped(new, uuid="1", author=author)
+        enforcer.object_dropped(old.schema, uuid=None, author=author)
+        assert enforcer.owner_of(new) is enforcer.owner_of(old.schema) is None
 
     def test_closes_twice(self, factory: PolicyEnforcerFactory[Any], config: Any, context: PluginContext) -> None:
         """Closing is idempotent."""

@@ -39,6 +39,7 @@ from sqe_core.spi import (
     LineageSink,
     LineageSinkFactory,
     LoginRequest,
+    NamespaceName,
     NoConfig,
     NoCredential,
     NullMask,
@@ -51,12 +52,18 @@ from sqe_core.spi import (
     ProtocolFactory,
     ProtocolServer,
     QueryGateway,
+    RoleGrant,
+    RoleInfo,
     Secret,
     SqeError,
     StartupError,
     StatementRequest,
+    StoredPolicy,
     SupportsBrowserLogin,
     SupportsGrants,
+    SupportsOwnership,
+    SupportsPolicies,
+    SupportsRoles,
     UserError,
     to_run_event,
 )
@@ -794,6 +801,116 @@ class TestForgetsGrants(TestTable):
 class TestUndeclaredGrants(TestTable):
     capabilities = frozenset({"denies", "restricts", "remote"})
     breaks = ("test_grants",)
+
+
+class Governing(Table, SupportsRoles, SupportsPolicies, SupportsOwnership):
+    """Keeps roles, policies and owners too."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.roles: dict[str, dict[Grantee, bool]] = {}
+        self.policies: dict[str, StoredPolicy] = {}
+        self.owners: dict[ObjectName | NamespaceName, Grantee] = {}
+
+    def create_role(self, name: str, *, author: Identity) -> None:
+        if name in self.roles:
+            raise UserError("exists")
+        self.roles[name] = {}
+
+    def drop_role(self, name: str, *, author: Identity) -> bool:
+        return self.roles.pop(name, None) is not None
+
+    def grant_role(self, role: str, grantee: Grantee, *, admin_option: bool, author: Identity) -> None:
+        if role not in self.roles or grantee.name in self.reached(Grantee(type="role", name=role)) | {role}:
+            raise UserError("no")
+        self.roles[role][grantee] = admin_option
+
+    def revoke_role(self, role: str, grantee: Grantee, *, author: Identity) -> bool:
+        return self.roles[role].pop(grantee, None) is not None
+
+    def list_roles(self, *, author: Identity) -> Sequence[RoleInfo]:
+        return [RoleInfo(name=name) for name in sorted(self.roles)]
+
+    def list_role_grants(self, *, author: Identity) -> Sequence[RoleGrant]:
+        return [
+            RoleGrant(role=role, grantee=grantee, admin_option=option)
+            for role, grantees in self.roles.items()
+            for grantee, option in grantees.items()
+        ]
+
+    def reached(self, grantee: Grantee) -> frozenset[str]:
+        held = {role for role, grantees in self.roles.items() if grantee in grantees}
+        return frozenset(held).union(*(self.reached(Grantee(type="role", name=role)) for role in held))
+
+    def roles_of(self, principal: Identity) -> frozenset[str]:
+        return self.reached(Grantee(type="user", name=principal.username))
+
+    def put_policy(self, policy: StoredPolicy, *, replace: bool, author: Identity) -> None:
+        if policy.name.casefold() in self.policies and not replace:
+            raise UserError("exists")
+        self.policies[policy.name.casefold()] = policy
+
+    def delete_policy(self, name: str, *, author: Identity) -> bool:
+        return self.policies.pop(name.casefold(), None) is not None
+
+    def list_policies(self, *, author: Identity) -> Sequence[StoredPolicy]:
+        return [self.policies[name] for name in sorted(self.policies)]
+
+    def owner_of(self, name: ObjectName | NamespaceName) -> Grantee | None:
+        return self.owners.get(name)
+
+    def set_owner(self, name: ObjectName | NamespaceName, owner: Grantee, *, author: Identity) -> None:
+        self.owners[name] = owner
+
+    def object_created(self, name: ObjectName | NamespaceName, *, uuid: str | None, owner: Identity) -> None:
+        self.owners[name] = Grantee(type="user", name=owner.username)
+
+    def object_renamed(self, old: ObjectName, new: ObjectName, *, author: Identity) -> None:
+        self.owners[new] = self.owners.pop(old)
+
+    def object_dropped(self, name: ObjectName | NamespaceName, *, uuid: str | None, author: Identity) -> None:
+        del self.owners[name]
+
+
+class TestGoverning(TestTable):
+    capabilities = frozenset({"denies", "restricts", "remote", "grants", "roles", "policies", "ownership"})
+    enforcer_class = Governing
+
+
+class KnowsDirectRolesOnly(Governing):
+    def roles_of(self, principal: Identity) -> frozenset[str]:
+        user = Grantee(type="user", name=principal.username)
+        return frozenset(role for role, grantees in self.roles.items() if user in grantees)
+
+
+class TestKnowsDirectRolesOnly(TestGoverning):
+    enforcer_class = KnowsDirectRolesOnly
+    breaks = ("test_roles",)
+
+
+class PoliciesDifferByCase(Governing):
+    def put_policy(self, policy: StoredPolicy, *, replace: bool, author: Identity) -> None:
+        self.policies[policy.name] = policy
+
+
+class TestPoliciesDifferByCase(TestGoverning):
+    enforcer_class = PoliciesDifferByCase
+    breaks = ("test_policies",)
+
+
+class OwnersOutliveTheirTables(Governing):
+    def object_dropped(self, name: ObjectName | NamespaceName, *, uuid: str | None, author: Identity) -> None:
+        pass
+
+
+class TestOwnersOutliveTheirTables(TestGoverning):
+    enforcer_class = OwnersOutliveTheirTables
+    breaks = ("test_ownership",)
+
+
+class TestUndeclaredGovernance(TestGoverning):
+    capabilities = frozenset({"denies", "restricts", "remote", "grants"})
+    breaks = ("test_roles", "test_policies", "test_ownership")
 
 
 class FlushDenies(Table):
