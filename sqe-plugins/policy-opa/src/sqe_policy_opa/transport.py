@@ -136,7 +136,8 @@ class Transport:
     def _once(self, method: str, target: str, body: bytes | None, deadline: float) -> Answer:
         remaining = deadline - time.monotonic()
         if remaining <= 0:
-            raise _Silence("OPA did not answer in time", again=False)
+            # It waited for its turn here; OPA has not even been asked.
+            raise ExternalError("OPA did not answer in time")
         try:
             response = self._pool.urlopen(
                 method,
