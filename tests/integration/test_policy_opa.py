@@ -349,6 +349,10 @@ def server(engine: SparkEngine, tmp_path_factory: pytest.TempPathFactory) -> Ite
         file = folder / "sqe.toml"
         file.write_text(
             f"""
+            [auth]
+            admin_roles = ["admin"]
+            [[auth.providers]]
+            type = "anonymous"
             [catalogs.lake]
             type = "sqlite"
             directory = "{folder}/lake"
@@ -414,6 +418,24 @@ def test_a_grant_shows_on_the_next_statement(server: tuple[Server, Opa, Path]) -
     assert "vault_canary" in sqe.refusal(STRANGER, "SELECT * FROM vault_canary")
     opa.put("sqe/grants/lake.default.vault_canary/intern", {})
     assert sqe.run(STRANGER, "SELECT count(*) FROM vault_canary") == [(0,)]
+
+
+@pytest.mark.rule("POL-15")
+def test_grants_of_sql_are_documents_of_opa(server: tuple[Server, Opa, Path]) -> None:
+    sqe, opa, _ = server
+    auditor = make_identity("ada", roles=["auditor"])
+    sqe.refusal(auditor, "SELECT * FROM people")
+    sqe.run(ADMIN, "GRANT SELECT (id, name MASKED WITH 'REDACT') ROWS WHERE id < 2 ON people TO ROLE auditor")
+    document = opa.get("sqe/grants/lake.default.people/auditor")
+    assert (document["columns"], document["masks"]) == (["id", "name"], {"name": "redact:***"})
+    assert document["granted_by"] == "root"
+    assert sqe.run(auditor, "SELECT * FROM people") == [(1, "***")]
+    for sql in ("GRANT INSERT ON people TO ROLE auditor", "GRANT SELECT ON people TO USER ada"):
+        assert "opa stores" in sqe.refusal(ADMIN, sql)
+    sqe.refusal(auditor, "GRANT SELECT ON people TO ROLE auditor")
+    sqe.run(ADMIN, "REVOKE SELECT ON people FROM ROLE auditor")
+    sqe.refusal(auditor, "SELECT * FROM people")
+    assert opa.get("sqe/grants/lake.default.people/auditor") is None
 
 
 @pytest.mark.rule("POL-2")
