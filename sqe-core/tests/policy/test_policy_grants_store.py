@@ -203,7 +203,8 @@ def test_masks_come_back_as_they_were(opened, mask: Mask) -> None:
     assert decode_mask(json.loads(json.dumps(encode_mask(mask)))) == mask
     engine = opened()
     engine.put_grant(replace(READ, column_masks=(ColumnMask(column="name", mask=mask),)), author=ADMIN)
-    engine.flush()
+    engine.close()
+    engine = opened()
     assert engine.list_grants(author=ADMIN)[0].column_masks == (ColumnMask(column="name", mask=mask),)
 
 

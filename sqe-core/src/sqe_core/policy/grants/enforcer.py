@@ -65,12 +65,11 @@ class GrantsEnforcer(PolicyEnforcer, SupportsGrants, SupportsRoles, SupportsPoli
         return [Effect.ALLOW if evaluation.is_visible(name) else Effect.DENY for name in request.names]
 
     def flush(self) -> None:
-        """Forget what is in memory."""
-        self._state = None
+        """Do nothing: no decision is kept, and what is in memory is as old as the version that is asked each time."""
 
     def check(self) -> None:
         """Read everything once."""
-        self.flush()
+        self._state = None
         self._current()
 
     def close(self) -> None:
