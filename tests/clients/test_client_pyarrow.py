@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pyarrow as pa
@@ -24,7 +25,8 @@ def packed(message: Any) -> bytes:
 class Client:
     def __init__(self, uri: str, user: str, password: str) -> None:
         self.flight = flight.FlightClient(uri)
-        self.options = flight.FlightCallOptions(headers=[self.flight.authenticate_basic_token(user, password)])
+        self.headers = [self.flight.authenticate_basic_token(user, password)]
+        self.options = flight.FlightCallOptions(headers=self.headers)
 
     def info(self, message: Any) -> flight.FlightInfo:
         return self.flight.get_flight_info(flight.FlightDescriptor.for_command(packed(message)), self.options)
@@ -62,6 +64,31 @@ def test_update(client: Client, table: str) -> None:
     assert client.update(f"CREATE TABLE {table} (id bigint)") == 0
     assert client.update(f"INSERT INTO {table} VALUES (1), (2)") == 2
     assert client.query(f"SELECT sum(id) AS s FROM {table}").to_pylist() == [{"s": 3}]
+
+
+@pytest.mark.rule("LIM-7")
+def test_clients_that_leave_their_updates_free_the_slots(client: Client, table: str) -> None:
+    """As many as the user may run at once; the next statement would find no slot."""
+    client.update(f"CREATE TABLE {table} (id bigint)")
+    text = f"INSERT INTO {table} SELECT a.id FROM range(1000000) AS a(id) CROSS JOIN range(1000000) AS b(id)"
+    command = packed(sql.CommandStatementQuery(query=text))
+
+    def leave(_: int) -> None:
+        hasty = flight.FlightCallOptions(timeout=2, headers=client.headers)
+        with pytest.raises(flight.FlightTimedOutError):
+            client.flight.get_flight_info(flight.FlightDescriptor.for_command(command), hasty)
+
+    with ThreadPoolExecutor(20) as pool:
+        list(pool.map(leave, range(20)))
+    deadline = time.monotonic() + 5
+    while True:
+        try:
+            assert client.query("SELECT 1 AS one").to_pylist() == [{"one": 1}]
+            break
+        except pa.ArrowException:  # no slot yet
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+    assert client.query(f'SELECT count(*) AS n FROM "{table}$snapshots"').to_pylist() == [{"n": 0}]
 
 
 def test_metadata(client: Client) -> None:
