@@ -46,6 +46,17 @@ class VisibleCatalogs:
         self._metadata_of = metadata_of
         self._visible_of = visible_of
 
+    def without_policies(self) -> VisibleCatalogs:
+        """Return what the catalogs alone show: who grants has to find what nobody has been granted yet."""
+        return VisibleCatalogs(
+            self._registry,
+            listing_of=self._listing_of,
+            metadata_of=self._metadata_of,
+            visible_of=frozenset,
+            columns_of=lambda name, columns: columns,
+            enforced=False,
+        )
+
     def mounts(self) -> list[Mount]:
         """List the catalogs, by name."""
         mounts = self._registry.mounts()

@@ -440,28 +440,36 @@ class StatementRun:
     # Who may see and do what
 
     def _governance(self) -> Governance:
+        visible, resolver = self._visible, self._resolver
+        if self._parts.admins(self._session.identity):
+            visible = visible.without_policies()
+            resolver = NameResolver(self._parts.catalogs, shows=visible.shows)
         governing = Governing(
             session=self._session,
             authorizer=self._parts.authorizer,
             circumstances=self._circumstances,
-            resolver=self._resolver,
-            visible=self._visible,
+            resolver=resolver,
+            visible=visible,
             answers=self._answers,
             admins=self._parts.admins,
             check_restrictions=lambda name, mount, access: self._securer().check_restrictions(name, mount, access),
         )
-        return Governance(governing=governing, bind=self._bind, set_property=self._set_property)
+        binder = RelationBinder(
+            session=self._session, resolver=resolver, visible=visible, suggest=self._answers.suggest
+        )
+        return Governance(
+            governing=governing,
+            bind=lambda statement: self._bind(binder, statement),
+            set_property=self._set_property,
+        )
 
     def _lives(self) -> ObjectLives:
         return ObjectLives(self._parts.authorizer, self._session.identity)
 
-    def _bind(self, statement: EngineStatement) -> Sequence[BoundRelation]:
+    def _bind(self, binder: RelationBinder, statement: EngineStatement) -> Sequence[BoundRelation]:
         """Say what the names of a statement are; nothing is decided and nothing runs."""
         self._positions = statement.positions
         values = dict.fromkeys((*map(session_marker, SESSION_FUNCTIONS), *statement.parameters))
-        binder = RelationBinder(
-            session=self._session, resolver=self._resolver, visible=self._visible, suggest=self._answers.suggest
-        )
         with self._engine_scope() as engine:
             return binder.bind(
                 engine.parse(statement.spark_sql, values).description,

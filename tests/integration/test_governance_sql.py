@@ -1,0 +1,520 @@
+"""Governance in SQL, from the statement to what others then read (POL-15, META-1 to META-3, ERR-5)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sqe_core.bootstrap import Sqe, build
+from sqe_core.catalog.backends import SqliteBackend
+from sqe_core.catalog.registry import Mount
+from sqe_core.engine.spark.engine import SparkEngine
+from sqe_core.policy.builtin import AllowAllEnforcer
+from sqe_core.policy.grants.enforcer import GrantsEnforcer
+from sqe_core.policy.grants.sqlite import MemoryStore
+from sqe_core.policy.masks import MaskWriter
+from sqe_core.query.admission import QueryLimits
+from sqe_core.session.session import Session
+from sqe_core.spi.errors import ErrorCode, SqeError
+from sqe_core.spi.identity import Identity, Secret
+from sqe_core.testing import make_identity
+
+ROOT = make_identity("root", roles=["service_admin"])
+OWEN = make_identity("owen")
+ALICE = make_identity("alice", roles=["analyst"])
+BOB = make_identity("bob", roles=["auditor"])
+MALLORY = make_identity("mallory", roles=["intern"])
+
+Rows = list[tuple[Any, ...]]
+
+
+@dataclass
+class Lake:
+    """An SQE with grants, and a session for everybody who comes."""
+
+    sqe: Sqe
+    sessions: dict[str, Session] = field(default_factory=dict)
+
+    def run(self, who: Identity, sql: str, dialect: str | None = None) -> Rows:
+        session = self.sessions.get(who.username)
+        if session is None:
+            session = self.sessions[who.username] = self.sqe.open_session(who, catalog="lake", protocol="test")
+        result = self.sqe.service.execute(session, sql, dialect=dialect)
+        return [tuple(row.values()) for batch in result for row in batch.to_pylist()]
+
+    def root(self, *statements: str) -> None:
+        for sql in statements:
+            self.run(ROOT, sql)
+
+    def refusal(self, who: Identity, sql: str) -> SqeError:
+        with pytest.raises(SqeError) as caught:
+            self.run(who, sql)
+        return caught.value
+
+    def close(self) -> None:
+        for session in self.sessions.values():
+            self.sqe.service.close_session(session)
+        self.sqe.release()
+
+
+def open_lake(engine: SparkEngine, folder: Path, *, enforced: bool = True) -> Lake:
+    def now() -> datetime:
+        return datetime.now(UTC)
+
+    folder.mkdir(exist_ok=True)
+    sqe = build(
+        engine=engine,
+        mounts=[Mount(name="lake", backend=SqliteBackend.at(folder, "sqe.db"))],
+        enforcers=[GrantsEnforcer(MemoryStore(now=now), now=now) if enforced else AllowAllEnforcer()],
+        limits=QueryLimits(timeout_secs=120, max_result_rows=0, max_sql_bytes=1 << 20),
+        masks=MaskWriter(key=Secret("mask key")),
+        admins=lambda identity: "service_admin" in identity.roles,
+    )
+    return Lake(sqe)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("lake")
+
+
+@pytest.fixture(scope="module")
+def made(engine: SparkEngine, folder: Path) -> None:
+    """The tables, made once; who may see them is decided anew in each test."""
+    lake = open_lake(engine, folder, enforced=False)
+    lake.root(
+        "CREATE TABLE people (id integer, name varchar, ssn varchar, region varchar, salary integer)",
+        "INSERT INTO people VALUES (1, 'ann', '123-45-6789', 'EU', 50123), (2, 'bob', '987-65-4321', 'US', 60456)",
+        "CREATE TABLE orders (id integer)",
+        "INSERT INTO orders VALUES (7)",
+        "CREATE VIEW names AS SELECT id, name FROM people",
+    )
+    lake.close()
+
+
+@pytest.fixture
+def lake(engine: SparkEngine, folder: Path, made: None) -> Iterator[Lake]:
+    lake = open_lake(engine, folder)
+    yield lake
+    lake.close()
+
+
+# Grants
+
+
+def test_a_grant_shows_on_the_next_query_and_a_revoke_too(lake: Lake) -> None:
+    lake.root("GRANT SELECT ON people TO auditor")
+    missing = lake.refusal(ALICE, "SELECT * FROM no_table_here")
+    assert str(lake.refusal(ALICE, "SELECT * FROM people")) == str(missing).replace("no_table_here", "people")
+    lake.root("GRANT SELECT ON TABLE lake.default.people TO ROLE analyst")
+    assert len(lake.run(ALICE, "SELECT * FROM people")) == 2
+    lake.root("REVOKE SELECT ON people FROM analyst")
+    assert str(lake.refusal(ALICE, "SELECT * FROM people")) == str(missing).replace("no_table_here", "people")
+
+
+def test_columns_masks_and_rows_of_one_grant(lake: Lake) -> None:
+    lake.root(
+        "GRANT SELECT (id, salary MASKED WITH 'RANGE(10000)', ssn MASKED WITH 'REDACT') ROWS WHERE region = 'EU'"
+        " ON people TO analyst"
+    )
+    assert lake.run(ALICE, "SELECT * FROM people") == [(1, "***", 50000)]
+    lake.root("REVOKE ROWS ON people FROM analyst")
+    assert lake.run(ALICE, "SELECT id FROM people ORDER BY id") == [(1,), (2,)]
+    lake.root("REVOKE SELECT (salary) ON people FROM analyst")
+    assert lake.run(ALICE, "SELECT * FROM people WHERE id = 1") == [(1, "***")]
+
+
+def test_the_other_spellings_mean_the_same(lake: Lake) -> None:
+    lake.root(
+        "GRANT SELECT (id, ssn) ON people TO ROLE analyst"
+        " ROWS WHERE region = 'EU' MASKED WITH (ssn = '***-**-' || right(ssn, 4))"
+    )
+    assert lake.run(ALICE, "SELECT * FROM people") == [(1, "***-**-6789")]
+
+
+def test_granted_rows_restrict_and_give_nothing(lake: Lake) -> None:
+    lake.root("GRANT SELECT (id) ON people TO USER alice", "GRANT ROWS WHERE region = 'EU' ON people TO PUBLIC")
+    assert lake.run(ALICE, "SELECT * FROM people") == [(1,)]
+    lake.refusal(BOB, "SELECT * FROM people")
+
+
+def test_a_deny_wins_and_is_lifted(lake: Lake) -> None:
+    lake.root("GRANT SELECT ON SCHEMA default TO analyst", "DENY SELECT ON orders TO USER alice")
+    assert len(lake.run(ALICE, "SELECT * FROM people")) == 2
+    lake.refusal(ALICE, "SELECT * FROM orders")
+    lake.root("REVOKE DENY SELECT ON orders FROM USER alice")
+    assert lake.run(ALICE, "SELECT * FROM orders") == [(7,)]
+    lake.root("DENY SELECT (ssn, salary) ON people TO analyst")
+    assert lake.run(ALICE, "SELECT * FROM people WHERE id = 1") == [(1, "ann", "EU")]
+
+
+def test_a_whole_schema_and_a_view(lake: Lake) -> None:
+    lake.root("GRANT SELECT ON ALL TABLES IN SCHEMA default TO analyst", "GRANT SELECT ON VIEW names TO analyst")
+    assert lake.run(ALICE, "SELECT name FROM names ORDER BY id") == [("ann",), ("bob",)]
+
+
+WRONG = [
+    ("GRANT SELECT ON no_such TO analyst", ErrorCode.TABLE_NOT_FOUND),
+    ("GRANT SELECT ON SCHEMA no_such TO analyst", ErrorCode.SCHEMA_NOT_FOUND),
+    ("GRANT SELECT (nope) ON people TO analyst", ErrorCode.COLUMN_NOT_FOUND),
+    ("GRANT ROWS WHERE nope = 1 ON people TO analyst", ErrorCode.COLUMN_NOT_FOUND),
+    ("GRANT ROWS WHERE id + 1 ON people TO analyst", ErrorCode.SEMANTIC_ERROR),
+    ("GRANT ROWS WHERE id IN (SELECT id FROM orders) ON people TO analyst", None),
+    ("GRANT ROWS WHERE rand() < 0.5 ON people TO analyst", None),
+    ("GRANT ROWS WHERE (id = ON people TO analyst", ErrorCode.SYNTAX_ERROR),
+    ("GRANT SELECT (ssn MASKED WITH max(ssn)) ON people TO analyst", None),
+    ("GRANT INSERT ON names TO analyst", ErrorCode.NOT_SUPPORTED),
+    ("GRANT SELECT ON VIEW people TO analyst", ErrorCode.SEMANTIC_ERROR),
+    ('GRANT SELECT ON "people$snapshots" TO analyst', ErrorCode.TABLE_NOT_FOUND),
+    ("GRANT SELECT ON information_schema.tables TO analyst", ErrorCode.TABLE_NOT_FOUND),
+    ("REVOKE SELECT ON no_such FROM analyst", ErrorCode.TABLE_NOT_FOUND),
+]
+
+
+@pytest.mark.rule("POL-15")
+def test_what_does_not_fit_is_refused_and_not_stored(lake: Lake) -> None:
+    for sql, code in WRONG:
+        error = lake.refusal(ROOT, sql)
+        assert error.kind.value == "USER_ERROR", (sql, error)
+        assert code is None or error.code is code, (sql, error)
+    assert lake.run(ROOT, "SHOW GRANTS") == []
+
+
+FORBIDDEN = [
+    "GRANT SELECT ON {t} TO USER mallory",
+    "GRANT SELECT (id) ON {t} TO USER mallory",
+    "GRANT SELECT ON SCHEMA {t} TO intern",
+    "GRANT SELECT ON CATALOG {t} TO intern",
+    "REVOKE SELECT ON {t} FROM analyst",
+    "REVOKE ROWS ON {t} FROM intern",
+    "REVOKE DENY SELECT ON {t} FROM intern",
+    "DENY SELECT ON {t} TO analyst",
+    "CREATE ROLE r1",
+    "DROP ROLE IF EXISTS analyst",
+    "GRANT service_admin TO USER mallory",
+    "REVOKE analyst FROM USER alice",
+    "CREATE POLICY p ON TABLE {t} ROW FILTER TO ROLE analyst USING (true)",
+    "CREATE POLICY p ON TAG pii COLUMN MASK mask_none TO ROLE intern",
+    "DROP POLICY IF EXISTS p",
+    "ALTER TABLE {t} SET TAGS (id = 'PII')",
+    "ALTER TABLE {t} UNSET TAGS (id)",
+    "ALTER TABLE {t} ALTER COLUMN id SET MASKING POLICY p",
+    "ALTER TABLE {t} OWNER TO USER mallory",
+    "ALTER SCHEMA {t} SET AUTHORIZATION mallory",
+    "SET ROLE service_admin",
+    "SHOW GRANTS TO ROLE analyst",
+    "SHOW EFFECTIVE GRANTS FOR USER alice",
+    "SHOW EFFECTIVE POLICY FOR 'alice' ON {t}",
+    "SHOW MASKING POLICIES",
+    "CHECK ACCESS SELECT ON {t} FOR USER alice",
+    "EXPLAIN ACCESS SELECT * FROM {t} FOR USER 'alice'",
+]
+
+
+@pytest.mark.rule("META-3")
+@pytest.mark.rule("POL-15")
+@pytest.mark.rule("ERR-5")
+def test_others_than_administrators_are_refused_before_anything_is_looked_up(lake: Lake) -> None:
+    lake.root("GRANT SELECT ON people TO auditor", "GRANT ROWS WHERE region = 'EU' ON people TO intern")
+    before = lake.run(ROOT, "SHOW GRANTS")
+    for sql in FORBIDDEN:
+        told = lake.refusal(MALLORY, sql.format(t="people"))
+        assert told.code is ErrorCode.ACCESS_DENIED, (sql, told)
+        of_missing = lake.refusal(MALLORY, sql.format(t="no_such_thing"))
+        assert (told.message, told.hint) == (of_missing.message, of_missing.hint), sql
+    assert lake.run(ROOT, "SHOW GRANTS") == before
+    assert lake.run(ROOT, "SHOW ROLES") == [("service_admin",)]
+
+
+def test_whoever_has_the_option_passes_on_no_more_than_that(lake: Lake) -> None:
+    lake.root("GRANT SELECT (id, name) ON people TO ROLE analyst WITH GRANT OPTION")
+    lake.run(ALICE, "GRANT SELECT (id) ON people TO USER bob")
+    assert lake.run(BOB, "SELECT * FROM people") == [(1,), (2,)]
+    for sql in (
+        "GRANT SELECT ON people TO USER bob",
+        "GRANT SELECT (id, ssn) ON people TO USER bob",
+        "GRANT INSERT ON people TO USER bob",
+        "GRANT SELECT ON orders TO USER bob",
+        "DENY SELECT ON people TO USER bob",
+    ):
+        assert lake.refusal(ALICE, sql).code is ErrorCode.ACCESS_DENIED, sql
+    lake.root("REVOKE GRANT OPTION FOR SELECT ON people FROM analyst")
+    assert lake.refusal(ALICE, "GRANT SELECT (id) ON people TO USER bob").code is ErrorCode.ACCESS_DENIED
+    assert len(lake.run(ALICE, "SELECT * FROM people")) == 2
+
+
+@pytest.mark.rule("POL-15")
+def test_whoever_is_restricted_passes_nothing_on(lake: Lake) -> None:
+    lake.root(
+        "GRANT SELECT ON people TO ROLE analyst WITH GRANT OPTION",
+        "GRANT ROWS WHERE region = 'EU' ON people TO USER alice",
+    )
+    assert lake.refusal(ALICE, "GRANT SELECT ON people TO USER bob").code is ErrorCode.ACCESS_DENIED
+
+
+def test_an_owner_grants_gives_away_and_loses(lake: Lake) -> None:
+    lake.run(OWEN, "CREATE TABLE owned AS SELECT 1 AS id")
+    try:
+        lake.run(OWEN, "GRANT SELECT ON owned TO analyst")
+        assert lake.run(ALICE, "SELECT * FROM owned") == [(1,)]
+        assert lake.run(OWEN, "SELECT * FROM owned") == [(1,)]
+        lake.refusal(BOB, "SELECT * FROM owned")
+        lake.run(OWEN, "ALTER TABLE owned SET AUTHORIZATION bob")
+        assert lake.run(BOB, "SELECT * FROM owned") == [(1,)]
+        lake.refusal(OWEN, "SELECT * FROM owned")
+        assert lake.refusal(OWEN, "GRANT SELECT ON owned TO intern").code is ErrorCode.ACCESS_DENIED
+    finally:
+        lake.run(BOB, "DROP TABLE owned")
+    assert lake.run(ROOT, "SHOW GRANTS") == []
+
+
+def test_grants_follow_a_renamed_table(lake: Lake) -> None:
+    lake.run(OWEN, "CREATE TABLE first_name AS SELECT 1 AS id")
+    lake.run(OWEN, "GRANT SELECT ON first_name TO analyst")
+    lake.run(OWEN, "ALTER TABLE first_name RENAME TO last_name")
+    try:
+        assert lake.run(ALICE, "SELECT * FROM last_name") == [(1,)]
+    finally:
+        lake.run(OWEN, "DROP TABLE last_name")
+
+
+# Roles
+
+
+def test_roles_are_made_given_and_taken(lake: Lake) -> None:
+    lake.root("CREATE ROLE reader", "CREATE ROLE IF NOT EXISTS reader", "GRANT SELECT ON orders TO reader")
+    lake.refusal(MALLORY, "SELECT * FROM orders")
+    lake.root("GRANT reader TO USER mallory")
+    assert lake.run(MALLORY, "SELECT * FROM orders") == [(7,)]
+    assert lake.run(MALLORY, "SHOW CURRENT ROLES") == [("intern",), ("reader",)]
+    assert lake.run(MALLORY, "SHOW ROLE GRANTS") == [
+        ("intern", "user", "mallory", "NO"),
+        ("reader", "user", "mallory", "NO"),
+    ]
+    assert lake.refusal(MALLORY, "GRANT reader TO USER bob").code is ErrorCode.ACCESS_DENIED
+    lake.root("GRANT reader TO USER mallory WITH ADMIN OPTION")
+    lake.run(MALLORY, "GRANT reader TO USER bob")
+    assert lake.run(BOB, "SELECT * FROM orders") == [(7,)]
+    lake.root("REVOKE ADMIN OPTION FOR reader FROM USER mallory")
+    assert lake.refusal(MALLORY, "GRANT reader TO USER bob").code is ErrorCode.ACCESS_DENIED
+    lake.root("REVOKE reader FROM USER mallory")
+    lake.refusal(MALLORY, "SELECT * FROM orders")
+    lake.root("DROP ROLE reader", "DROP ROLE IF EXISTS reader")
+    assert "does not exist" in lake.refusal(ROOT, "DROP ROLE reader").message
+    assert "does not exist" in lake.refusal(ROOT, "GRANT reader TO USER bob").message
+
+
+def test_set_role_leaves_out_and_never_adds(lake: Lake) -> None:
+    lake.root(
+        "CREATE ROLE one",
+        "CREATE ROLE two",
+        "GRANT one TO USER alice",
+        "GRANT two TO USER alice",
+        "GRANT SELECT ON people TO one",
+        "GRANT SELECT ON orders TO two",
+    )
+    assert lake.run(ALICE, "SELECT count(*) FROM people, orders") == [(2,)]
+    lake.run(ALICE, "SET ROLE one")
+    assert lake.run(ALICE, "SELECT current_role") == [("one",)]
+    assert lake.run(ALICE, "SHOW CURRENT ROLES") == [("one",)]
+    assert len(lake.run(ALICE, "SELECT * FROM people")) == 2
+    lake.refusal(ALICE, "SELECT * FROM orders")
+    assert lake.refusal(ALICE, "SET ROLE auditor").code is ErrorCode.ACCESS_DENIED
+    lake.run(ALICE, "SET ROLE two")
+    lake.refusal(ALICE, "SELECT * FROM people")
+    lake.root("REVOKE two FROM USER alice")
+    lake.refusal(ALICE, "SELECT * FROM orders")
+    lake.run(ALICE, "SET ROLE NONE")
+    assert lake.run(ALICE, "SHOW CURRENT ROLES") == []
+    lake.refusal(ALICE, "SELECT * FROM people")
+    lake.run(ALICE, "SET ROLE ALL")
+    assert len(lake.run(ALICE, "SELECT * FROM people")) == 2
+
+
+@pytest.mark.rule("POL-8")
+def test_set_role_gets_rid_of_no_restriction(lake: Lake) -> None:
+    lake.root(
+        "CREATE ROLE wide",
+        "GRANT wide TO USER alice",
+        "GRANT SELECT ON people TO wide",
+        "GRANT SELECT ON orders TO wide",
+        "GRANT ROWS WHERE region = 'EU' ON people TO analyst",
+        "DENY SELECT ON orders TO analyst",
+    )
+    lake.run(ALICE, "SET ROLE wide")
+    assert lake.run(ALICE, "SELECT id FROM people") == [(1,)]
+    lake.refusal(ALICE, "SELECT * FROM orders")
+
+
+def test_an_administrator_without_the_role_is_none(lake: Lake) -> None:
+    lake.run(ROOT, "SET ROLE NONE")
+    assert lake.refusal(ROOT, "GRANT SELECT ON people TO analyst").code is ErrorCode.ACCESS_DENIED
+    lake.run(ROOT, "SET ROLE ALL")
+    lake.run(ROOT, "GRANT SELECT ON people TO analyst")
+
+
+# Policies and tags
+
+
+def test_policies_on_tables_and_tags(lake: Lake) -> None:
+    lake.root(
+        "GRANT SELECT ON people TO analyst",
+        "CREATE POLICY eu ON TABLE people ROW FILTER TO ROLE analyst USING (region = 'EU')",
+        "CREATE POLICY last4 ON TABLE people COLUMN MASK CUSTOM TO ROLE analyst ON COLUMN ssn USING (right(ssn, 4))",
+    )
+    assert lake.run(ALICE, "SELECT id, ssn FROM people") == [(1, "6789")]
+    lake.root("CREATE OR REPLACE POLICY last4 ON TABLE people COLUMN MASK MASK_NULL TO ROLE analyst ON COLUMN ssn")
+    assert lake.run(ALICE, "SELECT id, ssn FROM people") == [(1, None)]
+    assert lake.refusal(ROOT, "CREATE POLICY last4 ON TAG a COLUMN MASK HASH TO PUBLIC").code is not None
+    assert lake.run(ROOT, "SHOW MASKING POLICY last4") == [
+        ("last4", None, "lake.default", "people", "ssn", "NULL", None, "ROLE analyst", "true")
+    ]
+    lake.root("DROP POLICY eu", "DROP POLICY last4")
+    assert len(lake.run(ALICE, "SELECT ssn FROM people WHERE ssn IS NOT NULL")) == 2
+    lake.root("CREATE POLICY pii ON TAG PII COLUMN MASK 'REDACT' TO ROLE analyst")
+    lake.root(
+        "ALTER TABLE people SET TAGS (ssn = ('PII', 'id'))", "ALTER TABLE people ALTER COLUMN name SET TAG PII 'x'"
+    )
+    try:
+        assert lake.run(ALICE, "SELECT name, ssn FROM people WHERE id = 1") == [("***", "***")]
+        assert lake.run(ALICE, "SHOW TAGS ON people") == [
+            ("name", "PII"),
+            ("name", "PII=x"),
+            ("ssn", "PII"),
+            ("ssn", "id"),
+        ]
+        lake.root("ALTER TABLE people MODIFY COLUMN name UNSET TAG PII")
+        assert lake.run(ALICE, "SELECT name, ssn FROM people WHERE id = 1") == [("ann", "***")]
+    finally:
+        lake.root("ALTER TABLE people UNSET TAGS (ssn, name)")
+    assert lake.run(ALICE, "SELECT name, ssn FROM people WHERE id = 1") == [("ann", "123-45-6789")]
+    lake.root("ALTER TABLE people ALTER COLUMN name SET MASKING POLICY pii")
+    assert lake.run(ALICE, "SELECT name FROM people WHERE id = 1") == [("***",)]
+    lake.root("ALTER TABLE people ALTER COLUMN name UNSET MASKING POLICY")
+    assert lake.run(ALICE, "SELECT name FROM people WHERE id = 1") == [("ann",)]
+
+
+# Questions
+
+
+@pytest.mark.rule("META-1")
+@pytest.mark.rule("META-2")
+def test_show_grants(lake: Lake) -> None:
+    lake.root(
+        "GRANT SELECT (id, ssn MASKED WITH 'HASH') ROWS WHERE region = 'EU' ON people TO analyst",
+        "GRANT SELECT ON people TO auditor",
+        "DENY SELECT (salary) ON people TO analyst",
+    )
+    shown = lake.run(ROOT, "SHOW GRANTS ON people")
+    assert [(*row[:6], *row[7:]) for row in shown] == [
+        (
+            "SELECT",
+            "lake.default.people",
+            "role",
+            "analyst",
+            "allow",
+            "root",
+            "id, ssn",
+            "ssn: 'HASH'",
+            "region = 'EU'",
+        ),
+        ("SELECT", "lake.default.people", "role", "analyst", "deny", "root", "salary", None, None),
+        ("SELECT", "lake.default.people", "role", "auditor", "allow", "root", None, None, None),
+    ]
+    mine = lake.run(ALICE, "SHOW GRANTS ON people")
+    assert [(*row[:6], *row[7:]) for row in mine] == [
+        ("SELECT", "lake.default.people", "role", "analyst", "allow", "root", "id, ssn", "ssn: hash", "(a row filter)")
+    ]
+    assert lake.run(ALICE, "SHOW GRANTS TO ROLE analyst") == mine
+    assert lake.run(ALICE, "SHOW EFFECTIVE GRANTS") == [
+        ("lake.default.people", "SELECT", "ROLE analyst", "(a row filter)", "ssn: hash")
+    ]
+    missing = lake.refusal(MALLORY, "SHOW GRANTS ON no_such")
+    assert str(lake.refusal(MALLORY, "SHOW GRANTS ON people")) == str(missing).replace("no_such", "people")
+    assert lake.run(ROOT, "SHOW EFFECTIVE GRANTS FOR USER bob") == []
+
+
+@pytest.mark.rule("META-2")
+def test_the_effective_policy(lake: Lake) -> None:
+    lake.root(
+        "GRANT SELECT (id, ssn MASKED WITH 'HASH') ROWS WHERE region = 'EU' ON people TO USER alice",
+    )
+    assert lake.run(ALICE, "SHOW EFFECTIVE POLICY ON people") == [
+        ("row_filter", None, "1", None),
+        ("column_mask", "ssn", "hash", None),
+    ]
+    assert lake.run(ROOT, "SHOW EFFECTIVE POLICY FOR USER alice ON people") == [
+        ("row_filter", None, "1", "granted"),
+        ("column_mask", "ssn", "hash", "granted"),
+        ("column_restriction", "name", None, "granted"),
+        ("column_restriction", "region", None, "granted"),
+        ("column_restriction", "salary", None, "granted"),
+    ]
+    assert lake.run(ROOT, "SHOW EFFECTIVE POLICY FOR 'bob' ON people") == [("denied", None, None, "not granted")]
+    missing = lake.refusal(MALLORY, "SHOW EFFECTIVE POLICY ON no_such")
+    assert str(lake.refusal(MALLORY, "SHOW EFFECTIVE POLICY ON people")) == str(missing).replace("no_such", "people")
+
+
+@pytest.mark.rule("META-3")
+def test_check_access(lake: Lake) -> None:
+    lake.root("GRANT SELECT ON people TO USER alice", "GRANT CREATE ON SCHEMA default TO USER alice")
+    assert lake.run(ROOT, "CHECK ACCESS SELECT ON people FOR USER alice") == [(True, "granted")]
+    assert lake.run(ROOT, "CHECK ACCESS INSERT ON people FOR USER alice") == [(False, "not granted")]
+    assert lake.run(ROOT, "CHECK ACCESS SELECT ON no_such FOR USER alice") == [(False, "not allowed, or not there")]
+    assert lake.run(ROOT, "CHECK ACCESS CREATE ON SCHEMA default FOR USER alice")[0][0] is True
+    assert lake.run(ROOT, "CHECK ACCESS CREATE VIEW ON SCHEMA default FOR USER alice")[0][0] is False
+    assert lake.run(ALICE, "CHECK ACCESS SELECT ON people") == [(True, "")]
+    denied = lake.run(MALLORY, "CHECK ACCESS SELECT ON people")
+    assert denied == lake.run(MALLORY, "CHECK ACCESS SELECT ON no_such") == [(False, "not allowed, or not there")]
+
+
+def test_explain_access(lake: Lake) -> None:
+    lake.root(
+        "GRANT SELECT (id, ssn MASKED WITH 'HASH') ROWS WHERE region = 'EU' ON people TO USER alice",
+        "GRANT SELECT ON orders TO USER alice",
+    )
+    query = "SELECT * FROM people p JOIN orders o ON p.id = o.id"
+    assert lake.run(ALICE, f"EXPLAIN ACCESS {query}") == [
+        ("lake.default.people", "select", True, 1, "ssn: hash", None, None),
+        ("lake.default.orders", "select", True, 0, "", None, None),
+    ]
+    assert lake.run(ROOT, f"EXPLAIN ACCESS {query} FOR USER 'alice'")[0] == (
+        "lake.default.people",
+        "select",
+        True,
+        1,
+        "ssn: hash",
+        "name, region, salary",
+        "granted",
+    )
+    assert lake.run(ALICE, "EXPLAIN ACCESS INSERT INTO orders VALUES (1)") == [
+        ("lake.default.orders", "insert", False, None, None, None, None)
+    ]
+    assert lake.run(ALICE, "EXPLAIN ACCESS DROP TABLE orders")[0][1:3] == ("drop", False)
+    missing = lake.refusal(MALLORY, "EXPLAIN ACCESS SELECT * FROM no_such")
+    assert str(lake.refusal(MALLORY, "EXPLAIN ACCESS SELECT * FROM people")) == str(missing).replace(
+        "no_such", "people"
+    )
+
+
+def test_without_a_store_it_says_so(engine: SparkEngine, folder: Path, made: None) -> None:
+    lake = open_lake(engine, folder, enforced=False)
+    try:
+        for sql in ("GRANT SELECT ON people TO r", "CREATE ROLE r", "SHOW GRANTS ON people", "DROP POLICY p"):
+            error = lake.refusal(ROOT, sql)
+            assert (error.code, error.message) == (ErrorCode.NOT_SUPPORTED, "Policy engine not configured"), sql
+        assert lake.run(ROOT, "SHOW ROLES") == [("service_admin",)]
+        assert lake.run(ROOT, "CHECK ACCESS SELECT ON people")[0][0] is True
+    finally:
+        lake.close()
+
+
+def test_the_dialects_say_it_alike(lake: Lake) -> None:
+    lake.run(ROOT, 'GRANT SELECT ON "people" TO USER "alice"', dialect="trino")
+    lake.run(ROOT, 'GRANT ROWS WHERE `region` = "EU" ON `people` TO USER alice', dialect="spark")
+    assert lake.run(ALICE, "SELECT id FROM people") == [(1,)]
