@@ -14,15 +14,21 @@ from sqe_core.config.loading import load
 from sqe_core.engine.spark.engine import SparkEngine
 from sqe_core.policy.grants.enforcer import GrantsEnforcer
 from sqe_core.spi import (
+    ColumnMask,
+    ConstantMask,
     Effect,
     ExternalError,
     Grant,
     Grantee,
     GrantTarget,
     Identity,
+    NullMask,
+    ObjectName,
     Privilege,
     SqeError,
+    SqlExpression,
     StartupError,
+    StoredPolicy,
 )
 from sqe_core.testing import make_identity
 
@@ -135,6 +141,52 @@ def test_grants_and_denials_show_on_the_next_statement(server: Server) -> None:
     assert server.run(MALLORY, wanted) == [(0,)]
     assert server.grants.delete_grant(grant, author=ADMIN)
     server.refusal(MALLORY, wanted)
+
+
+@pytest.mark.rule("POL-10")
+def test_grants_follow_a_table_through_its_life(server: Server) -> None:
+    carol, bob = make_identity("carol"), make_identity("bob")
+    server.run(carol, "CREATE TABLE diary AS SELECT 1 AS id")
+    assert server.run(bob, "SELECT * FROM diary") == [(1,)]
+    put(server, "diary", Grantee(type="user", name="bob"), Privilege.SELECT)
+    assert server.run(bob, "SELECT * FROM diary") == [(1,)]
+    assert server.run(carol, "SELECT * FROM diary") == [(1,)]
+    server.refusal(MALLORY, "SELECT * FROM diary")
+    server.run(carol, "ALTER TABLE diary RENAME TO journal")
+    assert server.run(bob, "SELECT * FROM journal") == [(1,)]
+    assert server.run(carol, "SELECT * FROM journal") == [(1,)]
+    server.refusal(MALLORY, "SELECT * FROM journal")
+    # Whoever makes a table under a name that was covered keeps it to themselves.
+    server.run(MALLORY, "CREATE TABLE diary (id integer)")
+    server.refusal(bob, "SELECT * FROM diary")
+    server.run(carol, "DROP TABLE journal")
+    server.run(carol, "CREATE TABLE journal AS SELECT 2 AS id")
+    assert server.run(carol, "SELECT * FROM journal") == [(2,)]
+    server.refusal(bob, "SELECT * FROM journal")
+    server.refusal(bob, "DROP TABLE journal")
+
+
+@pytest.mark.rule("POL-8")
+def test_filters_and_masks_of_the_store_reach_the_rows(server: Server) -> None:
+    server.run(ADMIN, "CREATE TABLE staff (id integer, name varchar, region varchar)")
+    server.run(ADMIN, "INSERT INTO staff VALUES (1, 'ann', 'EU'), (2, 'bob', 'US')")
+    put(server, "staff", ANALYST, Privilege.SELECT, column_masks=(ColumnMask(column="name", mask=ConstantMask()),))
+    assert server.run(ALICE, "SELECT name FROM staff ORDER BY id") == [("***",), ("***",)]
+    put(server, "staff", Grantee(type="user", name="alice"), row_filter=SqlExpression(text="region = 'EU'"))
+    assert server.run(ALICE, "SELECT id, name FROM staff") == [(1, "***")]
+    server.grants.put_policy(
+        StoredPolicy(
+            name="regions",
+            kind="column_mask",
+            target=ObjectName(catalog="lake", namespace=("default",), name="staff"),
+            column="region",
+            mask=NullMask(),
+            grantees=(Grantee(type="public"),),
+        ),
+        replace=False,
+        author=ADMIN,
+    )
+    assert server.run(ALICE, "SELECT id, region FROM staff") == [(1, None)]
 
 
 @pytest.mark.rule("POL-2")
