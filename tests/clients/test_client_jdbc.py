@@ -180,6 +180,8 @@ SET = {
     "setNString": "ü",
     "setDate": "2026-02-03",
     "setDate calendar": "2026-02-03",
+    "setTime": "04:05:06",
+    "setString of no type": "text",
     "setTimestamp": "2026-02-03 04:05:06.007",
     "setTimestamp calendar": "2026-02-03 04:05:06.007",
     "setTimestamp zoned": "2026-02-03 04:05:06.007",

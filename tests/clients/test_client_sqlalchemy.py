@@ -28,7 +28,7 @@ def table_named(name: str) -> sa.Table:
         sa.MetaData(),
         sa.Column("id", sa.BigInteger),
         sa.Column("name", sa.String),
-        sa.Column("at", sa.TIMESTAMP),
+        sa.Column("at", sa.DateTime),
         sa.Column("day", sa.Date),
         sa.Column("ratio", sa.Double),
     )

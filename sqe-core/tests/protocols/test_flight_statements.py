@@ -200,9 +200,9 @@ def test_a_uuid_is_a_parameter(core: Core, alice: RawClient) -> None:
 
 
 def test_java_is_asked_for_milliseconds(core: Core, connect: Callable[..., RawClient]) -> None:
-    """Its JDBC driver writes them into whatever unit the parameter has, microseconds as well."""
+    """Its JDBC driver writes them into whatever unit the parameter has, and only NULL where the type is unknown."""
     core.parameters["update ?"] = pa.schema(
-        {"1": pa.timestamp("us"), "2": pa.timestamp("us", "UTC"), "3": pa.time64("us"), "4": pa.date32()}
+        {"1": pa.timestamp("us"), "2": pa.timestamp("us", "UTC"), "3": pa.time64("us"), "4": pa.date32(), "5": pa.null()}
     )
     asked = []
     for agent in ("grpc-java-netty/1.65.0", "grpc-go/1.70.0"):
@@ -210,8 +210,8 @@ def test_java_is_asked_for_milliseconds(core: Core, connect: Callable[..., RawCl
         made = client.prepare("update ?")
         asked.append(pa.ipc.read_schema(pa.py_buffer(made.parameter_schema)).types)
     assert asked == [
-        [pa.timestamp("ms"), pa.timestamp("ms", "UTC"), pa.time32("ms"), pa.date32()],
-        [pa.timestamp("us"), pa.timestamp("us", "UTC"), pa.time64("us"), pa.date32()],
+        [pa.timestamp("ms"), pa.timestamp("ms", "UTC"), pa.time32("ms"), pa.date32(), pa.string()],
+        [pa.timestamp("us"), pa.timestamp("us", "UTC"), pa.time64("us"), pa.date32(), pa.null()],
     ]
 
 

@@ -43,6 +43,7 @@ TYPES = [
     ("timestamp without time zone", "TIMESTAMP_NTZ"),
     ("timestamp with time zone", "TIMESTAMP_LTZ"),
     ("timestamp(3) with time zone", "TIMESTAMP_LTZ"),
+    ("datetime", "TIMESTAMP_NTZ"),
     ("timestamptz", "TIMESTAMP_LTZ"),
     ("json", "STRING"),
     ("uuid", "STRING"),

@@ -59,8 +59,8 @@ final class JdbcTypes {
         set(connection, "setDouble", "double", s -> s.setDouble(1, 0.1));
         set(connection, "setBigDecimal", "decimal(38,10)",
             s -> s.setBigDecimal(1, new BigDecimal("1234567890123456789012345678.0123456789")));
-        set(connection, "setString", "varchar(100)", s -> s.setString(1, "o'neil € 😀"));
-        set(connection, "setNString", "varchar(100)", s -> s.setNString(1, "ü"));
+        set(connection, "setString", "varchar", s -> s.setString(1, "o'neil € 😀"));
+        set(connection, "setNString", "varchar", s -> s.setNString(1, "ü"));
         set(connection, "setBytes", "varbinary", s -> s.setBytes(1, new byte[] {0, (byte) 255}));
         set(connection, "setDate", "date", s -> s.setDate(1, Date.valueOf("2026-02-03")));
         set(connection, "setDate calendar", "date", s -> s.setDate(1, Date.valueOf("2026-02-03"), utc));
@@ -71,11 +71,11 @@ final class JdbcTypes {
         set(connection, "setTimestamp zoned", "timestamp with time zone",
             s -> s.setTimestamp(1, Timestamp.from(instant), utc));
         set(connection, "setNull", "bigint", s -> s.setNull(1, Types.BIGINT));
-        set(connection, "setURL", "varchar(100)", s -> s.setURL(1, URI.create("https://example.org/").toURL()));
-        set(connection, "setCharacterStream", "varchar(100)", s -> s.setCharacterStream(1, new StringReader("text")));
+        set(connection, "setURL", "varchar", s -> s.setURL(1, URI.create("https://example.org/").toURL()));
+        set(connection, "setCharacterStream", "varchar", s -> s.setCharacterStream(1, new StringReader("text")));
         set(connection, "setBinaryStream", "varbinary",
             s -> s.setBinaryStream(1, new ByteArrayInputStream(new byte[1])));
-        set(connection, "setAsciiStream", "varchar(100)",
+        set(connection, "setAsciiStream", "varchar",
             s -> s.setAsciiStream(1, new ByteArrayInputStream("text".getBytes(StandardCharsets.US_ASCII))));
         set(connection, "setObject null", "bigint", s -> s.setObject(1, null));
         set(connection, "setObject Long", "bigint", s -> s.setObject(1, 7L));
@@ -84,7 +84,7 @@ final class JdbcTypes {
         set(connection, "setObject Boolean", "boolean", s -> s.setObject(1, false));
         set(connection, "setObject Double", "double", s -> s.setObject(1, 0.5));
         set(connection, "setObject BigDecimal", "decimal(5,2)", s -> s.setObject(1, new BigDecimal("1.25")));
-        set(connection, "setObject String", "varchar(100)", s -> s.setObject(1, "text"));
+        set(connection, "setObject String", "varchar", s -> s.setObject(1, "text"));
         set(connection, "setObject bytes", "varbinary", s -> s.setObject(1, new byte[] {1}));
         set(connection, "setObject Timestamp", "timestamp",
             s -> s.setObject(1, Timestamp.valueOf("2026-02-03 04:05:06")));
@@ -94,7 +94,13 @@ final class JdbcTypes {
             s -> s.setObject(1, LocalDateTime.of(2026, 2, 3, 4, 5, 6)));
         set(connection, "setObject OffsetDateTime", "timestamp with time zone",
             s -> s.setObject(1, OffsetDateTime.parse("2026-02-03T04:05:06Z")));
-        set(connection, "setObject UUID", "varchar(100)", s -> s.setObject(1, new UUID(1, 2)));
+        set(connection, "setObject UUID", "varchar", s -> s.setObject(1, new UUID(1, 2)));
+        Answers.say("setString of no type", () -> {
+            try (PreparedStatement statement = connection.prepareStatement("SELECT ? AS x")) {
+                statement.setString(1, "text");
+                return Answers.rows(statement.executeQuery());
+            }
+        });
         set(connection, "setArray", "array(bigint)",
             s -> s.setArray(1, connection.createArrayOf("BIGINT", new Object[] {1L, 2L})));
     }

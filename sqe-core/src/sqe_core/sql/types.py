@@ -30,7 +30,7 @@ _SIMPLE: Mapping[str, str] = MappingProxyType(
         **dict.fromkeys(("varbinary", "binary", "bytea", "blob"), "varbinary"),
         "date": "date",
         "time": "time",
-        **dict.fromkeys(("timestamp", "timestamp_ntz"), "timestamp"),
+        **dict.fromkeys(("timestamp", "timestamp_ntz", "datetime"), "timestamp"),
         **dict.fromkeys(("timestamptz", "timestamp_ltz"), "timestamp with time zone"),
         "timestamp_ns": "timestamp_ns",
         "timestamptz_ns": "timestamptz_ns",
@@ -54,7 +54,6 @@ TYPE_WORDS = frozenset(_SIMPLE)
 _UNSUPPORTED: Mapping[str, str] = MappingProxyType(
     {
         **dict.fromkeys(("hyperloglog", "p4hyperloglog", "tdigest", "qdigest", "setdigest"), "use approx_distinct"),
-        "datetime": "use TIMESTAMP",
         "timetz": "use TIME",
         "number": "use DECIMAL(p, s)",
         "money": "use DECIMAL(19, 4)",

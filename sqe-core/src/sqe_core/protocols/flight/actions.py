@@ -84,7 +84,7 @@ class Actions:
             raise NotSupportedError("Transactions are not supported", hint="each statement commits by itself")
         described = self._statements.describe(session, preparing.ask(request.query), preparing.on_end)
         handle = self._statements.prepared.put(session, Prepared(request.query, described))
-        parameters = _in_milliseconds(described.parameters) if preparing.java else described.parameters
+        parameters = _for_java(described.parameters) if preparing.java else described.parameters
         yield _packed(
             sql.ActionCreatePreparedStatementResult(
                 prepared_statement_handle=handle,
@@ -140,11 +140,16 @@ class Actions:
         yield flight.CloseSessionResult(status=flight.CloseSessionResult.CLOSED).SerializeToString()
 
 
-def _in_milliseconds(parameters: pa.Schema) -> pa.Schema:
-    """Return what the JDBC driver is to be told: it writes milliseconds whatever the unit is."""
+def _for_java(parameters: pa.Schema) -> pa.Schema:
+    """Return what the JDBC driver is to be told.
+
+    It writes milliseconds whatever the unit is, and nothing but NULL where a type is not known.
+    """
     fields = []
     for field in parameters:
-        if pa.types.is_timestamp(field.type):
+        if pa.types.is_null(field.type):
+            field = field.with_type(pa.string())
+        elif pa.types.is_timestamp(field.type):
             field = field.with_type(pa.timestamp("ms", field.type.tz))
         elif pa.types.is_time(field.type):
             field = field.with_type(pa.time32("ms"))

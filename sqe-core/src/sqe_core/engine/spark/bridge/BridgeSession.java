@@ -205,7 +205,7 @@ public final class BridgeSession implements Work.Abandoned {
     LogicalPlan plan = execution.analyzed();
     if (isCommand(plan) && session.sessionState().conf().contains(EXACT_WRITES)) WriteCasts.check(plan);
     Outcome outcome = new Outcome(plan, execution, Output.arrowSchema(ArrowTypes.columns(plan)), columns);
-    if (Markers.within(plan)) outcome.parameters = Output.arrowSchema(Markers.types(plan));
+    if (outcome.walk.hasMarkers()) outcome.parameters = Output.arrowSchema(Markers.types(plan));
     return outcome;
   }
 

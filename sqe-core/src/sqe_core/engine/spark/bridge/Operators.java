@@ -318,6 +318,7 @@ final class Operators {
 
   private static Expression between(Expression value, Expression low, Expression high) {
     Expression[] values = new Expression[] {value, low, high};
+    if (Markers.is(value)) values[0] = value = expected(value, Markers.is(low) ? high : low);
     for (int i = 1; i < 3; i++) if (Markers.is(values[i])) values[i] = expected(values[i], value);
     String[] types = new String[3];
     for (int i = 0; i < 3; i++) types[i] = TypeClasses.of(values[i].dataType());

@@ -122,6 +122,7 @@ final class PlanWalk {
   private final StringBuilder nodes = new StringBuilder("[");
   private final StringBuilder relationTexts = new StringBuilder("[");
   private final StringBuilder functions = new StringBuilder("[");
+  private boolean markers;
   private int nodeCount;
   private int expressionCount;
   private int deepest;
@@ -142,6 +143,11 @@ final class PlanWalk {
       else throw new BridgeException("SQE_UNKNOWN_NODE", visit.node.getClass().getName());
     }
     return walk;
+  }
+
+  /** Whether the statement is only described: there are parameters without values. */
+  boolean hasMarkers() {
+    return markers;
   }
 
   String json() {
@@ -364,12 +370,14 @@ final class PlanWalk {
   private void expression(Visit visit, Expression expression) {
     expressionCount++;
     if (!(visit.builtin && isOfSpark(expression))) {
-      if (!Markers.is(expression)) expressionClasses.add(expression.getClass().getName());
+      if (Markers.is(expression)) markers = true;
+      else expressionClasses.add(expression.getClass().getName());
       call(expression);
     }
     List next = new ArrayList();
     // What such a function stands for is analysed and run; its own fields keep a state from before.
     boolean replaced = expression instanceof InheritAnalysisRules;
+    if (replaced && !markers) markers = Markers.within(expression); // a coercion may have left it there alone
     for (int i = 0; !replaced && i < expression.productArity(); i++) {
       List found = new ArrayList();
       Trees.nodesIn(expression.productElement(i), found);
