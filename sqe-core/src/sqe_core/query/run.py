@@ -274,12 +274,13 @@ class StatementRun:
     ) -> StatementResult:
         self._planned(statement.kind, secured)
         self._running.check()
+        new = self._new_tables(secured)
         stream: ResultStream = engine.execute(secured.plan, tag=self._running.tag, settings=secured.settings)
         self._running.attach_stream(stream)
         if secured.plan.is_command:
             affected = stream.affected_rows
             stream.close()
-            self._tell_of_new(secured)
+            self._tell_of(new)
             finish(None, affected)
             return StatementResult(query_id=self._running.query_id, kind=statement.kind, affected_rows=affected)
         schema = self._shown_schema(statement, stream.schema)
@@ -486,15 +487,27 @@ class StatementRun:
         plan = engine.analyse(engine.parse(property_text(parts, key, value)), tag=self._running.tag)
         engine.execute(plan, tag=self._running.tag).close()
 
-    def _tell_of_new(self, secured: SecuredStatement) -> None:
+    def _new_tables(self, secured: SecuredStatement) -> Sequence[ResolvedName]:
+        """What a statement is about to make.
+
+        The catalog is asked, and not what the user sees: who says CREATE TABLE IF NOT EXISTS about a table of which
+        they know nothing does not come to own it.
+        """
+        if not self._lives().watched:
+            return ()
+        made = [one.resolved for one in secured.bound if one.role is Role.CREATE and one.loaded is None]
+        return [
+            resolved
+            for resolved in made
+            if resolved is not None and uuid_of(self._session.metadata(resolved.mount), resolved.name) is None
+        ]
+
+    def _tell_of(self, new: Sequence[ResolvedName]) -> None:
         """What a statement of the engine's has made belongs to whoever ran it."""
-        lives = self._lives()
-        if not lives.watched:
-            return
-        for entry in secured.bound:
-            if entry.role is Role.CREATE and entry.resolved is not None and entry.loaded is None:
-                metadata = self._session.metadata(entry.resolved.mount)
-                lives.created(entry.resolved.name, uuid_of(metadata, entry.resolved.name))
+        for resolved in new:
+            uuid = uuid_of(self._session.metadata(resolved.mount), resolved.name)
+            if uuid is not None:
+                self._lives().created(resolved.name, uuid)
 
     def _use(self, statement: Use) -> None:
         """USE schema, USE catalog.schema; one part that is no schema but a catalog means the catalog."""
