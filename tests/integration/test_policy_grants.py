@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +14,8 @@ from sqe_core.bootstrap import Sqe, compose
 from sqe_core.config.loading import load
 from sqe_core.engine.spark.engine import SparkEngine
 from sqe_core.policy.grants.enforcer import GrantsEnforcer
+from sqe_core.policy.grants.records import Kind, name_key
+from sqe_core.policy.grants.store import Draft
 from sqe_core.spi import (
     ColumnMask,
     ConstantMask,
@@ -164,6 +167,34 @@ def test_grants_follow_a_table_through_its_life(server: Server) -> None:
     assert server.run(carol, "SELECT * FROM journal") == [(2,)]
     server.refusal(bob, "SELECT * FROM journal")
     server.refusal(bob, "DROP TABLE journal")
+
+
+@pytest.mark.rule("POL-10")
+def test_nobody_comes_to_own_what_was_there_before(server: Server) -> None:
+    """A table that the store did not see made is not new because somebody who does not see it says CREATE."""
+    name = ObjectName(catalog="lake", namespace=("default",), name="elsewhere")
+    server.run(ADMIN, "CREATE TABLE elsewhere AS SELECT 'canary' AS word")
+
+    def forget(draft: Draft) -> None:
+        for kind in (Kind.OWNER, Kind.OBJECT):
+            draft.delete(kind, name_key(name))
+
+    server.grants.store.change(ADMIN, "forget", forget)
+    put(server, "elsewhere", ANALYST, Privilege.SELECT)
+    for sql in (
+        "CREATE TABLE IF NOT EXISTS elsewhere (word varchar)",
+        "CREATE TABLE IF NOT EXISTS elsewhere AS SELECT 'x' AS word",
+        "CREATE TABLE elsewhere (word varchar)",
+        "CREATE OR REPLACE TABLE elsewhere AS SELECT 'x' AS word",
+        "CREATE VIEW elsewhere AS SELECT 1 AS one",
+        "CREATE SCHEMA IF NOT EXISTS default",
+    ):
+        with contextlib.suppress(SqeError):
+            server.run(MALLORY, sql)
+        assert server.grants.owner_of(name) is None, sql
+        assert server.grants.owner_of(name.schema) is None, sql
+        assert server.run(ALICE, "SELECT * FROM elsewhere") == [("canary",)], sql
+    server.refusal(MALLORY, "SELECT * FROM elsewhere")
 
 
 @pytest.mark.rule("POL-8")

@@ -170,7 +170,9 @@ class RelationBinder:
             raise schema_not_found(resolved.name.schema, hint=f"create it first: CREATE SCHEMA {resolved.name.schema}")
         if resolved not in self._loaded:
             # What exists is decided on with everything else of the statement, in one question (POL-3).
-            load = self._visible.find if role is Role.CREATE else self._visible.load
+            # Whoever replaces a table has to be allowed to drop it, even one that they do not see.
+            unseen = role is not Role.CREATE or relation.holder in _REPLACES
+            load = self._visible.load if unseen else self._visible.find
             self._loaded[resolved] = load(resolved.mount, resolved.name)
         loaded = self._loaded[resolved]
         if role is Role.CREATE:
