@@ -568,7 +568,10 @@ def test_replacing_a_table_needs_the_right_to_drop_it(engine: GrantsEnforcer) ->
     new = replace(PEOPLE, name="new")
     assert allows(engine, ALICE, Action.CREATE, new, columns=())
     assert not allows(engine, ALICE, Action.CREATE, new, uuid="1")
-    # The store knows of a grant on it, so there is something, whether or not the core saw it.
+    # The store knows that it was made, whether or not the core saw it.
+    assert allows(engine, ALICE, Action.CREATE, columns=())
+    engine.object_created(PEOPLE, uuid="1", owner=person("carol"))
+    put(engine, grant(on(PEOPLE), user("bob"), Privilege.DROP))
     assert not allows(engine, ALICE, Action.CREATE, columns=())
     assert allows(engine, person("bob"), Action.CREATE, columns=())
     assert allows(engine, person("bob"), Action.CREATE, uuid="1")

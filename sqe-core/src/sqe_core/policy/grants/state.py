@@ -15,7 +15,7 @@ from sqe_core.policy.grants.records import Covered, GrantRow, Kind, Owner, Recor
 from sqe_core.policy.grants.store import Version, damaged
 from sqe_core.spi.identity import Identity
 from sqe_core.spi.names import NamespaceName, ObjectName
-from sqe_core.spi.policy import Effect, Grantee, GrantTarget, ResourceType, RoleGrant, RoleInfo, StoredPolicy
+from sqe_core.spi.policy import Grantee, GrantTarget, ResourceType, RoleGrant, RoleInfo, StoredPolicy
 
 Folded = tuple[str, ...]
 Holder = tuple[str, str]
@@ -228,13 +228,8 @@ class State:
         return False
 
     def holds(self, name: ObjectName) -> bool:
-        """Whether something seems to be there under a name: it was made, is owned, or something was granted on it."""
-        place = fold(name)
-        return (
-            place in self._created
-            or place in self.owners
-            or any(row.grant.effect is Effect.ALLOW for row in self._rows_on.get(place, ()))
-        )
+        """Whether something seems to be there under a name: it was made or is owned."""
+        return fold(name) in self._created or fold(name) in self.owners
 
     def types_of(self, name: ObjectName) -> frozenset[ResourceType]:
         """Return what an object may be, as far as grants on it said."""
