@@ -255,8 +255,12 @@ class AccessAnswers:
         for entry in self.bind(statement):
             if entry.resolved is None or entry.system:
                 continue
+            resolved, parts = entry.resolved, entry.relation.parts
+            if entry.loaded is not None and not self.governing.visible.shows_object(resolved.name):
+                position = statement.positions.locate(entry.relation.start, parts[-1])
+                raise table_not_found(parts, position=position, hint=self.governing.answers.suggest(resolved))
             for action in entry.needed:
-                yield entry.resolved.name, action, entry.loaded
+                yield resolved.name, action, entry.loaded
 
     def _object(self, name: Name, action: Action) -> Asked:
         resolved, loaded = self.governing.existing(name)

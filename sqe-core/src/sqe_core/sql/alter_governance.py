@@ -6,14 +6,12 @@ from sqe_core.spi.policy import Grantee
 from sqe_core.sql.context import StatementText
 from sqe_core.sql.cursor import Cursor
 from sqe_core.sql.governance import Owned, SetMaskingPolicy, SetOwner, SetTags, UnsetTags
-from sqe_core.sql.grant_parts import clean, grantee
+from sqe_core.sql.grant_parts import clean, grantee, tag_name
 from sqe_core.sql.statement import Name, Statement, StatementKind
 from sqe_core.sql.tokens import Kind
 
 _A_COLUMN = "the name of a column"
-_A_TAG = "a tag in single quotes"
 _MANY_TAGS = 100
-_LONGEST_TAG = 128
 
 
 def alter_owner(statement: StatementText, cursor: Cursor, what: Owned, name: Name) -> Statement | None:
@@ -59,7 +57,7 @@ def _one_column(statement: StatementText, cursor: Cursor, name: Name, column: st
         return None
     cursor.advance()
     if cursor.accept("tag"):
-        tag = _tag(cursor)
+        tag = tag_name(cursor)
         if word == "unset":
             cursor.done()
             return UnsetTags(
@@ -68,7 +66,7 @@ def _one_column(statement: StatementText, cursor: Cursor, name: Name, column: st
         tags = {tag}
         equals = cursor.accept_symbol("=")
         if equals or not cursor.at_end:
-            tags.add(f"{tag}={_tag(cursor)}")
+            tags.add(f"{tag}={tag_name(cursor)}")
         cursor.done()
         return SetTags(kind=StatementKind.SET_TAGS, text=statement.own_text, name=name, tags={column: frozenset(tags)})
     cursor.expect("masking", "policy")
@@ -79,18 +77,6 @@ def _one_column(statement: StatementText, cursor: Cursor, name: Name, column: st
         clean(cursor, "the name of a policy")
     cursor.done()
     return SetMaskingPolicy(kind=StatementKind.POLICY, text=statement.own_text, name=name, column=column, policy=policy)
-
-
-def _tag(cursor: Cursor) -> str:
-    at = cursor.token
-    if at.kind not in (Kind.STRING, Kind.WORD, Kind.QUOTED):
-        cursor.fail(_A_TAG)
-    # A tag is a word of the policies, not a name of SQL: as written, whatever its case.
-    written = cursor.source(cursor.index, cursor.index + 1) if at.kind is Kind.WORD else at.value
-    found = clean(cursor, _A_TAG)
-    if len(found) > _LONGEST_TAG:
-        raise cursor.text.error(f"A tag has at most {_LONGEST_TAG} characters", at.start)
-    return written
 
 
 def _set_tags(statement: StatementText, cursor: Cursor, name: Name) -> Statement:
@@ -112,10 +98,10 @@ def _set_tags(statement: StatementText, cursor: Cursor, name: Name) -> Statement
 
 def _tag_list(cursor: Cursor) -> frozenset[str]:
     if not cursor.accept_symbol("("):
-        return frozenset((_tag(cursor),))
-    found = {_tag(cursor)}
+        return frozenset((tag_name(cursor),))
+    found = {tag_name(cursor)}
     while cursor.accept_symbol(","):
-        found.add(_tag(cursor))
+        found.add(tag_name(cursor))
         if len(found) > _MANY_TAGS:
             cursor.refuse(f"A column has at most {_MANY_TAGS} tags")
     cursor.expect_symbol(")")

@@ -31,6 +31,7 @@ from sqe_core.sql.tokens import Kind, Token
 _MANY = 1_000
 """Columns, grantees or tags that one statement may list."""
 
+_LONGEST_TAG = 128
 _BRACKETS = MappingProxyType({"(": ")", "[": "]", "{": "}"})
 
 _SHOWN = 4
@@ -114,6 +115,17 @@ def clean(cursor: Cursor, what: str) -> str:
     if not is_clean_name(found):
         raise cursor.text.error("This name is empty, too long or holds invisible characters", at.start)
     return found
+
+
+def tag_name(cursor: Cursor) -> str:
+    """Read a tag. It is a word of the policies, not a name of SQL: as written, whatever its case."""
+    at = cursor.token
+    if at.kind not in (Kind.STRING, Kind.WORD, Kind.QUOTED):
+        cursor.fail("a tag in single quotes")
+    written = cursor.source(cursor.index, cursor.index + 1) if at.kind is Kind.WORD else at.value
+    if len(clean(cursor, "a tag")) > _LONGEST_TAG:
+        raise cursor.text.error(f"A tag has at most {_LONGEST_TAG} characters", at.start)
+    return written
 
 
 def grantee(cursor: Cursor) -> Grantee:

@@ -6,7 +6,7 @@ from sqe_core.spi.policy import Grantee, Mask, SqlMask
 from sqe_core.sql.context import StatementText
 from sqe_core.sql.cursor import Cursor
 from sqe_core.sql.governance import CreatePolicy, DropPolicy
-from sqe_core.sql.grant_parts import MASKS, bracketed_expression, clean, grantees, named_mask
+from sqe_core.sql.grant_parts import MASKS, bracketed_expression, clean, grantees, named_mask, tag_name
 from sqe_core.sql.statement import Name, Statement, StatementKind
 from sqe_core.sql.tokens import Kind
 
@@ -65,7 +65,7 @@ def _row_filter(statement: StatementText, cursor: Cursor, name: str, table: Name
 
 
 def _on_tag(statement: StatementText, cursor: Cursor, name: str, *, replace: bool) -> Statement:
-    tag = clean(cursor, "the name of a tag")
+    tag = tag_name(cursor)
     if cursor.at("row"):
         cursor.refuse("A tag has no rows to filter", hint="write the row filter ON TABLE t")
     if not cursor.accept("column", "mask"):
