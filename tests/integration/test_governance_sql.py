@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -38,12 +38,12 @@ class Lake:
     """An SQE with grants, and a session for everybody who comes."""
 
     sqe: Sqe
-    sessions: dict[str, Session] = field(default_factory=dict)
+    sessions: dict[tuple[str, str], Session] = field(default_factory=dict)
 
     def run(self, who: Identity, sql: str, dialect: str | None = None) -> Rows:
-        session = self.sessions.get(who.username)
+        session = self.sessions.get(who.key)
         if session is None:
-            session = self.sessions[who.username] = self.sqe.open_session(who, catalog="lake", protocol="test")
+            session = self.sessions[who.key] = self.sqe.open_session(who, catalog="lake", protocol="test")
         result = self.sqe.service.execute(session, sql, dialect=dialect)
         return [tuple(row.values()) for batch in result for row in batch.to_pylist()]
 
@@ -257,25 +257,41 @@ def test_whoever_is_restricted_passes_nothing_on(lake: Lake) -> None:
     assert lake.refusal(ALICE, "GRANT SELECT ON people TO USER bob").code is ErrorCode.ACCESS_DENIED
 
 
-def test_an_owner_grants_gives_away_and_loses(lake: Lake) -> None:
+def test_an_owner_keeps_access_and_gives_it_away(lake: Lake) -> None:
     lake.run(OWEN, "CREATE TABLE owned AS SELECT 1 AS id")
     try:
-        lake.run(OWEN, "GRANT SELECT ON owned TO analyst")
+        # By default only administrators grant (features §6.5).
+        assert lake.refusal(OWEN, "GRANT SELECT ON owned TO analyst").code is ErrorCode.ACCESS_DENIED
+        lake.root("GRANT SELECT ON owned TO analyst")
         assert lake.run(ALICE, "SELECT * FROM owned") == [(1,)]
         assert lake.run(OWEN, "SELECT * FROM owned") == [(1,)]
         lake.refusal(BOB, "SELECT * FROM owned")
         lake.run(OWEN, "ALTER TABLE owned SET AUTHORIZATION bob")
         assert lake.run(BOB, "SELECT * FROM owned") == [(1,)]
         lake.refusal(OWEN, "SELECT * FROM owned")
-        assert lake.refusal(OWEN, "GRANT SELECT ON owned TO intern").code is ErrorCode.ACCESS_DENIED
+        assert lake.refusal(OWEN, "ALTER TABLE owned OWNER TO USER owen").code is ErrorCode.ACCESS_DENIED
     finally:
         lake.run(BOB, "DROP TABLE owned")
     assert lake.run(ROOT, "SHOW GRANTS") == []
 
 
+@pytest.mark.rule("SESS-4")
+def test_a_namesake_from_elsewhere_owns_nothing(lake: Lake) -> None:
+    lake.run(OWEN, "CREATE TABLE mine AS SELECT 1 AS id")
+    namesake = replace(OWEN, issuer="https://elsewhere.test")
+    try:
+        lake.root("GRANT SELECT ON mine TO analyst")
+        told = lake.refusal(namesake, "ALTER TABLE mine OWNER TO USER mallory")
+        assert told.code is ErrorCode.ACCESS_DENIED
+        lake.refusal(namesake, "SELECT * FROM mine")
+        lake.run(OWEN, "ALTER TABLE mine OWNER TO USER owen")
+    finally:
+        lake.run(OWEN, "DROP TABLE mine")
+
+
 def test_grants_follow_a_renamed_table(lake: Lake) -> None:
     lake.run(OWEN, "CREATE TABLE first_name AS SELECT 1 AS id")
-    lake.run(OWEN, "GRANT SELECT ON first_name TO analyst")
+    lake.root("GRANT SELECT ON first_name TO analyst")
     lake.run(OWEN, "ALTER TABLE first_name RENAME TO last_name")
     try:
         assert lake.run(ALICE, "SELECT * FROM last_name") == [(1,)]

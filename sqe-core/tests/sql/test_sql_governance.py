@@ -549,12 +549,13 @@ def test_errors(sql: str, code: ErrorCode, place: str, message: str) -> None:
     assert (caught.value.code, str(caught.value.position)) == (code, f"line {place}")
 
 
-_WORDS = """
+_WRITTEN = """
 GRANT REVOKE DENY SELECT INSERT ALL PRIVILEGES CREATE DROP TABLE VIEW SCHEMA DATABASE CATALOG TABLES IN FUTURE ON TO
 FROM FOR USER ROLE GROUP PUBLIC ROWS WHERE MASKED WITH AS OPTION ADMIN SHOW GRANTS ROLES CURRENT EFFECTIVE POLICY
 POLICIES MASKING TAGS TAG SET UNSET ALTER COLUMN MASK FILTER ROW USING CUSTOM HASH NULL RANGE CHECK ACCESS EXPLAIN
 OWNER AUTHORIZATION IF EXISTS NOT OR REPLACE NONE t a.b c 'x' 'REDACT' "q" ( ) , = . [ ] { } ? :p 1 -- /* */ ;
-""".split()
+"""
+_WORDS = tuple(_WRITTEN.split())
 
 
 @pytest.mark.rule("TEST-5")

@@ -23,8 +23,9 @@ _NAME_AND_ALIAS = rf"({_PART}(?:\.{_PART}){{0,2}})(?:\s+(?:as\s+)?(?!(?:{_NO_ALI
 _RELATION = re.compile(rf"\b(?:from|join|into|update|table|using)\s+{_NAME_AND_ALIAS}", re.IGNORECASE)
 _NEXT_RELATION = re.compile(rf"\s*,\s*{_NAME_AND_ALIAS}", re.IGNORECASE)
 _WANTS_TABLE = re.compile(
-    r"\b(?:from|join|into|update|table|view|describe|desc|using|stats\s+for)\s+(?:if\s+(?:not\s+)?exists\s+)?$",
-    re.IGNORECASE,
+    r"\b(?:from|join|into|update|table|view|describe|desc|using|stats\s+for)\s+(?:if\s+(?:not\s+)?exists\s+)?$"
+    r"|^\s*(?:grant|revoke|deny|check\s+access|show\s+(?:grants|tags|effective\s+policy))\b.*\bon\s+$",
+    re.IGNORECASE | re.DOTALL,
 )
 _WANTS_SCHEMA = re.compile(
     r"\b(?:use|schema|(?:tables|views|schemas)\s+(?:from|in))\s+(?:if\s+exists\s+)?$", re.IGNORECASE

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from sqe_core.query.governing import GovernedObject, Governing, denied
 from sqe_core.spi.errors import ErrorCode, UserError
 from sqe_core.spi.names import NamespaceName, ObjectName
-from sqe_core.spi.policy import ColumnMask, Grantee, Mask, SqlMask, StoredPolicy, SupportsOwnership, SupportsPolicies
+from sqe_core.spi.policy import ColumnMask, Mask, SqlMask, StoredPolicy, SupportsOwnership, SupportsPolicies
 from sqe_core.sql.governance import CreatePolicy, DropPolicy, GrantObject, Scope, SetMaskingPolicy, SetOwner
 from sqe_core.sql.statement import Name
 
@@ -100,11 +100,7 @@ class PolicyChanges:
             unseen = self.governing.unseen(GrantObject(scope=scope, name=statement.name))
         except UserError:
             return False
-        owner = store.owner_of(unseen.name)
-        return owner is not None and self._is_owner(owner)
-
-    def _is_owner(self, owner: Grantee) -> bool:
-        return owner.type in ("user", "role") and self.governing.is_me(owner)
+        return store.is_owner(unseen.name, self.governing.identity)
 
     def _store(self, what: str) -> SupportsPolicies:
         store = self.governing.store(SupportsPolicies)

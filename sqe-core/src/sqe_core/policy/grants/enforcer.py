@@ -163,6 +163,12 @@ class GrantsEnforcer(PolicyEnforcer, SupportsGrants, SupportsRoles, SupportsPoli
         owner = self._current().owner_of(name)
         return owner.grantee if owner else None
 
+    def is_owner(self, name: ObjectName | NamespaceName, principal: Identity) -> bool:
+        """Say whether somebody owns something."""
+        state = self._current()
+        owner = state.owner_of(name)
+        return owner is not None and state.principal(principal).owns(owner)
+
     def set_owner(self, name: ObjectName | NamespaceName, owner: Grantee, *, author: Identity) -> None:
         """Give something to a user or a role."""
         self._change(author, "set_owner", lambda draft: changes.set_owner(draft, Owner(name=name, grantee=owner)))
