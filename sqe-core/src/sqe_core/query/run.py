@@ -276,7 +276,7 @@ class StatementRun:
         self._running.check()
         new = self._new_tables(secured)
         stream: ResultStream = engine.execute(secured.plan, tag=self._running.tag, settings=secured.settings)
-        self._running.attach_stream(stream)
+        self._running.attach_stream(stream, counted=not secured.restricted)
         if secured.plan.is_command:
             affected = stream.affected_rows
             stream.close()
@@ -297,7 +297,7 @@ class StatementRun:
             kind=statement.kind,
             schema=schema,
             batches=self._batches(stream, schema, self._max_rows(), end),
-            progress=stream.progress,
+            progress=self._running.progress,
             on_close=lambda: end(None, None),
             on_cancel=self._running.cancel,
         )

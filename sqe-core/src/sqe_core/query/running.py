@@ -43,6 +43,7 @@ class RunningStatement:
         self._lock = threading.Lock()
         self._engine: EngineSession | None = None
         self._stream: ResultStream | None = None
+        self._counted = True
         self._wake: Callable[[], None] | None = None
         self.reason: EndReason | None = None
 
@@ -52,10 +53,13 @@ class RunningStatement:
             self._engine = engine
         self.check()
 
-    def attach_stream(self, stream: ResultStream) -> None:
-        """The statement has results from now on."""
+    def attach_stream(self, stream: ResultStream, *, counted: bool) -> None:
+        """The statement has results from now on; `counted` says whether its user may know what they cost.
+
+        Tasks, rows and bytes are those of what is stored, and tell how much of it a policy hides (ENF-17, TRI-7).
+        """
         with self._lock:
-            self._stream = stream
+            self._stream, self._counted = stream, counted
             ended = self.reason is not None
         if ended:
             stream.cancel()
@@ -108,5 +112,5 @@ class RunningStatement:
     def progress(self) -> Progress:
         """How far the engine is."""
         with self._lock:
-            stream = self._stream
-        return stream.progress() if stream is not None else Progress()
+            stream, counted = self._stream, self._counted
+        return stream.progress() if stream is not None and counted else Progress()
