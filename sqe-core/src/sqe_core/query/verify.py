@@ -61,6 +61,21 @@ _INVOKED = ("org.apache.iceberg.spark.functions.", "iceberg.")
 _OWN_FUNCTIONS = frozenset(f"sqe.bridge.{name}" for name in ("SqlMath", "SqlText", "SqlTime", "SqlJson"))
 _BARRIER = "(spark_partition_id() >= 0)"
 _NAME_PART = re.compile(r"`((?:[^`]|``)*)`|(\w+)")
+# What may be copied below a barrier: a column compared with constants, or tested for NULL.
+_COLUMN = r"(?:`(?:[^`]|``)*`|\w+)(?:\.(?:`(?:[^`]|``)*`|\w+))+"
+_TYPE = r"[A-Z]+(?:\(\d+(?:, ?\d+)?\))?"
+_TEXT = r"'(?:[^'\\]|\\.)*'"
+_LITERAL = (
+    r"(?:NULL|TRUE|FALSE|true|false|-?\d+(?:\.\d+)?(?:E[+-]?\d+)?(?:L|S|Y|D|BD)?"
+    rf"|X?{_TEXT}|(?:DATE|TIMESTAMP|TIMESTAMP_NTZ|TIMESTAMP_LTZ|TIME) {_TEXT}"
+    rf"|CAST\((?:{_TEXT}|-?\d+(?:\.\d+)?) AS {_TYPE}\))"
+)
+_COPY = re.compile(
+    rf"\((?:(?P<plain>{_COLUMN})|CAST\((?P<cast>{_COLUMN}) AS {_TYPE}\))"
+    rf" (?:(?:=|<=>|<|<=|>|>=) {_LITERAL}|IN \({_LITERAL}(?:, ?{_LITERAL})*\)|IS (?:NOT )?NULL)\)"
+    rf"|\({_LITERAL} (?:=|<=>|<|<=|>|>=) (?:(?P<flipped>{_COLUMN})|CAST\((?P<flipped_cast>{_COLUMN}) AS {_TYPE}\))\)",
+    re.DOTALL,
+)
 _PARTITION_FORMS = ("to_json(r.partition) as partition", "cast(null as string) as partition")
 
 
@@ -266,7 +281,7 @@ class _Verifier:
         node = marker_alias
         if entry.filter_sql is not None:
             node = self._require(node, _FILTER, entry)
-            if node.fields.get("condition") != entry.filter_sql:
+            if not _is_filter(node, entry):
                 _deviates(f"another filter on {entry.identity}")
         if entry.barrier:
             if entry.filter_sql is not None:
@@ -409,6 +424,32 @@ def _is_projection(items: Sequence[Any], entry: ExpectedRelation) -> bool:
     return all(
         isinstance(item, str) and _normal(item).replace(prefix, "r.") in _metadata_forms(column)
         for item, column in zip(items, entry.columns, strict=True)
+    )
+
+
+def _is_filter(node: PlanNode, entry: ExpectedRelation) -> bool:
+    """The policy's own condition, and behind it only copies that cannot fail on any row (ENF-15)."""
+    if node.fields.get("condition") == entry.filter_sql:
+        return True
+    spine = node.fields.get("spine")
+    if not isinstance(spine, Sequence):
+        return False
+    for step in spine:
+        before, behind, casts_are_safe = step
+        if casts_are_safe is not True or not isinstance(behind, str) or not _is_safe_copy(behind, entry):
+            return False
+        if before == entry.filter_sql:
+            return True
+    return False
+
+
+def _is_safe_copy(sql: str, entry: ExpectedRelation) -> bool:
+    form = _COPY.fullmatch(sql)
+    if form is None:
+        return False
+    column = _attribute(form["plain"] or form["cast"] or form["flipped"] or form["flipped_cast"] or "")
+    return (
+        len(column) == 2 and column[0] == entry.marker and column[1] in entry.columns and column[1] not in entry.masks
     )
 
 

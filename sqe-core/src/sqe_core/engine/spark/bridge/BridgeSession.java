@@ -201,6 +201,8 @@ public final class BridgeSession implements Work.Abandoned {
     if (!isCommand(execution.analyzed())) {
       LogicalPlan fit = Output.withTransportableColumns(execution.analyzed());
       if (fit != null) execution = resolved(fit);
+      LogicalPlan pruned = SafeCopies.within(execution.analyzed());
+      if (pruned != execution.analyzed()) execution = resolved(pruned);
     }
     LogicalPlan plan = execution.analyzed();
     if (isCommand(plan) && session.sessionState().conf().contains(EXACT_WRITES)) WriteCasts.check(plan);

@@ -1,6 +1,8 @@
 package sqe.bridge;
 
+import org.apache.spark.sql.catalyst.expressions.And;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.expressions.Cast;
 import org.apache.spark.sql.catalyst.expressions.Cube;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.GroupingSets;
@@ -21,6 +23,8 @@ import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
 
 /** The fields of the nodes that the verifier looks at (ENF-11). */
 final class NodeFields {
+  private static final int MAX_SPINE = 64;
+
   private NodeFields() {}
 
   /** Writes the members of a node that has a form of its own; false for all others. */
@@ -57,6 +61,7 @@ final class NodeFields {
       output(out, plan);
     } else if (analysed && plan instanceof Filter) {
       Json.member(out, "condition", Values.sql(((Filter) plan).condition()));
+      spine(out, ((Filter) plan).condition());
     } else if (plan instanceof DataSourceV2Relation) source(out, (DataSourceV2Relation) plan);
     else if (analysed && plan instanceof View) {
       View view = (View) plan;
@@ -65,6 +70,35 @@ final class NodeFields {
       output(out, plan);
     } else return false;
     return true;
+  }
+
+  /** Whether every cast of an expression gives a value for every value. */
+  private static boolean castsAreSafe(Expression expression) {
+    if (expression instanceof Cast && !Cast.canUpCast(((Cast) expression).child().dataType(), expression.dataType()))
+      return false;
+    for (scala.collection.Iterator each = expression.children().iterator(); each.hasNext(); )
+      if (!castsAreSafe((Expression) each.next())) return false;
+    return true;
+  }
+
+  /**
+   * How a condition ends: for each AND at its right end what stands before it, what behind it, and whether the casts of
+   * that cannot fail; the last one first.
+   */
+  private static void spine(StringBuilder out, Expression condition) {
+    Json.member(out, "spine").append('[');
+    for (int i = 0; condition instanceof And && i < MAX_SPINE; i++) {
+      Json.element(out);
+      out.append('[');
+      Json.string(out, Values.sql(((And) condition).left()));
+      Json.element(out);
+      Json.string(out, Values.sql(((And) condition).right()));
+      Json.element(out);
+      out.append(castsAreSafe(((And) condition).right()));
+      out.append(']');
+      condition = ((And) condition).left();
+    }
+    out.append(']');
   }
 
   /** How many groupings a GROUP BY asks for: those of its parts, multiplied. */
