@@ -415,6 +415,24 @@ def test_policies_on_tables_and_tags(lake: Lake) -> None:
     assert lake.run(ALICE, "SELECT name FROM people WHERE id = 1") == [("ann",)]
 
 
+@pytest.mark.rule("POL-6")
+def test_a_tagged_column_that_is_renamed_closes_the_table(lake: Lake) -> None:
+    lake.root(
+        "CREATE TABLE tagged AS SELECT 1 AS id, '123' AS ssn",
+        "GRANT SELECT ON tagged TO analyst",
+        "CREATE POLICY pii ON TAG PII COLUMN MASK REDACT TO ROLE analyst",
+        "ALTER TABLE tagged SET TAGS (ssn = 'PII')",
+    )
+    try:
+        assert lake.run(ALICE, "SELECT * FROM tagged") == [(1, "***")]
+        lake.root("ALTER TABLE tagged RENAME COLUMN ssn TO number")
+        assert lake.refusal(ALICE, "SELECT * FROM tagged").kind.value == "EXTERNAL"
+        lake.root("ALTER TABLE tagged SET TAGS (number = 'PII')", "ALTER TABLE tagged UNSET TAGS (ssn)")
+        assert lake.run(ALICE, "SELECT * FROM tagged") == [(1, "***")]
+    finally:
+        lake.root("DROP TABLE tagged")
+
+
 # Questions
 
 

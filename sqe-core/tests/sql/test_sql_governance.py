@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import random
+import re
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -586,3 +588,16 @@ def test_a_long_list_is_bounded() -> None:
     for sql in (f"GRANT SELECT ON t TO {many}", f"GRANT {many} TO USER u", f"GRANT SELECT ({many}) ON t TO r"):
         with pytest.raises(UserError, match="1000"):
             read(sql)
+
+
+PAGE = Path(__file__).parents[3] / "docs" / "governance.md"
+EXAMPLES = [
+    " ".join(statement.text.split())
+    for block in re.findall(r"```sql\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    for statement in Reader().split(re.sub(r"\[([A-Z ]+)\]", r"\1", re.sub(r"--.*", "", block)))
+]
+
+
+@pytest.mark.parametrize("sql", EXAMPLES)
+def test_the_page_shows_what_is_read(sql: str) -> None:
+    assert read(sql).kind in (GRANT, REVOKE, DENY, SHOW, ROLE, POLICY, StatementKind.SET_TAGS, StatementKind.SET_OWNER)

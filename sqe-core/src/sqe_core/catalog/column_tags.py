@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 COLUMN_TAGS = "sqe.column-tags"
 
@@ -25,6 +25,18 @@ def read_column_tags(properties: Mapping[str, str]) -> Mapping[str, frozenset[st
         if not isinstance(several, list) or not all(isinstance(tag, str) for tag in several):
             return None
         tags[column] = frozenset(several)
+    return tags
+
+
+def tags_of_columns(properties: Mapping[str, str], columns: Iterable[str]) -> Mapping[str, frozenset[str]] | None:
+    """Return the tags for a decision; None also when they name a column that is not there.
+
+    A column that was renamed has lost its tags, and a policy on them would protect nothing (POL-6).
+    """
+    tags = read_column_tags(properties)
+    known = {column.casefold() for column in columns}
+    if tags is None or any(listed and column.casefold() not in known for column, listed in tags.items()):
+        return None
     return tags
 
 

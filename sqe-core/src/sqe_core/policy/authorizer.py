@@ -13,7 +13,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import TypeVar, cast
 
-from sqe_core.catalog.column_tags import read_column_tags
+from sqe_core.catalog.column_tags import tags_of_columns
 from sqe_core.policy.cache import DecisionCache, key_of, scope_of
 from sqe_core.policy.masks import MaskWriter, strictest
 from sqe_core.spi import policy as spi
@@ -250,7 +250,7 @@ def _resource(name: ObjectName | NamespaceName, loaded: TableMetadata | ViewMeta
         columns=loaded.columns,
         uuid=loaded.uuid,
         schema_id=loaded.schema_id if isinstance(loaded, TableMetadata) else None,
-        column_tags=read_column_tags(loaded.properties),
+        column_tags=tags_of_columns(loaded.properties, [column.name for column in loaded.columns]),
     )
 
 

@@ -35,7 +35,9 @@ class TagChanges:
         self.governing.require_admin("unset tags")
         resolved, loaded, tags = self._read(statement.name)
         for written in statement.columns:
-            column = self.governing.column(resolved.name, loaded, written)
+            # A column that was renamed or dropped leaves its tags behind, and they can still be taken off.
+            left = next((column for column in tags if column.casefold() == written.casefold()), None)
+            column = left or self.governing.column(resolved.name, loaded, written)
             kept = frozenset(tag for tag in tags.get(column, ()) if not _is_tag(tag, statement.tag))
             tags[column] = kept
         self._write(resolved, tags)
