@@ -6,6 +6,7 @@ Deny wins; when all abstain the answer is deny; an engine that raises or answers
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -16,9 +17,11 @@ from typing import TypeVar, cast
 from sqe_core.catalog.column_tags import tags_of_columns
 from sqe_core.policy.cache import DecisionCache, key_of, scope_of
 from sqe_core.policy.masks import MaskWriter, strictest
+from sqe_core.policy.trail import DecisionTrail
 from sqe_core.spi import policy as spi
 from sqe_core.spi.catalog import Column, TableMetadata, ViewMetadata
 from sqe_core.spi.errors import AccessDeniedError, ErrorCode, ExternalError
+from sqe_core.spi.events import ObjectDecision
 from sqe_core.spi.identity import Identity
 from sqe_core.spi.names import NamespaceName, ObjectName
 from sqe_core.spi.policy import Action, Effect, Mask, ResourceType
@@ -54,6 +57,8 @@ class Access:
     """All of them hold for every row that the user writes."""
     reasons: tuple[str, ...] = ()
     """What the engines say about it, for the audit and for administrators."""
+    policy_version: str | None = None
+    """The states of the policies that were used, as the engines name them."""
 
     @property
     def restricted(self) -> bool:
@@ -73,6 +78,17 @@ class Circumstances:
     protocol: str
     query_id: str
     client_address: str | None = None
+    trail: DecisionTrail | None = field(default=None, compare=False, repr=False)
+    """Where decisions are noted; None notes nothing."""
+
+    def refused(self, name: ObjectName | NamespaceName) -> None:
+        """Note that a statement ends because of what was decided about this, whatever its user is told."""
+        if self.trail is not None:
+            self.trail.refused(name)
+
+    def unrecorded(self) -> Circumstances:
+        """Return the same for what is only looked at on the way."""
+        return replace(self, trail=None)
 
 
 class Authorizer:
@@ -115,17 +131,26 @@ class Authorizer:
             spi.Access(action=request.action, resource=_resource(request.name, request.loaded)) for request in requests
         )
         answers = self._ask(identity, accesses, circumstances)
-        return {
+        combined = {
             (request.name, request.action): _combine(request, [answer[place] for answer in answers])
             for place, request in enumerate(requests)
         }
+        if circumstances.trail is not None:
+            for (name, action), access in combined.items():
+                circumstances.trail.decided(identity.key, identity.username, _noted(name, action, access))
+        return combined
 
     def denies(
         self, identity: Identity, name: ObjectName | NamespaceName, action: Action, circumstances: Circumstances
     ) -> bool:
         """Whether an action on an object or a schema is refused."""
         answers = self._ask(identity, (spi.Access(action=action, resource=_resource(name, None)),), circumstances)
-        return _effect([answer[0] for answer in answers]) is not Effect.ALLOW
+        decisions = [answer[0] for answer in answers]
+        denied = _effect(decisions) is not Effect.ALLOW
+        if circumstances.trail is not None:
+            access = Access(denied=denied, reasons=_reasons(decisions), policy_version=_version(decisions))
+            circumstances.trail.decided(identity.key, identity.username, _noted(name, action, access))
+        return denied
 
     def require(
         self, identity: Identity, name: ObjectName | NamespaceName, action: Action, circumstances: Circumstances
@@ -169,7 +194,10 @@ class Authorizer:
     def _ask(
         self, identity: Identity, accesses: tuple[spi.Access, ...], circumstances: Circumstances
     ) -> list[Sequence[spi.Decision]]:
+        began = time.monotonic()
         groups = [self._ask_about(principal, accesses, circumstances) for principal in _principals(identity)]
+        if circumstances.trail is not None:
+            circumstances.trail.asked(seconds=time.monotonic() - began)
         answers = [answer for group in groups for answer in group]
         if len(groups) > 1:
             # Allowed with all roles and with those in use; restricted by whatever either says.
@@ -192,9 +220,12 @@ class Authorizer:
         request = spi.PolicyRequest(principal=principal, accesses=accesses, context=self._context(circumstances))
         scope = scope_of(principal)
         keys = [key_of(scope, access, request.context.protocol) for access in accesses]
-        return [self._answers_of(number, request, keys) for number in range(len(self._enforcers))]
+        trail = circumstances.trail
+        return [self._answers_of(number, request, keys, trail) for number in range(len(self._enforcers))]
 
-    def _answers_of(self, number: int, request: spi.PolicyRequest, keys: Sequence[Hashable]) -> Sequence[spi.Decision]:
+    def _answers_of(
+        self, number: int, request: spi.PolicyRequest, keys: Sequence[Hashable], trail: DecisionTrail | None
+    ) -> Sequence[spi.Decision]:
         """Answer what is known, and ask the engine for all the rest at once (POL-3)."""
         generation = self._cache.generation
         known = [self._cache.get((number, key)) for key in keys]
@@ -202,11 +233,19 @@ class Authorizer:
         if not missing:
             return [decision for decision in known if decision is not None]
         asked = replace(request, accesses=tuple(request.accesses[place] for place in missing))
-        answers = self._checked(lambda: self._enforcers[number].decide(asked).decisions, len(missing))
+        answers = self._checked(lambda: self._decisions_of(number, asked, trail), len(missing))
         for place, decision in zip(missing, answers, strict=True):
             known[place] = decision
             self._cache.put((number, keys[place]), decision, generation=generation)
         return [decision for decision in known if decision is not None]
+
+    def _decisions_of(
+        self, number: int, asked: spi.PolicyRequest, trail: DecisionTrail | None
+    ) -> Sequence[spi.Decision]:
+        response = self._enforcers[number].decide(asked)
+        if trail is not None:
+            trail.answered(response.decision_id)
+        return response.decisions
 
     @staticmethod
     def _checked(ask: Callable[[], Sequence[_Answer]], expected: int) -> Sequence[_Answer]:
@@ -286,10 +325,33 @@ def _masks(decisions: Sequence[spi.Decision], columns: Sequence[Column]) -> Mapp
     return {column: strictest(masks) for column, masks in found.items()}
 
 
+def _reasons(decisions: Sequence[spi.Decision]) -> tuple[str, ...]:
+    return tuple(decision.reason for decision in decisions if decision.reason)
+
+
+def _version(decisions: Sequence[spi.Decision]) -> str | None:
+    versions = dict.fromkeys(decision.policy_version for decision in decisions if decision.policy_version)
+    return ", ".join(versions) or None
+
+
+def _noted(name: ObjectName | NamespaceName, action: Action, access: Access) -> ObjectDecision:
+    """Say what was decided in numbers and names of columns, never in policy text (OBS-2)."""
+    return ObjectDecision(
+        name=name,
+        action=action,
+        allowed=not access.denied,
+        row_filters=len(access.filters),
+        masked_columns=tuple(sorted(access.masks)),
+        hidden_columns=tuple(sorted(access.hidden)),
+        reason="; ".join(dict.fromkeys(access.reasons)),
+        policy_version=access.policy_version,
+    )
+
+
 def _combine(request: AccessRequest, decisions: Sequence[spi.Decision]) -> Access:
-    reasons = tuple(decision.reason for decision in decisions if decision.reason)
+    reasons, version = _reasons(decisions), _version(decisions)
     if _effect(decisions) is not Effect.ALLOW:
-        return Access(denied=True, reasons=reasons)
+        return Access(denied=True, reasons=reasons, policy_version=version)
     # Without duplicates, in the order of the engines: two of them may share a filter.
     filters = tuple(dict.fromkeys(one for decision in decisions for one in decision.row_filters))
     checks = tuple(
@@ -308,6 +370,7 @@ def _combine(request: AccessRequest, decisions: Sequence[spi.Decision]) -> Acces
             masks={mask.column: mask.mask for decision in decisions for mask in decision.column_masks},
             checks=checks,
             reasons=reasons,
+            policy_version=version,
         )
     columns = request.loaded.columns
     hidden = _hidden(decisions, columns)
@@ -321,4 +384,5 @@ def _combine(request: AccessRequest, decisions: Sequence[spi.Decision]) -> Acces
         masks={column: mask for column, mask in masks.items() if column not in hidden},
         checks=checks,
         reasons=reasons,
+        policy_version=version,
     )
