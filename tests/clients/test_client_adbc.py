@@ -273,6 +273,9 @@ def test_objects(adbc: flight_sql.Connection, cursor: flight_sql.Cursor, table: 
 
     assert tables(table_name_filter=f"{table}%") == {table: "TABLE", f"{table}_view": "VIEW"}
     assert tables(table_name_filter=f"{table}%", table_types_filter=["VIEW"]) == {f"{table}_view": "VIEW"}
+    system = dict.fromkeys(("columns", "df_settings", "schemata", "tables", "views"), "SYSTEM TABLE")
+    assert tables(catalog_filter="iceberg", db_schema_filter="information_schema") == system
+    assert tables(catalog_filter="iceberg", table_types_filter=["SYSTEM TABLE"]) == system
     assert tables(table_name_filter=f"{table}%", db_schema_filter="nope") == {}
     assert tables(table_name_filter=f"{table}%", catalog_filter="nope") == {}
     catalogs = adbc.adbc_get_objects(depth="catalogs").read_all().to_pylist()
@@ -291,7 +294,7 @@ def test_objects(adbc: flight_sql.Connection, cursor: flight_sql.Cursor, table: 
 
 
 def test_table_types_schema_and_info(adbc: flight_sql.Connection, cursor: flight_sql.Cursor, table: str) -> None:
-    assert adbc.adbc_get_table_types() == ["TABLE", "VIEW"]
+    assert adbc.adbc_get_table_types() == ["SYSTEM TABLE", "TABLE", "VIEW"]
     assert adbc.adbc_get_info()["vendor_name"] == "SQE Coordinator"
     cursor.execute(f"CREATE TABLE {table} (id bigint, name varchar)")
     assert adbc.adbc_get_table_schema(table).types == [pa.int64(), pa.string()]

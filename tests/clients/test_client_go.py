@@ -59,7 +59,7 @@ def test_adbc_and_database_sql(program: Path, server: Any, table: str) -> None:
         "many rows": "200000",
         "schema": "id int64 utf8",
         "objects": "1",
-        "table types": "[TABLE VIEW]",
+        "table types": "[SYSTEM TABLE TABLE VIEW]",
         "deadline": "true true",
         "database/sql ping": "<nil>",
         "database/sql query": "[1:ada 2:bob 3:gö 0]",

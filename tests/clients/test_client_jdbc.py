@@ -149,7 +149,9 @@ def test_metadata(jdbc: Jdbc, url: str, login: dict[str, str], cursor: Any, tabl
         "tables like": f"[{table}, {table}_view]",
         "tables escaped": f"[{table}]",
         "views": f"[{table}_view]",
-        "table types": "[TABLE, VIEW]",
+        "table types": "[SYSTEM TABLE, TABLE, VIEW]",
+        "system": "[tables:SYSTEM TABLE]",
+        "system columns": "[table_catalog:varchar, table_schema:varchar, table_name:varchar, table_type:varchar]",
         "columns": "[id:-5:bigint:0:NO:1, name:12:varchar:1:YES:2, price:3:decimal(38,10):1:YES:3, "
         "at:93:timestamp(6):1:YES:4]",
         "columns like": "[name]",
@@ -285,6 +287,10 @@ def test_statements(jdbc: Jdbc, url: str, login: dict[str, str], table: str) -> 
     )
     assert answers["nulls"] == f"[[{', '.join(['null'] * 9)}]]"
     assert answers["result types"] == ("[id:-5, name:12, price:3, day:91, at:93, ok:16, ratio:8, small:4, raw:-3]")
+    place = f"iceberg:default:{table}"
+    assert answers["result columns"] == (
+        f"[38:10:{place}:false:false:false:true, 19:0::::false:true:false:true, 0:0:{place}:true:false:false:true]"
+    )
     assert answers["nested"] == '[[[1,2], {"a":1}, {"a":1,"b":"x"}]]'
     assert answers["zoned"].startswith("[[2026-01-02 03:04:05.000006")
     assert answers["rows"] == str(sum(range(100_000)))

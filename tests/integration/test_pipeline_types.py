@@ -109,10 +109,33 @@ def test_intervals_of_months_are_parameters_too(client: Client) -> None:
 def test_comments_come_with_the_columns(client: Client, table: str) -> None:
     client.run(f"CREATE TABLE {table} (id bigint NOT NULL COMMENT 'the key', name varchar)")
     schema = client.run(f"SELECT id AS key, name, id + 1 AS more FROM {table}").schema
-    assert schema.field("key").metadata == {b"comment": b"the key", b"sql_type": b"bigint"}
+    origin = {b"table_catalog": b"iceberg", b"table_schema": b"default", b"table_name": table.encode()}
+    assert schema.field("key").metadata == {b"comment": b"the key", b"sql_type": b"bigint", **origin}
     assert not schema.field("key").nullable
-    assert schema.field("name").metadata == {b"sql_type": b"varchar"}
+    assert schema.field("name").metadata == {b"sql_type": b"varchar", **origin}
     assert b"comment" not in schema.field("more").metadata
+
+
+def test_only_plain_columns_name_their_table(client: Client, table: str) -> None:
+    client.run(f"CREATE TABLE {table} (id bigint, name varchar)")
+    client.run(f"CREATE VIEW {table}_view AS SELECT id AS key, upper(name) AS name FROM {table}")
+    named = {
+        f"SELECT id, x.name, id + 1, upper(name) FROM {table} AS x WHERE id > 0 ORDER BY id LIMIT 3": [
+            table,
+            table,
+            None,
+            None,
+        ],
+        f"SELECT a.id, b.key FROM {table} AS a JOIN {table}_view AS b ON a.id = b.key": [table, f"{table}_view"],
+        f"WITH c AS (SELECT id AS i, count(*) AS n FROM {table} GROUP BY id) SELECT i, n FROM c": [table, None],
+        f"SELECT id FROM {table} UNION ALL SELECT id FROM {table}": [None],
+        f"SELECT key, name FROM (SELECT * FROM {table}_view) AS v": [f"{table}_view"] * 2,
+        "SELECT table_name FROM information_schema.tables": ["tables"],
+        "SELECT 1": [None],
+    }
+    for sql, tables in named.items():
+        found = [(each.metadata or {}).get(b"table_name") for each in client.run(sql).schema]
+        assert found == [None if each is None else each.encode() for each in tables], sql
 
 
 def test_nested_variants_and_places(client: Client) -> None:

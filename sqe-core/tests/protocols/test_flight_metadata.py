@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -133,7 +134,9 @@ def rows_of(alice: RawClient, command: Any) -> list[dict[str, Any]]:
 def test_catalogs_schemas_and_types(alice: RawClient) -> None:
     assert rows_of(alice, sql.CommandGetCatalogs()) == [{"catalog_name": "iceberg"}]
     assert rows_of(alice, sql.CommandGetDbSchemas()) == [{"catalog_name": "iceberg", "db_schema_name": "default"}]
-    assert rows_of(alice, sql.CommandGetTableTypes()) == [{"table_type": "TABLE"}, {"table_type": "VIEW"}]
+    assert rows_of(alice, sql.CommandGetTableTypes()) == [
+        {"table_type": kind} for kind in ("SYSTEM TABLE", "TABLE", "VIEW")
+    ]
 
 
 def test_keys_are_none(alice: RawClient) -> None:
@@ -177,12 +180,66 @@ def test_filters_reach_the_core_as_they_came(alice: RawClient, asked: Asked) -> 
             catalog="c", db_schema_filter_pattern="s%", table_name_filter_pattern="_t", table_types=["table"]
         ),
     )
-    rows_of(alice, sql.CommandGetTables(catalog="", table_types=["SYSTEM TABLE"]))
+    rows_of(alice, sql.CommandGetTables(catalog="", table_types=["GLOBAL TEMPORARY"]))
     assert asked.filters == [
         TableFilter(),
         TableFilter(catalog="c", schema_pattern="s%", table_pattern="_t", types=frozenset({ObjectType.TABLE})),
         TableFilter(catalog="", types=frozenset()),
     ]
+
+
+def told_of(schema: pa.Schema) -> list[dict[str, str]]:
+    prefix = b"ARROW:FLIGHT:SQL:"
+    return [
+        {
+            key.removeprefix(prefix).decode(): value.decode()
+            for key, value in (each.metadata or {}).items()
+            if prefix in key
+        }
+        for each in schema
+    ]
+
+
+def test_results_say_what_drivers_want_to_know_of_columns(core: Core, alice: RawClient) -> None:
+    origin = {"table_catalog": "iceberg", "table_schema": "a.b", "table_name": "t"}
+    core.answers["select"] = pa.table(
+        {"price": [Decimal("1.25")], "upper": ["X"], "list": [[1]]},
+        pa.schema(
+            [
+                pa.field(
+                    "price", pa.decimal128(10, 2), metadata={"sql_type": "decimal(10,2)", "comment": "in €", **origin}
+                ),
+                pa.field("upper", pa.string(), metadata={"sql_type": "varchar"}),
+                pa.field("list", pa.list_(pa.int64())),
+            ]
+        ),
+    )
+    info = alice.plan("select")
+    announced = pa.ipc.read_schema(pa.py_buffer(info.schema))
+    fetched, _ = read_stream(alice.call("DoGet", info.endpoint[0].ticket))
+    query = descriptor(sql.CommandStatementQuery(query="select"))
+    described = alice.one("GetSchema", query, flight.SchemaResult).schema
+    prepared = alice.prepare("select").dataset_schema
+    for schema in (announced, *(pa.ipc.read_schema(pa.py_buffer(each)) for each in (described, prepared))):
+        assert schema.equals(fetched.schema, check_metadata=True)
+    always = {"IS_AUTO_INCREMENT": "0", "IS_SEARCHABLE": "1"}
+    assert told_of(announced) == [
+        {
+            **always,
+            "CATALOG_NAME": "iceberg",
+            "SCHEMA_NAME": "a.b",
+            "TABLE_NAME": "t",
+            "TYPE_NAME": "decimal(10,2)",
+            "REMARKS": "in €",
+            "PRECISION": "10",
+            "SCALE": "2",
+            "IS_CASE_SENSITIVE": "0",
+            "IS_READ_ONLY": "0",
+        },
+        {**always, "TYPE_NAME": "varchar", "IS_CASE_SENSITIVE": "1", "IS_READ_ONLY": "1"},
+        {**always, "IS_CASE_SENSITIVE": "0", "IS_READ_ONLY": "1"},
+    ]
+    assert b"table_name" not in announced.field("price").metadata
 
 
 @pytest.mark.rule("FLT-5")
@@ -213,6 +270,7 @@ def test_tables_and_what_drivers_want_to_know_of_columns(core: Core, alice: RawC
     assert told[0]["TABLE_NAME"] == "Ünï t".encode()
     assert (told[0]["TYPE_NAME"], told[0]["REMARKS"]) == (b"bigint", b"the key")
     assert (told[1]["PRECISION"], told[1]["SCALE"]) == (b"38", b"10")
+    assert (told[0]["PRECISION"], told[0]["SCALE"], told[0]["IS_READ_ONLY"]) == (b"19", b"0", b"0")
     assert (told[1]["IS_CASE_SENSITIVE"], told[2]["IS_CASE_SENSITIVE"]) == (b"0", b"1")
 
 

@@ -100,6 +100,8 @@ final class JdbcMetadata {
         Answers.say("decimal", () -> Answers.column(
             data.getColumns(null, null, table, "price"), "COLUMN_SIZE", "DECIMAL_DIGITS", "NUM_PREC_RADIX"));
         Answers.say("comment", () -> Answers.column(data.getColumns(null, null, table, "id"), "REMARKS"));
+        Answers.say("system columns", () -> Answers.column(
+            data.getColumns("iceberg", "information_schema", "tables", null), "COLUMN_NAME", "TYPE_NAME"));
         Answers.say("columns of a view", () -> Answers.column(
             data.getColumns(null, null, table + "_view", null), "COLUMN_NAME", "TYPE_NAME"));
     }

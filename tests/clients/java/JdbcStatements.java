@@ -97,6 +97,20 @@ final class JdbcStatements {
                     return types;
                 }
             });
+            Answers.say("result columns", () -> {
+                try (ResultSet results = statement.executeQuery("SELECT t.price, t.id + 1, t.name AS n FROM " + table + " AS t")) {
+                    ResultSetMetaData data = results.getMetaData();
+                    List<String> columns = new ArrayList<>();
+                    for (int column = 1; column <= data.getColumnCount(); column++) {
+                        columns.add(data.getPrecision(column) + ":" + data.getScale(column) + ":"
+                            + data.getCatalogName(column) + ":" + data.getSchemaName(column) + ":"
+                            + data.getTableName(column) + ":" + data.isCaseSensitive(column) + ":"
+                            + data.isReadOnly(column) + ":" + data.isAutoIncrement(column) + ":"
+                            + data.isSearchable(column));
+                    }
+                    return columns;
+                }
+            });
             Answers.say("nested", () -> Answers.query(connection,
                 "SELECT ARRAY[1, 2] AS l, MAP(ARRAY['a'], ARRAY[1]) AS m,"
                     + " CAST(ROW(1, 'x') AS ROW(a integer, b varchar)) AS r"));

@@ -43,6 +43,8 @@ SCHEMAS: Mapping[str, pa.Schema] = {
     "df_settings": _schema(name=_TEXT, value=_TEXT),
 }
 
+_SPARK_TYPES = {_TEXT: "string", _LONG: "bigint"}
+
 Settings = Sequence[tuple[str, str]]
 VisibleColumns = Callable[[ObjectName, TableMetadata | ViewMetadata], tuple[Column, ...]]
 VisibleText = Callable[[ObjectName, ViewMetadata], str | None]
@@ -137,6 +139,11 @@ class InformationSchema:
                     column.default,
                     shown.partition("(")[0],
                 )
+
+
+def system_columns(table: str) -> tuple[Column, ...]:
+    """Return the columns of a table of information_schema."""
+    return tuple(Column(name=field.name, type=_SPARK_TYPES[field.type]) for field in SCHEMAS[table])
 
 
 def view_text(view: ViewMetadata) -> str | None:

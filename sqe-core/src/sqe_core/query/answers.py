@@ -93,7 +93,7 @@ class MetadataAnswers:
             statement.schema or (self.session.catalog, ".".join(self.session.schema)), self.context
         )
         if schema.namespace == (INFORMATION_SCHEMA,):
-            listed = [(name, ObjectType.VIEW) for name in sorted(SCHEMAS)]
+            listed = [(name, ObjectType.SYSTEM_TABLE) for name in sorted(SCHEMAS) if not statement.views_only]
         else:
             try:
                 listed = self.visible.objects(mount, schema.namespace, views_only=statement.views_only)

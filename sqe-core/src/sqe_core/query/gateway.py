@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from sqe_core.auth.certificate import read_certificate
 from sqe_core.catalog.arrow_types import arrow_schema
+from sqe_core.catalog.information_schema import SCHEMAS, system_columns
 from sqe_core.catalog.registry import Mount
 from sqe_core.catalog.visible import INFORMATION_SCHEMA, VisibleCatalogs
 from sqe_core.query.result import StatementPlan, StatementResult
@@ -43,6 +44,8 @@ from sqe_core.spi.protocol import (
     TableFilter,
     TableListing,
 )
+
+_SYSTEM_TABLES = [(name, ObjectType.SYSTEM_TABLE) for name in sorted(SCHEMAS)]
 
 
 class Gateway:
@@ -196,9 +199,11 @@ class ConnectedSession:
         found: list[TableListing] = []
         for mount in _mounts(visible, filter.catalog):
             for namespace in sorted(visible.schemas(mount)):
-                if namespace == (INFORMATION_SCHEMA,) or not in_schema(".".join(namespace)):
+                if not in_schema(".".join(namespace)):
                     continue
-                for name, kind in visible.objects(mount, namespace):
+                system = namespace == (INFORMATION_SCHEMA,)
+                objects = _SYSTEM_TABLES if system else visible.objects(mount, namespace)
+                for name, kind in objects:
                     if in_table(name) and (filter.types is None or kind in filter.types):
                         found += self._listing(visible, mount, namespace, name, kind, with_columns=filter.with_columns)
         return found
@@ -252,6 +257,8 @@ class ConnectedSession:
         found = ObjectName(catalog=mount.name, namespace=namespace, name=name)
         if not with_columns:
             return [TableListing(name=found, type=kind)]
+        if kind is ObjectType.SYSTEM_TABLE:
+            return [TableListing(name=found, type=kind, columns=arrow_schema(system_columns(name)))]
         loaded = visible.find(mount, found)
         if loaded is None:
             return []  # it went away meanwhile

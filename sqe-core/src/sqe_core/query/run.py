@@ -13,7 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from sqe_core.catalog.information_schema import SCHEMAS, InformationSchema, view_text
+from sqe_core.catalog.information_schema import SCHEMAS, InformationSchema, system_columns, view_text
 from sqe_core.catalog.types import display_type
 from sqe_core.catalog.visible import INFORMATION_SCHEMA, VisibleCatalogs
 from sqe_core.engine.port import EngineExecutionError, EngineSession, EngineState, ParameterMarker, ResultStream
@@ -594,8 +594,7 @@ class StatementRun:
             return None
         if resolved.metadata_table or not self._visible.shows(resolved.mount):
             return None
-        types = {pa.string(): "string", pa.int64(): "bigint"}
-        return tuple(Column(name=field.name, type=types[field.type]) for field in SCHEMAS[resolved.name.name])
+        return system_columns(resolved.name.name)
 
     # Errors
 

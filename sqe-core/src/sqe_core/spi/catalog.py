@@ -25,6 +25,8 @@ class ObjectType(Enum):
 
     TABLE = "table"
     VIEW = "view"
+    SYSTEM_TABLE = "system table"
+    """A table that SQE makes up, in listings only."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

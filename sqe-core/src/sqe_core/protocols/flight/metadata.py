@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from sqe_core.protocols.flight.columns import described
 from sqe_core.protocols.flight.messages import schema_bytes
 from sqe_core.protocols.flight.sql_info import SQL_INFO_SCHEMA, sql_info
 from sqe_core.protocols.flight.type_info import TYPE_INFO_SCHEMA, type_info
@@ -95,7 +96,7 @@ def answer_to(command: object, status: Callable[[], ServerStatus]) -> MetadataAn
     return None
 
 
-_KINDS = {"TABLE": ObjectType.TABLE, "VIEW": ObjectType.VIEW}
+_KINDS = {"SYSTEM TABLE": ObjectType.SYSTEM_TABLE, "TABLE": ObjectType.TABLE, "VIEW": ObjectType.VIEW}
 _WORDS = {kind: word for word, kind in _KINDS.items()}
 
 
@@ -130,33 +131,9 @@ def _tables(session: GatewaySession, command: sql.CommandGetTables, schema: pa.S
         row: tuple[Any, ...] = (name.catalog, ".".join(name.namespace), name.name, _WORDS[listed.type])
         if command.include_schema:
             columns = listed.columns if listed.columns is not None else pa.schema([])
-            row += (schema_bytes(_described(columns, row)),)
+            row += (schema_bytes(described(columns, (name.catalog, ".".join(name.namespace), name.name))),)
         rows.append(row)
     return _table(schema, rows)
-
-
-def _described(columns: pa.Schema, table: tuple[Any, ...]) -> pa.Schema:
-    """Add to each column what drivers ask for."""
-    fields = []
-    for column in columns:
-        known = column.metadata or {}
-        told = {
-            b"ARROW:FLIGHT:SQL:CATALOG_NAME": table[0],
-            b"ARROW:FLIGHT:SQL:SCHEMA_NAME": table[1],
-            b"ARROW:FLIGHT:SQL:TABLE_NAME": table[2],
-            b"ARROW:FLIGHT:SQL:TYPE_NAME": known.get(b"sql_type"),
-            b"ARROW:FLIGHT:SQL:REMARKS": known.get(b"comment"),
-            b"ARROW:FLIGHT:SQL:IS_AUTO_INCREMENT": "0",
-            b"ARROW:FLIGHT:SQL:IS_CASE_SENSITIVE": "1" if pa.types.is_string(column.type) else "0",
-            b"ARROW:FLIGHT:SQL:IS_READ_ONLY": "0",
-            b"ARROW:FLIGHT:SQL:IS_SEARCHABLE": "1",
-        }
-        if pa.types.is_decimal(column.type):
-            told[b"ARROW:FLIGHT:SQL:PRECISION"] = str(column.type.precision)
-            told[b"ARROW:FLIGHT:SQL:SCALE"] = str(column.type.scale)
-        metadata = {**known, **{key: value for key, value in told.items() if value is not None}}
-        fields.append(column.with_metadata(metadata))
-    return pa.schema(fields)
 
 
 def _optional(command: Any, name: str) -> str | None:

@@ -14,6 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from sqe_core.protocols.flight.columns import described
 from sqe_core.protocols.flight.handles import Handles
 from sqe_core.protocols.flight.leaving import Leaving, OnEnd
 from sqe_core.protocols.flight.messages import batch_messages, schema_message
@@ -46,7 +47,7 @@ class Ticket:
 
     def __init__(self, plan: StatementPlan, cancel: Callable[[], object] = lambda: None) -> None:
         self.plan = plan
-        self.schema = plan.schema or _NO_COLUMNS
+        self.schema = described(plan.schema) if plan.schema is not None else _NO_COLUMNS
         self.done: QueryResult | None = None
         self.started: _Started | None = None
         self._cancel = cancel
@@ -325,7 +326,8 @@ class Statements:
     def describe(self, session: GatewaySession, request: StatementRequest, on_end: OnEnd) -> StatementDescription:
         """Say what a statement would answer."""
         with Leaving(session, on_end) as leaving:
-            return session.describe(replace(request, began=leaving.began))
+            shape = session.describe(replace(request, began=leaving.began))
+        return shape if shape.schema is None else replace(shape, schema=described(shape.schema))
 
     def _count(self) -> None:
         self._metrics.gauge("sqe_protocol_streams", len(self._running), {"protocol": PROTOCOL})

@@ -39,6 +39,7 @@ import org.apache.spark.sql.util.ArrowUtils$;
 final class ArrowTypes {
   static final String SQL_TYPE = "sql_type";
   static final String COMMENT = "comment";
+  private static final String TABLE = "sqe.table"; // its catalog, schema and name, likewise
   private static final String ICEBERG = "sqe.iceberg-type"; // inside of the metadata of a column, on its way to a task
 
   private ArrowTypes() {}
@@ -63,6 +64,8 @@ final class ArrowTypes {
       Type type = origins.of(column);
       Metadata metadata = column.metadata();
       if (type != null) metadata = with(metadata, ICEBERG, written(type));
+      String[] table = origins.tableOf(column);
+      if (table != null) metadata = new MetadataBuilder().withMetadata(metadata).putStringArray(TABLE, table).build();
       fields[i] = new StructField(column.name(), column.dataType(), column.nullable(), metadata);
     }
     return new StructType(fields);
@@ -101,6 +104,12 @@ final class ArrowTypes {
       if (field.metadata().contains(ICEBERG))
         origin = ((Types.NestedField) SchemaParser.fromJson(field.metadata().getString(ICEBERG)).columns().get(0)).type();
       Map metadata = comment(field);
+      if (field.metadata().contains(TABLE)) {
+        String[] table = field.metadata().getStringArray(TABLE);
+        metadata.put("table_catalog", table[0]);
+        metadata.put("table_schema", table[1]);
+        metadata.put("table_name", table[2]);
+      }
       metadata.put(SQL_TYPE, field.metadata().contains(SQL_TYPE) ? field.metadata().getString(SQL_TYPE) : TypeNames.of(field.dataType(), origin));
       fields.add(field((Field) spark.getFields().get(i), field.dataType(), origin, metadata));
     }

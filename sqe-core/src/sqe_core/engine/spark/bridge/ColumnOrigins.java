@@ -17,18 +17,23 @@ import org.apache.spark.sql.catalyst.expressions.NamedExpression;
 import org.apache.spark.sql.catalyst.plans.logical.CTERelationDef;
 import org.apache.spark.sql.catalyst.plans.logical.CTERelationRef;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.SubqueryAlias;
 import org.apache.spark.sql.catalyst.plans.logical.Union;
 import org.apache.spark.sql.catalyst.plans.logical.UnionLoop;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
 
 /**
- * Which columns of an analysed plan are nothing but a column of an Iceberg table. Spark has one word for what Iceberg
- * tells apart, text for uuid and bytes for fixed, and a value that was computed may be of no such type.
+ * Which columns of an analysed plan are nothing but a column of a table or a view, and what Iceberg says of their types.
+ * Spark has one word for what Iceberg tells apart, text for uuid and bytes for fixed, and a value that was computed may be
+ * of no such type.
  */
 final class ColumnOrigins {
   private final Map types = new HashMap(); // id of a column -> Iceberg's type, where Spark's says less
   private final Set mixed = new HashSet(); // ids of columns with values from elsewhere
+  private final Map tables = new HashMap(); // id of a column -> catalog, schema and name of what the user reads it from
+  private final Map renamed = new HashMap(); // id of a column -> id of the one that it is another name of
+  private final Set united = new HashSet(); // ids of columns of unions
 
   private ColumnOrigins() {}
 
@@ -39,12 +44,15 @@ final class ColumnOrigins {
     for (int i = 0; i < nodes.size(); i++) {
       TreeNode node = (TreeNode) nodes.get(i);
       if (node instanceof DataSourceV2Relation) origins.relation((DataSourceV2Relation) node);
+      else origins.name(node);
       for (scala.collection.Iterator each = node.productIterator(); each.hasNext(); ) Trees.nodesIn(each.next(), nodes);
     }
-    if (origins.types.isEmpty()) return origins;
     Map ctes = new HashMap();
     for (int i = 0; i < nodes.size(); i++)
       if (nodes.get(i) instanceof CTERelationDef) ctes.put(Long.valueOf(((CTERelationDef) nodes.get(i)).id()), nodes.get(i));
+    for (int i = 0; i < nodes.size() && !ctes.isEmpty(); i++)
+      if (nodes.get(i) instanceof CTERelationRef) origins.name((CTERelationRef) nodes.get(i), ctes);
+    if (origins.types.isEmpty()) return origins;
     // From below to above it is one round; columns of unions and of common table expressions may take some more.
     for (boolean more = true; more; ) {
       more = false;
@@ -56,6 +64,46 @@ final class ColumnOrigins {
   /** The type of Iceberg that a column certainly has; null where Spark's type says all, or nothing is certain. */
   Type of(NamedExpression column) {
     return mixed.contains(column.exprId()) ? null : (Type) types.get(column.exprId());
+  }
+
+  /**
+   * Catalog, schema and name of the table or view that a column is of, as the user may know it; null for all others. What a
+   * view reads is not named.
+   */
+  String[] tableOf(NamedExpression column) {
+    Object id = column.exprId();
+    for (int steps = renamed.size(); steps >= 0 && id != null && !united.contains(id); steps--) {
+      if (tables.containsKey(id)) return (String[]) tables.get(id);
+      id = renamed.get(id);
+    }
+    return null;
+  }
+
+  /** Nodes come from above to below, so that a view is named before what it reads. */
+  private void name(Object node) {
+    if (node instanceof Alias && ((Alias) node).child() instanceof AttributeReference)
+      renamed.put(((Alias) node).exprId(), ((AttributeReference) ((Alias) node).child()).exprId());
+    if (node instanceof Union || node instanceof UnionLoop) {
+      for (scala.collection.Iterator each = ((LogicalPlan) node).output().iterator(); each.hasNext(); )
+        united.add(((Attribute) each.next()).exprId());
+    }
+    if (!(node instanceof SubqueryAlias)) return;
+    SubqueryAlias alias = (SubqueryAlias) node;
+    List qualifier = Trees.list(alias.identifier().qualifier());
+    if (qualifier.size() < 2) return; // what the statement calls something
+    String schema = String.join(".", qualifier.subList(1, qualifier.size()));
+    String[] table = {(String) qualifier.get(0), schema, alias.identifier().name()};
+    for (scala.collection.Iterator each = alias.output().iterator(); each.hasNext(); )
+      tables.putIfAbsent(((Attribute) each.next()).exprId(), table);
+  }
+
+  private void name(CTERelationRef reference, Map ctes) {
+    CTERelationDef definition = (CTERelationDef) ctes.get(Long.valueOf(reference.cteId()));
+    for (int i = 0; definition != null && i < reference.output().size() && i < definition.output().size(); i++) {
+      Object id = ((Attribute) definition.output().apply(i)).exprId();
+      Object referred = ((Attribute) reference.output().apply(i)).exprId();
+      if (!id.equals(referred)) renamed.put(referred, id); // the first reference has the ids of the definition
+    }
   }
 
   private void relation(DataSourceV2Relation relation) {
