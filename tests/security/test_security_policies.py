@@ -174,6 +174,24 @@ def test_who_asks_enters_as_a_value_and_never_as_text(govern: Govern) -> None:
             assert [row[0] for row in analyst.run("SELECT id FROM people ORDER BY id")] == ids, text
 
 
+@pytest.mark.rule("POL-8")
+def test_a_role_that_is_left_out_sheds_no_condition(govern: Govern) -> None:
+    who = Identity(
+        issuer="test",
+        subject="2",
+        username="bob",
+        provider="test",
+        roles=frozenset({"eng"}),
+        all_roles=frozenset({"eng", "intern"}),
+    )
+    analyst = govern({"people": allow("NOT is_role_in_session('intern')")}, identity=who)
+    assert analyst.run("SELECT id FROM people") == []
+    analyst.policies.decisions["people"] = allow("is_role_in_session('intern')")
+    assert analyst.run("SELECT id FROM people") == []
+    analyst.policies.decisions["people"] = allow("is_role_in_session('eng') AND id = 1")
+    assert analyst.run("SELECT id FROM people") == [[1]]
+
+
 @pytest.mark.rule("POL-12")
 def test_masks_keep_the_type_and_stand_before_everything_the_user_writes(govern: Govern) -> None:
     analyst = govern(
@@ -343,5 +361,60 @@ def test_all_tables_are_one_question(govern: Govern) -> None:
     analyst = govern({"people": allow("dept = 'eng'")})
     analyst.policies.asked.clear()
     analyst.run("SELECT count(*) FROM people p JOIN depts d USING (dept) JOIN people q USING (id)")
-    print([a.resource.name for r in analyst.policies.asked for a in r.accesses])
+
     assert len(analyst.policies.asked) == 1
+
+
+@pytest.mark.rule("DML-3")
+def test_written_rows_have_to_satisfy_the_policy(govern: Govern, sqe: EmbeddedSqe) -> None:
+    sqe.execute("CREATE TABLE posts (id integer, dept varchar, text varchar)").close()
+    analyst = govern({"posts": allow("dept = 'eng'")}, canaries=CANARIES)
+    analyst.run("INSERT INTO posts VALUES (1, 'eng', 'a')")
+    analyst.run("INSERT INTO posts (id, dept) SELECT id + 1, dept FROM posts")
+    analyst.run("INSERT INTO posts SELECT p.id + 10, p.dept, 'x' FROM posts p JOIN posts q ON p.id = q.id")
+    for sql in (
+        "INSERT INTO posts VALUES (3, 'hr', 'canary')",
+        "INSERT INTO posts VALUES (3, NULL, 'canary')",
+        "INSERT INTO posts (id) VALUES (3)",
+        "INSERT INTO posts SELECT id, 'h' || 'r', text FROM posts",
+        "INSERT INTO posts VALUES (3, 'eng', 'a'), (4, 'hr', 'b')",
+    ):
+        refused = analyst.refusal(sql)
+        assert refused.code is ErrorCode.ACCESS_DENIED
+        assert refused.message == "A policy does not allow a row that the statement writes"
+    assert analyst.run("SELECT id FROM posts ORDER BY id") == [[1], [2], [11], [12]]
+    # Another condition for what is written than for what is read.
+    analyst.policies.decisions["posts"] = allow("dept = 'eng'", check=("id > 100",))
+    analyst.refusal("INSERT INTO posts VALUES (99, 'eng', 'a')")
+    analyst.run("INSERT INTO posts VALUES (101, 'hr', 'a')")
+    assert analyst.run("SELECT count(*) FROM posts") == [[4]]
+    # Nothing may be written, though everything may be read.
+    analyst.policies.decisions["posts"] = allow(check=("false",))
+    analyst.refusal("INSERT INTO posts VALUES (102, 'eng', 'a')")
+    assert analyst.run("SELECT count(*) FROM posts") == [[5]]
+
+
+@pytest.mark.rule("DML-2")
+@pytest.mark.rule("ERR-5")
+def test_rows_are_inserted_without_the_columns_that_are_kept(govern: Govern, sqe: EmbeddedSqe) -> None:
+    sqe.execute("CREATE TABLE cards (id integer, owner varchar, number_canary varchar, pin varchar)").close()
+    analyst = govern({"cards": allow(hidden=frozenset({"number_canary"}), pin=NullMask())})
+    analyst.run("INSERT INTO cards (id, owner) VALUES (1, 'ann')")
+    analyst.run("INSERT INTO cards (owner, id) SELECT owner, id + 1 FROM cards")
+    for sql, code in (
+        ("INSERT INTO cards VALUES (1, 'ann', 'x', 'y')", ErrorCode.NOT_SUPPORTED),
+        ("INSERT INTO cards VALUES (1, 'ann')", ErrorCode.NOT_SUPPORTED),
+        ("INSERT INTO cards SELECT * FROM cards", ErrorCode.NOT_SUPPORTED),
+        ("INSERT INTO cards (id, pin) VALUES (1, 'y')", ErrorCode.NOT_SUPPORTED),
+        ("INSERT OVERWRITE cards SELECT * FROM cards", ErrorCode.NOT_SUPPORTED),
+    ):
+        assert analyst.refusal(sql).code is code
+    hidden = analyst.refusal("INSERT INTO cards (id, number_canary) VALUES (1, 'x')")
+    missing = analyst.refusal("INSERT INTO cards (id, missing_canar) VALUES (1, 'x')")
+    assert (hidden.code, hidden.position, hidden.hint) == (missing.code, missing.position, missing.hint)
+    assert hidden.message.replace("number_canary", "x") == missing.message.replace("missing_canar", "x")
+    rows = [row for batch in sqe.execute("SELECT * FROM cards ORDER BY id") for row in batch.to_pylist()]
+    assert rows == [
+        {"id": 1, "owner": "ann", "number_canary": None, "pin": None},
+        {"id": 2, "owner": "ann", "number_canary": None, "pin": None},
+    ]

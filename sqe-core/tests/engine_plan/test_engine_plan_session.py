@@ -67,7 +67,7 @@ class FakeBridge:
     def rewrite(self, plan: int, replacements: str) -> str:
         return self._answer("rewrite", plan, json.loads(replacements))
 
-    def analyse(self, plan: int, tag: str, settings: str) -> str:
+    def analyse(self, plan: int, tag: str, settings: str, check: str) -> str:
         schema = pa.schema([("a", pa.int32())])
         return self._answer(
             "analyse",

@@ -370,6 +370,9 @@ class EngineExecutionError(Exception):
         self.failure = failure
 
 
+# The text of the engine's error when a row that is written does not satisfy `check` of `analyse`.
+ROW_REFUSED = "sqe.row.not.allowed"
+
 # An option for `analyse`: a write whose values would lose digits in their columns is refused.
 EXACT_WRITES: Mapping[str, str] = MappingProxyType({"sqe.exact.writes": "true"})
 
@@ -421,10 +424,18 @@ class EngineSession(ABC):
         """Return a new plan with the addressed relations replaced, and describe it anew."""
 
     @abstractmethod
-    def analyse(self, plan: EnginePlan, *, tag: str, settings: Mapping[str, str] = _EMPTY) -> AnalysedPlan:
+    def analyse(
+        self,
+        plan: EnginePlan,
+        *,
+        tag: str,
+        settings: Mapping[str, str] = _EMPTY,
+        check: Restriction | None = None,
+    ) -> AnalysedPlan:
         """Resolve names and types without executing anything, commands included. `tag` makes it cancellable.
 
-        `settings` are engine options of this statement only; give the same ones to `execute`.
+        `settings` are engine options of this statement only; give the same ones to `execute`. The filters of `check`
+        have to hold for every row that an INSERT writes, else it ends with `ROW_REFUSED` when it runs.
         """
 
     @abstractmethod

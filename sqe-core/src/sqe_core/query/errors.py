@@ -15,13 +15,21 @@ from string import Formatter
 from types import MappingProxyType
 
 from sqe_core.catalog.types import display_type
-from sqe_core.engine.port import EngineFailure
+from sqe_core.engine.port import ROW_REFUSED, EngineFailure
 from sqe_core.query import allowed
 from sqe_core.query.error_templates import JAVA, SPARK, TEXTS, Template
 from sqe_core.query.scrubber import Scrubber
 from sqe_core.query.suggestions import did_you_mean
 from sqe_core.query.wording import shown
-from sqe_core.spi.errors import ErrorCode, InternalError, NotSupportedError, Position, SqeError, UserError
+from sqe_core.spi.errors import (
+    AccessDeniedError,
+    ErrorCode,
+    InternalError,
+    NotSupportedError,
+    Position,
+    SqeError,
+    UserError,
+)
 from sqe_core.sql.statement import PositionMap, StatementKind
 
 _log = logging.getLogger(__name__)
@@ -81,6 +89,8 @@ def translate(
     """
     translation = _Translation(failure, kind, names or VisibleNames(), echo_values and not failure.generated)
     position = _locate(failure, positions)
+    if failure.condition == "USER_RAISED_EXCEPTION" and failure.parameters.get("errorMessage") == ROW_REFUSED:
+        return AccessDeniedError("A policy does not allow a row that the statement writes")
     template, parameters = translation.find_template()
     if template is None:
         return _unlisted(failure, position, query_id)

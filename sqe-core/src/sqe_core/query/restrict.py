@@ -62,7 +62,8 @@ class RestrictionCompiler:
     engine: EngineSession
     reader: SqlReader
     masks: MaskWriter
-    facts: PolicyFacts
+    facts: tuple[PolicyFacts, ...]
+    """Who asks; twice after SET ROLE, as it is and as it was before: a condition holds for both."""
     values: Mapping[str, Any]
     extra_functions: frozenset[str]
     plan_limits: PlanLimits
@@ -120,7 +121,7 @@ class RestrictionCompiler:
         visible: Callable[[Sequence[str]], Sequence[str]],
     ) -> CompiledRestriction:
         masked: list[tuple[str, Mask]] = sorted(access.masks.items())
-        plans = [self._parsed(expression) for expression in access.filters]
+        plans = [self._parsed(expression, facts) for facts in self.facts for expression in access.filters]
         # What a mask makes of a column depends on the column's type, so the relation is looked at first.
         judged = self.engine.judge(relation, marker, [(plan, None) for plan in plans], tag=self.tag)
         types = dict(judged.columns)
@@ -155,7 +156,10 @@ class RestrictionCompiler:
     ) -> Mapping[str, tuple[PolicyExpression, str]]:
         if not masked:
             return {}
-        plans = [(self._parsed(self.masks.write(mask, column, types[column])), column) for column, mask in masked]
+        plans = [
+            (self._parsed(self.masks.write(mask, column, types[column]), self.facts[-1]), column)
+            for column, mask in masked
+        ]
         judged: JudgedRelation = self.engine.judge(relation, marker, plans, tag=self.tag)
         found: dict[str, tuple[PolicyExpression, str]] = {}
         for (plan, column), each in zip(plans, judged.expressions, strict=True):
@@ -166,9 +170,9 @@ class RestrictionCompiler:
             found[column] = (PolicyExpression(plan=plan, guarded=guarded, cast=each.cast), written)
         return found
 
-    def _parsed(self, expression: SqlExpression) -> EnginePlan:
+    def _parsed(self, expression: SqlExpression, facts: PolicyFacts) -> EnginePlan:
         sql = self.reader.translate_expression(expression.text, dialect=expression.dialect)
-        plan = self.engine.expression(sql, self.values, self.facts)
+        plan = self.engine.expression(sql, self.values, facts)
         description = plan.description
         if description.relations or any(node.slot == "subquery" for node in description.nodes):
             raise UserError(_NO_QUERY)
@@ -194,13 +198,20 @@ def unusable_policy() -> SqeError:
     return ExternalError("A policy on what the statement reads cannot be applied", code=ErrorCode.EXECUTION_FAILED)
 
 
-def facts_of(identity: Identity) -> PolicyFacts:
-    """Return what policies may ask about a user."""
-    roles, groups = sorted(identity.roles), sorted(identity.groups)
-    return PolicyFacts(
-        lists={"current_available_roles": roles, "current_user_groups": groups},
-        members={"is_role_in_session": roles, "is_group_member": groups},
-        attributes={"current_user_attr": {name: _attribute(value) for name, value in identity.claims.items()}},
+def facts_of(identity: Identity) -> tuple[PolicyFacts, ...]:
+    """Return what policies may ask about a user. The last of them knows every role that the user has."""
+    roles = [identity.roles]
+    if identity.all_roles is not None and identity.all_roles != identity.roles:
+        # SET ROLE narrows: what asks for the lack of a role must not become true by it.
+        roles.append(identity.all_roles)
+    groups = sorted(identity.groups)
+    return tuple(
+        PolicyFacts(
+            lists={"current_available_roles": sorted(held), "current_user_groups": groups},
+            members={"is_role_in_session": sorted(held), "is_group_member": groups},
+            attributes={"current_user_attr": {name: _attribute(value) for name, value in identity.claims.items()}},
+        )
+        for held in roles
     )
 
 

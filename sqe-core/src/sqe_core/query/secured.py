@@ -17,6 +17,7 @@ from sqe_core.engine.port import (
     EXACT_WRITES,
     AnalysedPlan,
     EngineExecutionError,
+    EngineFailure,
     EnginePlan,
     EngineSession,
     InlinedPlan,
@@ -24,6 +25,7 @@ from sqe_core.engine.port import (
     InlinedSpool,
     RenamedTarget,
     Replacement,
+    Restriction,
     SecuredTable,
     TimeTravel,
 )
@@ -84,6 +86,10 @@ class _Collected:
     spools: set[str] = field(default_factory=set)
     session_views: bool = False
     restricted: bool = False
+    check: Restriction | None = None
+    """What has to hold for the rows that the statement writes."""
+    insert: Mapping[str, Any] = field(default_factory=dict)
+    """The fields of the INSERT as it was parsed."""
 
     def expect(
         self,
@@ -96,6 +102,7 @@ class _Collected:
         write_target: bool = False,
         compiled: CompiledRestriction | None = None,
         view: bool = False,
+        untouched: frozenset[str] = frozenset(),
     ) -> None:
         """Note what the verifier must find; `parts` begin with the catalog's alias."""
         self.expected.append(
@@ -112,6 +119,7 @@ class _Collected:
                 barrier=compiled is not None and compiled.filter_sql is not None,
                 masks=compiled.masks if compiled else {},
                 view=view,
+                untouched=untouched,
             )
         )
 
@@ -144,7 +152,7 @@ class StatementSecurer:
         context = NameContext(catalog=self.session.catalog, schema=self.session.schema)
         plan = self._rewrite(parsed, statement.kind, context, statement.positions, collected, views=())
         settings = self._settings(statement, collected.bound)
-        analysed = self.engine.analyse(plan, tag=self.tag, settings=settings)
+        analysed = self.engine.analyse(plan, tag=self.tag, settings=settings, check=collected.check)
         verify(analysed.description, expected=collected.expected, kind=statement.kind, spools=collected.spools)
         return SecuredStatement(
             plan=analysed,
@@ -199,6 +207,9 @@ class StatementSecurer:
             parsed.description, kind=kind, context=context, positions=positions, session_views=own_views
         )
         collected.bound += bound
+        if not views:
+            inserts = (node for node in parsed.description.nodes if node.simple_type == "InsertIntoStatement")
+            collected.insert = next((node.fields for node in inserts), {})
         access = self._decide(bound, positions)
         collected.restricted |= any(entry.restricted for entry in access.values())
         if not views:
@@ -341,13 +352,84 @@ class StatementSecurer:
 
     def _target(self, entry: BoundRelation, access: Decisions, collected: _Collected) -> RenamedTarget:
         assert entry.resolved is not None
-        untouched = entry.role is Role.CREATE and entry.loaded is not None and not entry.replaces
-        if not untouched and any(access[entry.resolved.name, action].restricted for action in entry.asked):
-            # DML-2, DML-3: writing under a filter or a mask comes with the governance release.
-            raise restricted(entry.resolved.name)
-        parts = self._alias_parts(entry)
-        collected.expect(parts, write_target=True)
-        return RenamedTarget(index=entry.relation.index, parts=parts, visible_name=entry.resolved.name.parts)
+        parts, name = self._alias_parts(entry), entry.resolved.name
+        kept = entry.role is Role.CREATE and entry.loaded is not None and not entry.replaces
+        limits = [access[name, action] for action in entry.asked if access[name, action].restricted]
+        if kept or not limits:
+            collected.expect(parts, write_target=True)
+        elif entry.action is Action.INSERT and isinstance(entry.loaded, TableMetadata):
+            self._restricted_insert(entry, name, entry.loaded, limits, collected, parts)
+        else:
+            raise restricted(name)  # DML-4, and DML-2 for what reads the rows that it changes
+        return RenamedTarget(index=entry.relation.index, parts=parts, visible_name=name.parts)
+
+    def _restricted_insert(
+        self,
+        entry: BoundRelation,
+        name: ObjectName,
+        table: TableMetadata,
+        limits: Sequence[Access],
+        collected: _Collected,
+        parts: tuple[str, ...],
+    ) -> None:
+        """DML-2, DML-3: rows of visible columns, all of which the policy allows to be written."""
+        hidden = frozenset[str]().union(*(each.hidden for each in limits))
+        masked = frozenset(column for each in limits for column in each.masks)
+        self._check_insert(entry, collected.insert, name, hidden, masked)
+        if any(not column.nullable and column.default is None for column in table.columns if column.name in hidden):
+            raise restricted(name)
+        checks = tuple(dict.fromkeys(check for each in limits for check in each.checks))
+        relation = SecuredTable(index=entry.relation.index, sql=all_columns_text(parts, None), visible_name=name.parts)
+        compiled = None
+        if checks:
+            compiled = self._compiler().compile(
+                name,
+                relation,
+                Access(denied=False, filters=checks),
+                marker=new_marker(),
+                visible=lambda columns: columns,
+            )
+            collected.check = compiled.restriction
+        collected.expect(
+            parts,
+            marker=compiled.restriction.marker if compiled else None,
+            write_target=True,
+            compiled=compiled,
+            untouched=hidden | masked,
+        )
+
+    def _check_insert(
+        self,
+        entry: BoundRelation,
+        insert: Mapping[str, Any],
+        name: ObjectName,
+        hidden: frozenset[str],
+        masked: frozenset[str],
+    ) -> None:
+        if insert.get("overwrite") is not False or insert.get("partitionSpec"):
+            raise restricted(name)  # DML-4
+        written = [str(column).lower() for column in insert.get("userSpecifiedCols") or ()]
+        if not (hidden or masked) or (insert.get("byName") is True and self.spooled):
+            return  # BY NAME in text of ours: the verifier looks at what is written
+        if not written:
+            raise NotSupportedError(
+                f"INSERT into {name} needs the names of its columns", hint="write INSERT INTO table (a, b) …"
+            )
+        if any(column.lower() in written for column in masked):
+            raise NotSupportedError(f"INSERT may not write a masked column of {name}")
+        unseen = [column for column in written if column in {each.lower() for each in hidden}]
+        if unseen:
+            # Exactly what the engine says of a column that is not there (ERR-5).
+            missing = {"objectName": f"`{unseen[0]}`", "proposal": ""}
+            raise EngineExecutionError(
+                EngineFailure(
+                    condition="UNRESOLVED_COLUMN.WITH_SUGGESTION",
+                    sql_state="42703",
+                    parameters=missing,
+                    fragment=entry.relation.parts[-1],
+                    start=entry.relation.start,
+                )
+            )
 
     def _system_table(self, entry: BoundRelation, positions: PositionMap | None) -> InlinedRows:
         assert entry.resolved is not None

@@ -27,7 +27,7 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
-from sqe_core.engine.port import PlanDescription, PlanNode, TimeTravel
+from sqe_core.engine.port import ROW_REFUSED, PlanDescription, PlanNode, TimeTravel
 from sqe_core.query import allowed
 from sqe_core.spi.errors import InternalError, NotSupportedError, ResourcesError
 from sqe_core.sql.statement import StatementKind
@@ -40,6 +40,7 @@ _ALIAS = _LOGICAL + "SubqueryAlias"
 _PROJECT = _LOGICAL + "Project"
 _FILTER = _LOGICAL + "Filter"
 _SPOOL = "sqe.bridge.SpoolTable"
+_APPEND = _LOGICAL + "AppendData"
 _WITH = _LOGICAL + "WithCTE"
 _RESOLVED = "org.apache.spark.sql.catalyst.analysis."
 # Leaves that hold no data of a catalog.
@@ -76,6 +77,7 @@ _COPY = re.compile(
     rf"|\({_LITERAL} (?:=|<=>|<|<=|>|>=) (?:(?P<flipped>{_COLUMN})|CAST\((?P<flipped_cast>{_COLUMN}) AS {_TYPE}\))\)",
     re.DOTALL,
 )
+_DEFAULT = re.compile(rf"(?:CAST\()*{_LITERAL}(?: AS {_TYPE}\))*")
 _PARTITION_FORMS = ("to_json(r.partition) as partition", "cast(null as string) as partition")
 
 
@@ -91,6 +93,7 @@ class ExpectedRelation:
         filter_sql: the policy's condition as the engine writes it when analysed.
         barrier: whether the barrier must stand above the policy's filter (ENF-14).
         masks: what the engine writes for the value of each masked column, when analysed.
+        untouched: columns of a target that the statement may not give a value to, other than their default.
         view: whether the marker stands above the plan of a view, whose own tables are expected apart.
     """
 
@@ -106,6 +109,7 @@ class ExpectedRelation:
     masks: Mapping[str, str] = field(default_factory=dict)
     view: bool = False
     write_target: bool = False
+    untouched: frozenset[str] = frozenset()
 
     @property
     def identity(self) -> tuple[str, ...]:
@@ -128,7 +132,8 @@ def verify(
         InternalError: the plan deviates; the details go to the log of the server, none to the client.
         NotSupportedError: it holds a function or clause that only analysis could name.
     """
-    verifier = _Verifier(analysed, kind, {entry.marker: entry for entry in expected if entry.marker is not None})
+    read = {entry.marker: entry for entry in expected if entry.marker is not None and not entry.write_target}
+    verifier = _Verifier(analysed, kind, read)
     verifier.spools.update(spools)
     verifier.targets.update({entry.identity: entry for entry in expected if entry.write_target})
     if len(verifier.by_marker) + len(verifier.targets) != len(expected):
@@ -137,6 +142,7 @@ def verify(
     verifier.check_functions()
     verifier.check_leaves()
     verifier.check_views()
+    verifier.check_written_rows()
     verifier.check_references()
     verifier.check_partitions(max_partitions)
     verifier.check_all_seen()
@@ -253,6 +259,43 @@ class _Verifier:
             if id(node) in inner:
                 self._check_cover(node, self.by_marker[name])
                 self.seen.add(name)
+
+    def check_written_rows(self) -> None:
+        """DML-2, DML-3: below an INSERT stands what every row has to satisfy, and kept columns get their default."""
+        for entry in self.targets.values():
+            if entry.filter_sql is None and not entry.untouched:
+                continue
+            writes = [node for node in self.plan.nodes if node.type == _APPEND]
+            if len(writes) != 1:
+                _deviates(f"{len(writes)} writes to {entry.identity}")
+            node = self._child(writes[0], "query")
+            if entry.filter_sql is not None:
+                if node.type != _FILTER or node.fields.get("condition") != _written(entry):
+                    _deviates(f"rows for {entry.identity} are not checked")
+                node = self._child(node, "child")
+                if node.type != _ALIAS or _strings(node.fields.get("identifier")) != (entry.marker,):
+                    _deviates(f"rows for {entry.identity} are checked under another name")
+                node = self._child(node, "child")
+            if entry.untouched:
+                self._check_untouched(node, entry)
+
+    def _check_untouched(self, node: PlanNode, entry: ExpectedRelation) -> None:
+        items = node.fields.get("projectList") if node.type == _PROJECT else None
+        if not isinstance(items, Sequence):
+            _deviates(f"rows for {entry.identity} come without their columns")
+        given = {}
+        for item in items:
+            value, _, column = str(item).rpartition(" AS ")
+            given[_attribute(column or value)[-1:]] = value
+        for column in entry.untouched:
+            if _DEFAULT.fullmatch(given.get((column,), "")) is None:
+                _deviates(f"a value for a column of {entry.identity} that is kept")
+
+    def _child(self, parent: PlanNode, slot: str) -> PlanNode:
+        found = [node for node in self.plan.nodes if node.parent == parent.id and node.slot == slot]
+        if len(found) != 1:
+            _deviates(f"{parent.simple_type} has {len(found)} of {slot}")
+        return found[0]
 
     def _check_spool(self, node: PlanNode) -> None:
         token = node.fields["spool"]
@@ -425,6 +468,11 @@ def _is_projection(items: Sequence[Any], entry: ExpectedRelation) -> bool:
         isinstance(item, str) and _normal(item).replace(prefix, "r.") in _metadata_forms(column)
         for item, column in zip(items, entry.columns, strict=True)
     )
+
+
+def _written(entry: ExpectedRelation) -> str:
+    refusal = f"raise_error('USER_RAISED_EXCEPTION', map('errorMessage', '{ROW_REFUSED}'))"
+    return f"(IF(((SPARK_PARTITION_ID() >= 0) AND {entry.filter_sql}), true, CAST({refusal} AS BOOLEAN)))"
 
 
 def _is_filter(node: PlanNode, entry: ExpectedRelation) -> bool:

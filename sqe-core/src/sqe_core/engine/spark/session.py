@@ -123,11 +123,19 @@ class SparkEngineSession(EngineSession):
             answer = self.bridge.rewrite(own.handle, requests)
         return SparkPlan(self, json.loads(answer), own.text)
 
-    def analyse(self, plan: EnginePlan, *, tag: str, settings: Mapping[str, str] = _EMPTY) -> AnalysedPlan:
+    def analyse(
+        self,
+        plan: EnginePlan,
+        *,
+        tag: str,
+        settings: Mapping[str, str] = _EMPTY,
+        check: Restriction | None = None,
+    ) -> AnalysedPlan:
         own = self._own(plan)
+        written = json.dumps(None if check is None else self._encode_restriction(check))
         try:
             with engine_errors(self.gateway, own.text):
-                answer = self.bridge.analyse(own.handle, tag, json.dumps(dict(settings)))
+                answer = self.bridge.analyse(own.handle, tag, json.dumps(dict(settings)), written)
         except (QueryCancelledError, EngineExecutionError) as error:
             self._check_usable(error)
             raise

@@ -174,8 +174,12 @@ public final class BridgeSession implements Work.Abandoned {
             });
   }
 
-  /** Resolves names and types. Nothing is executed: the mode of the execution says so. */
-  public String analyse(final long id, final String tag, String settings) throws Throwable {
+  /**
+   * Resolves names and types. Nothing is executed: the mode of the execution says so. `check` is what has to hold for
+   * written rows, or null.
+   */
+  public String analyse(final long id, final String tag, String settings, String check) throws Throwable {
+    final JsonNode written = Json.read(check);
     final Map overlay = Json.textMap(Json.read(settings));
     return answer(
         tag,
@@ -187,7 +191,7 @@ public final class BridgeSession implements Work.Abandoned {
                   public Object call() throws Exception {
                     Map before = overlay(overlay);
                     try {
-                      return analysed(plan(id).plan);
+                      return analysed(plan(id).plan, written);
                     } finally {
                       restore(before);
                     }
@@ -195,7 +199,7 @@ public final class BridgeSession implements Work.Abandoned {
                 }));
   }
 
-  private Outcome analysed(LogicalPlan parsed) throws Exception {
+  private Outcome analysed(LogicalPlan parsed, JsonNode check) throws Exception {
     QueryExecution execution = resolved(parsed);
     StructType columns = execution.analyzed().schema();
     if (!isCommand(execution.analyzed())) {
@@ -204,6 +208,7 @@ public final class BridgeSession implements Work.Abandoned {
       LogicalPlan pruned = SafeCopies.within(execution.analyzed());
       if (pruned != execution.analyzed()) execution = resolved(pruned);
     }
+    if (!check.isNull()) execution = resolved(WriteCheck.above(execution.analyzed(), check, plans));
     LogicalPlan plan = execution.analyzed();
     if (isCommand(plan) && session.sessionState().conf().contains(EXACT_WRITES)) WriteCasts.check(plan);
     Outcome outcome = new Outcome(plan, execution, Output.arrowSchema(ArrowTypes.columns(plan)), columns);

@@ -45,6 +45,10 @@ final class Restricted {
     return new SubqueryAlias(new AliasIdentifier(name, Trees.seq(new ArrayList())), plan);
   }
 
+  LogicalPlan named(LogicalPlan plan) {
+    return named(plan, marker);
+  }
+
   LogicalPlan over(LogicalPlan relation, JsonNode request, Map plans) {
     LogicalPlan plan = named(relation, marker);
     JsonNode filters = request.get("filters");
@@ -63,7 +67,7 @@ final class Restricted {
     return new Project(Trees.seq(visible), plan);
   }
 
-  private Expression condition(JsonNode filters, Map plans) {
+  Expression condition(JsonNode filters, Map plans) {
     Expression all = null;
     for (int i = 0; i < filters.size(); i++) {
       Expression one = expression(Json.at(filters, i), plans);
@@ -104,7 +108,7 @@ final class Restricted {
     return attributes;
   }
 
-  private static Expression barrier() {
+  static Expression barrier() {
     return new GreaterThanOrEqual(
         org.apache.spark.sql.catalyst.analysis.UnresolvedFunction$.MODULE$.apply("spark_partition_id", Trees.seq(new ArrayList()), false),
         new Literal(Integer.valueOf(0), DataTypes.IntegerType));
