@@ -83,6 +83,7 @@ def serving(folder: Path, more: str = "") -> Iterator[RunningServer]:
     (folder / "sqe.toml").write_text(
         f"""
         [coordinator]
+        bind_address = "127.0.0.1"
         flight_sql_port = {port}
         trino_http_port = 0
         memory_limit = "1GB"

@@ -55,6 +55,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     (folder / "sqe.toml").write_text(
         f"""
         [coordinator]
+        bind_address = "127.0.0.1"
         flight_sql_port = {server.port}
         trino_http_port = 0
         memory_limit = "1GB"

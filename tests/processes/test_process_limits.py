@@ -175,6 +175,7 @@ def serving(folder: Path, text: str, *, certificate: bytes | None = None, users:
         env={
             **os.environ,
             "PYTHONPATH": os.pathsep.join([str(folder / "site"), os.environ.get("PYTHONPATH", "")]),
+            "SQE_COORDINATOR__BIND_ADDRESS": "127.0.0.1",
             "SQE_COORDINATOR__FLIGHT_SQL_PORT": str(port),
             "SQE_COORDINATOR__TRINO_HTTP_PORT": "0",
             "SQE_COORDINATOR__SPILL_DIR": str(folder / "spill"),

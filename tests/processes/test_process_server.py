@@ -219,6 +219,7 @@ def server(folder: Path, more: str = "", *, environment: Mapping[str, str] | Non
         cwd=folder,
         env={
             **os.environ,
+            "SQE_COORDINATOR__BIND_ADDRESS": "127.0.0.1",
             "PYTHONPATH": str(site),
             "SQE_COORDINATOR__FLIGHT_SQL_PORT": "0",
             "SQE_COORDINATOR__TRINO_HTTP_PORT": "0",

@@ -38,6 +38,7 @@ _SMALL = "SELECT 1 AS one"
 
 _CONFIG = """\
 [coordinator]
+bind_address = "127.0.0.1"
 flight_sql_port = {port}
 trino_http_port = 0
 [metrics]

@@ -261,7 +261,7 @@ def serve(
 ) -> Server:
     """Compose the server of a configuration: its protocols, health and metrics around `compose`. Nothing is bound yet.
 
-    Without `[auth]` everything listens on loopback only (features §1.0).
+    Without `[auth]` everything listens on loopback only (features §1.0); what is written was checked.
 
     Args:
         loaded: the configuration.
@@ -352,7 +352,8 @@ def _protocols(
 
 
 def _host(loaded: LoadedConfig) -> str:
-    return LOOPBACK if loaded.config.auth is None else EVERYWHERE
+    written = loaded.config.coordinator.bind_address
+    return written or (LOOPBACK if loaded.config.auth is None else EVERYWHERE)
 
 
 def _tls_files(loaded: LoadedConfig) -> TlsFiles | None:
@@ -383,7 +384,7 @@ def _listeners(
     return (
         HttpListener(
             "health",
-            host,
+            config.health_bind_address or host,
             config.prometheus_port + 1,
             health_routes(readiness, status.current),
             tls=ListenerTls(tls.cert_file, tls.key_file) if tls else None,
@@ -391,7 +392,7 @@ def _listeners(
         HttpListener(
             "metrics",
             # In production nobody reads them who is neither on this machine nor known (OBS-6).
-            host if guarded or not loaded.config.coordinator.production_mode else LOOPBACK,
+            config.bind_address or (host if guarded or not loaded.config.coordinator.production_mode else LOOPBACK),
             config.prometheus_port,
             metrics_route(metrics),
             tls=ListenerTls(tls.cert_file, tls.key_file, tls.ca_file) if tls else None,

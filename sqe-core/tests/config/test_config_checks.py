@@ -94,6 +94,24 @@ CASES: dict[str, list[tuple[str, list[str]]]] = {
         ),
         (f'[coordinator.tls]\ncert_file = "{__file__}"', []),
     ],
+    "network.check_bind_addresses": [
+        ('[coordinator]\nbind_address = "0.0.0.0"', ["coordinator.bind_address"]),
+        (
+            '[metrics]\nbind_address = "10.0.0.1"\nhealth_bind_address = "::"',
+            [
+                "metrics.bind_address",
+                "metrics.health_bind_address",
+            ],
+        ),
+        ('[coordinator]\nbind_address = "127.0.0.1"\n[metrics]\nhealth_bind_address = "::1"', []),
+        ('[coordinator]\nbind_address = "localhost"', ["coordinator.bind_address"]),
+        ('[auth]\n[coordinator]\nbind_address = "0.0.0.0"\n[metrics]\nbind_address = "::"', []),
+        (
+            '[auth]\n[coordinator]\nproduction_mode = true\n[metrics]\nbind_address = "::"',
+            ["metrics.bind_address"],
+        ),
+        ('[auth]\n[coordinator]\nproduction_mode = true\n[metrics]\nbind_address = "::"\nscrape_token = "x"', []),
+    ],
     "network.check_worker_secret": [
         ('[coordinator]\nmode = "distributed"', ["coordinator.worker_secret"]),
         ('[coordinator]\nworker_urls = ["http://localhost:1"]', ["coordinator.worker_secret"]),

@@ -367,6 +367,9 @@ WITHOUT_DEFAULT = {
 
 # Ours: where the text leaves the names to us, and what the engine and plugins need.
 ADDED = {
+    "coordinator.bind_address",
+    "metrics.bind_address",
+    "metrics.health_bind_address",
     "metrics.scrape_token",
     "coordinator.transport.max_connections",
     "engine.java_home",

@@ -155,6 +155,16 @@ def test_with_a_login_the_network_may_come(tmp_path: Path) -> None:
     assert {each.host for each in server._parts.listeners} == {"0.0.0.0"}
 
 
+def test_each_listener_binds_where_it_is_told(tmp_path: Path) -> None:
+    text = '[coordinator]\nquack_port = 9494\nbind_address = "127.0.0.2"\n[metrics]\n'
+    server = serve(tmp_path, ANYBODY + text + 'bind_address = "127.0.0.3"\nhealth_bind_address = "::1"\n')
+    assert [context.bind_host for context in Remembered.contexts] == ["127.0.0.2"]
+    assert [(each.name, each.host) for each in server._parts.listeners] == [("health", "::1"), ("metrics", "127.0.0.3")]
+    Remembered.contexts.clear()
+    server = serve(tmp_path, ANYBODY + text)
+    assert {each.host for each in server._parts.listeners} == {"127.0.0.2"}
+
+
 def test_a_port_that_nobody_wrote_is_off_and_said(tmp_path: Path) -> None:
     server = serve(tmp_path, "")
     assert server._parts.protocols == []

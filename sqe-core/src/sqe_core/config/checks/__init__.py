@@ -24,6 +24,7 @@ ALWAYS: tuple[Check, ...] = (
     catalogs.check_catalog_names,
     catalogs.check_default_catalog,
     network.check_ports,
+    network.check_bind_addresses,
     network.check_tls_pair,
     network.check_tls_files_are_readable,
     network.check_worker_secret,

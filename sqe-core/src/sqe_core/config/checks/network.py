@@ -36,6 +36,31 @@ def _listeners(config: SqeConfig) -> Iterator[tuple[KeyPath, int, str]]:
     return (entry for entry in ports if entry[1])
 
 
+def check_bind_addresses(config: SqeConfig) -> Iterator[Fault]:
+    """Listeners bind to addresses; without logins only to those of this machine, without protection so do metrics."""
+    metrics, tls = config.metrics, config.coordinator.tls
+    guarded = metrics.scrape_token is not None or bool(tls.ca_file)
+    written: list[tuple[KeyPath, str]] = [
+        (("coordinator", "bind_address"), config.coordinator.bind_address),
+        (("metrics", "bind_address"), metrics.bind_address),
+        (("metrics", "health_bind_address"), metrics.health_bind_address),
+    ]
+    for path, address in written:
+        if not address:
+            continue
+        try:
+            local = ip_address(address).is_loopback
+        except ValueError:
+            yield Fault(path, f'"{address}" is no IP address')
+            continue
+        if not local and config.auth is None and config.coordinator.mode != "worker":
+            yield Fault(path, "must be a loopback address; without [auth] everybody is anonymous")
+        elif not local and path == ("metrics", "bind_address") and config.coordinator.production_mode and not guarded:
+            yield Fault(
+                path, "refused by production_mode: metrics of others need scrape_token or coordinator.tls.ca_file"
+            )
+
+
 def check_tls_pair(config: SqeConfig) -> Iterator[Fault]:
     """A certificate and its key come together."""
     tls = config.coordinator.tls

@@ -46,6 +46,10 @@ class TransportConfig:
 class CoordinatorConfig:
     """`[coordinator]`."""
 
+    bind_address: str = setting(
+        "",
+        "IP address that the protocols listen on; empty = every one with `[auth]`, loopback without.",
+    )
     flight_sql_port: int = port(50051, "Arrow Flight SQL; 0 = off.")
     trino_http_port: int = port(8080, "Trino HTTP; 0 = off.")
     quack_port: int = port(0, "DuckDB's remote protocol; 0 = off, 9494 is customary.")

@@ -65,6 +65,8 @@ class MetricsConfig:
     prometheus_port: int = setting(
         9090, "`/metrics`; health, admin API and web UI are on the next port; 0 = off.", minimum=0, maximum=65534
     )
+    bind_address: str = setting("", "IP address of `/metrics`; empty = the coordinator's.")
+    health_bind_address: str = setting("", "IP address of health, admin API and web UI; empty = the coordinator's.")
     scrape_token: Secret | None = secret(
         "Bearer token that `/metrics` asks for; in production, without one and without `coordinator.tls.ca_file`, "
         "`/metrics` listens on loopback only."
