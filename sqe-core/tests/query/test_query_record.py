@@ -40,6 +40,7 @@ class Counted:
 class FakeSession:
     id = "secret-session-id"
     protocol = "flight"
+    client_address = "10.1.2.3"
     identity = Identity(issuer="idp", subject="alice", username="alice", provider="test")
 
 

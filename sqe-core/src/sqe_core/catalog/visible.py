@@ -27,6 +27,7 @@ class VisibleCatalogs:
         visible_of: which of some names the policies let this user see, asked in batches.
         columns_of: those columns of an object that the policies let this user see.
         enforced: whether any policy may keep something from this user.
+        refused: is told of names that were looked for and are hidden, for the audit.
     """
 
     def __init__(
@@ -38,6 +39,7 @@ class VisibleCatalogs:
         visible_of: VisibleOf,
         columns_of: ColumnsOf,
         enforced: bool,
+        refused: Callable[[AnyName], None] | None = None,
     ) -> None:
         self.columns_of = columns_of
         self.enforced = enforced
@@ -45,6 +47,7 @@ class VisibleCatalogs:
         self._listing_of = listing_of
         self._metadata_of = metadata_of
         self._visible_of = visible_of
+        self._refused = refused or (lambda name: None)
 
     def without_policies(self) -> VisibleCatalogs:
         """Return what the catalogs alone show: who grants has to find what nobody has been granted yet."""
@@ -87,6 +90,7 @@ class VisibleCatalogs:
         if namespace == (INFORMATION_SCHEMA,):
             return self.shows(mount)
         if not self.shows(mount, namespace):
+            self._refused(_namespace(mount, namespace))
             return False
         try:
             self._listing_of(mount).load_namespace(namespace)
@@ -99,6 +103,7 @@ class VisibleCatalogs:
     ) -> list[tuple[str, ObjectType]]:
         """List tables and views of a namespace by name; raise when the namespace is missing."""
         if not self.shows(mount, namespace):
+            self._refused(_namespace(mount, namespace))
             raise ObjectNotFoundError(f"Schema {_namespace(mount, namespace)} does not exist")
         metadata = self._listing_of(mount)
         listed = [(name, ObjectType.VIEW) for name in metadata.list_views(namespace)]
@@ -110,7 +115,10 @@ class VisibleCatalogs:
 
     def find(self, mount: Mount, name: ObjectName) -> TableMetadata | ViewMetadata | None:
         """Load a table or a view, or None when it is missing or hidden."""
-        return self.load(mount, name) if self.shows_object(name) else None
+        if self.shows_object(name):
+            return self.load(mount, name)
+        self._refused(name)
+        return None
 
     def shows_object(self, name: ObjectName) -> bool:
         """Whether an object may be known to this user; it may be missing."""

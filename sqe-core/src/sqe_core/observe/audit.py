@@ -74,6 +74,11 @@ class AuditLog:
         threading.Thread(target=self._sync_now_and_then, name="sqe-audit-sync", daemon=True).start()
 
     @property
+    def refuses(self) -> bool:
+        """Whether nothing may happen that cannot be recorded."""
+        return self._refuse
+
+    @property
     def head(self) -> Link:
         """The last event: its number and its hash, to be kept elsewhere."""
         with self._lock:

@@ -136,20 +136,22 @@ class Authorizer:
             for place, request in enumerate(requests)
         }
         if circumstances.trail is not None:
-            for (name, action), access in combined.items():
-                circumstances.trail.decided(identity.key, identity.username, _noted(name, action, access))
+            for request, asked in zip(requests, accesses, strict=True):
+                noted = _noted(asked, combined[request.name, request.action])
+                circumstances.trail.decided(identity.key, identity.username, noted)
         return combined
 
     def denies(
         self, identity: Identity, name: ObjectName | NamespaceName, action: Action, circumstances: Circumstances
     ) -> bool:
         """Whether an action on an object or a schema is refused."""
-        answers = self._ask(identity, (spi.Access(action=action, resource=_resource(name, None)),), circumstances)
+        asked = spi.Access(action=action, resource=_resource(name, None))
+        answers = self._ask(identity, (asked,), circumstances)
         decisions = [answer[0] for answer in answers]
         denied = _effect(decisions) is not Effect.ALLOW
         if circumstances.trail is not None:
             access = Access(denied=denied, reasons=_reasons(decisions), policy_version=_version(decisions))
-            circumstances.trail.decided(identity.key, identity.username, _noted(name, action, access))
+            circumstances.trail.decided(identity.key, identity.username, _noted(asked, access))
         return denied
 
     def require(
@@ -334,11 +336,12 @@ def _version(decisions: Sequence[spi.Decision]) -> str | None:
     return ", ".join(versions) or None
 
 
-def _noted(name: ObjectName | NamespaceName, action: Action, access: Access) -> ObjectDecision:
+def _noted(asked: spi.Access, access: Access) -> ObjectDecision:
     """Say what was decided in numbers and names of columns, never in policy text (OBS-2)."""
     return ObjectDecision(
-        name=name,
-        action=action,
+        name=asked.resource.name,
+        type=asked.resource.type,
+        action=asked.action,
         allowed=not access.denied,
         row_filters=len(access.filters),
         masked_columns=tuple(sorted(access.masks)),

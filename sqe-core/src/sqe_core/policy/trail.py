@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import secrets
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from sqe_core.spi.events import ObjectDecision
+from sqe_core.spi.identity import Identity
 from sqe_core.spi.names import NamespaceName, ObjectName
 from sqe_core.spi.policy import Action
 
@@ -23,6 +25,18 @@ class StoredChange:
     operation: str
     before: Mapping[str, Any]
     after: Mapping[str, Any]
+
+
+class KeepsChanges(ABC):
+    """Capability of a policy engine of ours: it can tell what was changed in its store."""
+
+    @abstractmethod
+    def last_change(self) -> int:
+        """Return the number of the latest change."""
+
+    @abstractmethod
+    def changes_since(self, last: int, author: Identity) -> Sequence[StoredChange]:
+        """Return what somebody changed after a change of that number, in order."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -142,6 +142,7 @@ class AccessAnswers:
         access = self._decide(somebody, (resolved.name, Action.SELECT, loaded))
         admin = self.governing.is_admin
         if access.denied and not admin:
+            self.governing.circumstances.refused(resolved.name)
             raise table_not_found(statement.name)
         source = "; ".join(dict.fromkeys(access.reasons)) if admin else None
         if access.denied:

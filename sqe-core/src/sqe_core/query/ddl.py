@@ -233,6 +233,7 @@ class CatalogChanges:
         ]
         decisions = self.authorizer.decide(self.session.identity, requests, self.circumstances)
         if any(decisions[name, action].denied for action in needed):
+            self.circumstances.refused(name)
             return False
         if any(access.restricted for access in decisions.values()):
             raise restricted(name)

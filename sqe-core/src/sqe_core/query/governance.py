@@ -41,6 +41,21 @@ from sqe_core.sql.governance import (
 )
 from sqe_core.sql.statement import EngineStatement, Statement
 
+_CHANGES = (
+    GrantPrivileges,
+    RevokePrivileges,
+    GrantRoles,
+    RevokeRoles,
+    CreateRole,
+    DropRole,
+    CreatePolicy,
+    DropPolicy,
+    SetMaskingPolicy,
+    SetOwner,
+    SetTags,
+    UnsetTags,
+)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Governance:
@@ -105,6 +120,11 @@ class Governance:
             case _:
                 return False
         return True
+
+    @staticmethod
+    def changes(statement: Statement) -> bool:
+        """Whether `apply` carries it out."""
+        return isinstance(statement, _CHANGES)
 
     def choose(self, statement: Statement) -> bool:
         """Carry out SET ROLE, which needs no engine; False for other statements."""

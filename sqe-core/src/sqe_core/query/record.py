@@ -16,6 +16,9 @@ import pyarrow as pa
 
 from sqe_core.observe.history import HistoryEntry, QueryHistory
 from sqe_core.observe.logging import redact_secrets
+from sqe_core.policy.trail import DecisionTrail, Trail
+from sqe_core.query.audited import StatementAudit, is_denied, session_hash
+from sqe_core.query.bind import BoundRelation
 from sqe_core.query.secured import SecuredStatement
 from sqe_core.session.session import Session
 from sqe_core.spi.errors import ErrorCode, SqeError
@@ -42,11 +45,6 @@ _WRITES = frozenset(
 _STATUS = {QueryPhase.FINISHED: "success", QueryPhase.FAILED: "failure", QueryPhase.CANCELLED: "cancelled"}
 
 
-def session_hash(session: Session) -> str:
-    """What names a session in logs and audit: its id is a secret."""
-    return hashlib.sha256(session.id.encode()).hexdigest()[:16]
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sinks:
     """Where a statement's record goes, beside the history. `slow_secs` 0 logs no slow statements."""
@@ -54,6 +52,7 @@ class Sinks:
     notify: Notify | None
     metrics: Metrics = field(default_factory=NoMetrics)
     slow_secs: float = 0
+    audit: StatementAudit | None = None
 
 
 class Recorder:
@@ -71,15 +70,22 @@ class Recorder:
         metrics: Metrics | None = None,
         slow_secs: float = 0,
         full_text: bool = False,
+        audit: StatementAudit | None = None,
     ) -> None:
         """Make one; `full_text` keeps statements in the history as they were sent, but for their secrets."""
         self._history = history
         self._full_text = full_text
         self._records: WeakValueDictionary[str, StatementRecord] = WeakValueDictionary()
-        self._sinks = Sinks(notify=notify, metrics=metrics or NoMetrics(), slow_secs=slow_secs)
+        self._sinks = Sinks(notify=notify, metrics=metrics or NoMetrics(), slow_secs=slow_secs, audit=audit)
 
     def begin(self, query_id: str, session: Session, sql: str, dialect: str) -> StatementRecord:
-        """A statement was admitted; its dialect says what its quotes mean."""
+        """A statement was admitted; its dialect says what its quotes mean.
+
+        Raises:
+            ExternalError: it could not be audited, and must be.
+        """
+        if self._sinks.audit is not None:
+            self._sinks.audit.check()
         identity = session.identity
         kept = sql if len(sql) <= _LONGEST_SQL else sql[:_LONGEST_SQL] + CUT
         redacted = redact(kept, dialect)
@@ -128,8 +134,12 @@ class StatementRecord:
         self._paused: float | None = None
         self._ended = threading.Lock()
         self._delivered_any = False
+        self._described = False
+        self._bound: tuple[BoundRelation, ...] = ()
+        self._decisions_told = False
+        self.trail = DecisionTrail(session.identity.key)
+        """What is decided for the statement."""
         self._planned_after: float | None = None
-        self._objects: tuple[ObjectDecision, ...] = ()
 
     def hide(self, text: str) -> str:
         """Take the statement's literals out of a text about it."""
@@ -147,6 +157,7 @@ class StatementRecord:
 
     def described(self, kind: StatementKind) -> None:
         """The statement was only looked at."""
+        self._described = True
         self._entry.kind = kind.value
 
     def planned(self, kind: StatementKind, secured: SecuredStatement | None) -> None:
@@ -155,12 +166,20 @@ class StatementRecord:
         self._planned_after = (time.monotonic() - self._began) * 1000
         self._entry.planning_ms = self._planned_after
         if secured is not None:
-            self._objects = tuple(
-                ObjectDecision(name=bound.resolved.name, action=bound.action, allowed=True)
-                for bound in secured.bound
-                if bound.resolved is not None
-            )
+            self._bound = secured.bound
         self.tell(QueryPhase.STARTED)
+        if self._sinks.audit is not None:
+            self._tell_decisions(self._event(QueryPhase.STARTED, None), must=True)
+
+    def begins_change(self, kind: StatementKind) -> None:
+        """Rights are about to be changed.
+
+        Raises:
+            ExternalError: it could not be audited, and must be.
+        """
+        self._entry.kind = kind.value
+        if self._sinks.audit is not None:
+            self._sinks.audit.begins_change(self._event(QueryPhase.RECEIVED, None))
 
     def delivered(self, batch: pa.RecordBatch) -> None:
         """A batch of the result goes to the client."""
@@ -186,6 +205,19 @@ class StatementRecord:
         self._entry.state = {"cancelled": "CANCELED"}.get(phase.value, phase.value.upper())
         self._count(phase, error)
         self.tell(phase, error)
+        if self._sinks.audit is not None:
+            event, trail = self._event(phase, error), self.trail.read()
+            self._tell_decisions(event)
+            self._sinks.audit.ended(event, trail, described=self._described)
+
+    def _tell_decisions(self, event: QueryEvent, *, must: bool = False) -> None:
+        """Write them once, as soon as they are made."""
+        if self._sinks.audit is None or self._decisions_told:
+            return
+        trail = self.trail.read()
+        if trail.decided:
+            self._decisions_told = True
+            self._sinks.audit.decided(event, trail, must=must)
 
     def _count(self, phase: QueryPhase, error: SqeError | None) -> None:
         metrics, kind, seconds = self._sinks.metrics, self._entry.kind or "unknown", time.monotonic() - self._began
@@ -225,24 +257,50 @@ class StatementRecord:
 
     def tell(self, phase: QueryPhase, error: SqeError | None = None) -> None:
         """Tell the observers, if there are any."""
-        if self._sinks.notify is None:
-            return
+        if self._sinks.notify is not None:
+            self._sinks.notify(self._event(phase, error))
+
+    def _event(self, phase: QueryPhase, error: SqeError | None) -> QueryEvent:
+        trail = self.trail.read()
         total = (time.monotonic() - self._began) * 1000
-        self._sinks.notify(
-            QueryEvent(
-                query_id=self._entry.query_id,
-                phase=phase,
-                time=datetime.now(UTC),
-                principal=self._session.identity,
-                protocol=self._session.protocol,
-                session_hash=session_hash(self._session),
-                statement_kind=self._entry.kind,
-                sql=self._redacted.text,
-                sql_hash=self._sql_hash(),
-                objects=self._objects,
-                timings=QueryTimings(planning_ms=self._planned_after, total_ms=total if phase.final else None),
-                counts=QueryCounts(rows_returned=self._entry.rows),
-                error_code=error.code if error else None,
-                error_message=self.hide(error.message) if error else None,
-            )
+        writes = self._entry.kind in _WRITES
+        return QueryEvent(
+            query_id=self._entry.query_id,
+            phase=phase,
+            time=datetime.now(UTC),
+            principal=self._session.identity.without_tokens(),
+            protocol=self._session.protocol,
+            session_hash=session_hash(self._session),
+            statement_kind=self._entry.kind,
+            sql=self._redacted.text,
+            sql_hash=self._sql_hash(),
+            client_address=self._session.client_address,
+            objects=self._objects(trail),
+            policy_cache_hit=trail.cache_hit,
+            timings=QueryTimings(
+                policy_ms=trail.milliseconds if trail.cache_hit is not None else None,
+                planning_ms=self._planned_after,
+                total_ms=total if phase.final else None,
+            ),
+            counts=QueryCounts(
+                rows_returned=None if writes else self._entry.rows, rows_written=self._entry.rows if writes else None
+            ),
+            error_code=error.code if error else None,
+            error_message=self.hide(error.message) if error else None,
+            decision_id=trail.decision_id if trail.decided else None,
+            denied=phase.final and is_denied(self._entry.kind, trail, error),
         )
+
+    def _objects(self, trail: Trail) -> tuple[ObjectDecision, ...]:
+        """What the statement does to which object; for one that was not bound all that was decided."""
+        if not self._bound:
+            return trail.about_self
+        decided = {(each.name, each.action): each for each in trail.about_self}
+        found = {
+            (bound.resolved.name, action): decided.get((bound.resolved.name, action))
+            or ObjectDecision(name=bound.resolved.name, action=action, allowed=True)
+            for bound in self._bound
+            if bound.resolved is not None
+            for action in bound.needed
+        }
+        return tuple(found.values())

@@ -6,8 +6,8 @@ import re
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -18,6 +18,7 @@ from sqe_core.catalog.types import display_type
 from sqe_core.catalog.visible import INFORMATION_SCHEMA, VisibleCatalogs
 from sqe_core.engine.port import EngineExecutionError, EngineSession, EngineState, ParameterMarker, ResultStream
 from sqe_core.policy.authorizer import Circumstances
+from sqe_core.policy.trail import DecisionTrail, KeepsChanges
 from sqe_core.query.answers import MetadataAnswers, text_table
 from sqe_core.query.bind import BoundRelation, RelationBinder, Role, SpooledRows
 from sqe_core.query.ddl import CatalogChanges
@@ -98,18 +99,34 @@ class StatementRun:
         running: RunningStatement,
         visible: VisibleCatalogs,
         planned: Callable[[StatementKind, SecuredStatement | None], None],
+        *,
+        trail: DecisionTrail | None = None,
+        begins_change: Callable[[StatementKind], None] = lambda kind: None,
     ) -> None:
+        """Make one.
+
+        Args:
+            parts: the collaborators.
+            session: what it sees of its session.
+            running: its life.
+            visible: what its user may see.
+            planned: is told when everything was decided, right before it runs.
+            trail: where decisions are noted.
+            begins_change: is told right before rights are changed.
+        """
         self._parts = parts
         self._session = session
         self._running = running
         self._planned = planned
+        self._trail = trail
+        self._begins_change = begins_change
         self._positions: PositionMap | None = None
         self._kind = StatementKind.UTILITY
         self._columns_seen: list[str] = []
         self._resolver = NameResolver(parts.catalogs, shows=visible.shows)
         self._views_read: dict[ObjectName, bool | None] = {}
         self._visible = visible
-        self._circumstances = Circumstances(protocol=session.protocol, query_id=running.query_id)
+        self._circumstances = Circumstances(protocol=session.protocol, query_id=running.query_id, trail=trail)
         self._answers = MetadataAnswers(
             session=session,
             visible=self._visible,
@@ -430,9 +447,25 @@ class StatementRun:
             lives=self._lives(),
         )
         with self._engine_scope():
-            if not (governance.apply(statement) or changes.apply(statement)):
+            if not (self._govern(governance, statement) or changes.apply(statement)):
                 words = re.sub(r"\B(?=[A-Z])", " ", type(statement).__name__).upper()
                 raise NotSupportedError(f"{words} is not supported")
+
+    def _govern(self, governance: Governance, statement: Statement) -> bool:
+        """Carry out a statement that changes rights, and note what it changed; False for other statements."""
+        if not governance.changes(statement):
+            return False
+        self._begins_change(statement.kind)
+        stores = self._parts.authorizer.stores(KeepsChanges)
+        before = [(store, store.last_change()) for store in stores] if self._trail is not None else []
+        try:
+            return governance.apply(statement)
+        finally:
+            for store, last in before:
+                assert self._trail is not None
+                # It is done: a store that cannot be read now has its own record of it.
+                with suppress(SqeError):
+                    self._trail.changed(store.changes_since(last, self._session.identity))
 
     @property
     def _context(self) -> NameContext:
@@ -572,7 +605,9 @@ class StatementRun:
         if name not in self._views_read:
             with self._engine_scope():
                 try:
-                    self._views_read[name] = self._securer().read_view(name, view)
+                    # What a listing leaves out is no refusal of the statement.
+                    securer = replace(self._securer(), circumstances=self._circumstances.unrecorded())
+                    self._views_read[name] = securer.read_view(name, view)
                 except (UserError, ResourcesError):
                     self._views_read[name] = None
         return self._views_read[name]

@@ -230,6 +230,7 @@ class StatementSecurer:
             if entry.resolved is None or entry.system:
                 continue
             if any(decisions[entry.resolved.name, action].denied for action in entry.needed):
+                self.circumstances.refused(entry.resolved.name)
                 parts = entry.relation.parts
                 raise table_not_found(
                     parts, position=positions.locate(entry.relation.start, parts[-1]) if positions else None
@@ -276,7 +277,7 @@ class StatementSecurer:
         if travel is not None:
             columns = self._columns_at(parts, travel, hidden=access.hidden)
         if not columns:
-            raise table_not_found(entry.relation.parts)  # ENF-10: an empty projection must not mean "all"
+            raise self._hidden(entry)  # ENF-10: an empty projection must not mean "all"
         collected.expect(parts, marker=marker, columns=columns, time_travel=travel)
         return SecuredTable(
             index=entry.relation.index,
@@ -300,7 +301,7 @@ class StatementSecurer:
         )
         compiled = self._compiler().compile(entry.resolved.name, relation, access, marker=marker, visible=visible)
         if not compiled.columns:
-            raise table_not_found(entry.relation.parts)  # ENF-10
+            raise self._hidden(entry)  # ENF-10
         collected.expect(parts, marker=marker, columns=compiled.columns, time_travel=travel, compiled=compiled)
         return replace(relation, restriction=compiled.restriction)
 
@@ -338,7 +339,7 @@ class StatementSecurer:
         kind = entry.resolved.metadata_table
         assert kind is not None
         if not access.unrestricted:
-            raise table_not_found(entry.relation.parts)  # META-4
+            raise self._hidden(entry)  # META-4
         if entry.relation.time_travel is not None:
             raise NotSupportedError("Metadata tables have no versions to travel to")
         parts, marker = self._alias_parts(entry), new_marker()
@@ -494,7 +495,7 @@ class StatementSecurer:
             visible=lambda names: [column for column in names if column in allowed],
         )
         if not compiled.columns:
-            raise table_not_found(entry.relation.parts)  # ENF-10
+            raise self._hidden(entry)  # ENF-10
         collected.expect(("", name.name), marker=marker, columns=compiled.columns, compiled=compiled, view=True)
         return replace(everything, restriction=compiled.restriction)
 
@@ -526,6 +527,12 @@ class StatementSecurer:
             if isinstance(view, SessionView) or isinstance(error, AccessDeniedError):
                 raise
             raise unreadable_view(_view_name(view)) from error
+
+    def _hidden(self, entry: BoundRelation) -> UserError:
+        """Return the error for what is there, and of which nothing may be shown."""
+        assert entry.resolved is not None
+        self.circumstances.refused(entry.resolved.name)
+        return table_not_found(entry.relation.parts)
 
     def _session_values(self) -> Mapping[str, Any]:
         """FUNC-2: who and where are values of our session, the invoker's in views too; Spark knows neither."""

@@ -25,10 +25,12 @@ from sqe_core.catalog.visible import VisibleCatalogs
 from sqe_core.engine.port import EngineState, Progress
 from sqe_core.observe.logging import of_statement
 from sqe_core.policy.authorizer import Circumstances
+from sqe_core.policy.trail import DecisionTrail
 from sqe_core.query.admission import Admission, DeadlineWatch
+from sqe_core.query.audited import session_hash
 from sqe_core.query.ingest import described
 from sqe_core.query.parts import QueryParts
-from sqe_core.query.record import StatementRecord, session_hash
+from sqe_core.query.record import StatementRecord
 from sqe_core.query.result import StatementPlan, StatementResult
 from sqe_core.query.roles_in_use import ChosenRoles, identity_in_use
 from sqe_core.query.run import Finish, Parameters, StatementRun, StatementShape
@@ -233,8 +235,17 @@ class QueryService:
         seen = options.at or StatementSession(session)
         seen.find_roles(self._with_roles)
         record = self._parts.recorder.begin(running.query_id, session, sql, dialect or seen.properties["dialect"])
-        visible = self.visible(seen, running.query_id)
-        return seen, StatementRun(self._parts, seen, running, visible, record.planned), record
+        visible = self.visible(seen, running.query_id, record.trail)
+        run = StatementRun(
+            self._parts,
+            seen,
+            running,
+            visible,
+            record.planned,
+            trail=record.trail,
+            begins_change=record.begins_change,
+        )
+        return seen, run, record
 
     @contextmanager
     def _admitted(
@@ -328,8 +339,10 @@ class QueryService:
     def _with_roles(self, identity: Identity, chosen: ChosenRoles) -> Identity:
         return identity_in_use(self._parts.authorizer, identity, chosen)
 
-    def visible(self, session: Session | StatementSession, query_id: str = "") -> VisibleCatalogs:
-        """Return what a session may see."""
+    def visible(
+        self, session: Session | StatementSession, query_id: str = "", trail: DecisionTrail | None = None
+    ) -> VisibleCatalogs:
+        """Return what a session may see; `trail` is told which objects a statement could not have for that."""
         circumstances = Circumstances(protocol=session.protocol, query_id=query_id)
         whole = session if isinstance(session, Session) else session.session
 
@@ -355,6 +368,7 @@ class QueryService:
                 identity(), name, columns, circumstances
             ),
             enforced=self._parts.authorizer.enforces,
+            refused=trail.refused if trail is not None else None,
         )
 
     def visible_columns(

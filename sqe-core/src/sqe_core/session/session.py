@@ -55,10 +55,13 @@ class Session:
         catalog: str,
         schema: tuple[str, ...] = ("default",),
         protocol: str = "embedded",
+        client_address: str | None = None,
     ) -> None:
         self.id = secrets.token_urlsafe(24)
         self.identity = identity
         self.protocol = protocol
+        self.client_address = client_address
+        """Where the client that opened it is."""
         self.catalogs = catalogs
         self.properties = SessionProperties()
         self.sides = EngineSides(engine.open_session)

@@ -17,6 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
+from typing import Protocol
 
 from sqe_core.session.fingerprint import Fingerprints
 from sqe_core.session.login import LoginChain, account_of, refuse_other_user, unavailable
@@ -30,6 +31,7 @@ from sqe_core.spi.errors import (
     InvalidCredentialsError,
     ResourcesError,
     ShuttingDownError,
+    SqeError,
     UserError,
 )
 from sqe_core.spi.factory import Clock, SystemClock
@@ -55,6 +57,32 @@ class SessionLimits:
     """How long a credential finds its session before a provider is asked about it again."""
     grace_secs: float = 60
     """How long a running statement may outlive its session (JWT-9)."""
+
+
+class SessionObserver(Protocol):
+    """Who is told of logins and sessions. What the first and third raise refuses the login."""
+
+    def logged_in(self, identity: Identity, client: ClientInfo) -> None:
+        """A provider vouched for a credential."""
+
+    def refused(self, credential: Credential, client: ClientInfo, error: SqeError) -> None:
+        """Nobody did."""
+
+    def opened(self, session: Session, client: ClientInfo) -> None:
+        """A session begins."""
+
+    def ended(self, session: Session) -> None:
+        """A session is over."""
+
+
+class _NoObserver:
+    def logged_in(self, identity: Identity, client: ClientInfo) -> None: ...
+
+    def refused(self, credential: Credential, client: ClientInfo, error: SqeError) -> None: ...
+
+    def opened(self, session: Session, client: ClientInfo) -> None: ...
+
+    def ended(self, session: Session) -> None: ...
 
 
 class LiveSession:
@@ -126,6 +154,7 @@ class SessionStore:
         close_session: ends one, with everything that runs in it.
         is_busy: whether a statement of a session runs; a busy session is not idle.
         limits: bounds.
+        observer: is told of logins and sessions.
         clock: what expiries of identities are compared with.
         monotonic: what idle and absolute time are measured with.
     """
@@ -138,6 +167,7 @@ class SessionStore:
         close_session: Callable[[Session], None],
         is_busy: Callable[[Session], bool] = lambda session: False,
         limits: SessionLimits | None = None,
+        observer: SessionObserver | None = None,
         clock: Clock | None = None,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -146,6 +176,7 @@ class SessionStore:
         self._close_session = close_session
         self._is_busy = is_busy
         self._limits = limits or SessionLimits()
+        self._observer = observer or _NoObserver()
         self._clock = clock or SystemClock()
         self._monotonic = monotonic
         self._fingerprints = Fingerprints()
@@ -172,12 +203,16 @@ class SessionStore:
         """
         self._refuse_when_closed()
         self._sweeper.ensure_running()
-        self._chain.refuse_plaintext(credential, client)
-        live = self._of_token(credential, client) if isinstance(credential, BearerCredential) else None
-        if live is None:
-            live = self._of_login(credential, client)
-        refuse_other_user(live.session.identity, client)
-        self.ensure_usable(live)
+        try:
+            self._chain.refuse_plaintext(credential, client)
+            live = self._of_token(credential, client) if isinstance(credential, BearerCredential) else None
+            if live is None:
+                live = self._of_login(credential, client)
+            refuse_other_user(live.session.identity, client)
+            self.ensure_usable(live)
+        except SqeError as error:
+            self._observer.refused(credential, client, error)
+            raise
         return live
 
     def ensure_usable(self, live: LiveSession) -> None:
@@ -317,6 +352,7 @@ class SessionStore:
             if old is not None:
                 self.end(old)
             raise
+        self._observer.logged_in(identity, client)
         if old is not None:
             if _same_rights(old.session.identity, identity):
                 old.validated = self._monotonic()
@@ -329,6 +365,11 @@ class SessionStore:
         live: LiveSession | None = None
         try:
             session = self._open_session(identity, client)
+            try:
+                self._observer.opened(session, client)
+            except BaseException:
+                self._close_session(session)
+                raise
             live = self._live(session, login, client)
         finally:
             with self._lock:
@@ -403,7 +444,11 @@ class SessionStore:
 
     def _finish(self, live: LiveSession) -> None:
         steps = [partial(listener, live) for listener in self._listeners]
-        for step in (*steps, partial(self._close_session, live.session)):
+        for step in (
+            *steps,
+            partial(self._close_session, live.session),
+            partial(self._observer.ended, live.session),
+        ):
             try:
                 step()
             except Exception:  # noqa: BLE001 - the other steps have to be made too

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
@@ -9,7 +10,7 @@ from enum import Enum
 from sqe_core.spi.errors import ErrorCode
 from sqe_core.spi.identity import Identity
 from sqe_core.spi.names import NamespaceName, ObjectName
-from sqe_core.spi.policy import Action
+from sqe_core.spi.policy import Action, ResourceType
 
 
 class QueryPhase(Enum):
@@ -39,6 +40,7 @@ class ObjectDecision:
     hidden_columns: tuple[str, ...] = ()
     reason: str = ""
     policy_version: str | None = None
+    type: ResourceType = ResourceType.TABLE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,6 +90,8 @@ class QueryEvent:
         counts: how much was moved.
         error_code: set for FAILED and CANCELLED.
         error_message: the text that the client received.
+        decision_id: the id of what was decided, in the audit too.
+        denied: whether the statement came to nothing because of a policy, whatever the client received.
     """
 
     query_id: str
@@ -108,3 +112,27 @@ class QueryEvent:
     counts: QueryCounts = QueryCounts()
     error_code: ErrorCode | None = None
     error_message: str | None = None
+    decision_id: str | None = None
+    denied: bool = False
+
+    @property
+    def row_filters_applied(self) -> int:
+        """How many row filters hold, over all objects."""
+        return sum(max(filters) for filters in self._by_name(lambda each: each.row_filters))
+
+    @property
+    def columns_masked(self) -> int:
+        """How many columns read as something else, over all objects."""
+        return sum(max(columns) for columns in self._by_name(lambda each: len(each.masked_columns)))
+
+    @property
+    def columns_restricted(self) -> int:
+        """How many columns do not exist for the user, over all objects."""
+        return sum(max(columns) for columns in self._by_name(lambda each: len(each.hidden_columns)))
+
+    def _by_name(self, count: Callable[[ObjectDecision], int]) -> Iterable[list[int]]:
+        # Several actions on an object are restricted by the same policies.
+        counts: dict[ObjectName | NamespaceName, list[int]] = {}
+        for each in self.objects:
+            counts.setdefault(each.name, []).append(count(each))
+        return counts.values()

@@ -13,6 +13,7 @@ from sqe_core.policy.grants.evaluation import Evaluation, Precedence
 from sqe_core.policy.grants.records import Owner
 from sqe_core.policy.grants.state import Place, State
 from sqe_core.policy.grants.store import Draft, GrantStore, Version
+from sqe_core.policy.trail import KeepsChanges, StoredChange
 from sqe_core.spi.identity import Identity
 from sqe_core.spi.names import NamespaceName, ObjectName
 from sqe_core.spi.policy import (
@@ -35,7 +36,7 @@ from sqe_core.spi.policy import (
 )
 
 
-class GrantsEnforcer(PolicyEnforcer, SupportsGrants, SupportsRoles, SupportsPolicies, SupportsOwnership):
+class GrantsEnforcer(PolicyEnforcer, SupportsGrants, SupportsRoles, SupportsPolicies, SupportsOwnership, KeepsChanges):
     """Decides by what GRANT, REVOKE, DENY and CREATE POLICY wrote.
 
     Each decision asks the store for its version, so that a change shows at the next statement on every server; what
@@ -79,6 +80,18 @@ class GrantsEnforcer(PolicyEnforcer, SupportsGrants, SupportsRoles, SupportsPoli
     def policy_version(self) -> Version:
         """Return the version of the store now; it moves with every change, on whichever server."""
         return self.store.version()
+
+    def last_change(self) -> int:
+        """Return the number of the store's version."""
+        return self.store.version().number
+
+    def changes_since(self, last: int, author: Identity) -> Sequence[StoredChange]:
+        """Return what the store's own audit has of somebody after a version."""
+        return [
+            StoredChange(operation=entry.operation, before=entry.before, after=entry.after)
+            for entry in reversed(self.store.audit())
+            if entry.version > last and entry.author_key == author.key
+        ]
 
     def put_grant(self, grant: Grant, *, author: Identity) -> None:
         """Store a grant or a denial."""
