@@ -26,6 +26,7 @@ from sqe_core.config.sections.query import EngineConfig, QueryConfig
 from sqe_core.engine.port import Engine, EngineState, Progress
 from sqe_core.engine.spark.engine import ClassArchive, EngineOptions, SparkEngine
 from sqe_core.engine.spark.options import home_dir
+from sqe_core.observe.audit import AuditLog
 from sqe_core.observe.health import Probe, Readiness, health_routes
 from sqe_core.observe.history import QueryHistory
 from sqe_core.observe.http import HttpListener, ListenerTls
@@ -38,6 +39,7 @@ from sqe_core.policy.builtin import AllowAllEnforcer
 from sqe_core.policy.cache import DecisionCache
 from sqe_core.policy.masks import MaskWriter
 from sqe_core.query.admission import QueryLimits
+from sqe_core.query.audited import SessionAudit, StatementAudit
 from sqe_core.query.completion import CompletionCache, VisibleNames
 from sqe_core.query.gateway import Gateway
 from sqe_core.query.ingest_rows import IngestLimits
@@ -80,8 +82,11 @@ class Sqe:
     service: QueryService
     history: QueryHistory
     enforcers: tuple[PolicyEnforcer, ...] = ()
+    audit: AuditLog | None = None
 
-    def open_session(self, identity: Identity, *, catalog: str, protocol: str) -> Session:
+    def open_session(
+        self, identity: Identity, *, catalog: str, protocol: str, client_address: str | None = None
+    ) -> Session:
         """Open a session for somebody who was authenticated."""
         return Session(
             identity=identity,
@@ -90,6 +95,7 @@ class Sqe:
             catalog=catalog,
             schema=DEFAULT_SCHEMA,
             protocol=protocol,
+            client_address=client_address,
         )
 
     def close(self) -> None:
@@ -98,10 +104,12 @@ class Sqe:
         self.release()
 
     def release(self) -> None:
-        """Free what catalogs and policy engines hold, when no statement runs any more."""
+        """Free what catalogs, policy engines and the audit hold, when no statement runs any more."""
         self.catalogs.close()
         for enforcer in self.enforcers:
             enforcer.close()
+        if self.audit is not None:
+            self.audit.close()
 
 
 def build(
@@ -118,6 +126,7 @@ def build(
     masks: MaskWriter | None = None,
     decisions: DecisionCache | None = None,
     admins: Callable[[Identity], bool] = lambda identity: False,
+    audit: AuditLog | None = None,
 ) -> Sqe:
     """Wire an SQE around an engine, which need not have started yet."""
     catalogs = CatalogRegistry(mounts)
@@ -128,7 +137,14 @@ def build(
             reader=Reader(),
             catalogs=catalogs,
             authorizer=Authorizer(enforcers, masks=masks, cache=decisions),
-            recorder=Recorder(history, notify=notify, metrics=metrics, slow_secs=slow_secs, full_text=full_text),
+            recorder=Recorder(
+                history,
+                notify=notify,
+                metrics=metrics,
+                slow_secs=slow_secs,
+                full_text=full_text,
+                audit=StatementAudit(audit) if audit is not None else None,
+            ),
             limits=limits,
             plan_limits=PlanLimits(),
             template_functions=functions.template_names(),
@@ -136,7 +152,9 @@ def build(
             admins=admins,
         )
     )
-    return Sqe(engine=engine, catalogs=catalogs, service=service, history=history, enforcers=tuple(enforcers))
+    return Sqe(
+        engine=engine, catalogs=catalogs, service=service, history=history, enforcers=tuple(enforcers), audit=audit
+    )
 
 
 def compose(
@@ -237,7 +255,17 @@ def compose(
         slow_secs=query.slow_query_threshold_secs,
         full_text=config.query_history.full_text,
         admins=lambda identity: bool(identity.roles & admin_roles),
+        audit=audit_log(loaded, metrics=metrics),
     )
+
+
+def audit_log(loaded: LoadedConfig, *, metrics: Metrics | None = None) -> AuditLog | None:
+    """Open the audit log of a configuration; None when it has none. Raises StartupError when it cannot be used."""
+    config = loaded.config.metrics
+    if not config.audit_log_path:
+        return None
+    path = Path(config.audit_log_path).expanduser()
+    return AuditLog(path, refuse=config.audit.on_failure == "refuse", metrics=metrics)
 
 
 def state_dir(environ: Mapping[str, str]) -> Path | None:
@@ -491,7 +519,7 @@ def session_store(
     catalog = next((mount.name for mount in mounts if mount.default), mounts[0].name if mounts else EMBEDDED_CATALOG)
 
     def open_session(identity: Identity, client: ClientInfo) -> Session:
-        return sqe.open_session(identity, catalog=catalog, protocol=client.protocol)
+        return sqe.open_session(identity, catalog=catalog, protocol=client.protocol, client_address=client.address)
 
     return SessionStore(
         chain,
@@ -503,6 +531,7 @@ def session_store(
             absolute_secs=config.session.absolute_timeout_secs,
             sweep_secs=config.session.expiry_sweep_interval_secs,
         ),
+        observer=SessionAudit(sqe.audit) if sqe.audit is not None else None,
     )
 
 

@@ -235,6 +235,11 @@ CASES: dict[str, list[tuple[str, list[str]]]] = {
         ),
         ('[metrics.openlineage]\nenabled = true\nfile_path = "/f"', []),
     ],
+    "observability.check_audit": [
+        ('[metrics.audit]\non_failure = "refuse"', ["metrics.audit_log_path"]),
+        ('[metrics]\naudit_log_path = "/a"\n[metrics.audit]\non_failure = "refuse"', []),
+        ('[metrics.audit]\non_failure = "alert"', []),
+    ],
     "observability.check_audit_export": [
         ("[metrics.audit_export]\nenabled = true", ["metrics.audit_export.otlp_endpoint"]),
         ('[metrics.audit_export]\nenabled = true\notlp_endpoint = "http://o"', []),

@@ -371,6 +371,7 @@ ADDED = {
     "metrics.bind_address",
     "metrics.health_bind_address",
     "metrics.scrape_token",
+    "metrics.audit.on_failure",
     "coordinator.transport.max_connections",
     "engine.java_home",
     "engine.cache_dir",

@@ -64,8 +64,14 @@ def test_no_prefix_stands_twice() -> None:
             "sqe.toml:2: metrics.otlp_endpoint: sending metrics is not built yet",
         ),
         ('[coordinator]\nworker_secret = "s"', "sqe.toml:2: coordinator.worker_secret: workers are not built yet"),
-        ('[metrics]\naudit_log_path = "/a"', "sqe.toml:2: metrics.audit_log_path: the audit log is not built yet"),
-        ('[metrics.audit]\nformat = "ocsf"', "sqe.toml:2: metrics.audit.format: the audit log is not built yet"),
+        (
+            '[metrics.audit]\nformat = "ocsf"',
+            "sqe.toml:2: metrics.audit.format: OCSF is not built yet; the audit log has the native form",
+        ),
+        (
+            '[metrics.audit]\ngdpr_tags = ["PII"]',
+            "sqe.toml:2: metrics.audit.gdpr_tags: this part of the audit log is not built yet",
+        ),
         ('[maintenance]\nmode = "advisory"', "sqe.toml:1: maintenance: maintenance is not built yet"),
         ('[session]\npersistence = "file"', "sqe.toml:2: session.persistence: sessions that survive a restart"),
         ('[storage]\ns3_endpoint = "http://s"', "sqe.toml:2: storage.s3_endpoint: object stores are not built yet"),

@@ -45,7 +45,7 @@ def test_every_name_begins_alike_and_says_what_it_is(metrics: PrometheusMetrics)
 def test_no_label_can_hold_a_user_or_a_table() -> None:
     allowed = {
         *("status", "statement_type", "error_code", "protocol", "reason", "provider", "op", "circuit", "backend"),
-        *("sink", "state", "version", "limit"),
+        *("sink", "state", "version", "limit", "kind"),
     }
     assert {label for each in CORE_METRICS for label in each.labels} <= allowed
 

@@ -45,6 +45,7 @@ ALWAYS: tuple[Check, ...] = (
     resources.check_result_cache,
     resources.check_session_file,
     observability.check_lineage,
+    observability.check_audit,
     observability.check_audit_export,
     maintenance.check_scheduler,
     maintenance.check_lease,

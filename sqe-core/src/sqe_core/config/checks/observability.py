@@ -24,6 +24,12 @@ def check_lineage(config: SqeConfig) -> Iterator[Fault]:
         yield Fault((*path, "spool_max_bytes"), "must be at least 1MB")
 
 
+def check_audit(config: SqeConfig) -> Iterator[Fault]:
+    """Refusing what cannot be recorded needs a record."""
+    if config.metrics.audit.on_failure == "refuse" and not config.metrics.audit_log_path:
+        yield Fault(("metrics", "audit_log_path"), 'is missing; on_failure "refuse" needs it')
+
+
 def check_audit_export(config: SqeConfig) -> Iterator[Fault]:
     """Enabled export has a collector."""
     export = config.metrics.audit_export

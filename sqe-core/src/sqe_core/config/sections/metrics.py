@@ -16,6 +16,11 @@ class AuditConfig:
     """`[metrics.audit]`."""
 
     format: Literal["native", "ocsf", "both"] = setting("native", "Form of the events.")
+    on_failure: Literal["alert", "refuse"] = setting(
+        "alert",
+        "What an audit log that cannot be written means: `alert` logs and counts it; with `refuse` nothing is done "
+        "that cannot be recorded.",
+    )
     gdpr_tags: tuple[str, ...] = setting((), "Tags of columns that hold personal data.")
     gdpr_identifier_mode: Literal["tokenize", "drop", "keep"] = setting("tokenize", "What happens to identifiers.")
     superdebug_log_results: bool = setting(False, "Results in the log (development).")
