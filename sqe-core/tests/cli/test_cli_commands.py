@@ -23,7 +23,7 @@ from sqe_core.cli.names import BadNameError, parse_name, quote_name
 from sqe_core.cli.progress import EngineSteps, bar, describe, duration
 from sqe_core.cli.script import Script
 from sqe_core.engine.port import EngineState, Progress
-from sqe_core.spi.errors import ExternalError, Position, UserError
+from sqe_core.spi.errors import AccessDeniedError, ExternalError, ObjectNotFoundError, Position, UserError
 
 
 @pytest.mark.parametrize(
@@ -321,6 +321,14 @@ def test_errors_of_others_name_their_query() -> None:
     error = ExternalError("the catalog does not answer")
     error.query_id = "018f"
     assert report(error) == ["EXTERNAL CATALOG_ERROR: the catalog does not answer", "Query: 018f"]
+
+
+def test_what_may_be_a_denial_names_its_query_and_other_mistakes_do_not() -> None:
+    missing, denied, typo = ObjectNotFoundError("no table"), AccessDeniedError("no"), UserError("no")
+    for error in (missing, denied, typo):
+        error.query_id = "018f"
+    assert [report(error)[-1] for error in (missing, denied)] == ["Query: 018f"] * 2
+    assert report(typo) == ["USER_ERROR SEMANTIC_ERROR: no"]
 
 
 def test_progress_texts() -> None:

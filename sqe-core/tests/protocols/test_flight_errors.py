@@ -173,3 +173,15 @@ def test_nothing_of_ours_reaches_a_client(
         assert part not in told
     monkeypatch.undo()
     assert alice.query("SELECT 1 AS one").num_rows == 1
+
+
+@pytest.mark.rule("ERR-5")
+@pytest.mark.parametrize("code", ErrorCode)
+def test_what_may_be_a_denial_carries_the_query_id_in_its_text(core: Core, alice: RawClient, code: ErrorCode) -> None:
+    error = UserError("What failed", code=code, hint="look")
+    error.query_id = "q-1"
+    core.answers["bad"] = error
+    with pytest.raises(Refused) as caught:
+        alice.plan("bad")
+    quoted = code is ErrorCode.ACCESS_DENIED or (code.name.endswith("_NOT_FOUND") and "FUNCTION" not in code.name)
+    assert caught.value.text == ("What failed (look) (query id q-1)" if quoted else "What failed (look)")

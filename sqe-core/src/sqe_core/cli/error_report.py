@@ -56,7 +56,7 @@ def report(error: BaseException, origin: Origin | None = None) -> list[str]:
     lines += excerpt
     if known.hint:
         lines.append(f"Hint: {_one_line(known.hint)}")
-    if known.query_id and known.kind in (ErrorKind.INTERNAL, ErrorKind.EXTERNAL):
+    if known.query_id and (known.may_be_denial or known.kind in (ErrorKind.INTERNAL, ErrorKind.EXTERNAL)):
         lines.append(f"Query: {known.query_id}")
     return lines
 

@@ -1,10 +1,11 @@
-"""The command `sqe`: plugins, configuration, API keys, doctor, benchmarks (features §8.4)."""
+"""The command `sqe`: plugins, configuration, API keys, audit, doctor, benchmarks (features §8.4)."""
 
 from __future__ import annotations
 
 import argparse
 import importlib.util
 import os
+import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -102,6 +103,13 @@ def _parser() -> argparse.ArgumentParser:
     auth = _group(commands, "auth", "API keys")
     for name, help_text, function, add_options in _KEY_COMMANDS:
         add_options(_with_keys_file(_with_config(_command(auth, name, help_text, function))))
+
+    audit = _group(commands, "audit", "the audit log")
+    verify = _command(audit, "verify", "check that nothing of an audit log was changed, removed or added", _verify)
+    verify.add_argument("files", nargs="+", type=Path, metavar="FILE", help="the file, or its parts, the oldest first")
+    verify.add_argument(
+        "--has", action="append", default=[], type=_hash, metavar="HASH", help="a hash that was kept elsewhere"
+    )
 
     _with_config(_command(commands, "doctor", "look for what would keep SQE from working here", _doctor))
     commands.add_parser("bench", help="run benchmarks (sqe-bench)", add_help=False)
@@ -229,6 +237,22 @@ _KEY_COMMANDS: tuple[
     ("list-keys", "list the API keys of the keys file", _list_keys, lambda parser: None),
     ("revoke-key", "take an API key out of the keys file", _revoke_key, _revoke_key_options),
 )
+
+
+def _hash(text: str) -> str:
+    if re.fullmatch(r"[0-9a-fA-F]{64}", text) is None:
+        raise argparse.ArgumentTypeError("a hash has 64 hexadecimal digits")
+    return text.lower()
+
+
+def _verify(arguments: argparse.Namespace, here: Surroundings) -> int:
+    from sqe_core.cli import audit
+
+    paths = [here.folder / file.expanduser() for file in arguments.files]
+    verdict = audit.verify_files(paths, frozenset(arguments.has))
+    for line in audit.report(verdict):
+        here.print(line)
+    return ExitCode.OK if verdict.sound else ExitCode.STATEMENT_FAILED
 
 
 def _doctor(arguments: argparse.Namespace, here: Surroundings) -> int:

@@ -28,7 +28,7 @@ _log = logging.getLogger(__name__)
 
 _MODE = 0o600
 _SYNC_SECS = 1.0
-_TAIL_BYTES = 1 << 20
+_TAIL_BYTES = (1 << 18, 1 << 24)
 _MOST_WAITING = 1000
 _LONGEST_TEXT = 65_536
 _MOST_ITEMS = 1000
@@ -152,10 +152,12 @@ class AuditLog:
         self._follow_rotation()
         told = {**event, "lost_events": self._lost} if self._lost else event
         line, link = seal(told, self._last)
-        data = (b"\n" if self._torn else b"") + line + b"\n"
+        break_off = b"\n" if self._torn else b""
+        data = break_off + line + b"\n"
         written = os.write(self._file, data)
         self._size += written
-        self._torn = written != len(data)
+        if written:
+            self._torn = written not in (len(break_off), len(data))
         if written < len(data) - 1:
             raise OSError("the disk is full")
         self._last, self._unsynced = link, True
@@ -232,9 +234,13 @@ class AuditLog:
     def _read_tail(self) -> Tail:
         try:
             with open(self._path, "rb") as file:
-                start = max(0, self._size - _TAIL_BYTES)
-                file.seek(start)
-                return tail_of(file.read(_TAIL_BYTES), whole=start == 0)
+                for size in _TAIL_BYTES:
+                    start = max(0, self._size - size)
+                    file.seek(start)
+                    tail = tail_of(file.read(size), whole=start == 0)
+                    if tail.last is not None or start == 0:
+                        break
+            return tail
         except OSError as error:
             raise StartupError(f"The audit log {self._path} cannot be read: {error.strerror or error}") from error
 

@@ -74,6 +74,7 @@ _HIDES_DENIALS = frozenset(
     }
 )
 _MOST_FAILURES_A_SECOND = 50
+_LONGEST_REASON = 2000
 _BODIES = frozenset({"filter", "mask", "masks"})
 
 
@@ -339,7 +340,7 @@ def _decision(decision: ObjectDecision) -> dict[str, Any]:
         "row_filters": decision.row_filters,
         "masked_columns": decision.masked_columns,
         "hidden_columns": decision.hidden_columns,
-        "reason": decision.reason,
+        "reason": decision.reason[:_LONGEST_REASON],
         "policy_version": decision.policy_version,
     }
 

@@ -69,6 +69,18 @@ class ErrorCode(Enum):
     CIRCUIT_BREAKER_OPEN = 65604
 
 
+_MAY_BE_DENIAL = frozenset(
+    {
+        ErrorCode.TABLE_NOT_FOUND,
+        ErrorCode.COLUMN_NOT_FOUND,
+        ErrorCode.SCHEMA_NOT_FOUND,
+        ErrorCode.CATALOG_NOT_FOUND,
+        ErrorCode.VIEW_NOT_FOUND,
+        ErrorCode.ACCESS_DENIED,
+    }
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Position:
     """A place in the text that the client sent; both numbers start at 1, columns count code points."""
@@ -108,6 +120,11 @@ class SqeError(Exception):
         self.position = position
         # Filled by the query pipeline, so that a report of an error can be found in the logs.
         self.query_id: str | None = None
+
+    @property
+    def may_be_denial(self) -> bool:
+        """Whether something denied looks like this, as something missing does: both are told with the query's id."""
+        return self.code in _MAY_BE_DENIAL
 
     def __str__(self) -> str:
         where = f"{self.position}: " if self.position else ""

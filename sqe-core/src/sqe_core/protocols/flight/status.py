@@ -57,8 +57,10 @@ def status_code(error: SqeError) -> grpc.StatusCode:
 
 
 def status_text(error: SqeError) -> str:
-    """Return what the client reads: the error, and what to do next."""
+    """Return what the client reads: the error, what to do next, and what an administrator finds a denial by."""
     text = f"{error} ({error.hint})" if error.hint else str(error)
+    if error.query_id and error.may_be_denial:
+        text += f" (query id {error.query_id})"
     encoded = text[:_LONGEST_TEXT].encode("utf-8", "replace")
     left = _LONGEST_TEXT
     for place, byte in enumerate(encoded):
