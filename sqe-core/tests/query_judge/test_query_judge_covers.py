@@ -1,0 +1,143 @@
+"""What stands above the plan of a view, and below an INSERT, when a policy restricts them (VIEW-2, DML-2, DML-3)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pytest
+
+from sqe_core.engine.port import ROW_REFUSED, PlanDescription, PlanNode
+from sqe_core.query.verify import ExpectedRelation, verify
+from sqe_core.spi.errors import InternalError
+from sqe_core.sql.statement import StatementKind
+
+LOGICAL = "org.apache.spark.sql.catalyst.plans.logical."
+RELATION = "org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation"
+ALIAS = "_sqe_c_0123456789abcdef0123456789abcdef"
+MARKER = "_sqe_r_00000000000000000000000000000001"
+POLICY = f"({MARKER}.dept = 'ENG')"
+BARRIER = "(SPARK_PARTITION_ID() >= 0)"
+VIEW = ExpectedRelation(
+    marker=MARKER,
+    catalog="",
+    namespace=(),
+    table="v",
+    columns=("id", "dept"),
+    filter_sql=POLICY,
+    barrier=True,
+    masks={"dept": "NULL"},
+    view=True,
+)
+TARGET = ExpectedRelation(
+    marker=MARKER, catalog=ALIAS, namespace=("hr",), table="staff", write_target=True, filter_sql=POLICY
+)
+
+
+@dataclass
+class Tree:
+    type: str
+    fields: Mapping[str, Any] = field(default_factory=dict)
+    below: Sequence[Tree] = ()
+    slot: str = "child"
+
+
+def describe(tree: Tree) -> PlanDescription:
+    nodes: list[PlanNode] = []
+
+    def add(node: Tree, parent: int) -> None:
+        place = len(nodes)
+        nodes.append(PlanNode(id=place, parent=parent, slot=node.slot, type=node.type, fields=node.fields))
+        for child in node.below:
+            add(child, place)
+
+    add(tree, -1)
+    return PlanDescription(nodes=tuple(nodes), expressions=frozenset())
+
+
+def logical(name: str, *below: Tree, **fields: Any) -> Tree:
+    return Tree(LOGICAL + name, fields, below)
+
+
+def alias(name: str, below: Tree) -> Tree:
+    return logical("SubqueryAlias", below, identifier=[name])
+
+
+def project(items: Sequence[str], below: Tree) -> Tree:
+    return logical("Project", below, projectList=list(items))
+
+
+def accepted(tree: Tree, expected: ExpectedRelation, kind: StatementKind) -> bool:
+    try:
+        verify(describe(tree), expected=[expected], kind=kind)
+    except InternalError:
+        return False
+    return True
+
+
+def view(policy: str = POLICY, barrier: str = BARRIER, dept: str = "NULL AS dept") -> Tree:
+    rows = logical("Filter", alias(MARKER, logical("LocalRelation")), condition=policy)
+    inner = alias(MARKER, project([f"{MARKER}.id", f"{MARKER}.dept"], rows))
+    return alias("v", project([f"{MARKER}.id", dept], logical("Filter", inner, condition=barrier)))
+
+
+@pytest.mark.rule("VIEW-2")
+@pytest.mark.rule("ENF-12")
+def test_the_plan_of_a_view_stands_below_what_restricts_it() -> None:
+    query = StatementKind.QUERY
+    assert accepted(view(), VIEW, query)
+    for tree in (
+        view(policy="true"),
+        view(barrier="true"),
+        view(dept=f"{MARKER}.dept"),
+        alias(MARKER, logical("LocalRelation")),
+        logical("LocalRelation"),
+        logical("Union", view(), alias(MARKER, logical("LocalRelation"))),
+    ):
+        assert not accepted(tree, VIEW, query)
+
+
+def checked(policy: str = POLICY) -> str:
+    refusal = f"raise_error('USER_RAISED_EXCEPTION', map('errorMessage', '{ROW_REFUSED}'))"
+    return f"(IF(({BARRIER} AND {policy}), true, CAST({refusal} AS BOOLEAN)))"
+
+
+def insert(query: Tree) -> Tree:
+    named = {"catalog": ALIAS, "identifier": ["hr", "staff"], "timeTravel": None, "options": {}, "branch": None}
+    query.slot = "query"
+    return logical("AppendData", Tree(RELATION, named, (), "table"), query)
+
+
+def rows(*items: str) -> Tree:
+    return project(items, logical("LocalRelation"))
+
+
+@pytest.mark.rule("DML-3")
+@pytest.mark.rule("ENF-12")
+def test_what_is_written_stands_below_the_check_of_the_policy() -> None:
+    def written(condition: str, name: str = MARKER) -> bool:
+        query = logical("Filter", alias(name, rows("id")), condition=condition)
+        return accepted(insert(query), TARGET, StatementKind.INSERT)
+
+    assert written(checked())
+    assert not written(checked("true"))
+    assert not written("true")
+    assert not written(checked(), "another")
+    assert not accepted(insert(rows("id")), TARGET, StatementKind.INSERT)
+
+
+@pytest.mark.rule("DML-2")
+@pytest.mark.rule("ENF-12")
+def test_a_column_that_is_kept_gets_nothing_but_its_default() -> None:
+    target = replace(TARGET, marker=None, filter_sql=None, untouched=frozenset({"pin"}))
+
+    def written(*items: str) -> bool:
+        return accepted(insert(rows(*items)), target, StatementKind.INSERT)
+
+    assert written("id", "CAST(NULL AS STRING) AS pin")
+    assert written("id", "'x' AS pin")
+    assert not written("id", "pin")
+    assert not written("id", "upper(name) AS pin")
+    assert not written("id")
+    assert not accepted(insert(logical("LocalRelation")), target, StatementKind.INSERT)
