@@ -74,7 +74,20 @@ _COLUMNS = {
     "place": "place",
     "tags": "tags",
 }
-_NAMES = ("Ann Lee", "Bo Ek", "", "ÉMILE Ö", "łódź 12", "O'Neil \\ x", "eng", "a%b_c", "😀 Zed", "x" * 40)
+_NAMES = (
+    "Ann Lee",
+    "Bo Ek",
+    "",
+    "ÉMILE Ö",
+    "łódź 12",
+    "O'Neil \\ x",
+    "eng",
+    "a%b_c",
+    "😀 Zed",
+    "x" * 40,
+    "北京 ٣",
+    "𝐀𝐛 ǅ½",
+)
 _CITIES = ("Oslo", "Ghent", "", "Łódź")
 _SCALARS = ("int", "bigint", "text", "decimal", "double", "date", "timestamp", "flag")
 
@@ -517,14 +530,14 @@ def _mask(dice: random.Random, name: str, kind: str, columns: Mapping[str, str])
     return dice.choice(choices)()
 
 
-def _hash(value: str | None) -> str | None:
+def _hash(value: str | None) -> Any:
     return None if value is None else hmac.new(MASK_KEY.encode(), value.encode(), hashlib.sha256).hexdigest()
 
 
 def _partial(dice: random.Random, name: str, kind: str) -> CaseMask:
     first, last = dice.randint(0, 2), dice.randint(0, 4)
 
-    def value(row: Row) -> str | None:
+    def value(row: Row) -> Any:
         text = row[name]
         if kind != "text" or text is None:
             return None
@@ -538,7 +551,7 @@ def _partial(dice: random.Random, name: str, kind: str) -> CaseMask:
 
 def _classes(text: str) -> str:
     return "".join(
-        "X" if sign.isupper() else "x" if sign.isalpha() else "n" if sign.isdigit() else sign for sign in text
+        "X" if sign.isupper() else "x" if sign.isalpha() else "n" if sign.isnumeric() else sign for sign in text
     )
 
 
@@ -550,7 +563,7 @@ def _range(dice: random.Random, name: str, kind: str) -> CaseMask:
         if seen is None or kind not in ("int", "bigint", "decimal", "double"):
             return None
         if kind == "double":
-            return float(math.floor(seen / width) * width) if math.isfinite(seen) else seen
+            return float(math.floor(seen / width) * width) if math.isfinite(seen) else None
         return (seen // width) * width if kind != "decimal" else (seen / width).__floor__() * Decimal(width)
 
     return CaseMask(mask=RangeMask(width=width), value=value)

@@ -96,7 +96,8 @@ class MaskWriter:
             case RangeMask() if _NUMBER.fullmatch(type_text):
                 width = f"{mask.width}BD" if type_text.startswith("decimal") else str(mask.width)
                 if type_text in ("float", "double"):
-                    return f"floor({value} / {width}D) * {width}D"
+                    # Neither NaN nor what is beyond all whole numbers is in a range.
+                    return f"CASE WHEN abs({value}) < 9e18D THEN floor({value} / {width}D) * {width}D END"
                 return f"{value} - pmod({value}, {width})"
             case YearMask() if type_text == "date":
                 return f"trunc({value}, 'YEAR')"
@@ -120,13 +121,21 @@ class MaskWriter:
 def _partial(mask: PartialMask, value: str) -> str:
     first, last = mask.show_first, mask.show_last
     classes = ", ".join(_literal(sign) for sign in (mask.upper, mask.lower, mask.digit))
-    whole = f"mask({value}, {classes}, NULL)"
+    whole = f"mask({_ascii(value)}, {classes}, NULL)"
     if not first and not last:
         return whole
-    middle = f"mask(substring({value}, {first + 1}, char_length({value}) - {first + last}), {classes}, NULL)"
+    hidden = f"substring({value}, {first + 1}, char_length({value}) - {first + last})"
+    middle = f"mask({_ascii(hidden)}, {classes}, NULL)"
     shown = f"concat(substring({value}, 1, {first}), {middle}, {f'right({value}, {last})' if last else _literal('')})"
     # What is too short to have a middle would be shown whole.
     return f"CASE WHEN char_length({value}) <= {first + last} THEN {whole} ELSE {shown} END"
+
+
+def _ascii(value: str) -> str:
+    """The engine's `mask` knows letters with case and decimal digits, and would show all other scripts as they are."""
+    for pattern, sign in ((r"\\p{N}", "0"), (r"\\p{Lu}", "A"), (r"[\\p{L}\\p{M}&&[^\\p{Lu}]]", "a")):
+        value = f"regexp_replace({value}, '{pattern}', '{sign}')"
+    return value
 
 
 def _literal(text: str) -> str:
