@@ -97,7 +97,8 @@ def _outcome(answer: Callable[[], pa.Table], ordered: bool) -> Outcome:
         return Outcome(code=error.code.name, told=f"{error.code.name}: {error}")
     rows = [repr(row) for row in zip(*(column.to_pylist() for column in table.columns), strict=True)]
     return Outcome(
-        columns=tuple((item.name, str(item.type)) for item in table.schema),
+        # Whether a type's inside may be NULL depends on where it comes from, and is no type of SQL.
+        columns=tuple((item.name, str(item.type).replace(" not null", "")) for item in table.schema),
         rows=tuple(rows if ordered else sorted(rows)),
     )
 

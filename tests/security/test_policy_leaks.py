@@ -8,6 +8,7 @@ import pytest
 from governed import Govern, Governed, allow
 
 from sqe_core.bootstrap import EmbeddedSqe
+from sqe_core.spi.errors import NotSupportedError
 from sqe_core.spi.policy import ConstantMask, Decision, Mask, NullMask, SqlMask
 from sqe_core.spi.sql import SqlExpression
 
@@ -161,6 +162,21 @@ def test_no_query_meets_a_hidden_row(analyst: Governed, answers: Mapping[str, li
     analyst.policies.decisions["trapped"] = FORMS[form]
     found = _met(analyst, answers)
     assert not found, "\n".join(found)
+
+
+@pytest.mark.rule("ENF-14")
+def test_a_correlated_lateral_query_meets_no_hidden_row_or_is_refused(sqe: EmbeddedSqe, analyst: Governed) -> None:
+    """The engine joins no lateral query that is not deterministic, which the barrier is not."""
+    shape = "SELECT x, l.q FROM others o{} (SELECT max(10 / divisor) AS q FROM {} a WHERE a.id < o.x) l ORDER BY 1"
+    for join in (" CROSS JOIN LATERAL", ", LATERAL"):
+        analyst.policies.decisions.clear()
+        analyst.policies.decisions["trapped"] = FORMS["a comparison"]
+        try:
+            told = analyst.run(shape.format(join, "trapped"))
+        except NotSupportedError as error:
+            analyst.check(f"{error} {error.hint}", shape)
+        else:
+            assert told == _rows(sqe, shape.format(join, "free"))
 
 
 # What a mask covers raises no more than what a filter hides: each value is what the mask says, or NULL.

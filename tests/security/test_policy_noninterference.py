@@ -11,6 +11,7 @@ import pytest
 from governed import Governed, WrittenPolicies, allow
 
 from sqe_core.bootstrap import EMBEDDED_CATALOG, EmbeddedSqe, Sqe, build, open_embedded
+from sqe_core.engine.port import Progress
 from sqe_core.engine.spark.engine import SparkEngine
 from sqe_core.policy.cache import DecisionCache
 from sqe_core.policy.masks import MaskWriter
@@ -273,6 +274,22 @@ def test_what_is_hidden_changes_nothing_that_is_observed(twins: tuple[Governed, 
             differing.append(f"{sql}\n    {one}\n    {other}")
     assert not differing, "\n".join(differing)
     assert answered > 40
+
+
+@pytest.mark.rule("ENF-17")
+@pytest.mark.rule("TRI-7")
+def test_what_a_restricted_statement_reads_is_not_counted_for_its_user(twins: tuple[Governed, Governed]) -> None:
+    analyst = twins[1]
+    counted = analyst.sqe.service.execute(analyst.session, "SELECT id, name FROM people")
+    assert counted.read_all().num_rows == 4
+    assert counted.progress() == Progress()
+    analyst.policies.decisions.pop("people")
+    try:
+        counted = analyst.sqe.service.execute(analyst.session, "SELECT id, name FROM people")
+        assert counted.read_all().num_rows > 100
+        assert counted.progress() != Progress()
+    finally:
+        analyst.policies.decisions["people"] = POLICIES["people"]
 
 
 # Two users at once
