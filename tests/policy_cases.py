@@ -247,7 +247,7 @@ def _or_none(dice: random.Random, value: Any) -> Any:
 
 def policy(dice: random.Random, columns: Mapping[str, str]) -> CasePolicy:
     """A policy on a table or view of these columns; each part of it may be missing."""
-    filters = tuple(_condition(dice, columns, 2) for _ in range(dice.choice((0, 1, 1, 1, 2))))
+    filters = tuple(_condition(dice, columns, 2) for _ in range(dice.choice((0, 0, 1, 1, 2))))
     hidden = frozenset(name for name in columns if name != "id" and dice.random() < dice.choice((0, 0, 0.2)))
     masks = {
         name: _mask(dice, name, kind, columns)
@@ -344,8 +344,14 @@ _COMPARE: Mapping[str, Callable[[Any, Any], bool]] = {
 def literal(value: Any) -> str:
     """A value as SQL."""
     match value:
+        case None:
+            return "NULL"
         case bool():
             return str(value).lower()
+        case list():
+            return f"CAST(ARRAY[{', '.join(map(literal, value))}] AS array(varchar))"
+        case dict():
+            return f"CAST(ROW({literal(value['city'])}, {literal(value['zip'])}) AS row(city varchar, zip integer))"
         case str():
             return "'" + value.replace("'", "''") + "'"
         case datetime.datetime():
