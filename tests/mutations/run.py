@@ -21,6 +21,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from attached import VARIABLE
 from table import ROOT, Edit, Mutation, read_mutations
 
 COPIED = ("sqe-core", "sqe-bench", "sqe-plugins", "tests", "docs", "pytest.ini", "mypy.ini", "ruff.toml")
@@ -102,12 +103,12 @@ class Copy:
     ) -> tuple[int, str]:
         """Run tests in the copy until one fails; return pytest's exit code and the end of its output."""
         self._report.unlink(missing_ok=True)
-        command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--junit-xml={self._report}"]
-        command += ["--exitfirst"]
+        command = [sys.executable, "-m", "pytest", "-q", "--exitfirst", "-p", "no:cacheprovider"]
+        command.append(f"--junit-xml={self._report}")
         environment = self._environment(own_cache=own_cache)
         if engine is not None:
             command += ["-p", "attached"]
-            environment["SQE_MUTATIONS_ENGINE"] = engine
+            environment[VARIABLE] = engine
         try:
             done = subprocess.run(
                 [*command, *tests],
