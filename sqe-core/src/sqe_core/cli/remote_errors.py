@@ -65,7 +65,8 @@ def error_of(failure: BaseException, address: str) -> SqeError:
 
 
 def _of_server(code: ErrorCode, text: str, told: dict[str, str | bytes]) -> RemoteError:
-    message, hint = text.removesuffix(f" (query id {told.get('x-sqe-query-id')})"), told.get("x-sqe-hint-bin")
+    query_id, hint = str(told.get("x-sqe-query-id", "")), told.get("x-sqe-hint-bin")
+    message = text.removesuffix(f" (query id {query_id})")
     if isinstance(hint, bytes):
         hint = hint.decode("utf-8", "replace")
         message = message.removesuffix(f" ({hint})")
