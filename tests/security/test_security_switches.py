@@ -90,6 +90,15 @@ def test_a_text_too_short_for_its_partial_mask_is_masked_whole(govern: Govern) -
         assert not set(shown) & set("enghr"), shown
 
 
+@pytest.mark.rule("DML-4")
+def test_what_is_seen_in_part_is_not_overwritten(sqe: EmbeddedSqe, govern: Govern) -> None:
+    analyst = govern({"staff": allow("dept = 'eng'")})
+    refused = analyst.refusal("INSERT OVERWRITE staff SELECT * FROM staff")
+    assert refused.code is ErrorCode.NOT_SUPPORTED
+    assert refused.message.endswith("is restricted for you and cannot be changed or copied")
+    assert sqe.execute("SELECT id FROM staff").read_all().num_rows == 3
+
+
 # Views
 
 
