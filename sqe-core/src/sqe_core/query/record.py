@@ -155,6 +155,10 @@ class StatementRecord:
             self._began += time.monotonic() - self._paused
             self._paused = None
 
+    def recognised(self, kind: StatementKind) -> None:
+        """It is known which statement it is, whatever becomes of it."""
+        self._entry.kind = kind.value
+
     def described(self, kind: StatementKind) -> None:
         """The statement was only looked at."""
         self._described = True

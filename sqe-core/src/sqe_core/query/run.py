@@ -102,6 +102,7 @@ class StatementRun:
         *,
         trail: DecisionTrail | None = None,
         begins_change: Callable[[StatementKind], None] = lambda kind: None,
+        recognised: Callable[[StatementKind], None] = lambda kind: None,
     ) -> None:
         """Make one.
 
@@ -113,6 +114,7 @@ class StatementRun:
             planned: is told when everything was decided, right before it runs.
             trail: where decisions are noted.
             begins_change: is told right before rights are changed.
+            recognised: is told which statement it is, before anything is decided.
         """
         self._parts = parts
         self._session = session
@@ -120,6 +122,7 @@ class StatementRun:
         self._planned = planned
         self._trail = trail
         self._begins_change = begins_change
+        self._recognised = recognised
         self._positions: PositionMap | None = None
         self._kind = StatementKind.UTILITY
         self._columns_seen: list[str] = []
@@ -218,6 +221,7 @@ class StatementRun:
 
         def secure(statement: EngineStatement, rows: Mapping[str, SpooledRows]) -> SecuredStatement:
             self._kind = statement.kind
+            self._recognised(statement.kind)
             return self._secure(statement, spooled=rows)
 
         ingestion = Ingestion(
@@ -259,6 +263,7 @@ class StatementRun:
             sql, dialect=dialect, limits=TextLimits(max_bytes=self._parts.limits.max_sql_bytes)
         )
         self._kind = statement.kind
+        self._recognised(statement.kind)
         self._running.check()
         return statement
 

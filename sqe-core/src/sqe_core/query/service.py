@@ -244,6 +244,7 @@ class QueryService:
             record.planned,
             trail=record.trail,
             begins_change=record.begins_change,
+            recognised=record.recognised,
         )
         return seen, run, record
 
