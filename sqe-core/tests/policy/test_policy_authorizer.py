@@ -207,12 +207,14 @@ def test_decisions_are_kept_for_their_time_and_flushed() -> None:
     assert len(engine.requests) == 1
     authorizer.decide(replace(ALICE, roles=frozenset({"new"})), [READ], NOW)
     assert len(engine.requests) == 2
+    authorizer.decide(ALICE, [READ], replace(NOW, client_address="10.0.0.1"))
+    assert len(engine.requests) == 3
     authorizer.flush()
     authorizer.decide(ALICE, [READ], NOW)
-    assert len(engine.requests) == 3
+    assert len(engine.requests) == 4
     clock.now += 61
     authorizer.decide(ALICE, [READ], NOW)
-    assert len(engine.requests) == 4
+    assert len(engine.requests) == 5
 
 
 @pytest.mark.rule("POL-9")

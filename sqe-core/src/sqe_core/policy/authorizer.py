@@ -221,7 +221,7 @@ class Authorizer:
     ) -> list[Sequence[spi.Decision]]:
         request = spi.PolicyRequest(principal=principal, accesses=accesses, context=self._context(circumstances))
         scope = scope_of(principal)
-        keys = [key_of(scope, access, request.context.protocol) for access in accesses]
+        keys = [key_of(scope, access, request.context) for access in accesses]
         trail = circumstances.trail
         return [self._answers_of(number, request, keys, trail) for number in range(len(self._enforcers))]
 

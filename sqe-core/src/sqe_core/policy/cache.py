@@ -88,7 +88,7 @@ def scope_of(identity: Identity) -> Hashable:
     )
 
 
-def key_of(scope: Hashable, access: spi.Access, protocol: str) -> Hashable:
+def key_of(scope: Hashable, access: spi.Access, context: spi.RequestContext) -> Hashable:
     """Return what a decision is kept under: another column, schema or table of the same name is another question."""
     resource = access.resource
     tags = resource.column_tags
@@ -102,5 +102,6 @@ def key_of(scope: Hashable, access: spi.Access, protocol: str) -> Hashable:
         resource.schema_id,
         tuple((column.name, column.type) for column in resource.columns),
         None if tags is None else frozenset(tags.items()),
-        protocol,
+        context.protocol,
+        context.client_address,
     )

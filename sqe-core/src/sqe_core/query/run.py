@@ -129,7 +129,12 @@ class StatementRun:
         self._resolver = NameResolver(parts.catalogs, shows=visible.shows)
         self._views_read: dict[ObjectName, bool | None] = {}
         self._visible = visible
-        self._circumstances = Circumstances(protocol=session.protocol, query_id=running.query_id, trail=trail)
+        self._circumstances = Circumstances(
+            protocol=session.protocol,
+            query_id=running.query_id,
+            client_address=session.client_address,
+            trail=trail,
+        )
         self._answers = MetadataAnswers(
             session=session,
             visible=self._visible,

@@ -344,7 +344,9 @@ class QueryService:
         self, session: Session | StatementSession, query_id: str = "", trail: DecisionTrail | None = None
     ) -> VisibleCatalogs:
         """Return what a session may see; `trail` is told which objects a statement could not have for that."""
-        circumstances = Circumstances(protocol=session.protocol, query_id=query_id)
+        circumstances = Circumstances(
+            protocol=session.protocol, query_id=query_id, client_address=session.client_address
+        )
         whole = session if isinstance(session, Session) else session.session
 
         def identity() -> Identity:

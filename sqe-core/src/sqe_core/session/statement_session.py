@@ -74,6 +74,11 @@ class StatementSession:
         return self.session.protocol
 
     @property
+    def client_address(self) -> str | None:
+        """Where the statement came from; None in one process."""
+        return self.session.client_address
+
+    @property
     def catalogs(self) -> CatalogRegistry:
         """What is mounted."""
         return self.session.catalogs
