@@ -215,7 +215,8 @@ class JudgedExpression:
     """What an expression of a policy is once analysed; `classes` are fully qualified.
 
     `sql` is how the engine writes it, `guarded_sql` the same with errors turned into NULL, both with the cast to the
-    type of its column where `cast` has one. `fits` is False where there is no such cast.
+    type of its column where `cast` has one. `fits` is False where there is no such cast. `risky` are the classes
+    without those of casts that fail for no value.
     """
 
     sql: str | None
@@ -224,6 +225,7 @@ class JudgedExpression:
     deterministic: bool
     queries: bool
     classes: frozenset[str]
+    risky: frozenset[str]
     columns: frozenset[str]
     cast: str | None = None
     fits: bool = True

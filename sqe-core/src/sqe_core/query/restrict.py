@@ -190,7 +190,7 @@ class RestrictionCompiler:
             raise UserError(_NOT_FIXED)
         if not judged.deterministic:
             raise UserError(_NOT_FIXED)
-        return not judged.classes <= lists.never_raises
+        return not judged.risky <= lists.never_raises
 
 
 def unusable_policy() -> SqeError:

@@ -110,7 +110,7 @@ class SparkEngineSession(EngineSession):
             columns=tuple((column["name"], column["type"]) for column in answer["columns"]),
             expressions=tuple(
                 JudgedExpression(
-                    **{**each, "classes": frozenset(each["classes"]), "columns": frozenset(each["columns"])}
+                    **{**each, **{name: frozenset(each[name]) for name in ("classes", "risky", "columns")}}
                 )
                 for each in answer["expressions"]
             ),

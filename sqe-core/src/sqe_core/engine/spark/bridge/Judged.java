@@ -50,7 +50,9 @@ final class Judged {
     out.append(']');
     Json.member(out, "expressions").append('[');
     if (!items.isEmpty()) {
-      Project analysed = (Project) session.resolved(new Project(Trees.seq(items), relation)).analyzed();
+      // What is analysed already is not looked up in its catalog again.
+      LogicalPlan known = (LogicalPlan) everything.children().head();
+      Project analysed = (Project) session.resolved(new Project(Trees.seq(items), known)).analyzed();
       for (int i = 0; i < requests.size(); i++) {
         Json.element(out);
         out.append('{');

@@ -74,8 +74,7 @@ final class NodeFields {
 
   /** Whether every cast of an expression gives a value for every value. */
   private static boolean castsAreSafe(Expression expression) {
-    if (expression instanceof Cast && !Cast.canUpCast(((Cast) expression).child().dataType(), expression.dataType()))
-      return false;
+    if (expression instanceof Cast && !SafeCasts.widens((Cast) expression)) return false;
     for (scala.collection.Iterator each = expression.children().iterator(); each.hasNext(); )
       if (!castsAreSafe((Expression) each.next())) return false;
     return true;

@@ -13,6 +13,7 @@ import org.apache.spark.sql.catalyst.analysis.UnresolvedAttribute;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedFunction;
 import org.apache.spark.sql.catalyst.expressions.ArrayContains;
 import org.apache.spark.sql.catalyst.expressions.AttributeReference;
+import org.apache.spark.sql.catalyst.expressions.Cast;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.catalyst.parser.ParserInterface;
@@ -145,6 +146,7 @@ final class PolicyExpressions {
   /** Writes what an analysed expression consists of. */
   static void describe(StringBuilder out, Expression expression) {
     TreeSet classes = new TreeSet();
+    TreeSet risky = new TreeSet(); // the classes but for casts that fail for no value
     TreeSet columns = new TreeSet();
     ArrayDeque rest = new ArrayDeque();
     rest.push(expression);
@@ -156,6 +158,7 @@ final class PolicyExpressions {
         continue;
       }
       classes.add(node.getClass().getName());
+      if (!(node instanceof Cast && SafeCasts.neverFails((Cast) node))) risky.add(node.getClass().getName());
       if (node instanceof AttributeReference) columns.add(((AttributeReference) node).name());
       List below = new ArrayList();
       for (scala.collection.Iterator each = node.productIterator(); each.hasNext(); ) Trees.nodesIn(each.next(), below);
@@ -167,6 +170,7 @@ final class PolicyExpressions {
     Json.member(out, "deterministic").append(expression.deterministic());
     Json.member(out, "queries").append(queries);
     Json.strings(Json.member(out, "classes"), classes);
+    Json.strings(Json.member(out, "risky"), risky);
     Json.strings(Json.member(out, "columns"), columns);
   }
 }

@@ -1,0 +1,74 @@
+"""What reaches the files below a row filter, and that it never fails on a row that is hidden (ENF-15, POL-11)."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from governed import Govern, allow
+
+from sqe_core.bootstrap import EmbeddedSqe
+from sqe_core.engine.port import AnalysedPlan, EnginePlan
+from sqe_core.engine.spark.plan import SparkAnalysedPlan
+from sqe_core.engine.spark.session import SparkEngineSession
+
+
+@pytest.fixture(scope="module", autouse=True)
+def tables(sqe: EmbeddedSqe) -> None:
+    for sql in (
+        "CREATE TABLE wide (id bigint, price decimal(15, 2), day date, divisor integer)",
+        "INSERT INTO wide VALUES (1, 1.50, DATE '2021-05-06', 1), (2, 2.50, DATE '+294300-01-01', 0)",
+    ):
+        sqe.execute(sql).close()
+
+
+@pytest.fixture
+def plans(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The physical plans of what the sessions analyse from now on."""
+    seen: list[str] = []
+    analyse = SparkEngineSession.analyse
+
+    def noting(self: SparkEngineSession, plan: EnginePlan, **options: Any) -> AnalysedPlan:
+        analysed = analyse(self, plan, **options)
+        assert isinstance(analysed, SparkAnalysedPlan)
+        rows: list[Any] = json.loads(self.bridge.explain(analysed.handle))
+        seen.append(dict(rows)["physical_plan"])
+        return analysed
+
+    monkeypatch.setattr(SparkEngineSession, "analyse", noting)
+    return seen
+
+
+@pytest.mark.rule("POL-11")
+@pytest.mark.rule("ENF-15")
+@pytest.mark.parametrize(
+    ("condition", "pushed"),
+    [
+        ("id < 2", "id < 2"),
+        ("price > 1", "price > 1.00"),
+        ("price BETWEEN 0.5 AND 2", "price <= 2.00"),
+        ("day < '2100-01-01'", "day < "),
+    ],
+)
+def test_a_constant_of_another_width_does_not_keep_a_filter_from_the_files(
+    govern: Govern, plans: list[str], condition: str, pushed: str
+) -> None:
+    analyst = govern({"wide": allow(f"{condition} AND divisor = 1")})
+    assert analyst.run("SELECT id FROM wide") == [[1]]
+    (scan,) = [line for line in plans[-1].splitlines() if "BatchScan" in line]
+    assert pushed in scan.partition("filters=")[2]
+
+
+@pytest.mark.rule("POL-11")
+@pytest.mark.parametrize("condition", ["CAST(day AS timestamp) < TIMESTAMP '2100-01-01'", "CAST(id AS tinyint) = 1"])
+def test_a_cast_that_may_fail_hides_the_row(govern: Govern, condition: str) -> None:
+    analyst = govern({"wide": allow(condition)})
+    assert analyst.run("SELECT id FROM wide") == [[1]]
+
+
+@pytest.mark.rule("ENF-15")
+@pytest.mark.rule("ENF-17")
+def test_a_condition_whose_cast_overflows_on_a_hidden_row_is_not_copied(govern: Govern) -> None:
+    analyst = govern({"wide": allow("10 / divisor > 1")})
+    assert analyst.run("SELECT id FROM wide WHERE day > TIMESTAMP '2020-01-01 10:00:00'") == [[1]]
