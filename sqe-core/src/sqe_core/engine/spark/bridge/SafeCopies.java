@@ -13,7 +13,6 @@ import org.apache.spark.sql.catalyst.expressions.AttributeReference;
 import org.apache.spark.sql.catalyst.expressions.Between;
 import org.apache.spark.sql.catalyst.expressions.BinaryComparison;
 import org.apache.spark.sql.catalyst.expressions.Cast;
-import org.apache.spark.sql.catalyst.expressions.Cast$;
 import org.apache.spark.sql.catalyst.expressions.CommonExpressionDef;
 import org.apache.spark.sql.catalyst.expressions.CommonExpressionRef;
 import org.apache.spark.sql.catalyst.expressions.Expression;
@@ -225,8 +224,7 @@ final class SafeCopies extends Rebuild {
   private static boolean isColumn(Expression expression) {
     if (expression instanceof Cast) {
       Cast cast = (Cast) expression;
-      return cast.child() instanceof AttributeReference && Cast$.MODULE$.canUpCast(cast.child().dataType(), cast.dataType())
-          && isSimple(cast.child().dataType()) && isSimple(cast.dataType());
+      return cast.child() instanceof AttributeReference && SafeCasts.widens(cast);
     }
     return expression instanceof AttributeReference && isSimple(expression.dataType());
   }
