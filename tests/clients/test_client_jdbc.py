@@ -289,7 +289,8 @@ def test_statements(jdbc: Jdbc, url: str, login: dict[str, str], table: str) -> 
     assert answers["result types"] == ("[id:-5, name:12, price:3, day:91, at:93, ok:16, ratio:8, small:4, raw:-3]")
     place = f"iceberg:default:{table}"
     assert answers["result columns"] == (
-        f"[38:10:{place}:false:false:false:true, 19:0:null:null:null:false:true:false:true, 0:0:{place}:true:false:false:true]"
+        f"[38:10:{place}:false:false:false:true, 19:0:null:null:null:false:true:false:true,"
+        f" 0:0:{place}:true:false:false:true]"
     )
     assert answers["nested"] == '[[[1,2], {"a":1}, {"a":1,"b":"x"}]]'
     assert answers["zoned"].startswith("[[2026-01-02 03:04:05.000006")

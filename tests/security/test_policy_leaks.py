@@ -181,9 +181,6 @@ def test_a_correlated_lateral_query_meets_no_hidden_row_or_is_refused(sqe: Embed
 
 @pytest.mark.rule("POL-11")
 @pytest.mark.rule("ERR-3")
-@pytest.mark.xfail(
-    strict=True, reason="the optimizer puts the user's constant into the policy's expression and evaluates part of it"
-)
 @pytest.mark.parametrize("where", ["divisor = 0", "divisor IN (0)", "0 = divisor AND near > 0"])
 def test_a_constant_of_the_user_makes_no_policy_raise(analyst: Governed, where: str) -> None:
     analyst.policies.decisions.clear()

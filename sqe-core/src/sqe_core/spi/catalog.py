@@ -34,8 +34,8 @@ class Column:
     """A column of a table or a view.
 
     `type` is in Spark's notation (`bigint`, `array<struct<a:int>>`, `timestamp_ntz`); types that Spark does not
-    have keep Iceberg's name (`timestamp_ns`, `time`, `uuid`). `arrow_type` says the same in Arrow's types, and what Spark's
-    notation has no words for, such as lists whose elements are never NULL; None where it is not known.
+    have keep Iceberg's name (`timestamp_ns`, `time`, `uuid`). `arrow_type` says the same in Arrow's types, and what
+    Spark's notation has no words for, such as lists whose elements are never NULL; None where it is not known.
     """
 
     name: str

@@ -20,6 +20,7 @@ import org.apache.spark.sql.catalyst.expressions.In;
 import org.apache.spark.sql.catalyst.expressions.IsNotNull;
 import org.apache.spark.sql.catalyst.expressions.IsNull;
 import org.apache.spark.sql.catalyst.expressions.Literal;
+import org.apache.spark.sql.catalyst.expressions.TryEval;
 import org.apache.spark.sql.catalyst.expressions.With;
 import org.apache.spark.sql.catalyst.plans.JoinType;
 import org.apache.spark.sql.catalyst.plans.logical.Filter;
@@ -110,8 +111,10 @@ final class SafeCopies extends Rebuild {
     if (!Secured.isCover(cover) || !(cover.child() instanceof Project)) return false;
     Project visible = (Project) cover.child();
     if (!(visible.child() instanceof Filter) || !isBarrier((Filter) visible.child())) return false;
-    LogicalPlan policy = visible.child();
-    for (int i = 0; i < 3; i++) policy = (LogicalPlan) policy.children().head(); // the name, its columns, the filter
+    LogicalPlan policy = filter((SubqueryAlias) ((Filter) visible.child()).child());
+    // Beside a constant the optimizer would put that into the policy's own condition, and evaluate parts of it outside
+    // of their guard.
+    if (policy == null || isGuarded(((Filter) policy).condition())) return true;
     for (int i = 0; i < safe.size(); i++) {
       Expression condition = (Expression) safe.get(i);
       if (!isVisible(column(condition), visible)) continue;
@@ -136,6 +139,21 @@ final class SafeCopies extends Rebuild {
       return (Expression) condition.withNewChildren(Trees.seq(children));
     }
     throw new BridgeException("SQE_CANNOT_REWRITE", "a condition of a column that is not there");
+  }
+
+  /** The policy's own filter below the barrier, under the same name once more; null where the barrier stands alone. */
+  private static LogicalPlan filter(SubqueryAlias marker) {
+    if (!(marker.child() instanceof Project) || !(((Project) marker.child()).child() instanceof Filter)) return null;
+    Filter filter = (Filter) ((Project) marker.child()).child();
+    boolean ours = isOurs(filter) && ((SubqueryAlias) filter.child()).identifier().equals(marker.identifier());
+    return ours ? filter : null;
+  }
+
+  private static boolean isGuarded(Expression condition) {
+    if (condition instanceof TryEval) return true;
+    for (scala.collection.Iterator each = condition.children().iterator(); each.hasNext(); )
+      if (isGuarded((Expression) each.next())) return true;
+    return false;
   }
 
   private static boolean isVisible(AttributeReference column, Project visible) {
