@@ -149,7 +149,7 @@ def test_the_statement_is_in_the_history(client: Client, sqe: EmbeddedSqe) -> No
     result = client.send(IngestMode.CREATE, "noted", PEOPLE)
     entry = next(entry for entry in sqe.sqe.history.entries() if entry.query_id == result.query_id)
     assert (entry.state, entry.kind, entry.rows) == ("FINISHED", "create_table_as", 3)
-    assert entry.sql == "INGEST INTO noted /* create */"
+    assert entry.sql == "INGEST INTO noted"
 
 
 # Columns

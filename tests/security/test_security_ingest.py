@@ -14,6 +14,7 @@ import pytest
 from sqe_core.bootstrap import EMBEDDED_CATALOG, EmbeddedSqe, Sqe, build
 from sqe_core.engine.port import InlinedSpool, Replacement
 from sqe_core.engine.spark.engine import SparkEngine
+from sqe_core.policy.cache import DecisionCache
 from sqe_core.query.admission import QueryLimits
 from sqe_core.query.ingest_rows import IngestLimits
 from sqe_core.session.session import Session
@@ -90,7 +91,9 @@ def writer(sqe: EmbeddedSqe, engine: SparkEngine, warehouse: Path) -> Iterator[W
     mount = sqe.session.catalogs.find(EMBEDDED_CATALOG)
     assert mount is not None
     limits = QueryLimits(timeout_secs=60, ingest=IngestLimits(total_bytes=1 << 20))
-    restricted = build(engine=engine, mounts=[mount], enforcers=[WriterEnforcer()], limits=limits)
+    restricted = build(
+        engine=engine, mounts=[mount], enforcers=[WriterEnforcer()], limits=limits, decisions=DecisionCache(ttl_secs=0)
+    )
     session = restricted.open_session(WRITER, catalog=EMBEDDED_CATALOG, protocol="test")
     yield Writer(restricted, session, sqe)
     restricted.service.close_session(session)
@@ -115,12 +118,23 @@ def test_a_denied_table_is_like_a_missing_one(writer: Writer, name: str) -> None
 
 
 @pytest.mark.rule("DML-2")
-@pytest.mark.parametrize("mode", IngestMode)
-def test_a_table_with_hidden_columns_is_not_written(writer: Writer, mode: IngestMode) -> None:
+@pytest.mark.parametrize("mode", [IngestMode.CREATE, IngestMode.REPLACE])
+def test_a_table_with_hidden_columns_is_not_replaced(writer: Writer, mode: IngestMode) -> None:
     for columns in ({"id": [1]}, {"id": [1], "name": ["eve"]}):
         error = writer.refusal(mode, "pay", pa.table(columns))
         assert HIDDEN not in error.message
     assert writer.count("pay") == 0
+
+
+@pytest.mark.rule("DML-2")
+@pytest.mark.parametrize("mode", [IngestMode.APPEND, IngestMode.CREATE_APPEND])
+def test_rows_come_without_the_columns_that_are_hidden(writer: Writer, mode: IngestMode) -> None:
+    rows = pa.table({"id": pa.array([1], pa.int32()), "name": ["eve"]})
+    request = IngestRequest(table="pay", mode=mode)
+    writer.sqe.service.ingest(writer.session, request, rows.schema, iter(rows.to_batches()))
+    written = writer.owner.execute(f"SELECT id, {HIDDEN}, name FROM pay").read_all().to_pylist()
+    assert written == [{"id": 1, HIDDEN: None, "name": "eve"}]
+    writer.owner.execute("DELETE FROM pay").close()
 
 
 @pytest.mark.rule("DML-2")

@@ -199,7 +199,6 @@ def test_a_restricted_table_is_neither_changed_nor_copied_as_a_whole(world: Worl
             "TRUNCATE TABLE pay",
             "CREATE OR REPLACE TABLE pay (a integer)",
             "CREATE OR REPLACE TABLE pay AS SELECT 1 AS a",
-            "INSERT INTO pay (id) VALUES (3)",
             "DELETE FROM pay",
         )
     }
@@ -306,7 +305,8 @@ def test_who_may_not_read_a_table_changes_it_blindly_at_most(keeper: Analyst) ->
         "CREATE TABLE seen (LIKE blind)",
     ):
         assert keeper.refusal(sql).code is ErrorCode.TABLE_NOT_FOUND, sql
-    for sql in ("INSERT INTO masked VALUES (3, 4)", "DROP TABLE masked", "UPDATE masked SET a = 2"):
+    assert "needs the names of its columns" in str(keeper.refusal("INSERT INTO masked VALUES (3, 4)"))
+    for sql in ("DROP TABLE masked", "UPDATE masked SET a = 2"):
         assert "restricted" in str(keeper.refusal(sql))
 
 
