@@ -310,7 +310,7 @@ def test_a_cancel_that_comes_first_stops_the_statement(session: SparkEngineSessi
 
 def many_joins() -> str:
     """A query that Spark's optimizer is busy with for minutes."""
-    conditions = " OR ".join(f"(a.id = {i} AND b.id = {i + 1} AND c.id = {i + 2})" for i in range(400))
+    conditions = " OR ".join(f"(a.id = {i} AND b.id = {i + 1} AND c.id = {i + 2})" for i in range(1500))
     return f"SELECT count(*) FROM range(9) a, range(9) b, range(9) c, range(9) d WHERE {conditions}"
 
 
@@ -326,7 +326,7 @@ def cancelled_in_planning(
         cancelled_at = time.monotonic()
         session.cancel(tag)
 
-    threading.Timer(1, cancel).start()
+    threading.Timer(0.5, cancel).start()
     with pytest.raises(QueryCancelledError):
         list(session.execute(plan, tag=tag, settings=settings))
     assert time.monotonic() - cancelled_at < 1
