@@ -48,6 +48,7 @@ from sqe_core.query.inspect import PlanLimits
 from sqe_core.query.parts import QueryParts
 from sqe_core.query.record import Notify, Recorder
 from sqe_core.query.result import StatementResult
+from sqe_core.query.running import EndReason
 from sqe_core.query.service import Parameters, QueryService
 from sqe_core.server import Server, ServerParts, StatusBoard
 from sqe_core.session.attempts import LoginAttempts
@@ -525,11 +526,13 @@ def session_store(
         chain,
         open_session=open_session,
         close_session=sqe.service.close_session,
+        expire_session=lambda session: sqe.service.close_session(session, reason=EndReason.EXPIRED),
         is_busy=lambda session: sqe.service.progress(session) is not None,
         limits=SessionLimits(
             idle_secs=config.session.idle_timeout_secs,
             absolute_secs=config.session.absolute_timeout_secs,
             sweep_secs=config.session.expiry_sweep_interval_secs,
+            refresh_buffer_secs=config.auth.token_refresh_buffer_secs if config.auth else 60,
         ),
         observer=SessionAudit(sqe.audit) if sqe.audit is not None else None,
     )

@@ -95,6 +95,14 @@ class FakeSession:
         self.busy = False
         self.last_used = 0.0
         self.trimmed = 0
+        self.expired = False
+        self.renewed_catalogs: list[bool] = []
+
+    def renew(self, identity: Identity) -> None:
+        self.identity = identity
+
+    def renew_catalogs(self, *, idle: bool = True) -> None:
+        self.renewed_catalogs.append(idle)
 
     def trim(self) -> None:
         self.trimmed += 1
@@ -119,6 +127,7 @@ class Desk:
             self.chain,
             open_session=self.open,
             close_session=self.close,
+            expire_session=self.expire,
             is_busy=lambda session: session.busy,
             limits=limits,
             clock=time.clock,
@@ -133,6 +142,10 @@ class Desk:
     def close(self, session: Any) -> None:
         session.closed = True
         self.closed.append(session)
+
+    def expire(self, session: Any) -> None:
+        session.expired = True
+        self.close(session)
 
 
 @pytest.fixture

@@ -13,6 +13,7 @@ from sqe_core.session import engine_sides
 from sqe_core.session.session import Session
 from sqe_core.session.statement_session import StatementSession
 from sqe_core.spi.errors import EngineLostError, ErrorCode, InternalError, UserError
+from sqe_core.spi.identity import Secret
 from sqe_core.testing.fakes import make_identity
 
 
@@ -24,12 +25,17 @@ class EngineSession:
         self.settings_fit = True
         self.closed = 0
         self.mounts: dict[str, Mapping[str, str]] = {}
+        self.tokens: dict[str, Secret | None] = {}
 
     def check_settings(self) -> bool:
         return self.settings_fit
 
-    def mount(self, alias: str, properties: Mapping[str, str]) -> None:
+    def mount(self, alias: str, properties: Mapping[str, str], *, token: Secret | None = None) -> None:
         self.mounts[alias] = properties
+        self.tokens[alias] = token
+
+    def renew_token(self, alias: str, token: Secret) -> None:
+        self.tokens[alias] = token
 
     def catalog(self, alias: str) -> tuple[EngineSession, str]:
         return self, alias

@@ -14,6 +14,7 @@ from typing import Any
 import pyarrow as pa
 
 from sqe_core.spi.catalog import CatalogMetadata, Column
+from sqe_core.spi.identity import Secret
 
 _EMPTY: Mapping[str, Any] = MappingProxyType({})
 
@@ -388,8 +389,16 @@ class EngineSession(ABC):
         """False when the engine restarted since; open a new one then."""
 
     @abstractmethod
-    def mount(self, alias: str, properties: Mapping[str, str]) -> None:
-        """Mount a catalog under a random alias."""
+    def mount(self, alias: str, properties: Mapping[str, str], *, token: Secret | None = None) -> None:
+        """Mount a catalog under a random alias.
+
+        The token is what the catalog is sent with each request. It is kept apart from the properties, which Spark
+        copies into settings, plans and tasks.
+        """
+
+    @abstractmethod
+    def renew_token(self, alias: str, token: Secret) -> None:
+        """Replace the token of a mounted catalog, also for the statement that uses it now. From any thread."""
 
     @abstractmethod
     def unmount(self, alias: str) -> None:

@@ -193,6 +193,15 @@ class SessionAudit:
         """A session begins."""
         self._session(session, "opened", must=True, **_client(client))
 
+    def renewed(self, session: Session) -> None:
+        """A session goes on with new tokens."""
+        self._session(session, "renewed", must=False, protocol=session.protocol, client_ip=session.client_address)
+
+    def not_renewed(self, session: Session, error: SqeError) -> None:
+        """Its login provider does not renew a session."""
+        told = {"error_type": error.kind.value, "error_code": error.code.name, "message": error.message}
+        self._session(session, "not_renewed", must=False, status="failure", protocol=session.protocol, error=told)
+
     def ended(self, session: Session) -> None:
         """A session is over."""
         self._session(session, "ended", must=False, protocol=session.protocol, client_ip=session.client_address)

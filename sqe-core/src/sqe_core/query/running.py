@@ -12,7 +12,14 @@ from contextlib import contextmanager
 from enum import Enum
 
 from sqe_core.engine.port import EngineSession, Progress, ResultStream
-from sqe_core.spi.errors import QueryCancelledError, QueryTimeoutError, ShuttingDownError, SqeError
+from sqe_core.spi.errors import (
+    ErrorCode,
+    QueryCancelledError,
+    QueryTimeoutError,
+    ShuttingDownError,
+    SqeError,
+    UserError,
+)
 
 
 def new_query_id() -> str:
@@ -29,6 +36,7 @@ class EndReason(Enum):
     CANCELLED = "cancelled"
     TIMEOUT = "timeout"
     CLOSED = "closed"
+    EXPIRED = "expired"
     SHUTDOWN = "shutdown"
 
 
@@ -106,6 +114,12 @@ class RunningStatement:
                 )
             case EndReason.CANCELLED | EndReason.CLOSED:
                 return QueryCancelledError("The statement was cancelled")
+            case EndReason.EXPIRED:
+                return UserError(
+                    "The session has ended: its login expired, or was withdrawn",
+                    code=ErrorCode.SESSION_EXPIRED,
+                    hint="log in again",
+                )
             case EndReason.SHUTDOWN:
                 return ShuttingDownError("The server is shutting down and ended the statement")
 

@@ -329,12 +329,12 @@ class QueryService:
             mine = [running for owner, running in self._running.values() if owner is session]
         return mine[-1].progress() if mine else None
 
-    def close_session(self, session: Session) -> None:
+    def close_session(self, session: Session, *, reason: EndReason = EndReason.CLOSED) -> None:
         """End a session and everything it runs (SESS-6)."""
         with self._lock:
             mine = [running for owner, running in self._running.values() if owner is session]
         for running in mine:
-            running.cancel(EndReason.CLOSED)
+            running.cancel(reason)
         session.close()
 
     def _with_roles(self, identity: Identity, chosen: ChosenRoles) -> Identity:

@@ -2,22 +2,44 @@
 
 So statements of a session run side by side, and the options, tables and cancelled threads of one are never another's.
 Nothing of a session lives in them but its mounts: names, settings and views are values of ours.
+
+A mount whose token is another one now gets it in place (docs/adr/0006-renewed-tokens-in-place.md). Where anything else
+of it changed, its engine session is used no more.
 """
 
 from __future__ import annotations
 
+import logging
 import secrets
 import threading
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 
 from sqe_core.catalog.registry import Mount
 from sqe_core.engine.port import EngineCatalog, EngineSession
-from sqe_core.spi.errors import EngineLostError, ErrorCode, UserError
-from sqe_core.spi.identity import Identity
+from sqe_core.spi.errors import EngineLostError, ErrorCode, ExternalError, SqeError, UserError
+from sqe_core.spi.identity import Identity, Secret
+
+_log = logging.getLogger(__name__)
 
 _IDLE_SECS = 60.0
+# A catalog's token may end before its user's does, and its backend knows.
+_ASK_SECS = 5.0
+_TOKEN = "token"  # noqa: S105 - the property that holds one
+
+
+@dataclass(slots=True, kw_only=True)
+class _Mounted:
+    """A catalog in an engine session, and for whom and when its backend was last asked for its properties."""
+
+    alias: str
+    mount: Mount
+    properties: Mapping[str, str]
+    token: Secret | None
+    identity: Identity
+    asked: float
 
 
 class EngineSide:
@@ -27,30 +49,37 @@ class EngineSide:
         self.session = session
         self.last_used = time.monotonic()
         self._lock = threading.RLock()
-        self._aliases: dict[str, str] = {}
+        self._mounted: dict[str, _Mounted] = {}
+        self._outdated = False
 
     @property
     def aliases(self) -> Mapping[str, str]:
         """The alias of each mounted catalog, by its name."""
         with self._lock:
-            return dict(self._aliases)
+            return {name: mounted.alias for name, mounted in self._mounted.items()}
 
     def is_usable(self) -> bool:
         """Whether the engine session is there and still as it was opened (CONF-1)."""
         # Not while somebody mounts: the settings of a catalog come one after another.
         with self._lock, suppress(EngineLostError):
-            return self.session.alive and self.session.check_settings()
+            return not self._outdated and self.session.alive and self.session.check_settings()
         return False
 
     def alias_of(self, mount: Mount, identity: Identity) -> str:
         """Return the engine's name of a mount, mounting it at first use."""
         with self._lock:
-            alias = self._aliases.get(mount.name)
-            if alias is None:
-                alias = "_sqe_c_" + secrets.token_hex(16)
-                self.session.mount(alias, mount.backend.spark_properties(identity))
-                self._aliases[mount.name] = alias
-            return alias
+            mounted = self._mounted.get(mount.name)
+            if mounted is None:
+                mounted = self._mounted[mount.name] = self._mount(mount, identity)
+            elif mounted.identity is not identity or time.monotonic() - mounted.asked >= _ASK_SECS:
+                self._renew(mounted, identity)
+            return mounted.alias
+
+    def renew(self, identity: Identity) -> None:
+        """Give each mount the token that its backend has for this identity now. From any thread."""
+        with self._lock:
+            for mounted in self._mounted.values():
+                self._renew(mounted, identity)
 
     def metadata(self, mount: Mount, identity: Identity) -> EngineCatalog:
         """Return the engine's view of a mount."""
@@ -60,8 +89,36 @@ class EngineSide:
     def close(self) -> None:
         """End the engine session; one that died with its engine needs none. Idempotent."""
         with suppress(EngineLostError):
-            if self.session.alive:
-                self.session.close()
+            self.session.close()
+
+    def _mount(self, mount: Mount, identity: Identity) -> _Mounted:
+        alias = "_sqe_c_" + secrets.token_hex(16)
+        properties, token = _properties_of(mount, identity)
+        self.session.mount(alias, properties, token=token)
+        return _Mounted(
+            alias=alias, mount=mount, properties=properties, token=token, identity=identity, asked=time.monotonic()
+        )
+
+    def _renew(self, mounted: _Mounted, identity: Identity) -> None:
+        """Ask the backend again; while it cannot say, the mount goes on as it is."""
+        mounted.asked = time.monotonic()
+        try:
+            properties, token = _properties_of(mounted.mount, identity)
+        except ExternalError as error:
+            _log.warning("catalog %s keeps its login for now: %s", mounted.mount.name, error)
+            return
+        mounted.identity = identity
+        if properties != mounted.properties or (token is None) != (mounted.token is None):
+            self._outdated = True
+        elif token is not None and token != mounted.token:
+            self.session.renew_token(mounted.alias, token)
+            mounted.token = token
+
+
+def _properties_of(mount: Mount, identity: Identity) -> tuple[Mapping[str, str], Secret | None]:
+    properties = dict(mount.backend.spark_properties(identity))
+    token = properties.pop(_TOKEN, None)
+    return properties, None if token is None else Secret(token)
 
 
 class EngineSides:
@@ -130,6 +187,21 @@ class EngineSides:
                 self._all.remove(side)
         for side in over:
             side.close()
+
+    def renew(self, identity: Identity, *, idle: bool = True) -> None:
+        """Give the mounts the tokens that they have for this identity now; where that fails, the next use tries again.
+
+        Args:
+            identity: whose session it is, with tokens.
+            idle: also in those that nobody works in; otherwise they wait for their next use.
+        """
+        with self._lock:
+            sides = [side for side in self._all if idle or side not in self._idle]
+        for side in sides:
+            try:
+                side.renew(identity)
+            except SqeError as error:
+                _log.warning("the login of a catalog could not be renewed: %s", error)
 
     def names(self) -> Mapping[str, str]:
         """Return the users' name of each catalog, by its random alias."""

@@ -33,6 +33,7 @@ from sqe_core.spi.errors import (
     ExternalError,
     InternalError,
     InvalidCredentialsError,
+    NotSupportedError,
     ResourcesError,
     SqeError,
 )
@@ -45,6 +46,7 @@ T = TypeVar("T")
 
 # Logins that wait for an identity provider; one that hangs must not take every thread of the server.
 _MOST_AT_ONCE = 64
+_MOST_RENEWALS_AT_ONCE = 32
 _LONGEST_SECRET = 16 * 1024
 _MOST_MEMBERSHIPS = 10_000
 
@@ -81,6 +83,8 @@ class LoginChain:
         self._clock = clock or SystemClock()
         self._metrics = metrics or NoMetrics()
         self._slots = threading.BoundedSemaphore(_MOST_AT_ONCE)
+        # Of its own: renewals that hang must not keep those out who log in elsewhere.
+        self._renewal_slots = threading.BoundedSemaphore(_MOST_RENEWALS_AT_ONCE)
 
     def authenticate(self, request: LoginRequest) -> Identity:
         """Return who it is.
@@ -149,6 +153,44 @@ class LoginChain:
         ask = partial(provider.is_revoked, identity)
         return self._in_time(lambda abandoned: self._guarded(identity.provider, ask))
 
+    def refreshes(self, identity: Identity) -> bool:
+        """Whether the provider of an identity renews tokens at all."""
+        provider = self._by_name.get(identity.provider)
+        return provider is not None and type(provider).refresh is not AuthProvider.refresh
+
+    def refresh(self, identity: Identity) -> Identity | None:
+        """Return an identity with new tokens, from the provider that issued it and no other (AUTHN-4).
+
+        None when there is nothing to renew it with.
+
+        Raises:
+            InvalidCredentialsError: the provider does not renew it any more.
+            SqeError: the provider could not say; ask again.
+        """
+        provider = self._by_name.get(identity.provider)
+        if provider is None:
+            raise InvalidCredentialsError
+
+        def ask() -> Identity | None:
+            try:
+                return provider.refresh(identity)
+            except NotSupportedError:
+                return None
+
+        status = "error"
+        try:
+            renewed = self._in_time(lambda abandoned: self._guarded(identity.provider, ask), self._renewal_slots)
+            if renewed is not None:
+                self._refuse_unusable(renewed, identity.provider)
+            status = "success" if renewed is not None else "unsupported"
+        except InvalidCredentialsError:
+            status = "failure"
+            raise
+        finally:
+            labels = {"provider": identity.provider, "status": status}
+            self._metrics.count("sqe_auth_refreshes_total", labels=labels)
+        return renewed
+
     def check(self) -> None:
         """Raise when logins cannot work."""
         for _, provider in self._providers:
@@ -194,10 +236,11 @@ class LoginChain:
         if identity.expires_at is not None and identity.expires_at <= self._clock.now():
             raise InvalidCredentialsError
 
-    def _in_time(self, call: Callable[[threading.Event], T]) -> T:
+    def _in_time(self, call: Callable[[threading.Event], T], slots: threading.BoundedSemaphore | None = None) -> T:
         """Make a call that a hanging identity provider cannot hold on to; its thread is given up."""
         deadline = time.monotonic() + self.timeout_secs
-        if not self._slots.acquire(timeout=self.timeout_secs):
+        slots = slots or self._slots
+        if not slots.acquire(timeout=self.timeout_secs):
             raise _too_slow()
         answers: list[T] = []
         errors: list[BaseException] = []
@@ -209,13 +252,13 @@ class LoginChain:
             except BaseException as error:  # noqa: BLE001 - raised again in the caller's thread
                 errors.append(error)
             finally:
-                self._slots.release()
+                slots.release()
 
         thread = threading.Thread(target=run, name="sqe-login", daemon=True)
         try:
             thread.start()
         except RuntimeError:
-            self._slots.release()
+            slots.release()
             raise _too_slow() from None
         thread.join(max(0.0, deadline - time.monotonic()))
         if answers:

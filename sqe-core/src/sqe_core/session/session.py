@@ -14,9 +14,11 @@ from sqe_core.engine.port import Engine, EngineCatalog, EngineSession
 from sqe_core.session.engine_sides import EngineSides
 from sqe_core.session.properties import SessionProperties
 from sqe_core.spi.errors import ErrorCode, UserError
-from sqe_core.spi.identity import Identity
+from sqe_core.spi.identity import Identity, Secret
 
 _MAX_VIEWS = 1000
+# A statement that began with an older token may still say it in an error.
+_FORMER_TOKENS = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +61,7 @@ class Session:
     ) -> None:
         self.id = secrets.token_urlsafe(24)
         self.identity = identity
+        self._former_tokens: tuple[Secret, ...] = ()
         self.protocol = protocol
         self.client_address = client_address
         """Where the client that opened it is."""
@@ -129,10 +132,27 @@ class Session:
         return self.sides.names()
 
     def secrets(self) -> tuple[str, ...]:
-        """Return texts that must never leave: the aliases and the user's token (ERR-6)."""
-        aliases = tuple(self.sides.names())
-        token = self.identity.access_token
-        return (*aliases, token.reveal()) if token else aliases
+        """Return texts that must never leave: the aliases and the user's tokens (ERR-6)."""
+        identity = self.identity
+        tokens = (identity.access_token, identity.refresh_token, *self._former_tokens)
+        return (*self.sides.names(), *(token.reveal() for token in tokens if token))
+
+    def renew(self, identity: Identity) -> None:
+        """Go on with new tokens: the same person, perhaps with other roles. `renew_catalogs` has to follow."""
+        with self._lock:
+            if self.closed:
+                return
+            former = (self.identity.access_token, *self._former_tokens)
+            self._former_tokens = tuple(token for token in former if token)[:_FORMER_TOKENS]
+            self.identity = identity
+
+    def renew_catalogs(self, *, idle: bool = True) -> None:
+        """Give the catalogs the tokens that they have now, those of running statements too.
+
+        Args:
+            idle: also where nothing runs; what waits for a statement is renewed with it in any case.
+        """
+        self.sides.renew(self.identity, idle=idle)
 
     def find_view(self, name: str) -> SessionView | None:
         """Return the temporary view of that name."""
@@ -170,4 +190,7 @@ class Session:
         with self._lock:
             self.closed = True
             self._views.clear()
+            # Whoever looks into memory later shall find no tokens (SESS-6).
+            self.identity = self.identity.without_tokens()
+            self._former_tokens = ()
         self.sides.close()

@@ -13,7 +13,7 @@ import secrets
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
@@ -21,6 +21,7 @@ from typing import Protocol
 
 from sqe_core.session.fingerprint import Fingerprints
 from sqe_core.session.login import LoginChain, account_of, refuse_other_user, unavailable
+from sqe_core.session.renewal import Renewals, RenewalState
 from sqe_core.session.session import Session
 from sqe_core.session.sweeper import Sweeper
 from sqe_core.spi.auth import BearerCredential, ClientInfo, Credential, LoginRequest
@@ -57,6 +58,8 @@ class SessionLimits:
     """How long a credential finds its session before a provider is asked about it again."""
     grace_secs: float = 60
     """How long a running statement may outlive its session (JWT-9)."""
+    refresh_buffer_secs: float = 60
+    """How long before their end tokens are renewed."""
 
 
 class SessionObserver(Protocol):
@@ -71,6 +74,12 @@ class SessionObserver(Protocol):
     def opened(self, session: Session, client: ClientInfo) -> None:
         """A session begins."""
 
+    def renewed(self, session: Session) -> None:
+        """It goes on with new tokens."""
+
+    def not_renewed(self, session: Session, error: SqeError) -> None:
+        """Its provider does not renew it; it ends."""
+
     def ended(self, session: Session) -> None:
         """A session is over."""
 
@@ -81,6 +90,10 @@ class _NoObserver:
     def refused(self, credential: Credential, client: ClientInfo, error: SqeError) -> None: ...
 
     def opened(self, session: Session, client: ClientInfo) -> None: ...
+
+    def renewed(self, session: Session) -> None: ...
+
+    def not_renewed(self, session: Session, error: SqeError) -> None: ...
 
     def ended(self, session: Session) -> None: ...
 
@@ -96,6 +109,7 @@ class LiveSession:
         protocol: str,
         ends_at: float,
         expires_at: datetime,
+        ends_for_good_at: float,
         login: bytes,
         now: float,
     ) -> None:
@@ -107,6 +121,9 @@ class LiveSession:
         self.ended = False
         self.ends_at = ends_at
         """The same on the clock that nobody can turn."""
+        self.ends_for_good_at = ends_for_good_at
+        """The end that no renewal moves."""
+        self.renewal = RenewalState(now)
         self.login = login
         """The fingerprint of the credential that opened it."""
         self.last_used = now
@@ -152,6 +169,7 @@ class SessionStore:
         chain: who vouches for credentials.
         open_session: makes the session of an identity.
         close_session: ends one, with everything that runs in it.
+        expire_session: the same for one whose time is over, so that what runs is told why; None closes it.
         is_busy: whether a statement of a session runs; a busy session is not idle.
         limits: bounds.
         observer: is told of logins and sessions.
@@ -165,6 +183,7 @@ class SessionStore:
         *,
         open_session: Callable[[Identity, ClientInfo], Session],
         close_session: Callable[[Session], None],
+        expire_session: Callable[[Session], None] | None = None,
         is_busy: Callable[[Session], bool] = lambda session: False,
         limits: SessionLimits | None = None,
         observer: SessionObserver | None = None,
@@ -174,6 +193,7 @@ class SessionStore:
         self._chain = chain
         self._open_session = open_session
         self._close_session = close_session
+        self._expire_session = expire_session or close_session
         self._is_busy = is_busy
         self._limits = limits or SessionLimits()
         self._observer = observer or _NoObserver()
@@ -190,6 +210,13 @@ class SessionStore:
         self._listeners: list[Callable[[LiveSession], None]] = []
         self._closed = False
         self._sweeper = Sweeper(self.sweep, interval_secs=self._limits.sweep_secs, name="sqe-session-sweeper")
+        self.renewals = Renewals(
+            chain,
+            self,
+            buffer_secs=self._limits.refresh_buffer_secs,
+            clock=self._clock,
+            monotonic=monotonic,
+        )
 
     def authenticate(self, credential: Credential, client: ClientInfo) -> LiveSession:
         """Find the session of a credential, or log in and open one.
@@ -203,6 +230,7 @@ class SessionStore:
         """
         self._refuse_when_closed()
         self._sweeper.ensure_running()
+        self.renewals.ensure_running()
         try:
             self._chain.refuse_plaintext(credential, client)
             live = self._of_token(credential, client) if isinstance(credential, BearerCredential) else None
@@ -218,10 +246,10 @@ class SessionStore:
     def ensure_usable(self, live: LiveSession) -> None:
         """Raise when no statement of a session may start any more; see `LiveSession.ensure_usable`."""
         if not self._alive(live):
-            self._end_when_over(live)
+            self.end_when_over(live)
             raise _expired()
         if self._chain.is_revoked(live.session.identity):
-            self.end(live)
+            self.end(live, expired=True)
             raise InvalidCredentialsError
         self.touch(live)
 
@@ -230,12 +258,30 @@ class SessionStore:
         live.last_used = self._monotonic()
         live.session.last_used = live.last_used
 
+    def end_when_over(self, live: LiveSession) -> None:
+        """End a session that may not be used any more; a statement that runs may finish, within bounds."""
+        if self._alive(live):
+            return
+        # Whom the provider refused has no grace: a withdrawn login shall not work on.
+        grace = 0 if live.renewal.withdrawn else self._limits.grace_secs
+        if self._monotonic() >= live.ends_at + grace or not self.is_busy(live):
+            self.end(live, expired=True)
+
+    def is_busy(self, live: LiveSession) -> bool:
+        """Whether a statement of a session runs."""
+        return self._is_busy(live.session)
+
     def on_close(self, listener: Callable[[LiveSession], None]) -> None:
         """Call `listener` with each session that has ended."""
         self._listeners.append(listener)
 
-    def end(self, live: LiveSession) -> None:
-        """End a session. Idempotent."""
+    def end(self, live: LiveSession, *, expired: bool = False) -> None:
+        """End a session. Idempotent.
+
+        Args:
+            live: the session.
+            expired: its user did not end it, so what runs is told why.
+        """
         with self._lock:
             if live.ended:
                 return
@@ -251,7 +297,7 @@ class SessionStore:
             self._ended[token] = self._monotonic()
             if len(self._ended) > self._limits.most:
                 self._ended.popitem(last=False)
-        self._finish(live)
+        self._finish(live, self._expire_session if expired else self._close_session)
 
     def sweep(self) -> None:
         """End what is over, and forget what is long ago."""
@@ -262,13 +308,14 @@ class SessionStore:
                 if now - ended > self._limits.absolute_secs:
                     del self._ended[token]
         for live in lives:
-            self._end_when_over(live)
-            if not self._is_busy(live.session):
+            self.end_when_over(live)
+            if not self.is_busy(live):
                 live.session.trim()
         self._chain.attempts.sweep()
 
     def close(self) -> None:
         """End every session, refuse new ones, and close the login providers. Idempotent."""
+        self.renewals.stop()
         self._sweeper.stop()
         with self._lock:
             was_closed, self._closed = self._closed, True
@@ -283,6 +330,31 @@ class SessionStore:
         """How many sessions live."""
         with self._lock:
             return len(self._by_token)
+
+    def all(self) -> Sequence[LiveSession]:
+        """Return the sessions that live, the oldest first."""
+        with self._lock:
+            return tuple(self._by_token.values())
+
+    def adopt(self, live: LiveSession, identity: Identity) -> None:
+        """Go on with new tokens of the same person; the absolute end stays (SESS-6)."""
+        now, today = self._monotonic(), self._clock.now()
+        with self._lock:
+            if live.ended:
+                return
+            ends_at = min(live.ends_for_good_at, now + self._secs_left(identity, today))
+            live.session.renew(identity)
+            live.ends_at = ends_at
+            live.expires_at = today + timedelta(seconds=ends_at - now)
+            live.renewal = RenewalState(now)
+        live.session.renew_catalogs()
+        self._observer.renewed(live.session)
+
+    def refuse(self, live: LiveSession, error: SqeError, *, at_once: bool) -> None:
+        """Note that a session is not renewed: it ends with its token, or at once."""
+        self._observer.not_renewed(live.session, error)
+        if at_once:
+            self.end(live, expired=True)
 
     def _of_token(self, credential: BearerCredential, client: ClientInfo) -> LiveSession | None:
         """Find the session of a session's token; None when it is no such token."""
@@ -329,7 +401,7 @@ class SessionStore:
         with self._lock:
             live = self._by_login.get(login)
         if live is not None and not self._alive(live):
-            self._end_when_over(live)
+            self.end_when_over(live)
             return None
         return live
 
@@ -350,14 +422,16 @@ class SessionStore:
             identity = self._chain.authenticate(LoginRequest(credential=credential, client=client))
         except InvalidCredentialsError:
             if old is not None:
-                self.end(old)
+                self.end(old, expired=True)
             raise
         self._observer.logged_in(identity, client)
         if old is not None:
             if _same_rights(old.session.identity, identity):
                 old.validated = self._monotonic()
+                if identity.expires_at is not None and identity.access_token != old.session.identity.access_token:
+                    self.adopt(old, identity)
                 return old
-            self.end(old)
+            self.end(old, expired=True)
         return self._open(identity, login, client)
 
     def _open(self, identity: Identity, login: bytes, client: ClientInfo) -> LiveSession:
@@ -386,17 +460,22 @@ class SessionStore:
 
     def _live(self, session: Session, login: bytes, client: ClientInfo) -> LiveSession:
         now, today = self._monotonic(), self._clock.now()
-        expiry = session.identity.expires_at or today + timedelta(seconds=self._limits.without_expiry_secs)
-        secs = min(self._limits.absolute_secs, (expiry - today).total_seconds())
+        secs = min(self._limits.absolute_secs, self._secs_left(session.identity, today))
         return LiveSession(
             self,
             session,
             protocol=client.protocol,
             ends_at=now + secs,
             expires_at=today + timedelta(seconds=secs),
+            ends_for_good_at=now + self._limits.absolute_secs,
             login=login,
             now=now,
         )
+
+    def _secs_left(self, identity: Identity, today: datetime) -> float:
+        if identity.expires_at is None:
+            return self._limits.without_expiry_secs
+        return (identity.expires_at - today).total_seconds()
 
     def _reserve(self, identity: Identity) -> None:
         """Take a place, at the cost of the same user's least used session when there are too many (SESS-6)."""
@@ -410,7 +489,7 @@ class SessionStore:
                     return
                 # Many people share an identity that is not personal: one of them must not end another's session.
                 candidates = sorted(mine, key=lambda live: live.last_used) if identity.personal else []
-            idle = next((live for live in candidates if not self._is_busy(live.session)), None)
+            idle = next((live for live in candidates if not self.is_busy(live)), None)
             if has_own or idle is None:
                 break
             self.end(idle)
@@ -433,20 +512,13 @@ class SessionStore:
         expiry = live.session.identity.expires_at
         if now >= live.ends_at or (expiry is not None and self._clock.now() >= expiry):
             return False
-        return now - live.last_used < self._limits.idle_secs or self._is_busy(live.session)
+        return now - live.last_used < self._limits.idle_secs or self.is_busy(live)
 
-    def _end_when_over(self, live: LiveSession) -> None:
-        """End a session that may not be used any more; a statement that runs may finish, within bounds."""
-        if self._alive(live):
-            return
-        if self._monotonic() >= live.ends_at + self._limits.grace_secs or not self._is_busy(live.session):
-            self.end(live)
-
-    def _finish(self, live: LiveSession) -> None:
+    def _finish(self, live: LiveSession, close: Callable[[Session], None]) -> None:
         steps = [partial(listener, live) for listener in self._listeners]
         for step in (
             *steps,
-            partial(self._close_session, live.session),
+            partial(close, live.session),
             partial(self._observer.ended, live.session),
         ):
             try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import json
+import secrets
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -36,6 +37,7 @@ from sqe_core.engine.spark.gateway import Gateway
 from sqe_core.engine.spark.literals import encode_parameters, encode_rows
 from sqe_core.engine.spark.plan import SparkAnalysedPlan, SparkPlan
 from sqe_core.spi.errors import InternalError, QueryCancelledError
+from sqe_core.spi.identity import Secret
 
 if TYPE_CHECKING:
     from sqe_core.engine.spark.engine import SparkEngine
@@ -53,6 +55,7 @@ class SparkEngineSession(EngineSession):
         self._forgotten: list[int] = []
         self._usable = True
         self._catalogs: dict[str, SparkEngineCatalog] = {}
+        self._token_handles: dict[str, str] = {}
         with engine_errors(gateway):
             self.bridge: Any = gateway.jvm.sqe.bridge.BridgeSession.open(json.dumps(dict(PINNED_SESSION_SETTINGS)))
             self.spark: Any = self.bridge.spark()
@@ -62,16 +65,42 @@ class SparkEngineSession(EngineSession):
 
     @property
     def alive(self) -> bool:
-        return self._usable and self._engine.process_alive and self._engine.gateway is self.gateway
+        return self._usable and self._engine_lives
 
-    def mount(self, alias: str, properties: Mapping[str, str]) -> None:
+    @property
+    def _engine_lives(self) -> bool:
+        return self._engine.process_alive and self._engine.gateway is self.gateway
+
+    def mount(self, alias: str, properties: Mapping[str, str], *, token: Secret | None = None) -> None:
+        wanted = {**CATALOG_DEFAULTS, **properties}
         with engine_errors(self.gateway):
-            self.bridge.mount(alias, json.dumps({**CATALOG_DEFAULTS, **properties}))
+            if token is not None:
+                handle = self._token_handles[alias] = secrets.token_hex(16)
+                wanted |= {"rest.auth.type": "sqe.bridge.TokenAuth", "sqe.token-handle": handle}
+                self._tokens.put(handle, token.reveal())
+            self.bridge.mount(alias, json.dumps(wanted))
+
+    def renew_token(self, alias: str, token: Secret) -> None:
+        handle = self._token_handles.get(alias)
+        if handle is None:
+            raise InternalError("A catalog without a token was to get a new one")
+        with engine_errors(self.gateway):
+            self._tokens.renew(handle, token.reveal())
 
     def unmount(self, alias: str) -> None:
         self._catalogs.pop(alias, None)
         with engine_errors(self.gateway):
             self.bridge.unmount(alias)
+            self._forget_token(alias)
+
+    @property
+    def _tokens(self) -> Any:
+        return self.gateway.jvm.sqe.bridge.MountTokens
+
+    def _forget_token(self, alias: str) -> None:
+        handle = self._token_handles.pop(alias, None)
+        if handle is not None:
+            self._tokens.forget(handle)
 
     def catalog(self, alias: str) -> EngineCatalog:
         catalog = self._catalogs.get(alias)
@@ -166,11 +195,15 @@ class SparkEngineSession(EngineSession):
             return bool(self.bridge.checkSettings())
 
     def close(self) -> None:
-        if not self.alive:
+        if not self._engine_lives:
             return
-        self._usable = False
+        usable, self._usable = self._usable, False
         with engine_errors(self.gateway):
-            self.bridge.close()
+            # Whatever became of the session, nothing in it logs in any more.
+            for alias in tuple(self._token_handles):
+                self._forget_token(alias)
+            if usable:
+                self.bridge.close()
 
     def forget(self, handle: int) -> None:
         """Note that nobody holds the plan any more."""
