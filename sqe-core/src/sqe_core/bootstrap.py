@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 
 from sqe_core import __version__
 from sqe_core.catalog.backends import SqliteBackend
@@ -515,6 +516,7 @@ def session_store(
         timeout_secs=config.coordinator.auth_handshake_timeout_secs,
         allow_insecure_transport=config.security.allow_insecure_transport,
         metrics=metrics,
+        role_mappings=config.auth.role_mappings if config.auth else MappingProxyType({}),
     )
     mounts = mounted_catalogs(config)
     catalog = next((mount.name for mount in mounts if mount.default), mounts[0].name if mounts else EMBEDDED_CATALOG)

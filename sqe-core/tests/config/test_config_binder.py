@@ -223,20 +223,21 @@ def test_an_engine_may_ask_for_keys_of_the_policy_table(tmp_path: Path) -> None:
 class ProviderSettings:
     user: str = ""
     roles_claim: str = "none"
-    role_mappings: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: MappingProxyType({}))
+    token_refresh_buffer_secs: int = 0
 
 
 def test_a_provider_may_ask_for_keys_of_the_auth_table(tmp_path: Path) -> None:
     file = tmp_path / "sqe.toml"
     file.write_text(
-        '[auth]\nroles_claim = "groups"\nrole_mappings = { "arn:x" = "admin" }\n'
+        '[auth]\nroles_claim = "groups"\ntoken_refresh_buffer_secs = 7\n'
         '[[auth.providers]]\ntype = "x"\n[[auth.providers]]\ntype = "x"\nroles_claim = "own"\n'
     )
     first, second = login_chain(load(file, environ={}).config)
 
-    mappings = {"arn:x": ("admin",)}
-    assert bind(first.options, ProviderSettings)[0] == ProviderSettings(roles_claim="groups", role_mappings=mappings)
-    assert bind(second.options, ProviderSettings)[0] == ProviderSettings(roles_claim="own", role_mappings=mappings)
+    assert bind(first.options, ProviderSettings)[0] == ProviderSettings(
+        roles_claim="groups", token_refresh_buffer_secs=7
+    )
+    assert bind(second.options, ProviderSettings)[0] == ProviderSettings(roles_claim="own", token_refresh_buffer_secs=7)
     assert bind(first.options, Retry) == (Retry(), ())
 
 

@@ -300,6 +300,13 @@ CASES: dict[str, list[tuple[str, list[str]]]] = {
         ('[[auth.providers]]\ntype = "aws_iam"\nvalidate_with_sts = true', []),
         ('[[auth.providers]]\ntype = "oidc_password"', []),
     ],
+    "production.refuse_password_grant": [
+        ('[[auth.providers]]\ntype = "mtls"\n[[auth.providers]]\ntype = "oidc_password"', ["auth.providers[1]"]),
+        ('[auth]\nkeycloak_url = "https://k"\nrealm = "r"\nclient_id = "x"', ["auth.keycloak_url"]),
+        ('[[auth.providers]]\ntype = "oidc_password"\n[security]\nallow_password_grant = true', []),
+        ('[auth]\ntoken_endpoint = "https://t"', []),
+    ],
+    "production.refuse_debug": [("[coordinator]\ndebug = true", ["coordinator.debug"]), ("", [])],
     "production.refuse_unbounded_tokens": [
         ('[[auth.providers]]\ntype = "bearer_token"\nissuer = "i"', ["auth.providers[0].audience"]),
         (
@@ -337,6 +344,9 @@ CASES: dict[str, list[tuple[str, list[str]]]] = {
         ("[security]\nallow_insecure_transport = true", ["coordinator.tls", "security.allow_insecure_transport"]),
         ('[coordinator.tls]\ncert_file = "/c"\nkey_file = "/k"', []),
         ("[coordinator]\nflight_sql_port = 0\ntrino_http_port = 0", []),
+        ("[security]\ntls_ends_upstream = true", ["coordinator.bind_address"]),
+        ('[coordinator]\nbind_address = "::"\n[security]\ntls_ends_upstream = true', ["coordinator.bind_address"]),
+        ('[coordinator]\nbind_address = "127.0.0.1"\n[security]\ntls_ends_upstream = true', []),
     ],
     "production.refuse_shared_service_identity": [
         ('[[auth.providers]]\ntype = "client_credentials"', ["auth.providers[0].type"]),
@@ -431,6 +441,26 @@ def test_check(tmp_path: Path, name: str, text: str, paths: list[str]) -> None:
     assert [dotted(fault.path) for fault in faults] == paths
 
 
+REFUSED = [
+    (text, path)
+    for name, cases in CASES.items()
+    if name.startswith("production.")
+    for text, paths in cases
+    for path in paths
+]
+
+
+@pytest.mark.rule("OBS-8")
+@pytest.mark.parametrize(("text", "path"), REFUSED)
+def test_production_refuses_the_file_and_names_the_key(tmp_path: Path, text: str, path: str) -> None:
+    unchecked(tmp_path, text)  # makes the file, and what it names
+    environ = {"SQE_PRODUCTION_MODE": "true"}
+    with pytest.raises(ConfigError) as caught:
+        load(tmp_path / "sqe.toml", environ=environ)
+
+    assert any(f"{path}: refused by production_mode: " in fault for fault in caught.value.faults), caught.value.faults
+
+
 def test_every_check_has_cases_that_it_refuses() -> None:
     listed = {f"{check.__module__.rpartition('.')[2]}.{check.__name__}" for check in (*ALWAYS, *PRODUCTION)}
 
@@ -469,6 +499,8 @@ require_vended_credentials = true
 enabled = true
 [policy]
 mask_key = "dGhpcyBpcyByYW5kb20"
+[security]
+allow_password_grant = true
 """
 
 

@@ -168,6 +168,8 @@ accept_invalid_certs = false
 [security]
 trusted_proxies = []
 allow_insecure_transport = false
+tls_ends_upstream = false
+allow_password_grant = false
 allow_shared_service_identity = false
 allow_unkeyed_hash_masks = false
 allow_unprojected_tags = false

@@ -143,10 +143,10 @@ def test_what_a_plugin_takes_is_not_judged_by_the_core(tmp_path: Path) -> None:
     text = (
         '[catalogs.lake]\ntype = "sqlite"\ndirectory = "d"\nfile = "f"\nmanifest_concurrency = 3\n'
         '[policy]\nengine = "vendors"\ncache_ttl_secs = 5\ncache_max_entries = 9\n[policy.vendors]\nurl = "u"\n'
-        "[auth]\nrole_mappings = { a = ['b'] }\n[[auth.providers]]\ntype = 'vendors'\n"
+        "[metrics]\nweb_ui = true\n[[auth.providers]]\ntype = 'vendors'\n"
     )
     found = loaded(tmp_path, text)
-    taken = frozenset({("policy", "cache_ttl_secs"), ("auth", "role_mappings")})
+    taken = frozenset({("policy", "cache_ttl_secs"), ("metrics", "web_ui")})
 
     said = "".join(without_effect(found.config, found.sources, taken))
     assert "directory" not in said
@@ -154,8 +154,8 @@ def test_what_a_plugin_takes_is_not_judged_by_the_core(tmp_path: Path) -> None:
     assert "policy.cache_max_entries" in said
     assert "cache_ttl_secs" not in said
     assert "vendors" not in said
-    assert not [fault for fault in check_built(found.config, found.sources, taken) if "role_mappings" in fault]
-    assert [fault for fault in check_built(found.config, found.sources) if "role_mappings" in fault]
+    assert not [fault for fault in check_built(found.config, found.sources, taken) if "web_ui" in fault]
+    assert [fault for fault in check_built(found.config, found.sources) if "web_ui" in fault]
 
 
 @pytest.mark.parametrize(

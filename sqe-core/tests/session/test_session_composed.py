@@ -10,8 +10,16 @@ import pytest
 from sqe_core.bootstrap import compose, login_providers, session_store
 from sqe_core.config.loading import LoadedConfig, load
 from sqe_core.plugins.manager import PluginManager
+from sqe_core.session.login import LoginChain
 from sqe_core.session.store import SessionStore
-from sqe_core.spi.auth import BasicCredential, BearerCredential, CertificateCredential, ClientInfo, NoCredential
+from sqe_core.spi.auth import (
+    BasicCredential,
+    BearerCredential,
+    CertificateCredential,
+    ClientInfo,
+    LoginRequest,
+    NoCredential,
+)
 from sqe_core.spi.errors import (
     AccessDeniedError,
     ConfigError,
@@ -165,3 +173,56 @@ def test_production_refuses_what_a_provider_objects_to(load_text) -> None:
     config = replace(loaded.config, coordinator=replace(loaded.config.coordinator, production_mode=True))
     with pytest.raises(ConfigError, match=r"auth\.providers\[0\].*refused by production_mode: the login provider"):
         login_providers(replace(loaded, config=config), PluginManager())
+
+
+MAPPED = """
+[auth]
+[auth.role_mappings]
+loaders = ["etl_writer", "catalog_admin"]
+etl = "never"
+"commonName=host" = "hosts"
+[[auth.providers]]
+type = "api_key"
+keys_file = "KEYS"
+[[auth.providers]]
+type = "mtls"
+"""
+
+
+@pytest.mark.rule("AUTHN-9")
+def test_outside_groups_and_subjects_stand_for_roles(make_store, tmp_path: Path) -> None:
+    store = make_store(MAPPED)
+    (tmp_path / "keys.toml").write_text(f'[[keys]]\nkey = "{KEY}"\nuser = "hal"\ngroups = ["loaders", "other"]\n')
+    live = store.authenticate(BearerCredential(token=Secret(KEY)), HERE)
+    assert live.identity.roles == {"etl_writer", "catalog_admin"}
+    live.ensure_usable()
+
+    host = CertificateCredential(der=b"", subject=(("commonName", "host"),), issuer=(("commonName", "CA"),))
+    assert store.authenticate(host, HERE).identity.roles == {"hosts"}
+
+    (tmp_path / "keys.toml").write_text(f'[[keys]]\nkey = "{KEY}"\nuser = "hal"\ngroups = ["other"]\n')
+    with pytest.raises(InvalidCredentialsError):
+        live.ensure_usable()
+
+
+@pytest.mark.rule("AUTHN-9")
+def test_a_name_that_people_choose_stands_for_nothing(make_provider) -> None:
+    provider = make_provider(alice="wonderland")
+    provider.changes = {"username": "service_admins", "groups": frozenset({"SERVICE_ADMINS"})}
+    chain = LoginChain([("passwords", provider)], role_mappings={"service_admins": ("service_admin",)})
+    request = LoginRequest(credential=BasicCredential(username="alice", password=Secret("wonderland")), client=HERE)
+
+    assert not chain.authenticate(request).roles
+
+
+def test_a_renewed_login_has_its_mapped_roles_too(make_provider) -> None:
+    class Renewing(make_provider):
+        def refresh(self, identity):
+            return self.identity(identity.username)
+
+    provider = Renewing(alice="wonderland")
+    provider.changes = {"groups": frozenset({"staff"})}
+    chain = LoginChain([("passwords", provider)], role_mappings={"staff": ("analyst",)})
+    renewed = chain.refresh(provider.identity("alice"))
+    assert renewed is not None
+    assert renewed.roles == {"analyst"}

@@ -18,6 +18,8 @@ _log = logging.getLogger(__name__)
 
 # The claim that says which entry of the file somebody logged in with.
 _ENTRY = "api_key"
+# The roles as they stand there: `role_mappings` may have added some since.
+_ROLES = "api_key_roles"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +61,9 @@ class ApiKeyProvider(AuthProvider):
     def is_revoked(self, identity: Identity) -> bool:
         """Whether the entry is gone, or gives other rights than it did at the login."""
         entry_id = identity.claims.get(_ENTRY)
-        return not any(entry.entry_id == entry_id and self._identity(entry) == identity for entry in self._keys())
+        return not any(
+            entry.entry_id == entry_id and _is_still(identity, self._identity(entry)) for entry in self._keys()
+        )
 
     def check(self) -> None:
         """Raise when the file as it is now cannot be used."""
@@ -79,7 +83,7 @@ class ApiKeyProvider(AuthProvider):
             provider=self._name,
             groups=entry.groups,
             roles=entry.roles,
-            claims=MappingProxyType({_ENTRY: entry.entry_id}),
+            claims=MappingProxyType({_ENTRY: entry.entry_id, _ROLES: tuple(sorted(entry.roles))}),
         )
 
     def _keys(self) -> tuple[ApiKey, ...]:
@@ -105,6 +109,11 @@ class ApiKeyProvider(AuthProvider):
             return self._reader.read()
         except ConfigError as error:
             raise StartupError(f"The login provider '{self._name}' cannot use its keys: {error}") from None
+
+
+def _is_still(identity: Identity, now: Identity) -> bool:
+    """Whether an entry says what it said when somebody logged in with it."""
+    return (identity.key, identity.groups, dict(identity.claims)) == (now.key, now.groups, dict(now.claims))
 
 
 class ApiKeyFactory(AuthProviderFactory[ApiKeyConfig]):

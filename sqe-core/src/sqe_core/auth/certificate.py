@@ -6,12 +6,13 @@ is a ValueError.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from ipaddress import ip_address
 
-_SEQUENCE, _SET, _OID, _OCTETS, _EXTENSIONS = 0x30, 0x31, 0x06, 0x04, 0xA3
+_INTEGER, _OID, _OCTETS, _EXTENSIONS = 0x02, 0x06, 0x04, 0xA3
 _VERSION = 0xA0
 _UTC_TIME, _GENERAL_TIME = 0x17, 0x18
 _SUBJECT_ALTERNATIVE_NAME = "2.5.29.17"
@@ -30,6 +31,7 @@ _ATTRIBUTES = {
 _ENCODINGS = {0x0C: "utf-8", 0x13: "ascii", 0x16: "ascii", 0x14: "latin-1", 0x1E: "utf-16-be", 0x1C: "utf-32-be"}
 _ALTERNATIVES = {0x81: "email", 0x82: "DNS", 0x86: "URI"}
 _ADDRESS = 0x87
+_SPECIAL = re.compile(r"([\\,+=<>;\"#])")
 
 Names = tuple[tuple[str, str], ...]
 
@@ -42,6 +44,7 @@ class Certificate:
     issuer: Names
     alternative_names: Names
     not_after: datetime
+    serial_number: int = 0
 
 
 def read_certificate(der: bytes) -> Certificate:
@@ -52,6 +55,9 @@ def read_certificate(der: bytes) -> Certificate:
             raise ValueError("bytes after the certificate")
         fields = [field for field in _elements(next(_elements(outer))[1]) if field[0] != _VERSION]
         issuer, validity, subject = (content for _, content in fields[2:5])
+        serial_tag, serial = fields[0]
+        if serial_tag != _INTEGER or not serial:
+            raise ValueError("no serial number")
         _, (time_tag, end) = _elements(validity)
         extensions = [content for tag, content in fields[6:] if tag == _EXTENSIONS]
         return Certificate(
@@ -59,9 +65,24 @@ def read_certificate(der: bytes) -> Certificate:
             issuer=_name(issuer),
             alternative_names=tuple(_alternatives(extensions[0])) if extensions else (),
             not_after=_time(time_tag, end),
+            serial_number=int.from_bytes(serial, "big", signed=True),
         )
     except (StopIteration, IndexError, UnicodeDecodeError, RuntimeError) as error:
         raise ValueError("no X.509 certificate") from error
+
+
+def read_name(der: bytes) -> Names:
+    """Read a distinguished name in DER, as it stands in a certificate. Raises ValueError."""
+    try:
+        ((_, content),) = _elements(der)
+        return _name(content)
+    except (IndexError, UnicodeDecodeError) as error:
+        raise ValueError("no distinguished name") from error
+
+
+def distinguished(names: Names) -> str:
+    """Write a distinguished name so that different ones stay different."""
+    return ",".join(attribute + "=" + _SPECIAL.sub(r"\\\1", value) for attribute, value in names)
 
 
 def _elements(data: bytes) -> Iterator[tuple[int, bytes]]:

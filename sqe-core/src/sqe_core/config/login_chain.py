@@ -11,8 +11,8 @@ from sqe_core.config.plugin_table import PluginTable
 from sqe_core.config.sections.auth import AuthConfig
 from sqe_core.config.sections.root import SqeConfig
 
-# Keys of `[auth]` that every provider takes when it has none of its own.
-_OF_ALL_PROVIDERS = ("roles_claim", "role_mappings", "token_refresh_buffer_secs")
+# Keys of `[auth]` that every provider takes when it has none of its own. Not `role_mappings`: the chain applies it.
+_OF_ALL_PROVIDERS = ("roles_claim", "token_refresh_buffer_secs")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +29,10 @@ def login_chain(config: SqeConfig) -> tuple[LoginProvider, ...]:
     auth = config.auth
     if auth is None:
         return (LoginProvider(kind="anonymous", options=PluginTable(path=("auth",)), path=("auth",)),)
-    shared = _nodes({key: getattr(auth, key) for key in _OF_ALL_PROVIDERS} | {"tls_skip_verify": not auth.verify_tls})
+    shared = _nodes(
+        {key: getattr(auth, key) for key in _OF_ALL_PROVIDERS}
+        | {"tls_skip_verify": not auth.verify_tls, "client_ca_file": config.coordinator.tls.ca_file or None}
+    )
     chain = [
         LoginProvider(kind=provider.type, options=provider.options, path=("auth", "providers", index))
         for index, provider in enumerate(auth.providers)

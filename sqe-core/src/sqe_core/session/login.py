@@ -9,9 +9,11 @@ import logging
 import threading
 import time
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
+from types import MappingProxyType
 from typing import TypeVar
 
 from sqe_core.session.addresses import is_loopback
@@ -61,6 +63,7 @@ class LoginChain:
         allow_insecure_transport: accept credentials over connections that others can read.
         clock: what expiries are compared with.
         metrics: where logins are counted.
+        role_mappings: the roles that an outside role, group or subject stands for, whichever provider names it.
     """
 
     def __init__(
@@ -72,7 +75,9 @@ class LoginChain:
         allow_insecure_transport: bool = False,
         clock: Clock | None = None,
         metrics: Metrics | None = None,
+        role_mappings: Mapping[str, Sequence[str]] = MappingProxyType({}),
     ) -> None:
+        self._role_mappings = role_mappings
         self._providers = tuple(providers)
         self._by_name = dict(self._providers)
         if len(self._by_name) != len(self._providers):
@@ -182,6 +187,7 @@ class LoginChain:
             renewed = self._in_time(lambda abandoned: self._guarded(identity.provider, ask), self._renewal_slots)
             if renewed is not None:
                 self._refuse_unusable(renewed, identity.provider)
+                renewed = with_mapped_roles(renewed, self._role_mappings)
             status = "success" if renewed is not None else "unsupported"
         except InvalidCredentialsError:
             status = "failure"
@@ -209,7 +215,7 @@ class LoginChain:
             identity = self._guarded(name, partial(provider.authenticate, request))
             if identity is not None:
                 self._refuse_unusable(identity, name)
-                return identity
+                return with_mapped_roles(identity, self._role_mappings)
         raise InvalidCredentialsError
 
     def _guarded(self, name: str, call: Callable[[], T]) -> T:
@@ -274,6 +280,18 @@ def refuse_other_user(identity: Identity, client: ClientInfo) -> None:
     """Raise when a client asks to be somebody else than it logged in as (AUTHN-9)."""
     if identity.personal and client.requested_user not in (None, identity.username):
         raise AccessDeniedError("The requested user is not the one that logged in")
+
+
+def with_mapped_roles(identity: Identity, mappings: Mapping[str, Sequence[str]]) -> Identity:
+    """Add the roles that the roles, groups and subject of an identity stand for (features §4.2).
+
+    Names are compared whole. The user name is not looked at: in many directories people choose theirs.
+    """
+    if not mappings:
+        return identity
+    names = (*identity.roles, *identity.groups, identity.subject)
+    mapped = frozenset(role for name in names for role in mappings.get(name, ()))
+    return identity if mapped <= identity.roles else replace(identity, roles=identity.roles | mapped)
 
 
 def account_of(credential: Credential) -> str | None:

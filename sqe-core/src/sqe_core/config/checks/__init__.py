@@ -56,6 +56,8 @@ ALWAYS: tuple[Check, ...] = (
 PRODUCTION: tuple[Check, ...] = (
     production.refuse_missing_login,
     production.refuse_insecure_providers,
+    production.refuse_password_grant,
+    production.refuse_debug,
     production.refuse_unbounded_tokens,
     production.refuse_unchecked_certificates,
     production.refuse_slow_browser_login,

@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from sqe_core.config.checks.catalogs import configured_catalogs
+from sqe_core.config.checks.network import is_loopback
 from sqe_core.config.checks.policies import PASSTHROUGH
 from sqe_core.config.kinds import REST_CATALOGS, shares_identity
+from sqe_core.config.login_chain import login_chain
 from sqe_core.config.origin import Fault, KeyPath
 from sqe_core.config.plugin_table import PluginTable
 from sqe_core.config.sections.catalog import CatalogStorageConfig
@@ -74,6 +76,24 @@ def _is_true(value: object) -> bool:
     return value is True or (isinstance(value, str) and value.strip().lower() in ("true", "1", "yes"))
 
 
+def refuse_password_grant(config: SqeConfig) -> Iterator[Fault]:
+    """Whoever reads the server's memory would read passwords that open more than the server."""
+    if config.security.allow_password_grant:
+        return
+    for provider in login_chain(config):
+        if provider.kind == "oidc_password":
+            path = provider.path if len(provider.path) > 1 else ("auth", "keycloak_url")
+            yield _refuse(
+                path, "people's passwords would pass through this server; security.allow_password_grant waives it"
+            )
+
+
+def refuse_debug(config: SqeConfig) -> Iterator[Fault]:
+    """Details of errors are for those who run the server."""
+    if config.coordinator.debug:
+        yield _refuse(("coordinator", "debug"), "clients must not read internal details of errors")
+
+
 def refuse_unbounded_tokens(config: SqeConfig) -> Iterator[Fault]:
     """Tokens that were made for another service, or by anybody."""
     for index, provider in enumerate(config.auth.providers if config.auth else ()):
@@ -125,7 +145,12 @@ def refuse_plaintext(config: SqeConfig) -> Iterator[Fault]:
     coordinator = config.coordinator
     listens = coordinator.flight_sql_port or coordinator.trino_http_port or coordinator.quack_port
     if coordinator.mode != "worker" and listens and not coordinator.tls.enabled:
-        yield _refuse(("coordinator", "tls"), "the listeners need `cert_file` and `key_file`")
+        if not config.security.tls_ends_upstream:
+            message = "the listeners need `cert_file` and `key_file`; security.tls_ends_upstream says who has them"
+            yield _refuse(("coordinator", "tls"), message)
+        elif not is_loopback(coordinator.bind_address):
+            message = "with security.tls_ends_upstream only a loopback address, where nobody else can listen"
+            yield _refuse(("coordinator", "bind_address"), message)
     if config.security.allow_insecure_transport:
         yield _refuse(("security", "allow_insecure_transport"), "peers need TLS")
 

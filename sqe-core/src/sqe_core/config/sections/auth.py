@@ -65,7 +65,7 @@ class AuthConfig:
     tls_skip_verify: bool = setting(False, "Do not check the provider's certificate (development).")
     roles_claim: str = setting("realm_access.roles", "Dotted path of the claim that holds the roles.")
     role_mappings: Mapping[str, tuple[str, ...]] = mapping(
-        "External id, for example an IAM ARN, to roles.", one_or_many=True
+        "An outside role, group or subject, such as an IAM ARN, to roles.", one_or_many=True
     )
     admin_roles: tuple[str, ...] = setting(
         DEFAULT_ADMIN_ROLES, "Roles that may administer; an empty list means that nobody is admin."

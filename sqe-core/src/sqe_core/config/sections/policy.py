@@ -92,6 +92,12 @@ class SecurityConfig:
         (), "IP addresses whose X-Forwarded-For counts; the right-most untrusted hop is the client."
     )
     allow_insecure_transport: bool = setting(False, "Peers without TLS that are not loopback.")
+    tls_ends_upstream: bool = setting(
+        False, "A proxy on this machine speaks TLS with the clients; production_mode then wants a loopback address."
+    )
+    allow_password_grant: bool = setting(
+        False, "Passwords of people, which pass through this server, in production too."
+    )
     allow_shared_service_identity: bool = setting(False, "One shared identity at a catalog, in production too.")
     allow_unkeyed_hash_masks: bool = setting(False, "Hash masks without `policy.mask_key`.")
     allow_unprojected_tags: bool = setting(False, "Ranger without `project-tags`, in production too.")
