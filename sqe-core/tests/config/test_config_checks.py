@@ -296,7 +296,7 @@ CASES: dict[str, list[tuple[str, list[str]]]] = {
             '[[auth.providers]]\ntype = "anonymous"\n[[auth.providers]]\ntype = "bearer_passthrough"',
             ["auth.providers[0].type", "auth.providers[1].type"],
         ),
-        ('[[auth.providers]]\ntype = "aws_iam"', ["auth.providers[0].validate_with_sts"]),
+        ('[[auth.providers]]\ntype = "aws_iam"\nvalidate_with_sts = false', ["auth.providers[0].validate_with_sts"]),
         ('[[auth.providers]]\ntype = "aws_iam"\nvalidate_with_sts = true', []),
         ('[[auth.providers]]\ntype = "oidc_password"', []),
     ],

@@ -28,7 +28,6 @@ UNBUILT_PROVIDERS = frozenset(
         "bearer_token",
         "token_exchange",
         "bearer_passthrough",
-        "aws_iam",
     }
 )
 UNBUILT_ENGINES = frozenset({"ranger"})

@@ -136,7 +136,7 @@ class AuthProviderContract(FactoryContract):
             return
         refreshed = provider.refresh(identity)
         assert (refreshed.key, refreshed.provider) == (identity.key, self.NAME)
-        assert refreshed.access_token is not None
+        assert (refreshed.access_token is None) == (identity.access_token is None)
 
     def test_fresh_login_is_not_revoked(self, provider: AuthProvider, accepted: LoginRequest) -> None:
         """What was just accepted is not revoked."""

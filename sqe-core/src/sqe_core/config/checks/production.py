@@ -67,7 +67,7 @@ def refuse_insecure_providers(config: SqeConfig) -> Iterator[Fault]:
         path: KeyPath = ("auth", "providers", index)
         if provider.type in _INSECURE_PROVIDERS:
             yield _refuse((*path, "type"), f"`{provider.type}` lets everybody in")
-        if provider.type == "aws_iam" and not _is_true(provider.options.get("validate_with_sts")):
+        if provider.type == "aws_iam" and not _is_true(provider.options.get("validate_with_sts", True)):
             yield _refuse((*path, "validate_with_sts"), "without STS a key is not checked")
 
 

@@ -1,0 +1,120 @@
+"""The keys of a `[[auth.providers]]` entry with `type = "aws_iam"`."""
+
+from __future__ import annotations
+
+import ipaddress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+from urllib.parse import urlsplit
+
+from sqe_auth_aws.principals import read_arn
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AwsConfig:
+    """Which AWS is asked, whose people may log in, and what they are called."""
+
+    region: str | None = field(
+        default=None,
+        metadata={
+            "doc": "Region whose STS is asked; needed with `validate_with_sts`.",
+            "pattern": ("[a-z]{2,}(-[a-z0-9]+)+", "a region such as eu-west-1"),
+        },
+    )
+    validate_with_sts: bool = field(
+        default=True,
+        metadata={"doc": "Ask AWS whether a key is good; without it nobody does (development, refused in production)."},
+    )
+    endpoint_url: str | None = field(
+        default=None,
+        metadata={
+            "doc": "Another address of STS, for a VPC endpoint; unset = the region's own.",
+            "url": ("https", "http"),
+        },
+    )
+    ca_file: Path | None = field(
+        default=None,
+        metadata={"doc": "Certificates of the authorities that may vouch for STS; unset = the system's."},
+    )
+    accounts: tuple[str, ...] = field(
+        default=(),
+        metadata={
+            "doc": "Accounts whose users and roles may log in; empty = that of `web_identity_role_arn`.",
+            "pattern": ("[0-9]{12}", "an account of 12 digits"),
+        },
+    )
+    personal_roles: tuple[str, ...] = field(
+        default=(),
+        metadata={
+            "doc": "ARNs of roles whose session names are people's, because their trust policies see to it; "
+            "whoever assumes another role is that role."
+        },
+    )
+    user_name: Literal["arn", "name"] = field(
+        default="arn",
+        metadata={
+            "doc": "What a user is called: the whole ARN, or its last part, which others may have as well "
+            "in another account or at another provider."
+        },
+    )
+    web_identity_role_arn: str | None = field(
+        default=None,
+        metadata={"doc": "Role that bearer tokens are presented for (AssumeRoleWithWebIdentity); unset = none are."},
+    )
+    web_identity_issuer: str | None = field(
+        default=None,
+        metadata={"doc": "Whose tokens these are (`iss`); those of others are left to other providers."},
+    )
+    web_identity_user_claim: str = field(default="sub", metadata={"doc": "Claim of the token that is the user's name."})
+    recheck_secs: int = field(
+        default=900,
+        metadata={
+            "doc": "How often AWS is asked again whether a key that opened a session is still good.",
+            "minimum": 120,
+            "maximum": 43200,
+        },
+    )
+    timeout_secs: int = field(
+        default=5,
+        metadata={"doc": "Time for one question to STS, the connection included.", "minimum": 1, "maximum": 60},
+    )
+
+    def __post_init__(self) -> None:
+        self._check_endpoint()
+        if (self.web_identity_role_arn is None) != (self.web_identity_issuer is None):
+            raise ValueError("web_identity_role_arn and web_identity_issuer belong together")
+        for arn in (*self.personal_roles, *([self.web_identity_role_arn] if self.web_identity_role_arn else [])):
+            principal = read_arn(arn)
+            if principal is None or principal.kind != "role":
+                raise ValueError("personal_roles and web_identity_role_arn hold ARNs of roles")
+        if self.validate_with_sts:
+            if self.region is None:
+                raise ValueError("region is missing; validate_with_sts needs it")
+            if not self.allowed_accounts:
+                # Every key of the world is good somewhere: AWS says whose it is, and not whether they may come in.
+                raise ValueError("accounts is missing: nobody could log in")
+
+    def _check_endpoint(self) -> None:
+        parts = urlsplit(self.endpoint_url or "")
+        if parts.username is not None or parts.password is not None or parts.query or parts.fragment:
+            raise ValueError("endpoint_url holds a host and a port only")
+        if parts.path not in ("", "/"):
+            raise ValueError("endpoint_url holds a host and a port only")
+        if parts.scheme == "http" and not _is_loopback(parts.hostname or ""):
+            raise ValueError("endpoint_url has to be https, or on this machine")
+
+    @property
+    def allowed_accounts(self) -> frozenset[str]:
+        """Whose users and roles may log in."""
+        if self.accounts:
+            return frozenset(self.accounts)
+        role = read_arn(self.web_identity_role_arn or "")
+        return frozenset({role.account} if role else ())
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host.lower() == "localhost"
