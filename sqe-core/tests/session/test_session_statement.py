@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,8 +13,8 @@ from sqe_core.catalog.registry import CatalogRegistry, Mount
 from sqe_core.session import engine_sides
 from sqe_core.session.session import Session
 from sqe_core.session.statement_session import StatementSession
-from sqe_core.spi.errors import EngineLostError, ErrorCode, InternalError, UserError
-from sqe_core.spi.identity import Secret
+from sqe_core.spi.errors import EngineLostError, ErrorCode, ExternalError, InternalError, SqeError, UserError
+from sqe_core.spi.identity import Identity, Secret
 from sqe_core.testing.fakes import make_identity
 
 
@@ -259,3 +260,135 @@ def test_a_session_that_ends_closes_all(session: Session, engine: Engine) -> Non
     assert caught.value.code is ErrorCode.SESSION_EXPIRED
     with pytest.raises(UserError):
         session.engine_session()
+
+
+# Tokens of mounts
+
+
+class Tokens:
+    """A catalog that sends its user's token, or what it was told to send."""
+
+    def __init__(self) -> None:
+        self.more: dict[str, str] = {}
+        self.failure: SqeError | None = None
+        self.asked = 0
+        self.token: str | None = None
+
+    def spark_properties(self, identity: Identity) -> Mapping[str, str]:
+        self.asked += 1
+        if self.failure is not None:
+            raise self.failure
+        assert identity.access_token is not None
+        return {"type": "rest", "token": self.token or identity.access_token.reveal(), **self.more}
+
+
+@pytest.fixture
+def tokens() -> Tokens:
+    return Tokens()
+
+
+@pytest.fixture
+def rest(tokens: Tokens) -> Any:
+    return Mount(name="rest", backend=tokens)  # type: ignore[arg-type]
+
+
+def with_token(session: Session, token: str) -> Identity:
+    return replace(session.identity, access_token=Secret(token))
+
+
+@pytest.mark.rule("SESS-7")
+def test_a_token_is_no_property_of_a_mount(session: Session, rest: Any) -> None:
+    session.identity = with_token(session, "first")
+    alias = session.alias_of(rest)
+    engine: Any = session.engine_session()
+    assert engine.mounts[alias] == {"type": "rest"}
+    assert engine.tokens[alias] == Secret("first")
+
+
+@pytest.mark.rule("SESS-3")
+def test_a_new_token_reaches_every_mount_and_statements_keep_their_aliases(session: Session, rest: Any) -> None:
+    session.identity = with_token(session, "first")
+    one, two = StatementSession(session), StatementSession(session)
+    with one.engine() as running:
+        alias = one.alias_of(rest)
+        with two.engine() as other:
+            other_alias = two.alias_of(rest)
+        session.renew(with_token(session, "second"))
+        session.renew_catalogs()
+        assert one.alias_of(rest) == alias
+        assert (running.tokens[alias], other.tokens[other_alias]) == (Secret("second"), Secret("second"))  # type: ignore[attr-defined]
+    assert {"first", "second"} <= set(session.secrets()), "an older token may still be in an error (ERR-6)"
+
+
+@pytest.mark.rule("SESS-3")
+def test_a_mount_that_changes_otherwise_is_made_anew_for_the_next_statement(
+    session: Session, rest: Any, tokens: Tokens
+) -> None:
+    session.identity = with_token(session, "first")
+    statement = StatementSession(session)
+    with statement.engine() as old:
+        alias = statement.alias_of(rest)
+        tokens.more = {"header.X-Role": "auditor"}
+        session.renew(with_token(session, "second"))
+        session.renew_catalogs()
+        assert statement.alias_of(rest) == alias
+        assert old.closed == 0  # type: ignore[attr-defined]
+    later = StatementSession(session)
+    with later.engine() as new:
+        assert new is not old
+        assert later.alias_of(rest) != alias
+        assert new.mounts[later.alias_of(rest)] == {"type": "rest", "header.X-Role": "auditor"}  # type: ignore[attr-defined]
+    assert old.closed == 1  # type: ignore[attr-defined]
+
+
+def test_a_catalog_whose_login_cannot_be_renewed_goes_on_until_it_can(
+    session: Session, rest: Any, tokens: Tokens, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session.identity = with_token(session, "first")
+    alias = session.alias_of(rest)
+    engine: Any = session.engine_session()
+    tokens.failure = ExternalError("no answer", code=ErrorCode.CATALOG_UNAVAILABLE)
+    session.renew(with_token(session, "second"))
+    session.renew_catalogs()
+    assert session.alias_of(rest) == alias
+    assert engine.tokens[alias] == Secret("first")
+
+    tokens.failure = None
+    assert session.alias_of(rest) == alias
+    assert engine.tokens[alias] == Secret("second")
+
+
+def test_a_catalogs_own_token_is_asked_for_while_it_is_used(
+    session: Session, rest: Any, tokens: Tokens, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session.identity = with_token(session, "users")
+    tokens.token = "exchanged-1"
+    alias = session.alias_of(rest)
+    engine: Any = session.engine_session()
+    tokens.token = "exchanged-2"
+    for _ in range(100):
+        session.alias_of(rest)
+    assert tokens.asked == 1
+    monkeypatch.setattr(engine_sides, "_ASK_SECS", 0.0)
+    session.alias_of(rest)
+    assert engine.tokens[alias] == Secret("exchanged-2")
+
+
+@pytest.mark.rule("SESS-6")
+def test_an_ended_session_holds_no_tokens(session: Session) -> None:
+    session.identity = with_token(session, "first")
+    session.renew(with_token(session, "second"))
+    session.close()
+    assert session.identity.access_token is None
+    assert session.secrets() == ()
+    session.renew(replace(session.identity, access_token=Secret("third")))
+    assert session.identity.access_token is None
+
+
+def test_names_settings_and_views_stay_over_a_renewal(session: Session) -> None:
+    session.use("lake", ("s",))
+    session.set_properties({"dialect": "trino"})
+    session.chosen_roles = ("auditor",)
+    session.renew(with_token(session, "second"))
+    session.renew_catalogs()
+    assert (session.schema, session.properties["dialect"], session.chosen_roles) == (("s",), "trino", ("auditor",))
