@@ -9,9 +9,8 @@ import socket
 import subprocess
 import tempfile
 import time
-import urllib.error
 import urllib.request
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 from typing import Any
@@ -58,16 +57,24 @@ class ServerProcess:
 
     def wait_for(self, url: str, secs: float = 120) -> None:
         """Wait until an address answers with success; raise when the process ends first."""
+
+        def answers() -> bool:
+            with urllib.request.urlopen(url, timeout=5):
+                return True
+
+        self.until(answers, secs)
+
+    def until(self, happened: Callable[[], bool], secs: float) -> None:
+        """Wait until something is so, and take every failure to find out for a no."""
         assert self._process is not None
         deadline = time.monotonic() + secs
         while time.monotonic() < deadline:
             if self._process.poll() is not None:
                 raise RuntimeError(f"{self.name} ended: {self.log()[-2000:]}")
-            try:
-                with urllib.request.urlopen(url, timeout=5):
+            with suppress(Exception):
+                if happened():
                     return
-            except (urllib.error.URLError, OSError):
-                time.sleep(0.05)
+            time.sleep(0.05)
         raise RuntimeError(f"{self.name} did not start in {secs:.0f} s: {self.log()[-2000:]}")
 
     def stop(self) -> None:
