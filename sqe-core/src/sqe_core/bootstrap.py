@@ -9,7 +9,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 
@@ -53,6 +53,7 @@ from sqe_core.query.running import EndReason
 from sqe_core.query.service import Parameters, QueryService
 from sqe_core.server import Server, ServerParts, StatusBoard
 from sqe_core.session.attempts import LoginAttempts
+from sqe_core.session.directory import SessionDirectory
 from sqe_core.session.login import LoginChain
 from sqe_core.session.rate_limits import RateLimiter, RateLimits
 from sqe_core.session.session import Session
@@ -85,6 +86,7 @@ class Sqe:
     history: QueryHistory
     enforcers: tuple[PolicyEnforcer, ...] = ()
     audit: AuditLog | None = None
+    sessions: SessionDirectory = field(default_factory=SessionDirectory)
 
     def open_session(
         self, identity: Identity, *, catalog: str, protocol: str, client_address: str | None = None
@@ -133,6 +135,7 @@ def build(
     """Wire an SQE around an engine, which need not have started yet."""
     catalogs = CatalogRegistry(mounts)
     history = history or QueryHistory()
+    sessions = SessionDirectory()
     service = QueryService(
         QueryParts(
             engine=engine,
@@ -152,10 +155,17 @@ def build(
             template_functions=functions.template_names(),
             functions=functions.documented,
             admins=admins,
+            sessions=sessions,
         )
     )
     return Sqe(
-        engine=engine, catalogs=catalogs, service=service, history=history, enforcers=tuple(enforcers), audit=audit
+        engine=engine,
+        catalogs=catalogs,
+        service=service,
+        history=history,
+        enforcers=tuple(enforcers),
+        audit=audit,
+        sessions=sessions,
     )
 
 
@@ -524,10 +534,11 @@ def session_store(
     def open_session(identity: Identity, client: ClientInfo) -> Session:
         return sqe.open_session(identity, catalog=catalog, protocol=client.protocol, client_address=client.address)
 
-    return SessionStore(
+    store = SessionStore(
         chain,
         open_session=open_session,
         close_session=sqe.service.close_session,
+        kill_session=lambda session: sqe.service.close_session(session, reason=EndReason.KILLED),
         expire_session=lambda session: sqe.service.close_session(session, reason=EndReason.EXPIRED),
         is_busy=lambda session: sqe.service.progress(session) is not None,
         limits=SessionLimits(
@@ -538,6 +549,8 @@ def session_store(
         ),
         observer=SessionAudit(sqe.audit) if sqe.audit is not None else None,
     )
+    sqe.sessions.serve(store)
+    return store
 
 
 def rate_limits(config: RateLimitConfig) -> RateLimits | None:

@@ -29,7 +29,12 @@ NOT_SUPPORTED = [
     ),
     ("PRAGMA table_info(t)", "PRAGMA is not supported", "use DESCRIBE t, SHOW SESSION or SET SESSION name = value"),
     ("SHOW ENGINES", "SHOW ENGINES is not supported", "SQE has one kind of table, Iceberg"),
-    ("SHOW PROCESSLIST", "SHOW PROCESSLIST is not supported", "query system.runtime.queries"),
+    ("SHOW STATUS", "SHOW STATUS is not supported", "use SHOW SESSIONS and SHOW QUERIES"),
+    (
+        "CALL system.runtime.kill_everybody()",
+        "There is no procedure system.runtime.kill_everybody",
+        "there are kill_query and kill_session",
+    ),
     (
         "SHOW PARTITIONS t",
         "SHOW PARTITIONS is not supported",
@@ -70,7 +75,6 @@ NOT_SUPPORTED = [
     ("VACUUM t", "VACUUM is not supported", "expiring snapshots is a procedure; it comes with a later release"),
     ("REPLACE INTO t VALUES (1)", "REPLACE is not supported", "write CREATE OR REPLACE TABLE … AS, or MERGE"),
     ("LOCK TABLES t", "LOCK is not supported", "tables need no locks: each statement commits by itself"),
-    ("KILL 5", "KILL is not supported", "queries are cancelled by the client that runs them"),
     ("EXEC p", "EXEC is not supported", "SQE has no stored procedures"),
     ("exit", "EXIT is not supported", "the shell is left with .quit"),
     # What Spark would run (STMT-3)

@@ -17,6 +17,9 @@ class HistoryEntry:
     query_id: str
     user: tuple[str, str]
     sql: str
+    username: str = ""
+    session: str = ""
+    """What logs and audit call it."""
     kind: str = ""
     state: str = "RUNNING"
     started: float = field(default_factory=time.time)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import threading
 import time
 from collections.abc import Mapping, Sequence
@@ -11,6 +10,7 @@ from typing import Any
 
 from sqe_core.observe.audit import AuditLog
 from sqe_core.policy.trail import StoredChange, Trail
+from sqe_core.session.fingerprint import session_hash
 from sqe_core.session.session import Session
 from sqe_core.spi.auth import (
     AwsCredential,
@@ -50,6 +50,7 @@ _DDL = frozenset(
         StatementKind.DROP_SCHEMA,
         StatementKind.COMMENT,
         StatementKind.SET_TAGS,
+        StatementKind.KILL,
     )
 )
 # Statements that may say IF EXISTS: then what is denied is no error for their user, and nothing happens.
@@ -231,11 +232,6 @@ class SessionAudit:
             },
             must=must,
         )
-
-
-def session_hash(session: Session) -> str:
-    """What names a session in logs and audit: its id is a secret."""
-    return hashlib.sha256(session.id.encode()).hexdigest()[:16]
 
 
 def _who(event: QueryEvent) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from sqe_core.policy.authorizer import Authorizer
 from sqe_core.query.admission import QueryLimits
 from sqe_core.query.inspect import PlanLimits
 from sqe_core.query.record import Recorder
+from sqe_core.session.directory import SessionDirectory
 from sqe_core.spi.identity import Identity
 from sqe_core.sql.statement import SqlReader
 
@@ -20,7 +21,8 @@ class QueryParts:
     """The collaborators of every statement.
 
     `template_functions` are the names of SQE's own function templates, which users cannot write; `functions` lists
-    (name, kind, description) of what users can call. `admins` says who is an administrator.
+    (name, kind, description) of what users can call. `admins` says who is an administrator,
+    `sessions` who is connected.
     """
 
     engine: Engine
@@ -33,3 +35,4 @@ class QueryParts:
     template_functions: frozenset[str]
     functions: Callable[[], Sequence[tuple[str, str, str]]]
     admins: Callable[[Identity], bool] = field(default=lambda identity: False)
+    sessions: SessionDirectory = field(default_factory=SessionDirectory)

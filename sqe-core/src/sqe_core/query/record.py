@@ -17,9 +17,10 @@ import pyarrow as pa
 from sqe_core.observe.history import HistoryEntry, QueryHistory
 from sqe_core.observe.logging import redact_secrets
 from sqe_core.policy.trail import DecisionTrail, Trail
-from sqe_core.query.audited import StatementAudit, is_denied, session_hash
+from sqe_core.query.audited import StatementAudit, is_denied
 from sqe_core.query.bind import BoundRelation
 from sqe_core.query.secured import SecuredStatement
+from sqe_core.session.fingerprint import session_hash
 from sqe_core.session.session import Session
 from sqe_core.spi.errors import ErrorCode, SqeError
 from sqe_core.spi.events import ObjectDecision, QueryCounts, QueryEvent, QueryPhase, QueryTimings
@@ -78,6 +79,11 @@ class Recorder:
         self._records: WeakValueDictionary[str, StatementRecord] = WeakValueDictionary()
         self._sinks = Sinks(notify=notify, metrics=metrics or NoMetrics(), slow_secs=slow_secs, audit=audit)
 
+    @property
+    def history(self) -> QueryHistory:
+        """What is remembered of statements."""
+        return self._history
+
     def begin(self, query_id: str, session: Session, sql: str, dialect: str) -> StatementRecord:
         """A statement was admitted; its dialect says what its quotes mean.
 
@@ -92,6 +98,8 @@ class Recorder:
         entry = HistoryEntry(
             query_id=query_id,
             user=(identity.issuer, identity.subject),
+            username=identity.username,
+            session=session_hash(session),
             sql=redact_secrets(without_secrets(kept, dialect)) if self._full_text else redacted.text,
         )
         self._history.add(entry)

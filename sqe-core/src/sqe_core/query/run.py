@@ -37,6 +37,7 @@ from sqe_core.query.running import RunningStatement
 from sqe_core.query.scrubber import Scrubber
 from sqe_core.query.secure import property_text
 from sqe_core.query.secured import SecuredStatement, StatementSecurer
+from sqe_core.query.session_control import SessionControl
 from sqe_core.query.suggestions import did_you_mean
 from sqe_core.session.statement_session import StatementSession
 from sqe_core.spi.catalog import Column, TableMetadata, ViewMetadata
@@ -103,6 +104,7 @@ class StatementRun:
         trail: DecisionTrail | None = None,
         begins_change: Callable[[StatementKind], None] = lambda kind: None,
         recognised: Callable[[StatementKind], None] = lambda kind: None,
+        cancel: Callable[[str], bool] = lambda query_id: False,
     ) -> None:
         """Make one.
 
@@ -115,6 +117,7 @@ class StatementRun:
             trail: where decisions are noted.
             begins_change: is told right before rights are changed.
             recognised: is told which statement it is, before anything is decided.
+            cancel: ends the running statement of an id.
         """
         self._parts = parts
         self._session = session
@@ -123,6 +126,7 @@ class StatementRun:
         self._trail = trail
         self._begins_change = begins_change
         self._recognised = recognised
+        self._cancel = cancel
         self._positions: PositionMap | None = None
         self._kind = StatementKind.UTILITY
         self._columns_seen: list[str] = []
@@ -411,6 +415,8 @@ class StatementRun:
             case DescribeQuery():
                 return self._describe_query(statement)
         answer = self._answers.answer(statement)
+        if answer is None:
+            answer = self._session_control().answer(statement)
         return self._governance().answer(statement) if answer is None else answer
 
     def _answered(self, statement: Statement, rows: pa.Table | None, finish: Finish) -> StatementResult:
@@ -444,7 +450,7 @@ class StatementRun:
                     self._answers.find_columns(statement.must_exist)
                 return
         governance = self._governance()
-        if governance.choose(statement):
+        if governance.choose(statement) or self._session_control().apply(statement):
             return
         changes = CatalogChanges(
             session=self._session,
@@ -505,6 +511,18 @@ class StatementRun:
             governing=governing,
             bind=lambda statement: self._bind(binder, statement),
             set_property=self._set_property,
+        )
+
+    def _session_control(self) -> SessionControl:
+        whole = self._session.session
+        return SessionControl(
+            session=whole,
+            identity=whole.identity,
+            is_admin=self._parts.admins(self._session.identity),
+            directory=self._parts.sessions,
+            history=self._parts.recorder.history,
+            cancel=self._cancel,
+            changed=self._trail.changed if self._trail is not None else lambda changes: None,
         )
 
     def _lives(self) -> ObjectLives:

@@ -37,6 +37,7 @@ class EndReason(Enum):
     TIMEOUT = "timeout"
     CLOSED = "closed"
     EXPIRED = "expired"
+    KILLED = "killed"
     SHUTDOWN = "shutdown"
 
 
@@ -117,6 +118,12 @@ class RunningStatement:
             case EndReason.EXPIRED:
                 return UserError(
                     "The session has ended: its login expired, or was withdrawn",
+                    code=ErrorCode.SESSION_EXPIRED,
+                    hint="log in again",
+                )
+            case EndReason.KILLED:
+                return UserError(
+                    "The session was ended by its user or by an administrator",
                     code=ErrorCode.SESSION_EXPIRED,
                     hint="log in again",
                 )

@@ -27,7 +27,6 @@ from sqe_core.observe.logging import of_statement
 from sqe_core.policy.authorizer import Circumstances
 from sqe_core.policy.trail import DecisionTrail
 from sqe_core.query.admission import Admission, DeadlineWatch
-from sqe_core.query.audited import session_hash
 from sqe_core.query.ingest import described
 from sqe_core.query.parts import QueryParts
 from sqe_core.query.record import StatementRecord
@@ -35,6 +34,7 @@ from sqe_core.query.result import StatementPlan, StatementResult
 from sqe_core.query.roles_in_use import ChosenRoles, identity_in_use
 from sqe_core.query.run import Finish, Parameters, StatementRun, StatementShape
 from sqe_core.query.running import EndReason, RunningStatement, new_query_id
+from sqe_core.session.fingerprint import session_hash
 from sqe_core.session.properties import duration_seconds
 from sqe_core.session.session import Session
 from sqe_core.session.statement_session import StatementSession
@@ -245,6 +245,7 @@ class QueryService:
             trail=record.trail,
             begins_change=record.begins_change,
             recognised=record.recognised,
+            cancel=self._cancel_any,
         )
         return seen, run, record
 
@@ -322,6 +323,10 @@ class QueryService:
             return False
         found[1].cancel()
         return True
+
+    def _cancel_any(self, query_id: str) -> bool:
+        """Cancel a statement; who may do so was decided before."""
+        return self.cancel_of(("", ""), query_id, any_user=True)
 
     def progress(self, session: Session) -> Progress | None:
         """How far the newest running statement of a session is."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import secrets
+from typing import Protocol
 
 from sqe_core.spi.auth import (
     AwsCredential,
@@ -16,6 +17,19 @@ from sqe_core.spi.auth import (
     NoCredential,
 )
 from sqe_core.spi.identity import Secret
+
+
+class HasId(Protocol):
+    """Something with a secret id."""
+
+    @property
+    def id(self) -> str:
+        """The id."""
+
+
+def session_hash(session: HasId) -> str:
+    """What names a session for people, in logs and in the audit: its id is a secret (SESS-1)."""
+    return hashlib.sha256(session.id.encode()).hexdigest()[:16]
 
 
 class Fingerprints:

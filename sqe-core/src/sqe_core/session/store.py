@@ -19,7 +19,8 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Protocol
 
-from sqe_core.session.fingerprint import Fingerprints
+from sqe_core.session.directory import ConnectedSession
+from sqe_core.session.fingerprint import Fingerprints, session_hash
 from sqe_core.session.login import LoginChain, account_of, refuse_other_user, unavailable
 from sqe_core.session.renewal import Renewals, RenewalState
 from sqe_core.session.session import Session
@@ -112,8 +113,10 @@ class LiveSession:
         ends_for_good_at: float,
         login: bytes,
         now: float,
+        opened_at: datetime,
     ) -> None:
         self.session = session
+        self.opened_at = opened_at
         self.token = Secret(secrets.token_urlsafe(_TOKEN_BYTES))
         self.expires_at = expires_at
         """When it ends at the latest."""
@@ -170,6 +173,7 @@ class SessionStore:
         open_session: makes the session of an identity.
         close_session: ends one, with everything that runs in it.
         expire_session: the same for one whose time is over, so that what runs is told why; None closes it.
+        kill_session: the same for one that somebody ends from outside; None closes it.
         is_busy: whether a statement of a session runs; a busy session is not idle.
         limits: bounds.
         observer: is told of logins and sessions.
@@ -184,6 +188,7 @@ class SessionStore:
         open_session: Callable[[Identity, ClientInfo], Session],
         close_session: Callable[[Session], None],
         expire_session: Callable[[Session], None] | None = None,
+        kill_session: Callable[[Session], None] | None = None,
         is_busy: Callable[[Session], bool] = lambda session: False,
         limits: SessionLimits | None = None,
         observer: SessionObserver | None = None,
@@ -194,6 +199,7 @@ class SessionStore:
         self._open_session = open_session
         self._close_session = close_session
         self._expire_session = expire_session or close_session
+        self._kill_session = kill_session or close_session
         self._is_busy = is_busy
         self._limits = limits or SessionLimits()
         self._observer = observer or _NoObserver()
@@ -258,6 +264,25 @@ class SessionStore:
         live.last_used = self._monotonic()
         live.session.last_used = live.last_used
 
+    def connected(self) -> Sequence[ConnectedSession]:
+        """Describe the sessions that live, the oldest first."""
+        now = self._monotonic()
+        return [
+            ConnectedSession(
+                id=session_hash(live.session),
+                identity=live.identity,
+                protocol=live.protocol,
+                client_address=live.session.client_address,
+                opened_at=live.opened_at,
+                idle_secs=max(0.0, now - live.last_used),
+                expires_at=live.expires_at,
+                busy=self.is_busy(live),
+                live=live,
+            )
+            for live in self.all()
+            if self._alive(live)
+        ]
+
     def end_when_over(self, live: LiveSession) -> None:
         """End a session that may not be used any more; a statement that runs may finish, within bounds."""
         if self._alive(live):
@@ -275,12 +300,13 @@ class SessionStore:
         """Call `listener` with each session that has ended."""
         self._listeners.append(listener)
 
-    def end(self, live: LiveSession, *, expired: bool = False) -> None:
+    def end(self, live: LiveSession, *, expired: bool = False, close: Callable[[Session], None] | None = None) -> None:
         """End a session. Idempotent.
 
         Args:
             live: the session.
             expired: its user did not end it, so what runs is told why.
+            close: another way to end it.
         """
         with self._lock:
             if live.ended:
@@ -297,7 +323,11 @@ class SessionStore:
             self._ended[token] = self._monotonic()
             if len(self._ended) > self._limits.most:
                 self._ended.popitem(last=False)
-        self._finish(live, self._expire_session if expired else self._close_session)
+        self._finish(live, close or (self._expire_session if expired else self._close_session))
+
+    def kill(self, live: LiveSession) -> None:
+        """End a session from outside, at once: what runs in it is told so. Idempotent."""
+        self.end(live, close=self._kill_session)
 
     def sweep(self) -> None:
         """End what is over, and forget what is long ago."""
@@ -470,6 +500,7 @@ class SessionStore:
             ends_for_good_at=now + self._limits.absolute_secs,
             login=login,
             now=now,
+            opened_at=today,
         )
 
     def _secs_left(self, identity: Identity, today: datetime) -> float:

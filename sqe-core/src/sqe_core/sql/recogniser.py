@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
-from sqe_core.sql import alter, create, drop, grants, refusals, session_statements, show, show_governance
+from sqe_core.sql import (
+    alter,
+    create,
+    drop,
+    grants,
+    refusals,
+    session_control,
+    session_statements,
+    show,
+    show_governance,
+)
 from sqe_core.sql.context import Dialect, StatementText
 from sqe_core.sql.statement import Statement, StatementKind
 from sqe_core.sql.tokens import Kind
@@ -98,5 +108,7 @@ _STATEMENTS: Mapping[str, Recogniser] = MappingProxyType(
         "revoke": grants.revoke,
         "deny": grants.deny,
         "check": show_governance.check,
+        "kill": session_control.kill,
+        "call": session_control.call,
     }
 )

@@ -34,7 +34,6 @@ _HINTS: dict[tuple[str, ...], str | None] = {
     ("help",): "the shell's help is .help",
     ("import",): _FILES,
     ("install",): "plugins are installed by the administrator with pip",
-    ("kill",): "queries are cancelled by the client that runs them",
     ("load",): _FILES,
     ("lock",): "tables need no locks: each statement commits by itself",
     ("map",): None,

@@ -7,6 +7,7 @@ from typing import Literal
 
 from sqe_core.sql.context import Dialect, StatementText
 from sqe_core.sql.cursor import Cursor
+from sqe_core.sql.session_control import show_queries, show_sessions
 from sqe_core.sql.show_governance import explain_access, show_governance
 from sqe_core.sql.statement import (
     DescribeQuery,
@@ -32,9 +33,7 @@ _LATER = "comes with a later release"
 _SHOW_HINTS = {
     "engines": "SQE has one kind of table, Iceberg",
     "variables": "use SHOW SESSION",
-    "status": "query system.runtime.nodes",
-    "processlist": "query system.runtime.queries",
-    "queries": "query system.runtime.queries",
+    "status": "use SHOW SESSIONS and SHOW QUERIES",
     "partitions": 'query the table\'s partitions, as in SELECT * FROM "t$partitions"',
     "tblproperties": "use SHOW CREATE TABLE t",
     "indexes": "Iceberg tables have no indexes",
@@ -65,7 +64,9 @@ def show(statement: StatementText) -> Statement:
     word = cursor.token
     reader = _SHOWS.get(word.value) if word.kind is Kind.WORD else None
     if reader is None:
-        hint = _SHOW_HINTS.get(word.value, "SHOW lists CATALOGS, SCHEMAS, TABLES, VIEWS, COLUMNS, FUNCTIONS or SESSION")
+        hint = _SHOW_HINTS.get(
+            word.value, "SHOW lists CATALOGS, SCHEMAS, TABLES, VIEWS, COLUMNS, FUNCTIONS, SESSION, SESSIONS or QUERIES"
+        )
         if word.kind is not Kind.WORD:
             cursor.fail("CATALOGS, SCHEMAS, TABLES, VIEWS, COLUMNS, CREATE TABLE, FUNCTIONS, SESSION or STATS FOR")
         cursor.refuse(f"SHOW {word.value.upper()} is not supported", hint=hint)
@@ -153,6 +154,8 @@ _SHOWS: dict[str, Callable[[StatementText, Cursor], Statement]] = {
     "create": _create,
     "functions": _functions,
     "session": _session,
+    "sessions": show_sessions,
+    **dict.fromkeys(("queries", "processlist"), show_queries),
     "stats": _stats,
 }
 

@@ -76,6 +76,7 @@ class StatementKind(Enum):
     SET_TAGS = "set_tags"
     SET_OWNER = "set_owner"
     CHECK_ACCESS = "check_access"
+    KILL = "kill"
 
 
 class PositionMap(Protocol):
