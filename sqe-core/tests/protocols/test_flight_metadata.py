@@ -326,6 +326,7 @@ def test_the_actions_that_there_are(alice: RawClient) -> None:
         "SetSessionOptions",
         "GetSessionOptions",
         "CloseSession",
+        "RenewLogin",
     }
     assert all(each.description for each in listed)
 

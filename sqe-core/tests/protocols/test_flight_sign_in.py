@@ -304,3 +304,14 @@ def test_logging_out_ends_the_token(core: Core, nobody: RawClient) -> None:
     with pytest.raises(Refused) as caught:
         again.info(sql.CommandPreparedStatementQuery(prepared_statement_handle=handle))
     assert caught.value.status is grpc.StatusCode.NOT_FOUND
+
+
+@pytest.mark.rule("FLT-2")
+def test_a_session_goes_on_with_a_new_token(core: Core, alice: RawClient) -> None:
+    assert alice.action("RenewLogin", core.bearer.reveal().encode()) == []
+    assert core.renewals == [BearerCredential(token=core.bearer)]
+    for bad in (b"", b"wrong", b"x" * (33 << 10), "tökén".encode(), b"\xff"):
+        with pytest.raises(Refused) as caught:
+            alice.action("RenewLogin", bad)
+        assert outcome(caught.value) == UNAUTHENTICATED
+    assert alice.query("SELECT 1 AS one").num_rows == 1

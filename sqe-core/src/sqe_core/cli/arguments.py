@@ -21,7 +21,7 @@ DEFAULT_PORT = 50051
 
 _SERVER = """\
 The password comes from SQE_PASSWORD, else it is asked for.
-Without a user and a token you sign in anonymously."""
+Without a user and a token the login that --login has kept is used, else you sign in anonymously."""
 _EPILOG = """\
 Without -e, --file or a script on standard input an interactive shell opens; .help lists its commands.
 Exit codes: 0 all right, 1 a statement failed, 2 the command line or a script file cannot be used,
@@ -51,6 +51,12 @@ class ServerOptions:
     key_file: Path | None = None
     catalog: str | None = None
     schema: str | None = None
+    login: Literal["auto", "browser", "device"] | None = None
+    logout: bool = False
+    issuer: str | None = None
+    client_id: str | None = None
+    scope: str | None = None
+    audience: str | None = None
 
     @property
     def address(self) -> str:
@@ -172,6 +178,21 @@ def build_parser() -> argparse.ArgumentParser:
     remote.add_argument("--tls-key", metavar="FILE", help="its private key (default: in the same file)")
     remote.add_argument("--insecure", action="store_true", help="encrypt, but do not check the server's certificate")
     remote.add_argument("--schema", metavar="SCHEMA", help="the schema to begin in")
+    login = parser.add_argument_group("login with an identity provider")
+    login.add_argument(
+        "--login",
+        nargs="?",
+        const="auto",
+        choices=("auto", "browser", "device"),
+        help="log in with your browser, or with a code on another device, and keep the login for this server",
+    )
+    login.add_argument(
+        "--logout", action="store_true", help="revoke and delete the kept login of this server, and leave"
+    )
+    login.add_argument("--issuer", metavar="URL", help="the identity provider, also from SQE_OIDC_ISSUER")
+    login.add_argument("--client-id", metavar="ID", help="what sqe-cli is called there, also from SQE_OIDC_CLIENT_ID")
+    login.add_argument("--scope", metavar="SCOPES", help="what is asked for, also from SQE_OIDC_SCOPE")
+    login.add_argument("--audience", metavar="NAME", help="whom the token is for, also from SQE_OIDC_AUDIENCE")
     return parser
 
 
@@ -213,6 +234,12 @@ def _server(known: argparse.Namespace) -> ServerOptions | None:
         "--tls-key": known.tls_key,
         "--insecure": known.insecure or None,
         "--schema": known.schema,
+        "--login": known.login,
+        "--logout": known.logout or None,
+        "--issuer": known.issuer,
+        "--client-id": known.client_id,
+        "--scope": known.scope,
+        "--audience": known.audience,
     }
     given = [option for option, value in remote.items() if value is not None]
     if not given:
@@ -228,9 +255,13 @@ def _server(known: argparse.Namespace) -> ServerOptions | None:
             raise UsageError(f"{option} and {given[0]} exclude each other: {given[0]} connects to a server")
     if known.protocol == "http":
         raise UsageError("--protocol http is not built yet: this version of SQE speaks flight to a server")
-    for one, other in (("--token", "--user"), ("--insecure", "--tls-ca")):
+    exclusive = [("--token", "--user"), ("--insecure", "--tls-ca"), ("--login", "--logout")]
+    exclusive += [(one, other) for one in ("--login", "--logout") for other in ("--token", "--user")]
+    for one, other in exclusive:
         if one in given and other in given:
             raise UsageError(f"{one} and {other} exclude each other")
+    if known.logout and known.sources:
+        raise UsageError("--logout leaves at once; it runs no statements")
     if known.tls_key is not None and known.tls_cert is None:
         raise UsageError("--tls-key is the key of --tls-cert")
     return ServerOptions(
@@ -245,6 +276,12 @@ def _server(known: argparse.Namespace) -> ServerOptions | None:
         key_file=_file("--tls-key", known.tls_key),
         catalog=_start_catalog(known.catalog),
         schema=_not_empty("--schema", known.schema),
+        login=known.login,
+        logout=known.logout,
+        issuer=_not_empty("--issuer", known.issuer),
+        client_id=_not_empty("--client-id", known.client_id),
+        scope=_not_empty("--scope", known.scope),
+        audience=_not_empty("--audience", known.audience),
     )
 
 

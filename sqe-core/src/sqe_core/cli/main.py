@@ -38,6 +38,8 @@ def _main(options: Options, open_backend: OpenBackend) -> int:
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _on_termination)
     try:
+        if options.server is not None and options.server.logout:
+            return _log_out(options.server, console)
         if not options.sources and sys.stdin.isatty():
             return _interactive(options, console, open_backend)
         return _batch(options, console, open_backend)
@@ -60,7 +62,7 @@ def _batch(options: Options, console: Console, open_backend: OpenBackend) -> int
     from sqe_core.cli.script import Script, skip_blank
 
     texts = [(text, name) for text, name in _texts(options) if skip_blank(text, 0) < len(text)]
-    if not texts:
+    if not texts and (options.server is None or options.server.login is None):
         return ExitCode.OK
     backend = _opened(options, open_backend)
     try:
@@ -139,6 +141,16 @@ def _open(options: Options) -> Backend:
     from sqe_core.cli.remote import open_remote
 
     return open_remote(options.server, os.environ, interactive=not options.sources and sys.stdin.isatty())
+
+
+def _log_out(server: ServerOptions, console: Console) -> int:
+    from sqe_core.cli.login_flow import log_out
+    from sqe_core.cli.login_http import LoginError
+
+    try:
+        return ExitCode.OK if log_out(server, os.environ, console.tell) else ExitCode.STATEMENT_FAILED
+    except LoginError as error:
+        raise UsageError(error.message) from None
 
 
 def _greeting(server: ServerOptions, backend: Backend) -> str:

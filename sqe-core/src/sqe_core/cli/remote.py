@@ -17,11 +17,13 @@ import pyarrow as pa
 from sqe_core.cli.arguments import ServerOptions
 from sqe_core.cli.backend import Backend, Completions
 from sqe_core.cli.exit_codes import UsageError
+from sqe_core.cli.login_http import LoginError
 from sqe_core.cli.names import BadNameError, parse_name, quote_name
 from sqe_core.cli.remote_client import FlightClient, Interruptible
 from sqe_core.cli.remote_errors import ConnectionLostError, SignedOutError
 from sqe_core.cli.remote_login import Login, ask_on_terminal, login_of
 from sqe_core.cli.remote_names import RemoteNames
+from sqe_core.cli.remote_renewal import Renewal
 from sqe_core.cli.remote_rows import FlightRows
 from sqe_core.engine.port import EngineState, Progress
 from sqe_core.protocols.flight.wire import flight_pb2 as flight
@@ -88,6 +90,7 @@ class RemoteBackend(Backend):
         self._running: _Running | None = None
         self._current = self._read_current()
         self._names = RemoteNames(client, lambda: self._current)
+        self._renewal = Renewal(client, login.tokens) if login.tokens is not None else None
         if interactive:
             self._names.known()
 
@@ -183,6 +186,8 @@ class RemoteBackend(Backend):
 
     def close(self) -> None:
         """End the session, the running statement included."""
+        if self._renewal is not None:
+            self._renewal.stop()
         self.cancel()
         with contextlib.suppress(SqeError):
             self._client.action("CloseSession", flight.CloseSessionRequest(), timeout_secs=_END_SECS)
@@ -273,7 +278,10 @@ def open_remote(server: ServerOptions, environ: Mapping[str, str], *, interactiv
     from sqe_core.engine.spark.options import default_cache_dir
 
     logs.configure(environ, default_cache_dir(environ) / "logs" / "sqe-cli.log")
-    login = login_of(server, environ, ask_on_terminal)
+    try:
+        login = login_of(server, environ, ask_on_terminal)
+    except LoginError as error:
+        raise StartupError(f"{error.message}{f' ({error.hint})' if error.hint else ''}") from None
     channel, close = open_channel(server)
     client = FlightClient(channel, server.address)
     try:
@@ -289,7 +297,10 @@ def open_remote(server: ServerOptions, environ: Mapping[str, str], *, interactiv
         raise StartupError(f"cannot connect to {server.address}: {explain(server) or error.message}") from error
     except SqeError as error:
         close()
-        raise StartupError(f"{server.address}: {error}{f' ({error.hint})' if error.hint else ''}") from error
+        hint = error.hint
+        if isinstance(error, SignedOutError) and login.header is None:
+            hint = "log in with --login, or with -u USER"
+        raise StartupError(f"{server.address}: {error}{f' ({hint})' if hint else ''}") from error
     except BaseException:
         close()
         raise

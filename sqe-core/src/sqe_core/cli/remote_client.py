@@ -22,6 +22,7 @@ from sqe_core.cli.remote_rows import FlightRows
 from sqe_core.protocols.flight.wire import flight_pb2 as flight
 from sqe_core.protocols.flight.wire import flight_sql_pb2 as sql
 from sqe_core.spi.errors import InternalError
+from sqe_core.spi.identity import Secret
 
 _SERVICE = "/arrow.flight.protocol.FlightService/"
 _SIGN_IN_SECS = 60.0
@@ -82,13 +83,20 @@ class FlightClient:
 
     def sign_in(self, login: Login) -> None:
         """Open a session. Raises SqeError: refused, or not reachable."""
-        headers = (("authorization", login.header),) if login.header is not None else ()
+        authorization = login.authorization()
+        headers = (("authorization", authorization),) if authorization is not None else ()
         with self._failures():
             answers = self._handshake(iter([flight.HandshakeRequest()]), timeout=_SIGN_IN_SECS, metadata=headers)
             tokens = [answer.payload for answer in answers]
         if len(tokens) != 1:
             raise InternalError(f"{self._address} answered the login in a way that is not Flight's")
         self._authorization = f"Bearer {tokens[0].decode('ascii', 'replace')}"
+
+    def renew(self, token: Secret) -> None:
+        """Go on with a new token of the same login. Raises SqeError: the server does not take it, or cannot do that."""
+        action = flight.Action(type="RenewLogin", body=token.reveal().encode())
+        with self._failures():
+            list(self._do_action(action, metadata=self._headers(), timeout=_SIGN_IN_SECS))
 
     def statement(self, text: str, running: Interruptible) -> flight.FlightInfo:
         """Have a statement judged; one without rows has run when this returns."""

@@ -73,6 +73,7 @@ class Gateway:
             live,
             self._service,
             take=lambda traffic: self._rates.take(traffic, live.session.identity, client.address),
+            renew=lambda new: self._store.renew_login(live, _with_names(new), client),
             is_admin=bool(live.session.identity.roles & self._admin_roles),
         )
 
@@ -90,13 +91,20 @@ class ConnectedSession:
     """Implements `GatewaySession` for one session of the store. Holds no state: there may be several for a session."""
 
     def __init__(
-        self, live: LiveSession, service: QueryService, *, take: Callable[[Traffic], None], is_admin: bool = False
+        self,
+        live: LiveSession,
+        service: QueryService,
+        *,
+        take: Callable[[Traffic], None],
+        renew: Callable[[Credential], None],
+        is_admin: bool = False,
     ) -> None:
-        """Make one; `take` counts a request of its client, or raises."""
+        """Make one; `take` counts a request of its client, or raises, and `renew` judges its new credential."""
         self._live = live
         self._session = live.session
         self._service = service
         self._take = take
+        self._renew = renew
         self._is_admin = is_admin
 
     @property
@@ -231,6 +239,11 @@ class ConnectedSession:
     def cancel(self, query_id: str) -> bool:
         """Cancel a statement of this user, for admins of anybody."""
         return self._service.cancel_of(self._session.identity.key, query_id, any_user=self._is_admin)
+
+    def renew_login(self, credential: Credential) -> None:
+        """Go on with a new credential of the same person."""
+        self._live.ensure_usable()
+        self._renew(credential)
 
     def close(self) -> None:
         """End the session and everything that runs in it."""

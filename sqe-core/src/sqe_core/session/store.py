@@ -380,6 +380,24 @@ class SessionStore:
         live.session.renew_catalogs()
         self._observer.renewed(live.session)
 
+    def renew_login(self, live: LiveSession, credential: Credential, client: ClientInfo) -> None:
+        """Go on with what a client presents anew: a credential of the same person, from the same provider (AUTHN-4).
+
+        Raises:
+            InvalidCredentialsError: it is bad, or somebody else's; the session stays as it was.
+            SqeError: as `authenticate` raises.
+        """
+        try:
+            identity = self._chain.authenticate(LoginRequest(credential=credential, client=client))
+            old = live.session.identity
+            if (identity.key, identity.provider, identity.username) != (old.key, old.provider, old.username):
+                raise InvalidCredentialsError
+        except SqeError as error:
+            self._observer.refused(credential, client, error)
+            raise
+        self._observer.logged_in(identity, client)
+        self.adopt(live, identity)
+
     def refuse(self, live: LiveSession, error: SqeError, *, at_once: bool) -> None:
         """Note that a session is not renewed: it ends with its token, or at once."""
         self._observer.not_renewed(live.session, error)

@@ -377,6 +377,16 @@ class GatewaySession(Protocol):
             False when there is no such statement, or it is somebody else's: the two look the same (TRI-3).
         """
 
+    def renew_login(self, credential: Credential) -> None:
+        """Go on with a new credential of the same person, as a client does whose token is about to end.
+
+        Args:
+            credential: what the client presents now. Statements that run go on.
+
+        Raises:
+            InvalidCredentialsError: it is bad, or somebody else's; the session stays as it was.
+        """
+
     def close(self) -> None:
         """End the session and everything that runs in it. Idempotent."""
 

@@ -320,6 +320,12 @@ class FakeSession:
             result.cancel()
         return bool(found)
 
+    def renew_login(self, credential: Credential) -> None:
+        """Take the bearer of the gateway, and nothing else."""
+        self._gateway.renewals.append(credential)
+        if credential != BearerCredential(token=self._gateway.bearer):
+            raise InvalidCredentialsError
+
     def close(self) -> None:
         """Remember the end."""
         self.closed = True
@@ -358,6 +364,7 @@ class FakeGateway:
         self.results: list[FakeResult] = []
         self.logins: list[tuple[Credential, ClientInfo]] = []
         self.sessions: list[FakeSession] = []
+        self.renewals: list[Credential] = []
         self.state = ServerState.ACTIVE
         self.browser_logins: BrowserLogins | None = None
 

@@ -17,7 +17,9 @@ from sqe_core.protocols.flight.session_options import get_options, set_options
 from sqe_core.protocols.flight.statements import Prepared, Statements
 from sqe_core.protocols.flight.wire import flight_pb2 as flight
 from sqe_core.protocols.flight.wire import flight_sql_pb2 as sql
-from sqe_core.spi.errors import ErrorCode, NotSupportedError, UserError
+from sqe_core.spi.auth import BearerCredential
+from sqe_core.spi.errors import ErrorCode, InvalidCredentialsError, NotSupportedError, UserError
+from sqe_core.spi.identity import Secret
 from sqe_core.spi.protocol import GatewaySession, StatementRequest
 
 ACTIONS = {
@@ -29,7 +31,9 @@ ACTIONS = {
     "SetSessionOptions": "Set options of the session. Request: SetSessionOptionsRequest",
     "GetSessionOptions": "Return the options of the session. Request: GetSessionOptionsRequest",
     "CloseSession": "Log out. Request: CloseSessionRequest",
+    "RenewLogin": "Go on with a new token of the same login, for SQE's own clients. Request: the token",
 }
+_LONGEST_TOKEN = 32 << 10
 _TRANSACTIONS = ("BeginTransaction", "EndTransaction", "BeginSavepoint", "EndSavepoint")
 
 
@@ -61,6 +65,7 @@ class Actions:
             "SetSessionOptions": self._set_options,
             "GetSessionOptions": self._get_options,
             "CloseSession": self._close_session,
+            "RenewLogin": self._renew_login,
         }
 
     def run(self, session: GatewaySession, name: str, body: bytes, preparing: Preparing) -> Iterator[bytes]:
@@ -138,6 +143,12 @@ class Actions:
         self._statements.end_session(session)
         session.close()
         yield flight.CloseSessionResult(status=flight.CloseSessionResult.CLOSED).SerializeToString()
+
+    def _renew_login(self, session: GatewaySession, body: bytes) -> Iterator[bytes]:
+        if not 0 < len(body) <= _LONGEST_TOKEN or not body.isascii():
+            raise InvalidCredentialsError
+        session.renew_login(BearerCredential(token=Secret(body.decode("ascii"))))
+        return iter(())
 
 
 def _for_java(parameters: pa.Schema) -> pa.Schema:
