@@ -525,6 +525,22 @@ def test_scope_and_audience_are_asked_for(browser: FakeIdp, environ: dict[str, s
     assert (asked["scope"], asked["audience"]) == ("openid api://sqe/.default", "sqe")
 
 
+def test_nobody_waits_for_a_keyring_that_is_not_needed(
+    browser: FakeIdp, environ: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def needed() -> None:
+        raise AssertionError("the keyring was looked for")
+
+    monkeypatch.setattr(login_flow, "system_vault", needed)
+    assert saved_login(LOCAL, environ, store_of(LOCAL, environ)) is None
+    monkeypatch.undo()
+    monkeypatch.setattr(login_browser.webbrowser, "open", browser.browse)
+    monkeypatch.setattr(login_flow, "system_vault", lambda: None)
+    login(environ)
+    monkeypatch.setattr(login_flow, "system_vault", needed)
+    assert saved_login(LOCAL, environ, store_of(LOCAL, environ)) is not None
+
+
 # Renewal
 
 
@@ -782,4 +798,4 @@ def test_where_logins_are(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> No
     monkeypatch.setenv("HOME", str(tmp_path))
     assert default_folder({}) == tmp_path / ".local" / "state" / "sqe" / "logins"
     assert default_folder({"XDG_STATE_HOME": "relative"}) == tmp_path / ".local" / "state" / "sqe" / "logins"
-    assert LoginStore("a", tmp_path, None)._path != LoginStore("b", tmp_path, None)._path
+    assert LoginStore("a", tmp_path, lambda: None)._path != LoginStore("b", tmp_path, lambda: None)._path

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
+import psutil
 import pytest
 from cli_terminal import PtyShell
 
@@ -122,6 +123,15 @@ def test_nothing_listens(run: RunCli) -> None:
     assert done.stderr == "sqe-cli: cannot connect to localhost:1: nothing listens there\n"
 
 
+def wait_until_signed_in(pid: int) -> None:
+    """The imports take long on a busy machine; what follows the connection does not."""
+    deadline = time.monotonic() + 60
+    while not any(each.status == psutil.CONN_ESTABLISHED for each in psutil.Process(pid).net_connections("tcp")):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    time.sleep(1.5)
+
+
 @pytest.mark.parametrize("statement", ["SELECT slow", "INSERT slow", "SELECT endless"])
 def test_ctrl_c_cancels(port: str, environment: dict[str, str], statement: str) -> None:
     with subprocess.Popen(
@@ -131,7 +141,7 @@ def test_ctrl_c_cancels(port: str, environment: dict[str, str], statement: str) 
         text=True,
         env=environment,
     ) as process:
-        time.sleep(2)
+        wait_until_signed_in(process.pid)
         process.send_signal(signal.SIGINT)
         out, told = process.communicate(timeout=20)
     assert process.returncode == 130

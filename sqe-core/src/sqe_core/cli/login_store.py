@@ -13,9 +13,10 @@ import json
 import os
 import stat
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -24,6 +25,7 @@ from sqe_core.cli.login_provider import DEFAULT_SCOPE, Client, Tokens
 from sqe_core.spi.identity import Secret
 
 _VERSION = 1
+_IN_KEYRING = "keyring"
 _LARGEST = 128 * 1024
 _KEYRING_SERVICE = "sqe-cli"
 # What a keyring's own authors call fit for use without being asked for.
@@ -57,13 +59,13 @@ class LoginStore:
     Args:
         server: the server's name here: how it is reached, host and port.
         folder: where the files are.
-        vault: the keyring; None keeps the tokens in the file.
+        find_vault: finds the keyring, which takes a while; None keeps the tokens in the file.
     """
 
-    def __init__(self, server: str, folder: Path, vault: Vault | None) -> None:
+    def __init__(self, server: str, folder: Path, find_vault: Callable[[], Vault | None]) -> None:
         self._server = server
         self._folder = folder
-        self._vault = vault
+        self._find_vault = find_vault
         self._name = hashlib.sha256(server.encode()).hexdigest()[:32]
         self._path = folder / f"{self._name}.json"
 
@@ -80,7 +82,7 @@ class LoginStore:
         if client is None:
             return None
         kept = document.get("tokens")
-        if kept == "keyring":
+        if kept == _IN_KEYRING:
             kept = self._from_vault()
             # Somebody else's file must not send these tokens elsewhere.
             if not isinstance(kept, dict) or kept.get("client") != document.get("client"):
@@ -98,8 +100,8 @@ class LoginStore:
         document: dict[str, Any] = {"version": _VERSION, "server": self._server, "client": client, "tokens": None}
         if login.tokens is not None:
             tokens = {"server": self._server, "client": client, **_written(login.tokens)}
-            document["tokens"] = "keyring" if self._into_vault(tokens) else tokens
-        if document["tokens"] != "keyring":
+            document["tokens"] = _IN_KEYRING if self._into_vault(tokens) else tokens
+        if document["tokens"] != _IN_KEYRING:
             self._forget_in_vault()
         self._write_file(document)
 
@@ -117,6 +119,10 @@ class LoginStore:
         with _opened(self._folder / f"{self._name}.lock", os.O_RDWR | os.O_CREAT) as file:
             fcntl.flock(file, fcntl.LOCK_EX)
             yield
+
+    @cached_property
+    def _vault(self) -> Vault | None:
+        return self._find_vault()
 
     def _read_file(self) -> Mapping[str, Any] | None:
         try:
