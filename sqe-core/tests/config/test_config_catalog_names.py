@@ -104,6 +104,21 @@ def test_keycloak_is_a_password_provider(tmp_path: Path) -> None:
     assert "client_secret" in login.options
 
 
+def test_the_secret_of_the_auth_table_is_for_password_providers_only(tmp_path: Path) -> None:
+    text = '[auth]\nclient_secret = "s"\n[[auth.providers]]\ntype = "oidc_password"\n[[auth.providers]]\ntype = "x"\n'
+    password, other = login_chain(config(tmp_path, text))
+
+    assert "client_secret" in password.options
+    assert "client_secret" not in other.options
+
+
+def test_a_token_endpoint_of_its_own_gets_no_scope_of_a_catalog(tmp_path: Path) -> None:
+    (login,) = login_chain(config(tmp_path, '[auth]\ntoken_endpoint = "https://k/protocol/openid-connect/token"\n'))
+
+    assert login.kind == "client_credentials_passthrough"
+    assert "scope" not in login.options
+
+
 def test_the_chain_is_in_order(tmp_path: Path) -> None:
     text = '[[auth.providers]]\ntype = "b"\nuser = "x"\n[[auth.providers]]\ntype = "a"\n'
     first, second = login_chain(config(tmp_path, text))

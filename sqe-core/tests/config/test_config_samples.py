@@ -81,6 +81,7 @@ def test_one_machine(tmp_path: Path) -> None:
     (login,) = login_chain(config)
     assert login.kind == "client_credentials_passthrough"
     assert login.options.get("token_url") == "http://localhost:18181/api/catalog/v1/oauth/tokens"
+    assert login.options.get("scope") == "PRINCIPAL_ROLE:ALL"  # Polaris gives nobody a token without one
 
 
 def test_s3_tables(tmp_path: Path) -> None:

@@ -49,8 +49,6 @@ def test_no_prefix_stands_twice() -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ('[auth]\ntoken_endpoint = "http://t"', "sqe.toml:1: auth: logins with `client_credentials_passthrough` are"),
-        ('[[auth.providers]]\ntype = "token_exchange"', "auth.providers[0]: logins with `token_exchange` are"),
         ('[auth.external]\nissuer = "http://i"\nclient_id = "x"', "auth.external: browser login is not built yet"),
         ('[catalog]\ncatalog_url = "http://c"', "sqe.toml:1: catalog.type: catalogs of type `rest` are not built yet"),
         ('[catalogs.a]\ntype = "glue"', "sqe.toml:2: catalogs.a.type: catalogs of type `glue` are not built yet"),

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 from sqe_core.config.origin import DEFAULT, KeyPath, Node, as_node
 from sqe_core.config.plugin_table import PluginTable
 from sqe_core.config.sections.auth import AuthConfig
 from sqe_core.config.sections.root import SqeConfig
 
+_TOKENS_OF_CATALOGS = "/v1/oauth/tokens"
+_SCOPE_OF_CATALOGS = "PRINCIPAL_ROLE:ALL"
 # Keys of `[auth]` that every provider takes when it has none of its own. Not `role_mappings`: the chain applies it.
 _OF_ALL_PROVIDERS = ("roles_claim", "token_refresh_buffer_secs")
 
@@ -40,7 +42,13 @@ def login_chain(config: SqeConfig) -> tuple[LoginProvider, ...]:
     single = _single_provider(auth)
     if single is not None:
         chain.insert(0, single)
-    return tuple(replace(provider, options=replace(provider.options, shared=shared)) for provider in chain)
+    return tuple(_with_shared(provider, shared, auth) for provider in chain)
+
+
+def _with_shared(provider: LoginProvider, shared: Mapping[str, Node], auth: AuthConfig) -> LoginProvider:
+    """Offer the keys of `[auth]`; its secret only to the kind that shares it, others' clients are not its client."""
+    own = _nodes({"client_secret": auth.client_secret}) if provider.kind == "oidc_password" else {}
+    return replace(provider, options=replace(provider.options, shared={**shared, **own}))
 
 
 def _single_provider(auth: AuthConfig) -> LoginProvider | None:
@@ -49,11 +57,12 @@ def _single_provider(auth: AuthConfig) -> LoginProvider | None:
         keys = {
             "token_url": f"{base}/protocol/openid-connect/token",
             "client_id": auth.client_id,
-            "client_secret": auth.client_secret,
         }
         return _provider("oidc_password", keys)
     if auth.token_endpoint:
-        return _provider("client_credentials_passthrough", {"token_url": auth.token_endpoint})
+        # Polaris, which answers at the path of the REST catalog's specification, refuses a login without a scope.
+        scope = _SCOPE_OF_CATALOGS if urlsplit(auth.token_endpoint).path.endswith(_TOKENS_OF_CATALOGS) else None
+        return _provider("client_credentials_passthrough", {"token_url": auth.token_endpoint, "scope": scope})
     return None
 
 

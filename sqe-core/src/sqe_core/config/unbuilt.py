@@ -12,7 +12,6 @@ from dataclasses import dataclass
 
 from sqe_core.config.checks.catalogs import configured_catalogs
 from sqe_core.config.kinds import REST_CATALOGS
-from sqe_core.config.login_chain import login_chain
 from sqe_core.config.origin import Fault, KeyPath
 from sqe_core.config.sections.root import SqeConfig
 from sqe_core.config.sources import Sources
@@ -20,16 +19,6 @@ from sqe_core.config.walk import Leaf, leaves
 
 # Kinds of ours; those of others are built by others, and found or missed by their names.
 UNBUILT_CATALOGS = REST_CATALOGS | {"glue", "s3tables", "hms", "hive"}
-UNBUILT_PROVIDERS = frozenset(
-    {
-        "oidc_password",
-        "client_credentials",
-        "client_credentials_passthrough",
-        "bearer_token",
-        "token_exchange",
-        "bearer_passthrough",
-    }
-)
 UNBUILT_ENGINES = frozenset({"ranger"})
 
 # Prefixes of keys that do what they say.
@@ -41,6 +30,8 @@ BUILT: frozenset[str] = frozenset(
         "coordinator.auth_handshake_timeout_secs",
         "auth.admin_roles",
         "auth.role_mappings",
+        "auth.ssl_verification",
+        "auth.token_refresh_buffer_secs",
         # These make the first provider of the chain.
         "auth.keycloak_url",
         "auth.realm",
@@ -273,9 +264,6 @@ def _general(path: KeyPath) -> str:
 
 
 def _kinds(config: SqeConfig) -> Iterator[Fault]:
-    for provider in login_chain(config):
-        if provider.kind in UNBUILT_PROVIDERS:
-            yield Fault(provider.path, f"logins with `{provider.kind}` are not built yet")
     for path, catalog in configured_catalogs(config):
         if catalog.kind in UNBUILT_CATALOGS:
             yield Fault((*path, "type"), f"catalogs of type `{catalog.kind}` are not built yet")

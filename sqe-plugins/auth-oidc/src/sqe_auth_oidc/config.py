@@ -1,0 +1,310 @@
+"""The keys of the kinds that this distribution brings."""
+
+from __future__ import annotations
+
+import ipaddress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+from urllib.parse import urlsplit
+
+from sqe_core.spi import Secret
+
+HTTP = ("https", "http")
+Algorithm = Literal[
+    "RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA", "Ed25519", "Ed448"
+]
+Introspect = Literal["opaque", "always"]
+DEFAULT_ALGORITHMS: tuple[Algorithm, ...] = ("RS256",)
+DEFAULT_SCOPES = ("openid", "profile")
+_AUDIENCE = {
+    "doc": "Audience (`aud`) that a token has to name; an array where one of several will do.",
+    "one_or_many": True,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IdpConfig:
+    """What every kind that talks to an identity provider has."""
+
+    roles_claim: str = field(
+        default="realm_access.roles", metadata={"doc": "Claim with the roles, as a dotted path; taken from `[auth]`."}
+    )
+    groups_claim: str | None = field(default=None, metadata={"doc": "Claim with the groups, as a dotted path."})
+    subject_claim: str = field(default="sub", metadata={"doc": "Claim with the issuer's own, unchanging name."})
+    email_claim: str = field(default="email", metadata={"doc": "Claim with the email address."})
+    ca_file: Path | None = field(
+        default=None, metadata={"doc": "Certificates that may vouch for the identity provider; unset = the system's."}
+    )
+    tls_skip_verify: bool = field(
+        default=False,
+        metadata={
+            "doc": "Do not check its certificate, and allow plain http to other machines (development); taken from "
+            "`[auth]`."
+        },
+    )
+    timeout_secs: int = field(default=10, metadata={"doc": "Time for one request to it.", "minimum": 1, "maximum": 300})
+
+    def check_urls(self, *names: str) -> None:
+        """Refuse addresses that others could read or answer. Raises ValueError."""
+        for name in names:
+            url = getattr(self, name)
+            if url is not None:
+                check_url(name, url, plain_http=self.tls_skip_verify)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenConfig(IdpConfig):
+    """What every kind that checks signed tokens has."""
+
+    issuer: str | None = field(
+        default=None,
+        metadata={"doc": "Issuer (`iss`) of the tokens; its metadata names every address not given.", "url": HTTP},
+    )
+    jwks_url: str | None = field(default=None, metadata={"doc": "Address of the issuer's keys.", "url": HTTP})
+    audience: tuple[str, ...] = field(default=(), metadata=_AUDIENCE)
+    authorized_parties: tuple[str, ...] = field(
+        default=(),
+        metadata={"doc": "Clients that a token may have been made for (`azp`, `client_id`); empty = all."},
+    )
+    algorithms: tuple[Algorithm, ...] = field(
+        default=DEFAULT_ALGORITHMS, metadata={"doc": "Signature algorithms that are accepted."}
+    )
+    leeway_secs: int = field(default=30, metadata={"doc": "How far clocks may be apart.", "minimum": 0, "maximum": 60})
+    max_lifetime_secs: int = field(
+        default=86400, metadata={"doc": "Longest life of a token that is accepted; 0 = any.", "minimum": 0}
+    )
+    jwks_refresh_secs: int = field(
+        default=300,
+        metadata={
+            "doc": "Age after which the keys are fetched anew: a withdrawn key counts no longer than this.",
+            "minimum": 30,
+        },
+    )
+    jwks_ttl_secs: int = field(
+        default=900,
+        metadata={
+            "doc": "How long the keys are used while the identity provider does not answer.",
+            "minimum": 60,
+            "maximum": 86400,
+        },
+    )
+    user_claim: str = field(default="preferred_username", metadata={"doc": "Claim with the user name."})
+
+    def check_tokens(self) -> None:
+        """Refuse what cannot check a token. Raises ValueError."""
+        if not self.algorithms:
+            raise ValueError("algorithms is empty; no token could be accepted")
+        if not all(self.audience):
+            raise ValueError("audience holds an empty text")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PasswordConfig(TokenConfig):
+    """User name and password are sent to the identity provider (password grant)."""
+
+    token_url: str | None = field(
+        default=None, metadata={"doc": "Token endpoint; unset = that of the `issuer`.", "url": HTTP}
+    )
+    client_id: str = field(metadata={"doc": "SQE's client at the identity provider."})
+    client_secret: Secret | None = field(
+        default=None, metadata={"doc": "Its secret; unset = `[auth] client_secret`.", "secret": True}
+    )
+    scopes: tuple[str, ...] = field(default=("openid",), metadata={"doc": "Scopes that are asked for."})
+    fallthrough_on_reject: bool = field(
+        default=False, metadata={"doc": "Let the next provider judge what the identity provider refused."}
+    )
+    refresh: bool = field(default=True, metadata={"doc": "Keep the refresh token and renew tokens with it."})
+
+    def __post_init__(self) -> None:
+        if self.token_url is None and self.issuer is None:
+            raise ValueError("token_url or issuer is needed")
+        self.check_urls("token_url", "issuer", "jwks_url")
+        self.check_tokens()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientCredentialsConfig(IdpConfig):
+    """Everybody is one service of the identity provider's."""
+
+    token_endpoint: str = field(metadata={"doc": "Token endpoint.", "url": HTTP})
+    client_id: str = field(metadata={"doc": "The service's client."})
+    client_secret: Secret = field(metadata={"doc": "Its secret.", "secret": True})
+    scope: str | None = field(default=None, metadata={"doc": "Scope that is asked for."})
+
+    def __post_init__(self) -> None:
+        self.check_urls("token_endpoint")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientPassthroughConfig(IdpConfig):
+    """User name and password are the id and secret of a client (service principals)."""
+
+    token_url: str = field(metadata={"doc": "Token endpoint.", "url": HTTP})
+    scope: str | None = field(default=None, metadata={"doc": "Scope that is asked for."})
+    fallthrough_on_reject: bool = field(
+        default=False, metadata={"doc": "Let the next provider judge what the identity provider refused."}
+    )
+
+    def __post_init__(self) -> None:
+        self.check_urls("token_url")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BearerConfig(TokenConfig):
+    """Tokens that clients bring, checked here."""
+
+    allow_unbounded_audience: bool = field(
+        default=False, metadata={"doc": "Accept tokens that were made for any service of the issuer's."}
+    )
+    allow_insecure_jwks: bool = field(
+        default=False,
+        metadata={"doc": "Plain http to another machine for the keys: who is between could sign tokens."},
+    )
+    accept_id_tokens: bool = field(
+        default=False, metadata={"doc": "Accept ID tokens too, for providers whose access tokens are opaque."}
+    )
+    introspection_url: str | None = field(
+        default=None, metadata={"doc": "Where tokens are asked about (RFC 7662).", "url": HTTP}
+    )
+    introspect: Introspect | None = field(
+        default=None,
+        metadata={
+            "doc": "`opaque`: ask about tokens that are not signed; `always`: about all, so that one that was "
+            "revoked ends its sessions."
+        },
+    )
+    client_id: str | None = field(default=None, metadata={"doc": "SQE's client, which asks."})
+    client_secret: Secret | None = field(default=None, metadata={"doc": "Its secret.", "secret": True})
+    introspection_cache_secs: int = field(
+        default=15,
+        metadata={
+            "doc": "How long an answer counts: a revoked token is refused after this.",
+            "minimum": 0,
+            "maximum": 300,
+        },
+    )
+    introspection_grace_secs: int = field(
+        default=120,
+        metadata={
+            "doc": "How long it counts while the identity provider does not answer.",
+            "minimum": 0,
+            "maximum": 900,
+        },
+    )
+
+    def __post_init__(self) -> None:
+        if self.jwks_url is None and self.issuer is None and self.introspection_url is None:
+            raise ValueError("jwks_url or issuer is needed")
+        if not self.audience and not self.allow_unbounded_audience:
+            raise ValueError(
+                "audience is missing: tokens for any other service would be accepted (allow_unbounded_audience = true "
+                "says that this is meant)"
+            )
+        if self.introspect is None and self.introspection_url is not None:
+            raise ValueError('introspection_url stands alone; say introspect = "opaque" or "always"')
+        if self.introspect is not None:
+            if self.introspection_url is None and self.issuer is None:
+                raise ValueError("introspect needs introspection_url or issuer")
+            if self.client_id is None or self.client_secret is None:
+                raise ValueError("introspect needs client_id and client_secret")
+        elif self.client_id is not None or self.client_secret is not None:
+            raise ValueError("client_id and client_secret mean nothing without introspect")
+        self.check_urls("introspection_url")
+        for name in ("issuer", "jwks_url"):
+            url = getattr(self, name)
+            if url is not None:
+                plain = self.tls_skip_verify or self.allow_insecure_jwks
+                check_url(name, url, plain_http=plain, way_out="allow_insecure_jwks")
+        self.check_tokens()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExchangeConfig(TokenConfig):
+    """Tokens that clients bring are exchanged for one of SQE's (RFC 8693)."""
+
+    token_url: str | None = field(
+        default=None, metadata={"doc": "Token endpoint; unset = that of the `issuer`.", "url": HTTP}
+    )
+    client_id: str = field(metadata={"doc": "SQE's client at the identity provider."})
+    client_secret: Secret | None = field(default=None, metadata={"doc": "Its secret.", "secret": True})
+    scope: str | None = field(default=None, metadata={"doc": "Scope that is asked for."})
+    audience: tuple[str, ...] = field(
+        default=(), metadata={**_AUDIENCE, "doc": "Audience that is asked for, and that the new token has to name."}
+    )
+
+    def __post_init__(self) -> None:
+        if self.token_url is None and self.issuer is None:
+            raise ValueError("token_url or issuer is needed")
+        if len(self.audience) > 1:
+            raise ValueError("audience is one text: the new token is asked for it")
+        self.check_urls("token_url", "issuer", "jwks_url")
+        self.check_tokens()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PassthroughConfig:
+    """Any bearer, unchecked, for development."""
+
+    user: str = field(metadata={"doc": "The user name that everybody gets."})
+    roles: tuple[str, ...] = field(default=(), metadata={"doc": "The roles that everybody gets."})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceConfig:
+    """`[auth.external.device]`: login with a code on another device."""
+
+    client_id: str | None = field(default=None, metadata={"doc": "Client for it; unset = that of `[auth.external]`."})
+    scopes: tuple[str, ...] = field(default=DEFAULT_SCOPES, metadata={"doc": "Scopes that are asked for."})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExternalConfig(IdpConfig):
+    """`[auth.external]`: login in a browser (authorization code with PKCE), or on another device."""
+
+    issuer: str = field(metadata={"doc": "Issuer of the identity provider.", "url": HTTP})
+    client_id: str = field(metadata={"doc": "Client at the identity provider."})
+    client_secret: Secret | None = field(
+        default=None, metadata={"doc": "Its secret, when it is a confidential client.", "secret": True}
+    )
+    redirect_uri: str = field(
+        default="http://localhost:8080/oauth2/callback",
+        metadata={"doc": "Where the browser comes back to.", "url": HTTP},
+    )
+    scopes: tuple[str, ...] = field(default=DEFAULT_SCOPES, metadata={"doc": "Scopes that are asked for."})
+    challenge_timeout_secs: int = field(default=900, metadata={"doc": "How long a login may take.", "minimum": 1})
+    authorization_endpoint: str | None = field(default=None, metadata={"doc": "Instead of the metadata.", "url": HTTP})
+    token_endpoint: str | None = field(default=None, metadata={"doc": "Instead of the metadata.", "url": HTTP})
+    device_authorization_endpoint: str | None = field(
+        default=None, metadata={"doc": "Instead of the metadata.", "url": HTTP}
+    )
+    accept_invalid_certs: bool = field(
+        default=False, metadata={"doc": "Do not check the provider's certificate (development)."}
+    )
+    device: DeviceConfig = field(default_factory=DeviceConfig, metadata={"doc": "Login with a code on another device."})
+
+    def __post_init__(self) -> None:
+        names = ("issuer", "authorization_endpoint", "token_endpoint", "device_authorization_endpoint")
+        for name in names:
+            url = getattr(self, name)
+            if url is not None:
+                plain = self.tls_skip_verify or self.accept_invalid_certs
+                check_url(name, url, plain_http=plain, way_out="accept_invalid_certs")
+        if "openid" not in self.scopes or "openid" not in self.device.scopes:
+            raise ValueError('scopes need "openid": without it nobody says who logged in')
+
+
+def check_url(name: str, url: str, *, plain_http: bool, way_out: str = "tls_skip_verify") -> None:
+    """Refuse an address that holds more than a place, or that others could read. Raises ValueError."""
+    parts = urlsplit(url)
+    if parts.username is not None or parts.password is not None or parts.fragment or not parts.hostname:
+        raise ValueError(f"{name} holds a host, a port and a path only")
+    if parts.scheme == "http" and not plain_http and not _is_loopback(parts.hostname):
+        raise ValueError(f"{name} has to be https, or on this machine (see {way_out})")
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host.lower() == "localhost"

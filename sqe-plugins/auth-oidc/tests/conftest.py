@@ -1,0 +1,70 @@
+"""What the tests of this plugin share."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from oidc_idp import FakeIdp, TurnedClock
+
+from sqe_auth_oidc.provider import Surroundings
+from sqe_core.spi import AuthProvider, PluginContext
+from sqe_core.testing import RecordingMetrics
+
+
+@pytest.fixture
+def idp() -> Iterator[FakeIdp]:
+    """The identity provider."""
+    fake = FakeIdp()
+    yield fake
+    fake.stop()
+
+
+@pytest.fixture
+def ticks() -> TurnedClock:
+    """The clock of ages."""
+    return TurnedClock()
+
+
+@pytest.fixture
+def metrics() -> RecordingMetrics:
+    """What was counted."""
+    return RecordingMetrics()
+
+
+@pytest.fixture
+def make(ticks: TurnedClock, metrics: RecordingMetrics) -> Iterator[Callable[..., Any]]:
+    """Make a provider of a class, with a clock that the test turns; closed at the end."""
+    made: list[AuthProvider] = []
+
+    def make(kind: type[Any], config: Any, *, name: str = "idp", **context: Any) -> Any:
+        surroundings = Surroundings(
+            name=name, context=PluginContext(**{"metrics": metrics, **context}), monotonic=ticks
+        )
+        provider: AuthProvider = kind(config, surroundings)
+        made.append(provider)
+        return provider
+
+    yield make
+    for provider in made:
+        provider.close()
+
+
+@pytest.fixture(scope="session")
+def certificates(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, tuple[str, str]]:
+    """Two servers' certificates that nobody else vouches for: of this machine, and of another one."""
+    if shutil.which("openssl") is None:
+        pytest.skip("openssl makes the certificates of this test")
+    folder: Path = tmp_path_factory.mktemp("tls")
+    found: dict[str, tuple[str, str]] = {}
+    for name, names in {"here": "IP:127.0.0.1", "elsewhere": "DNS:idp.example.com"}.items():
+        cert, key = folder / f"{name}.pem", folder / f"{name}.key"
+        command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
+        command += ["-days", "2", "-subj", f"/CN={name}", "-addext", f"subjectAltName={names}"]
+        subprocess.run([*command, "-keyout", str(key), "-out", str(cert)], check=True, capture_output=True)
+        found[name] = str(cert), str(key)
+    return found
