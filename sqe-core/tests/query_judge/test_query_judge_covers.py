@@ -127,6 +127,73 @@ def test_what_is_written_stands_below_the_check_of_the_policy() -> None:
     assert not accepted(insert(rows("id")), TARGET, StatementKind.INSERT)
 
 
+TABLE = (ALIAS, "hr", "staff", "_sqe_visible_rows")
+CHANGED = ExpectedRelation(
+    marker=MARKER,
+    catalog=ALIAS,
+    namespace=("hr", "staff"),
+    table="_sqe_visible_rows",
+    columns=("id", "dept"),
+    filter_sql=POLICY,
+    barrier=True,
+    changed=True,
+)
+IDENTITY = (f"{MARKER}._file", f"{MARKER}._pos")
+
+
+def target(slot: str, operation: str | None = None) -> Tree:
+    fields: dict[str, Any] = {
+        "catalog": ALIAS,
+        "identifier": list(TABLE[1:]),
+        "timeTravel": None,
+        "options": {},
+        "branch": None,
+    }
+    return Tree(RELATION, fields | ({} if operation is None else {"operation": operation}), (), slot)
+
+
+def visible_rows(policy: str = POLICY, barrier: str = BARRIER, extra: Sequence[str] = IDENTITY) -> Tree:
+    items = [f"{MARKER}.id", f"{MARKER}.dept", *extra]
+    named = logical("SubqueryAlias", target("child", "UPDATE"), identifier=list(TABLE))
+    inner = alias(MARKER, project(items, logical("Filter", alias(MARKER, named), condition=policy)))
+    return alias("target", project(items, logical("Filter", inner, condition=barrier)))
+
+
+@pytest.mark.rule("DML-3")
+@pytest.mark.rule("DML-5")
+@pytest.mark.rule("ENF-12")
+def test_rows_are_changed_below_the_policy_of_their_table() -> None:
+    check = replace(TARGET, marker="_sqe_r_2", namespace=("hr", "staff"), table="_sqe_visible_rows")
+    holds = f"((_sqe_r_2.__row_operation = 1) OR ({BARRIER} AND {POLICY}))"
+    refusal = f"raise_error('USER_RAISED_EXCEPTION', map('errorMessage', '{ROW_REFUSED}'))"
+
+    def updated(
+        rows: Tree, command: str = "WriteDelta", guard: str = POLICY, condition: str = holds, name: str = "_sqe_r_2"
+    ) -> bool:
+        checked = logical("Filter", alias(name, rows), condition=f"(IF({condition}, true, CAST({refusal} AS BOOLEAN)))")
+        checked.slot = "query"
+        tree = logical(command, target("table"), checked, target("originalTable"), guard=guard)
+        try:
+            verify(describe(tree), expected=[CHANGED, check], kind=StatementKind.UPDATE)
+        except InternalError:
+            return False
+        return True
+
+    assert updated(visible_rows())
+    assert updated(visible_rows(extra=()))
+    assert not updated(visible_rows(policy="true"))
+    assert not updated(visible_rows(barrier="true"))
+    assert not updated(visible_rows(extra=(f"{MARKER}.pin",)))
+    assert not updated(visible_rows(), command="ReplaceData")
+    assert not updated(visible_rows(), guard="true")
+    assert not updated(visible_rows(), condition=holds.replace("= 1", ">= 1"))
+    assert not updated(visible_rows(), condition=holds.replace(POLICY, "true"))
+    assert not updated(visible_rows(), name="another")
+    assert not updated(target("child", "UPDATE"))
+    assert not updated(logical("Union", visible_rows(), target("children", "UPDATE")))
+    assert not updated(logical("LocalRelation"))
+
+
 @pytest.mark.rule("DML-2")
 @pytest.mark.rule("ENF-12")
 def test_a_column_that_is_kept_gets_nothing_but_its_default() -> None:

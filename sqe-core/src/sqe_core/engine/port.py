@@ -442,11 +442,13 @@ class EngineSession(ABC):
         tag: str,
         settings: Mapping[str, str] = _EMPTY,
         check: Restriction | None = None,
+        rows: Restriction | None = None,
     ) -> AnalysedPlan:
         """Resolve names and types without executing anything, commands included. `tag` makes it cancellable.
 
         `settings` are engine options of this statement only; give the same ones to `execute`. The filters of `check`
-        have to hold for every row that an INSERT writes, else it ends with `ROW_REFUSED` when it runs.
+        have to hold for every row that the statement writes, else it ends with `ROW_REFUSED` when it runs. `rows` is
+        what an UPDATE, a DELETE or a MERGE sees of its target, in place of all of it.
         """
 
     @abstractmethod

@@ -54,6 +54,10 @@ METADATA_PROJECTIONS: dict[str, tuple[str, ...]] = {
 }
 
 
+# The last part of the name under which a target is changed by who sees some of its rows. Users cannot write it.
+VISIBLE_ROWS = "_sqe_visible_rows"
+
+
 def quote(part: str) -> str:
     """Quote one part of a name for Spark."""
     return "`" + part.replace("`", "``") + "`"

@@ -36,6 +36,7 @@ from sqe_core.query.names import NameContext, NameResolver, ResolvedName, restri
 from sqe_core.query.restrict import CompiledRestriction, RestrictionCompiler, facts_of
 from sqe_core.query.secure import (
     METADATA_PROJECTIONS,
+    VISIBLE_ROWS,
     all_columns_text,
     metadata_name,
     metadata_text,
@@ -49,6 +50,7 @@ from sqe_core.spi.catalog import TableMetadata, ViewMetadata
 from sqe_core.spi.errors import AccessDeniedError, InternalError, NotSupportedError, UserError
 from sqe_core.spi.names import ObjectName
 from sqe_core.spi.policy import Action
+from sqe_core.spi.sql import SqlExpression
 from sqe_core.sql.statement import (
     SESSION_FUNCTIONS,
     EngineStatement,
@@ -59,6 +61,8 @@ from sqe_core.sql.statement import (
 )
 
 _MAX_VIEW_DEPTH = 10
+_LOOKED_AT = frozenset({"InsertIntoStatement", "DeleteFromTable"})
+_CHANGES_ROWS = frozenset({Action.UPDATE, Action.DELETE, Action.MERGE})
 VIEW_COLUMNS_PROPERTY = "sqe.view-query-columns"
 
 
@@ -88,8 +92,10 @@ class _Collected:
     restricted: bool = False
     check: Restriction | None = None
     """What has to hold for the rows that the statement writes."""
-    insert: Mapping[str, Any] = field(default_factory=dict)
-    """The fields of the INSERT as it was parsed."""
+    rows: Restriction | None = None
+    """What the statement sees of the rows that it changes."""
+    command: Mapping[str, Any] = field(default_factory=dict)
+    """The fields of the INSERT or the DELETE as it was parsed."""
 
     def expect(
         self,
@@ -103,6 +109,7 @@ class _Collected:
         compiled: CompiledRestriction | None = None,
         view: bool = False,
         untouched: frozenset[str] = frozenset(),
+        changed: bool = False,
     ) -> None:
         """Note what the verifier must find; `parts` begin with the catalog's alias."""
         self.expected.append(
@@ -120,6 +127,7 @@ class _Collected:
                 masks=compiled.masks if compiled else {},
                 view=view,
                 untouched=untouched,
+                changed=changed,
             )
         )
 
@@ -152,7 +160,9 @@ class StatementSecurer:
         context = NameContext(catalog=self.session.catalog, schema=self.session.schema)
         plan = self._rewrite(parsed, statement.kind, context, statement.positions, collected, views=())
         settings = self._settings(statement, collected.bound)
-        analysed = self.engine.analyse(plan, tag=self.tag, settings=settings, check=collected.check)
+        analysed = self.engine.analyse(
+            plan, tag=self.tag, settings=settings, check=collected.check, rows=collected.rows
+        )
         verify(analysed.description, expected=collected.expected, kind=statement.kind, spools=collected.spools)
         return SecuredStatement(
             plan=analysed,
@@ -208,13 +218,17 @@ class StatementSecurer:
         )
         collected.bound += bound
         if not views:
-            inserts = (node for node in parsed.description.nodes if node.simple_type == "InsertIntoStatement")
-            collected.insert = next((node.fields for node in inserts), {})
+            commands = (node for node in parsed.description.nodes if node.simple_type in _LOOKED_AT)
+            collected.command = next((node.fields for node in commands), {})
         access = self._decide(bound, positions)
         collected.restricted |= any(entry.restricted for entry in access.values())
         if not views:
             self.columns_seen.extend(column.name for entry in access.values() for column in entry.columns)
-        replacements = [self._replacement(entry, access, collected, views, positions) for entry in bound]
+        # Targets at last: how they are changed depends on what the statement reads.
+        replacements = [
+            self._replacement(entry, access, collected, views, positions)
+            for entry in sorted(bound, key=lambda entry: entry.role is not Role.READ)
+        ]
         return self.engine.rewrite(parsed, replacements) if replacements else parsed
 
     def _decide(self, bound: Sequence[BoundRelation], positions: PositionMap | None) -> Decisions:
@@ -356,12 +370,16 @@ class StatementSecurer:
         parts, name = self._alias_parts(entry), entry.resolved.name
         kept = entry.role is Role.CREATE and entry.loaded is not None and not entry.replaces
         limits = [access[name, action] for action in entry.asked if access[name, action].restricted]
-        if kept or not limits:
+        # Spark takes no condition with a subquery below a barrier, but for targets that are changed as ours.
+        conditioned = entry.action in (Action.UPDATE, Action.DELETE) and collected.restricted
+        if kept or not (limits or conditioned):
             collected.expect(parts, write_target=True)
         elif entry.action is Action.INSERT and isinstance(entry.loaded, TableMetadata):
             self._restricted_insert(entry, name, entry.loaded, limits, collected, parts)
+        elif entry.action in _CHANGES_ROWS:
+            parts = self._visible_rows(entry, name, limits, collected, parts)
         else:
-            raise restricted(name)  # DML-4, and DML-2 for what reads the rows that it changes
+            raise restricted(name)  # DML-4: it needs the whole table
         return RenamedTarget(index=entry.relation.index, parts=parts, visible_name=name.parts)
 
     def _restricted_insert(
@@ -376,27 +394,68 @@ class StatementSecurer:
         """DML-2, DML-3: rows of visible columns, all of which the policy allows to be written."""
         hidden = frozenset[str]().union(*(each.hidden for each in limits))
         masked = frozenset(column for each in limits for column in each.masks)
-        self._check_insert(entry, collected.insert, name, hidden, masked)
+        self._check_insert(entry, collected.command, name, hidden, masked)
         if any(not column.nullable and column.default is None for column in table.columns if column.name in hidden):
             raise restricted(name)
+        self._expect_target(entry, name, limits, collected, parts, parts, untouched=hidden | masked)
+
+    def _visible_rows(
+        self,
+        entry: BoundRelation,
+        name: ObjectName,
+        limits: Sequence[Access],
+        collected: _Collected,
+        parts: tuple[str, ...],
+    ) -> tuple[str, ...]:
+        """DML-3: what changes rows sees the visible ones and writes allowed ones. Returns what the target is called."""
+        if any(each.hidden or each.masks for each in limits):
+            raise restricted(name)  # DML-2
+        if entry.action is Action.DELETE and _is_true(collected.command.get("condition")):
+            raise restricted(name)
+        filters = tuple(dict.fromkeys(one for each in limits for one in each.filters))
+        seen = self._all_columns(entry, name, filters, parts)
+        collected.rows = seen.restriction
+        target = (*parts, VISIBLE_ROWS)
+        collected.expect(target, marker=seen.restriction.marker, columns=seen.columns, compiled=seen, changed=True)
+        self._expect_target(entry, name, limits, collected, parts, target)
+        return target
+
+    def _expect_target(
+        self,
+        entry: BoundRelation,
+        name: ObjectName,
+        limits: Sequence[Access],
+        collected: _Collected,
+        parts: tuple[str, ...],
+        target: tuple[str, ...],
+        *,
+        untouched: frozenset[str] = frozenset(),
+    ) -> None:
+        """Expect that every row that is written satisfies the checks of the policy."""
         checks = tuple(dict.fromkeys(check for each in limits for check in each.checks))
-        relation = SecuredTable(index=entry.relation.index, sql=all_columns_text(parts, None), visible_name=name.parts)
         compiled = None
-        if checks:
-            compiled = self._compiler().compile(
-                name,
-                relation,
-                Access(denied=False, filters=checks),
-                marker=new_marker(),
-                visible=lambda columns: columns,
-            )
+        if checks and entry.action is not Action.DELETE:
+            compiled = self._all_columns(entry, name, checks, parts)
             collected.check = compiled.restriction
         collected.expect(
-            parts,
+            target,
             marker=compiled.restriction.marker if compiled else None,
             write_target=True,
             compiled=compiled,
-            untouched=hidden | masked,
+            untouched=untouched,
+        )
+
+    def _all_columns(
+        self, entry: BoundRelation, name: ObjectName, filters: tuple[SqlExpression, ...], parts: tuple[str, ...]
+    ) -> CompiledRestriction:
+        """Compile conditions on a target, of which every column can be named."""
+        relation = SecuredTable(index=entry.relation.index, sql=all_columns_text(parts, None), visible_name=name.parts)
+        return self._compiler().compile(
+            name,
+            relation,
+            Access(denied=False, filters=filters),
+            marker=new_marker(),
+            visible=lambda columns: columns,
         )
 
     def _check_insert(
@@ -575,6 +634,11 @@ class StatementSecurer:
 def unreadable_view(name: str) -> UserError:
     """Return the error for whatever is wrong below a stored view."""
     return UserError(f"View {name} is out of date, or needs what you may not see")
+
+
+def _is_true(condition: object) -> bool:
+    """Whether a condition is missing, or written as the literal."""
+    return isinstance(condition, Mapping) and condition.get("value") is True
 
 
 def _view_name(view: object) -> str:

@@ -15,7 +15,7 @@ expected, and the lists. A table may be read only so:
 
 Rows of the client in files of ours are a DataSourceV2Relation without catalog and name, known by a token of this
 statement; each is read once. The target of a write stands bare in its command, and in UPDATE, DELETE and MERGE also
-below it, where Spark reads the rows to change.
+below it, where Spark reads the rows to change; there it is read as above by who may see some of its rows only.
 """
 
 from __future__ import annotations
@@ -41,6 +41,7 @@ _PROJECT = _LOGICAL + "Project"
 _FILTER = _LOGICAL + "Filter"
 _SPOOL = "sqe.bridge.SpoolTable"
 _APPEND = _LOGICAL + "AppendData"
+_DELTA = _LOGICAL + "WriteDelta"
 _WITH = _LOGICAL + "WithCTE"
 _RESOLVED = "org.apache.spark.sql.catalyst.analysis."
 # Leaves that hold no data of a catalog.
@@ -60,6 +61,9 @@ _READS_ITS_TARGET = frozenset({StatementKind.UPDATE, StatementKind.DELETE, State
 # What calls may invoke: Iceberg's transforms, by class or by name, and the static functions of our templates.
 _INVOKED = ("org.apache.iceberg.spark.functions.", "iceberg.")
 _OWN_FUNCTIONS = frozenset(f"sqe.bridge.{name}" for name in ("SqlMath", "SqlText", "SqlTime", "SqlJson"))
+# What Iceberg knows a row by.
+_ROW_COLUMNS = frozenset({"_spec_id", "_partition", "_file", "_pos", "_row_id", "_last_updated_sequence_number"})
+_DELETED = 1  # RowDeltaUtils.DELETE_OPERATION
 _BARRIER = "(spark_partition_id() >= 0)"
 _NAME_PART = re.compile(r"`((?:[^`]|``)*)`|(\w+)")
 # What may be copied below a barrier: a column compared with constants, or tested for NULL.
@@ -94,6 +98,7 @@ class ExpectedRelation:
         barrier: whether the barrier must stand above the policy's filter (ENF-14).
         masks: what the engine writes for the value of each masked column, when analysed.
         untouched: columns of a target that the statement may not give a value to, other than their default.
+        changed: whether this is the target of the statement, as it reads the rows that it changes.
         view: whether the marker stands above the plan of a view, whose own tables are expected apart.
     """
 
@@ -110,6 +115,7 @@ class ExpectedRelation:
     view: bool = False
     write_target: bool = False
     untouched: frozenset[str] = frozenset()
+    changed: bool = False
 
     @property
     def identity(self) -> tuple[str, ...]:
@@ -142,6 +148,7 @@ def verify(
     verifier.check_functions()
     verifier.check_leaves()
     verifier.check_views()
+    verifier.check_changed_rows()
     verifier.check_written_rows()
     verifier.check_references()
     verifier.check_partitions(max_partitions)
@@ -265,12 +272,10 @@ class _Verifier:
         for entry in self.targets.values():
             if entry.filter_sql is None and not entry.untouched:
                 continue
-            writes = [node for node in self.plan.nodes if node.type == _APPEND]
-            if len(writes) != 1:
-                _deviates(f"{len(writes)} writes to {entry.identity}")
-            node = self._child(writes[0], "query")
+            write = self._write(entry)
+            node = self._child(write, "query")
             if entry.filter_sql is not None:
-                if node.type != _FILTER or node.fields.get("condition") != _written(entry):
+                if node.type != _FILTER or node.fields.get("condition") != _written(entry, write.type == _DELTA):
                     _deviates(f"rows for {entry.identity} are not checked")
                 node = self._child(node, "child")
                 if node.type != _ALIAS or _strings(node.fields.get("identifier")) != (entry.marker,):
@@ -278,6 +283,25 @@ class _Verifier:
                 node = self._child(node, "child")
             if entry.untouched:
                 self._check_untouched(node, entry)
+
+    def check_changed_rows(self) -> None:
+        """DML-3: the target is read below its policy, and what is not read stays as it is."""
+        for entry in self.by_marker.values():
+            if not entry.changed:
+                continue
+            if entry.identity not in self.targets or self.kind not in _READS_ITS_TARGET:
+                _deviates(f"{entry.identity} is no target")
+            write = self._write(entry)
+            # Spark may drop whole files by the condition of the write, without reading them.
+            if write.type == _DELTA and entry.filter_sql not in (None, write.fields.get("guard")):
+                _deviates(f"hidden rows of {entry.identity} would be changed")
+
+    def _write(self, entry: ExpectedRelation) -> PlanNode:
+        """The one command that adds rows and marks rows as gone, and leaves all others where they are."""
+        writes = [node for node in self.plan.nodes if node.type in (_APPEND, _DELTA)]
+        if len(writes) != 1:
+            _deviates(f"{len(writes)} writes to {entry.identity}")
+        return writes[0]
 
     def _check_untouched(self, node: PlanNode, entry: ExpectedRelation) -> None:
         items = node.fields.get("projectList") if node.type == _PROJECT else None
@@ -365,7 +389,8 @@ class _Verifier:
         parent = self.plan.nodes[node.parent]
         commands = allowed.plans().analysed.commands.get(self.kind, frozenset())
         in_command = parent.type in commands and node.slot in _TARGET_SLOTS
-        if not in_command and (self.kind not in _READS_ITS_TARGET or self._in_subquery(node)):
+        restricted = any(entry.changed and entry.identity == identity for entry in self.by_marker.values())
+        if not in_command and (restricted or self.kind not in _READS_ITS_TARGET or self._in_subquery(node)):
             _deviates(f"{identity} is read without being secured")
         branch = node.fields.get("branch")
         if branch is not None and branch != "main" and identity[-1] != f"branch_{branch}":
@@ -456,6 +481,11 @@ def _strings(value: Any) -> tuple[str, ...]:
 
 
 def _is_projection(items: Sequence[Any], entry: ExpectedRelation) -> bool:
+    if entry.changed:
+        kept = {(entry.marker, column) for column in _ROW_COLUMNS}
+        if any(_attribute(str(item)) not in kept for item in items[len(entry.columns) :]):
+            return False
+        items = items[: len(entry.columns)]
     if len(items) != len(entry.columns) or not items:
         return False
     if entry.metadata_table is None:
@@ -470,9 +500,12 @@ def _is_projection(items: Sequence[Any], entry: ExpectedRelation) -> bool:
     )
 
 
-def _written(entry: ExpectedRelation) -> str:
+def _written(entry: ExpectedRelation, delta: bool) -> str:
     refusal = f"raise_error('USER_RAISED_EXCEPTION', map('errorMessage', '{ROW_REFUSED}'))"
-    return f"(IF(((SPARK_PARTITION_ID() >= 0) AND {entry.filter_sql}), true, CAST({refusal} AS BOOLEAN)))"
+    holds = f"((SPARK_PARTITION_ID() >= 0) AND {entry.filter_sql})"
+    if delta:
+        holds = f"(({entry.marker}.__row_operation = {_DELETED}) OR {holds})"
+    return f"(IF({holds}, true, CAST({refusal} AS BOOLEAN)))"
 
 
 def _is_filter(node: PlanNode, entry: ExpectedRelation) -> bool:

@@ -159,12 +159,14 @@ class SparkEngineSession(EngineSession):
         tag: str,
         settings: Mapping[str, str] = _EMPTY,
         check: Restriction | None = None,
+        rows: Restriction | None = None,
     ) -> AnalysedPlan:
         own = self._own(plan)
-        written = json.dumps(None if check is None else self._encode_restriction(check))
+        limits = {"check": check, "rows": rows}
+        target = {name: self._encode_restriction(limit) for name, limit in limits.items() if limit is not None}
         try:
             with engine_errors(self.gateway, own.text):
-                answer = self.bridge.analyse(own.handle, tag, json.dumps(dict(settings)), written)
+                answer = self.bridge.analyse(own.handle, tag, json.dumps(dict(settings)), json.dumps(target))
         except (QueryCancelledError, EngineExecutionError) as error:
             self._check_usable(error)
             raise

@@ -175,11 +175,11 @@ public final class BridgeSession implements Work.Abandoned {
   }
 
   /**
-   * Resolves names and types. Nothing is executed: the mode of the execution says so. `check` is what has to hold for
-   * written rows, or null.
+   * Resolves names and types. Nothing is executed: the mode of the execution says so. `target` is what a policy says of
+   * what the statement writes to: `check` what has to hold for written rows, `rows` which of its rows can be changed.
    */
-  public String analyse(final long id, final String tag, String settings, String check) throws Throwable {
-    final JsonNode written = Json.read(check);
+  public String analyse(final long id, final String tag, String settings, String target) throws Throwable {
+    final JsonNode written = Json.read(target);
     final Map overlay = Json.textMap(Json.read(settings));
     return answer(
         tag,
@@ -199,8 +199,9 @@ public final class BridgeSession implements Work.Abandoned {
                 }));
   }
 
-  private Outcome analysed(LogicalPlan parsed, JsonNode check) throws Exception {
-    QueryExecution execution = resolved(parsed);
+  private Outcome analysed(LogicalPlan parsed, JsonNode target) throws Exception {
+    QueryExecution execution =
+        target.hasNonNull("rows") ? visibleRows(parsed, target.get("rows")) : resolved(parsed);
     StructType columns = execution.analyzed().schema();
     if (!isCommand(execution.analyzed())) {
       LogicalPlan fit = Output.withTransportableColumns(execution.analyzed());
@@ -208,12 +209,26 @@ public final class BridgeSession implements Work.Abandoned {
       LogicalPlan pruned = SafeCopies.within(execution.analyzed());
       if (pruned != execution.analyzed()) execution = resolved(pruned);
     }
-    if (!check.isNull()) execution = resolved(WriteCheck.above(execution.analyzed(), check, plans));
+    if (target.hasNonNull("check"))
+      execution = resolved(WriteCheck.above(execution.analyzed(), target.get("check"), plans));
     LogicalPlan plan = execution.analyzed();
     if (isCommand(plan) && session.sessionState().conf().contains(EXACT_WRITES)) WriteCasts.check(plan);
     Outcome outcome = new Outcome(plan, execution, Output.arrowSchema(ArrowTypes.columns(plan)), columns);
     if (outcome.walk.hasMarkers()) outcome.parameters = Output.arrowSchema(Markers.types(plan));
     return outcome;
+  }
+
+  private QueryExecution visibleRows(LogicalPlan parsed, JsonNode rows) throws Exception {
+    // Not checked yet: the condition beside the query may be one that Spark does not take there.
+    LogicalPlan changed = VisibleRows.within(session.sessionState().analyzer().execute(parsed), rows, plans);
+    if (changed == null) {
+      resolved(parsed); // says what is wrong with the statement
+      throw new BridgeException("SQE_CANNOT_SECURE", "no rows are changed");
+    }
+    LogicalPlan secured = resolved(changed).analyzed();
+    // The policy is copied as it was decided, before conditions of the statement stand beside it.
+    LogicalPlan conditioned = VisibleRows.withCondition(secured, rows.get("marker").asText());
+    return resolved(SafeCopies.within(conditioned));
   }
 
   QueryExecution resolved(LogicalPlan plan) {

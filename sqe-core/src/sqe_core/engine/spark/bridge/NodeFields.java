@@ -15,6 +15,7 @@ import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.catalyst.plans.logical.SubqueryAlias;
 import org.apache.spark.sql.catalyst.plans.logical.UnresolvedHint;
 import org.apache.spark.sql.catalyst.plans.logical.View;
+import org.apache.spark.sql.catalyst.plans.logical.WriteDelta;
 import org.apache.spark.sql.connector.catalog.CatalogPlugin;
 import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.connector.catalog.Table;
@@ -68,7 +69,10 @@ final class NodeFields {
       Json.strings(Json.member(out, "identifier"), view.desc().identifier().nameParts());
       Json.member(out, "isTempView").append(view.isTempView());
       output(out, plan);
-    } else return false;
+    } else {
+      if (analysed && plan instanceof WriteDelta) guard(out, ((WriteDelta) plan).condition());
+      return false;
+    }
     return true;
   }
 
@@ -98,6 +102,11 @@ final class NodeFields {
       condition = ((And) condition).left();
     }
     out.append(']');
+  }
+
+  /** What stands before all else in the condition by which rows are changed. */
+  private static void guard(StringBuilder out, Expression condition) {
+    Json.member(out, "guard", condition instanceof And ? Values.sql(((And) condition).left()) : null);
   }
 
   /** How many groupings a GROUP BY asks for: those of its parts, multiplied. */

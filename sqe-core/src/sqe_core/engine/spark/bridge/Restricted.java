@@ -16,6 +16,7 @@ import org.apache.spark.sql.catalyst.plans.logical.Filter;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.catalyst.plans.logical.SubqueryAlias;
+import org.apache.spark.sql.catalyst.util.RowDeltaUtils;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DataTypes;
 
@@ -50,13 +51,7 @@ final class Restricted {
   }
 
   LogicalPlan over(LogicalPlan relation, JsonNode request, Map plans) {
-    LogicalPlan plan = named(relation, marker);
-    JsonNode filters = request.get("filters");
-    if (filters.size() > 0) {
-      plan = new Filter(condition(filters, plans), plan);
-      plan = named(new Project(Trees.seq(attributes(Json.texts(request.get("columns")))), plan), marker);
-      plan = new Filter(barrier(), plan);
-    }
+    LogicalPlan plan = rows(relation, Json.texts(request.get("columns")), request.get("filters"), plans);
     List visible = new ArrayList();
     JsonNode output = request.get("output");
     for (int i = 0; i < output.size(); i++) {
@@ -65,6 +60,22 @@ final class Restricted {
       visible.add(column.has("mask") ? mask(name, column.get("mask"), plans) : (Expression) attribute(name));
     }
     return new Project(Trees.seq(visible), plan);
+  }
+
+  /** The visible rows of a target that is changed, with all of its columns and what Iceberg knows a row by. */
+  SubqueryAlias target(LogicalPlan relation, List names, JsonNode filters, String visibleName, Map plans) {
+    LogicalPlan plan = new Project(Trees.seq(attributes(names)), rows(relation, names, filters, plans));
+    List cover = new ArrayList();
+    cover.add(visibleName);
+    return Secured.cover(plan, cover);
+  }
+
+  private LogicalPlan rows(LogicalPlan relation, List names, JsonNode filters, Map plans) {
+    LogicalPlan plan = named(relation, marker);
+    if (filters.size() == 0) return plan;
+    plan = new Filter(condition(filters, plans), plan);
+    plan = named(new Project(Trees.seq(attributes(names)), plan), marker);
+    return new Filter(barrier(), plan);
   }
 
   Expression condition(JsonNode filters, Map plans) {
@@ -93,6 +104,11 @@ final class Restricted {
   static Expression cast(Expression value, DataType type) {
     // Errors are for TryEval to swallow; a cast that answers NULL by itself would print the same.
     return org.apache.spark.sql.catalyst.expressions.Cast$.MODULE$.apply(value, type, true);
+  }
+
+  /** What Spark does with a row of a statement that changes rows. */
+  Expression operation() {
+    return attribute(RowDeltaUtils.OPERATION_COLUMN());
   }
 
   private Expression attribute(String column) {

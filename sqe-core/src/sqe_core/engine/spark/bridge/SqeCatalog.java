@@ -1,5 +1,6 @@
 package sqe.bridge;
 
+import java.util.Arrays;
 import java.util.HashMap;
 import java.util.HashSet;
 import java.util.Map;
@@ -35,6 +36,9 @@ public class SqeCatalog extends SparkCatalog {
   /** Begins the last part of a metadata table's name. Users cannot write it, and a plain name is never such a table. */
   static final String METADATA_PREFIX = "_sqe_metadata_";
 
+  /** The last part of the name under which a user changes the rows that they see of a table. */
+  static final String VISIBLE_ROWS = "_sqe_visible_rows";
+
   protected Catalog buildIcebergCatalog(String alias, CaseInsensitiveStringMap options) {
     String name = options.get(NAME_OPTION);
     return TableScope.wrap(alias, super.buildIcebergCatalog(name == null ? alias : name, options));
@@ -48,7 +52,14 @@ public class SqeCatalog extends SparkCatalog {
 
   public Table loadTable(Identifier identifier) throws NoSuchTableException {
     if (identifier.name().startsWith(METADATA_PREFIX)) return metadataTable(identifier);
+    if (identifier.name().equals(VISIBLE_ROWS)) return visibleRows(identifier.namespace());
     return readable(super.loadTable(identifier));
+  }
+
+  private Table visibleRows(String[] name) throws NoSuchTableException {
+    Identifier named = Identifier.of((String[]) Arrays.copyOf(name, name.length - 1), name[name.length - 1]);
+    Table table = loadTable(named);
+    return table instanceof TimesTable ? table : new VisibleRowsTable(((SparkTable) table).table(), true);
   }
 
   private Table metadataTable(Identifier identifier) throws NoSuchTableException {

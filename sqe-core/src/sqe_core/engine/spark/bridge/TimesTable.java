@@ -4,7 +4,6 @@ import java.util.HashSet;
 import java.util.Set;
 import org.apache.iceberg.Schema;
 import org.apache.iceberg.spark.source.SparkTable;
-import org.apache.spark.sql.AnalysisException;
 import org.apache.spark.sql.connector.catalog.CatalogV2Util;
 import org.apache.spark.sql.connector.catalog.Column;
 import org.apache.spark.sql.connector.catalog.MetadataColumn;
@@ -18,7 +17,6 @@ import org.apache.spark.sql.connector.write.RowLevelOperationInfo;
 import org.apache.spark.sql.connector.write.WriteBuilder;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
-import org.apache.spark.unsafe.Platform;
 
 /**
  * A table with times or nanoseconds, for Spark: times are TIME, nanosecond timestamps BIGINT (Spark has microseconds). It
@@ -92,15 +90,8 @@ final class TimesTable extends SparkTable {
   }
 
   public RowLevelOperationBuilder newRowLevelOperationBuilder(RowLevelOperationInfo info) {
-    refuse(info.command() + " while it has times or nanoseconds");
+    Operations.refuse(this, info.command() + " while it has times or nanoseconds");
     return null;
-  }
-
-  private void refuse(String operation) {
-    scala.collection.immutable.Map parameters = scala.collection.immutable.Map$.MODULE$.empty();
-    parameters = (scala.collection.immutable.Map) parameters.updated("tableName", name());
-    parameters = (scala.collection.immutable.Map) parameters.updated("operation", operation);
-    Platform.throwException(new AnalysisException("UNSUPPORTED_FEATURE.TABLE_OPERATION", parameters));
   }
 
   private static final class Builder implements SupportsPushDownRequiredColumns {

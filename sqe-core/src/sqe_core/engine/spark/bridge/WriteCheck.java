@@ -8,10 +8,15 @@ import org.apache.spark.sql.catalyst.expressions.And;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.If;
 import org.apache.spark.sql.catalyst.expressions.Literal;
+import org.apache.spark.sql.catalyst.expressions.EqualTo;
+import org.apache.spark.sql.catalyst.expressions.Or;
 import org.apache.spark.sql.catalyst.plans.logical.AppendData;
 import org.apache.spark.sql.catalyst.plans.logical.Filter;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.V2WriteCommand;
+import org.apache.spark.sql.catalyst.plans.logical.WriteDelta;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
+import org.apache.spark.sql.catalyst.util.RowDeltaUtils;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.unsafe.types.UTF8String;
 
@@ -45,13 +50,19 @@ final class WriteCheck extends Rebuild {
   }
 
   TreeNode finish(TreeNode before, TreeNode after) {
-    if (!(after instanceof AppendData)) return after;
+    if (!(after instanceof AppendData) && !(after instanceof WriteDelta)) return after;
     placed++;
-    AppendData write = (AppendData) after;
+    V2WriteCommand write = (V2WriteCommand) after;
     Restricted restricted = new Restricted(restriction);
     Expression holds = new And(Restricted.barrier(), restricted.condition(restriction.get("filters"), plans));
+    // A row that goes is no new one.
+    if (after instanceof WriteDelta) holds = new Or(new EqualTo(restricted.operation(), deletion()), holds);
     LogicalPlan rows = restricted.named(write.query());
     return (TreeNode) write.withNewQuery(new Filter(new If(holds, Literal.TrueLiteral(), refusal()), rows));
+  }
+
+  private static Expression deletion() {
+    return new Literal(Integer.valueOf(RowDeltaUtils.DELETE_OPERATION()), DataTypes.IntegerType);
   }
 
   private static Expression refusal() {

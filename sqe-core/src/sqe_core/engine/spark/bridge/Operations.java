@@ -1,0 +1,17 @@
+package sqe.bridge;
+
+import org.apache.spark.sql.AnalysisException;
+import org.apache.spark.sql.connector.catalog.Table;
+import org.apache.spark.unsafe.Platform;
+
+/** What a table does not do, in Spark's own words. */
+final class Operations {
+  private Operations() {}
+
+  static void refuse(Table table, String operation) {
+    scala.collection.immutable.Map parameters = scala.collection.immutable.Map$.MODULE$.empty();
+    parameters = (scala.collection.immutable.Map) parameters.updated("tableName", table.name());
+    parameters = (scala.collection.immutable.Map) parameters.updated("operation", operation);
+    Platform.throwException(new AnalysisException("UNSUPPORTED_FEATURE.TABLE_OPERATION", parameters));
+  }
+}

@@ -1,0 +1,42 @@
+package sqe.bridge;
+
+import java.lang.reflect.Field;
+import org.apache.iceberg.RowLevelOperationMode;
+import org.apache.iceberg.TableUtil;
+import org.apache.iceberg.spark.source.SparkTable;
+import org.apache.spark.sql.connector.expressions.filter.Predicate;
+import org.apache.spark.sql.connector.write.RowLevelOperationBuilder;
+import org.apache.spark.sql.connector.write.RowLevelOperationInfo;
+
+/**
+ * A table of which a user changes the rows that they see. Whatever the table says, its files are left as they are and the
+ * rows that go are listed beside them: a file that is written anew would have to be given the hidden rows again, and a
+ * plan that reads those is no plan that the user's conditions may stand in.
+ */
+final class VisibleRowsTable extends SparkTable {
+  private final boolean dropsFiles;
+
+  VisibleRowsTable(org.apache.iceberg.Table table, boolean dropsFiles) {
+    super(table);
+    this.dropsFiles = dropsFiles;
+  }
+
+  /** Whether a DELETE may drop whole files by its condition alone. */
+  public boolean canDeleteWhere(Predicate[] predicates) {
+    return dropsFiles && super.canDeleteWhere(predicates);
+  }
+
+  public RowLevelOperationBuilder newRowLevelOperationBuilder(RowLevelOperationInfo info) {
+    if (TableUtil.formatVersion(table()) < 2)
+      Operations.refuse(this, info.command() + " of the rows that you see while its format version is 1");
+    RowLevelOperationBuilder builder = super.newRowLevelOperationBuilder(info);
+    try {
+      Field mode = builder.getClass().getDeclaredField("mode");
+      mode.setAccessible(true);
+      mode.set(builder, RowLevelOperationMode.MERGE_ON_READ);
+    } catch (ReflectiveOperationException otherIceberg) {
+      throw new BridgeException("SQE_OTHER_ICEBERG", String.valueOf(otherIceberg));
+    }
+    return builder;
+  }
+}
