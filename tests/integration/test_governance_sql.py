@@ -433,6 +433,31 @@ def test_a_tagged_column_that_is_renamed_closes_the_table(lake: Lake) -> None:
         lake.root("DROP TABLE tagged")
 
 
+@pytest.mark.rule("STMT-7")
+def test_a_column_that_a_policy_names_is_for_administrators_to_drop(lake: Lake) -> None:
+    lake.root("CREATE TABLE watched AS SELECT 1 AS id, 'EU' AS region, '123' AS ssn, 'x' AS note, 'y' AS free")
+    lake.root(
+        "GRANT ALL PRIVILEGES ON watched TO USER bob",
+        "GRANT SELECT ON watched TO analyst ROWS WHERE region = 'EU'",
+        "CREATE POLICY last4 ON TABLE watched COLUMN MASK CUSTOM TO ROLE analyst ON COLUMN ssn USING (right({col}, 4))",
+        "ALTER TABLE watched SET TAGS (note = 'PII')",
+    )
+    try:
+        for column in ("region", "SSN", "note"):
+            for sql in (
+                f"ALTER TABLE watched DROP COLUMN {column}",
+                f"ALTER TABLE watched RENAME COLUMN {column} TO b",
+                f"ALTER TABLE watched DROP COLUMN IF EXISTS {column}",
+            ):
+                assert "only an administrator" in lake.refusal(BOB, sql).message
+        lake.run(BOB, "ALTER TABLE watched RENAME COLUMN free TO freed")
+        lake.run(BOB, "ALTER TABLE watched DROP COLUMN freed")
+        lake.root("ALTER TABLE watched RENAME COLUMN ssn TO number")
+        assert [row[0] for row in lake.run(BOB, "DESCRIBE watched")] == ["id", "region", "number", "note"]
+    finally:
+        lake.root("DROP POLICY last4", "DROP TABLE watched")
+
+
 # Questions
 
 

@@ -21,6 +21,7 @@ from sqe_core.policy.authorizer import Circumstances
 from sqe_core.policy.trail import DecisionTrail, KeepsChanges
 from sqe_core.query.answers import MetadataAnswers, text_table
 from sqe_core.query.bind import BoundRelation, RelationBinder, Role, SpooledRows
+from sqe_core.query.columns_in_use import ColumnUse
 from sqe_core.query.ddl import CatalogChanges
 from sqe_core.query.errors import VisibleNames, translate
 from sqe_core.query.governance import Governance
@@ -43,6 +44,7 @@ from sqe_core.session.statement_session import StatementSession
 from sqe_core.spi.catalog import Column, TableMetadata, ViewMetadata
 from sqe_core.spi.errors import ErrorCode, InternalError, NotSupportedError, ResourcesError, SqeError, UserError
 from sqe_core.spi.names import ObjectName
+from sqe_core.spi.policy import SupportsGrants, SupportsPolicies
 from sqe_core.spi.protocol import IngestRequest
 from sqe_core.sql.statement import (
     SESSION_FUNCTIONS,
@@ -391,9 +393,24 @@ class StatementRun:
             extra_functions=self._parts.template_functions,
             plan_limits=self._parts.plan_limits,
             tag=self._running.tag,
+            in_use=self._columns_in_use,
             columns_seen=self._columns_seen,
             spooled=spooled,
         )
+
+    def _columns_in_use(self, name: ObjectName, table: TableMetadata) -> frozenset[str]:
+        """Return the columns of a table that are for administrators to drop and rename (STMT-7)."""
+        author = self._session.identity
+        if self._parts.admins(author):
+            return frozenset()
+        authorizer = self._parts.authorizer
+        use = ColumnUse(
+            grants=[grant for store in authorizer.stores(SupportsGrants) for grant in store.list_grants(author=author)],
+            policies=[
+                policy for store in authorizer.stores(SupportsPolicies) for policy in store.list_policies(author=author)
+            ],
+        )
+        return use.of(name, table)
 
     def _target_is_missing(self, statement: EngineStatement) -> bool:
         """ALTER TABLE IF EXISTS: whether the one table it names is missing."""

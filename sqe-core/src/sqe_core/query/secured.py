@@ -48,7 +48,7 @@ from sqe_core.session.session import SessionView
 from sqe_core.session.statement_session import StatementSession
 from sqe_core.spi.catalog import TableMetadata, ViewMetadata
 from sqe_core.spi.errors import AccessDeniedError, InternalError, NotSupportedError, UserError
-from sqe_core.spi.names import ObjectName
+from sqe_core.spi.names import ObjectName, quote_part
 from sqe_core.spi.policy import Action
 from sqe_core.spi.sql import SqlExpression
 from sqe_core.sql.statement import (
@@ -61,7 +61,7 @@ from sqe_core.sql.statement import (
 )
 
 _MAX_VIEW_DEPTH = 10
-_LOOKED_AT = frozenset({"InsertIntoStatement", "DeleteFromTable"})
+_LOOKED_AT = frozenset({"InsertIntoStatement", "DeleteFromTable", "DropColumns", "RenameColumn"})
 _CHANGES_ROWS = frozenset({Action.UPDATE, Action.DELETE, Action.MERGE})
 VIEW_COLUMNS_PROPERTY = "sqe.view-query-columns"
 
@@ -95,7 +95,7 @@ class _Collected:
     rows: Restriction | None = None
     """What the statement sees of the rows that it changes."""
     command: Mapping[str, Any] = field(default_factory=dict)
-    """The fields of the INSERT or the DELETE as it was parsed."""
+    """The fields of the command as it was parsed, of those that are looked at."""
 
     def expect(
         self,
@@ -148,6 +148,8 @@ class StatementSecurer:
     extra_functions: frozenset[str]
     plan_limits: PlanLimits
     tag: str
+    in_use: Callable[[ObjectName, TableMetadata], frozenset[str]]
+    """The columns of a table that this user may not drop or rename, since policies name them."""
     columns_seen: list[str] = field(default_factory=list)
     """The visible columns of what the statement itself names, for the errors about it (ERR-5)."""
     spooled: Mapping[str, SpooledRows] = field(default_factory=dict)
@@ -373,6 +375,8 @@ class StatementSecurer:
         # Spark takes no condition with a subquery below a barrier, but for targets that are changed as ours.
         conditioned = entry.action in (Action.UPDATE, Action.DELETE) and collected.restricted
         if kept or not (limits or conditioned):
+            if entry.action is Action.ALTER and isinstance(entry.loaded, TableMetadata):
+                self._check_columns(name, entry.loaded, collected.command)
             collected.expect(parts, write_target=True)
         elif entry.action is Action.INSERT and isinstance(entry.loaded, TableMetadata):
             self._restricted_insert(entry, name, entry.loaded, limits, collected, parts)
@@ -381,6 +385,19 @@ class StatementSecurer:
         else:
             raise restricted(name)  # DML-4: it needs the whole table
         return RenamedTarget(index=entry.relation.index, parts=parts, visible_name=name.parts)
+
+    def _check_columns(self, name: ObjectName, table: TableMetadata, command: Mapping[str, Any]) -> None:
+        """STMT-7: a column that a policy names is dropped and renamed by administrators only."""
+        fields = [*(command.get("columnsToDrop") or ()), *filter(None, [command.get("column")])]
+        gone = {str(field["name"][0]).casefold() for field in fields}
+        if not gone:
+            return
+        for column in sorted(self.in_use(name, table)):
+            if column.casefold() in gone:
+                raise AccessDeniedError(
+                    f"Column {quote_part(column)} of {name} is named by a policy or has tags;"
+                    " only an administrator may drop or rename it"
+                )
 
     def _restricted_insert(
         self,
