@@ -73,7 +73,14 @@ class Copy:
 
     def _check_imports(self) -> None:
         """Tests of the real sources would prove nothing."""
-        for module in ("sqe_core", "sqe_auth_aws", "sqe_auth_oidc", "sqe_policy_opa", "sqe_policy_cedar"):
+        for module in (
+            "sqe_core",
+            "sqe_auth_aws",
+            "sqe_auth_oidc",
+            "sqe_catalog_polaris",
+            "sqe_policy_opa",
+            "sqe_policy_cedar",
+        ):
             place = subprocess.run(
                 [sys.executable, "-c", f"import {module}; print({module}.__file__)"],
                 env=self._environment(),

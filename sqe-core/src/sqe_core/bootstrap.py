@@ -16,6 +16,7 @@ from types import MappingProxyType
 from sqe_core import __version__
 from sqe_core.catalog.backends import SqliteBackend
 from sqe_core.catalog.registry import CatalogRegistry, Mount
+from sqe_core.catalog.storage import file_properties
 from sqe_core.config.binder import bind
 from sqe_core.config.catalog_names import mounted_catalogs
 from sqe_core.config.kinds import LISTENERS
@@ -208,6 +209,7 @@ def compose(
                 settings,
                 CatalogContext(
                     metrics=metrics,
+                    storage=file_properties(config.storage, entry.config.storage, vended_only=required),
                     require_vended_credentials=required,
                     production_mode=production,
                     sqe_version=__version__,

@@ -53,11 +53,25 @@ CASES: dict[str, list[tuple[str, list[str]]]] = {
         ('[catalog.auth]\nclient_secret = "s"', ["catalog.auth.client_secret"]),
         ('[catalog.auth]\ntype = "aws"\ntoken = "t"', ["catalog.auth.token"]),
         ('[catalog.auth]\ntype = "static"\ntoken = "t"', []),
+        (
+            '[catalogs.a.auth]\ntype = "token_exchange"\naudience = "lake"',
+            ["catalogs.a.auth.token_endpoint", "catalogs.a.auth.client_id"],
+        ),
+        ('[catalog.auth]\naudience = "lake"\nsecret_key = "s"', ["catalog.auth.audience", "catalog.auth.secret_key"]),
     ],
     "catalogs.check_rest_catalog_has_its_url": [
         ("[catalog]", ["catalog.catalog_url"]),
         ('[catalogs.a]\ntype = "nessie"\n[catalogs.b]\ntype = "sqlite"', ["catalogs.a.catalog_url"]),
         ('[catalog]\ntype = "glue"', []),
+    ],
+    "catalogs.check_stores_are_encrypted": [
+        ('[storage]\ns3_endpoint = "http://store:9000"', ["storage.s3_endpoint"]),
+        ('[catalogs.a.storage]\ns3_endpoint = "http://10.0.0.1"', ["catalogs.a.storage.s3_endpoint"]),
+        ('[storage]\ns3_endpoint = "http://store:9000"\ns3_allow_http = true', []),
+        ('[storage]\ns3_endpoint = "http://localhost:19000"', []),
+        ('[storage]\ns3_endpoint = "https://store"', []),
+        ('[storage]\ns3_access_key = "a"', ["storage.s3_access_key"]),
+        ('[storage]\ns3_secret_key = "a"', ["storage.s3_access_key"]),
     ],
     "catalogs.check_catalog_names": [
         ("[catalogs.system]", ["catalogs.system"]),

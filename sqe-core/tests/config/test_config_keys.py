@@ -117,6 +117,7 @@ bloom_max_values = 65536
 [catalog.auth]
 type = "session_bearer"
 scope = "PRINCIPAL_ROLE:ALL"
+service = "execute-api"
 
 [storage]
 s3_path_style = false
@@ -334,6 +335,11 @@ WITHOUT_DEFAULT = {
     "catalog.auth.token_endpoint": "http://localhost/t",
     "catalog.auth.client_id": "id",
     "catalog.auth.client_secret": "s",
+    "catalog.auth.audience": "a",
+    "catalog.auth.region": "eu",
+    "catalog.auth.access_key": "k",
+    "catalog.auth.secret_key": "s",
+    "catalog.auth.session_token": "t",
     "storage.s3_endpoint": "http://localhost:19000",
     "storage.s3_region": "eu",
     "storage.s3_access_key": "k",
@@ -400,6 +406,8 @@ SECRETS = {
     "auth.external.client_secret",
     "catalog.auth.token",
     "catalog.auth.client_secret",
+    "catalog.auth.secret_key",
+    "catalog.auth.session_token",
     "storage.s3_secret_key",
     "storage.azure_access_key",
     "storage.azure_sas_token",

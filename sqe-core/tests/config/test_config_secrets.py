@@ -102,6 +102,7 @@ url = "postgres://sqe:{HIDDEN}@db/catalog?password={HIDDEN}"
 password = "{HIDDEN}"
 access_token = "{HIDDEN}"
 [storage]
+s3_access_key = "id"
 s3_secret_key = {{ file = "{tmp_path}/key" }}
 [policy]
 mask_key = {{ env = "KEY" }}

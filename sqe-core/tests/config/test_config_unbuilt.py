@@ -50,7 +50,7 @@ def test_no_prefix_stands_twice() -> None:
     ("text", "expected"),
     [
         ('[auth.external]\nissuer = "http://i"\nclient_id = "x"', "auth.external: browser login is not built yet"),
-        ('[catalog]\ncatalog_url = "http://c"', "sqe.toml:1: catalog.type: catalogs of type `rest` are not built yet"),
+        ('[catalog]\ntype = "hms"', "sqe.toml:2: catalog.type: catalogs of type `hms` are not built yet"),
         ('[catalogs.a]\ntype = "glue"', "sqe.toml:2: catalogs.a.type: catalogs of type `glue` are not built yet"),
         (
             '[policy]\nengine = "ranger"\nranger.url = "http://r"\nranger.admin_password = "p"',
@@ -72,7 +72,7 @@ def test_no_prefix_stands_twice() -> None:
         ),
         ('[maintenance]\nmode = "advisory"', "sqe.toml:1: maintenance: maintenance is not built yet"),
         ('[session]\npersistence = "file"', "sqe.toml:2: session.persistence: sessions that survive a restart"),
-        ('[storage]\ns3_endpoint = "http://s"', "sqe.toml:2: storage.s3_endpoint: object stores are not built yet"),
+        ('[storage]\nazure_account = "a"', "sqe.toml:2: storage.azure_account: this store is not built yet"),
         ("[storage.tvf]\nallow_http = true", "sqe.toml:2: storage.tvf.allow_http: file functions on a server are not"),
         (
             '[catalogs.a]\ntype = "sqlite"\ndefault_table_format_version = 3',

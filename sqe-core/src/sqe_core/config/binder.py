@@ -22,6 +22,8 @@ from sqe_core.spi.identity import Secret
 
 T = TypeVar("T")
 
+# Keys of the core that a kind may ask for as well.
+_SHARED = ("catalog_url", "warehouse", "auth", "namespace_visibility_filter")
 _RANK = {"default": 0, "file": 1, "environment": 2, "flag": 3}
 
 
@@ -176,9 +178,9 @@ class Binder:
         return PluginTable(
             path=path,
             node=Node(left, node.origin),
-            shared=MappingProxyType({key: taken[key] for key in ("catalog_url", "warehouse") if key in taken}),
+            shared=MappingProxyType({key: taken[key] for key in _SHARED if key in taken}),
             # A warehouse also names its catalog, so that it may stand beside any kind.
-            must_fit=frozenset({"catalog_url"}),
+            must_fit=frozenset({"catalog_url", "auth"}),
             core_keys=tuple(name for name, field in declared.items() if not field.metadata.get("remainder")),
             environ=self._environ,
         )

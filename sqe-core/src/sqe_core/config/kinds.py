@@ -21,4 +21,4 @@ def shares_identity(catalog: CatalogConfig) -> bool:
     """Whether everybody is the same to this catalog, whoever runs the statement."""
     if catalog.kind in SHARED_IDENTITY_CATALOGS:
         return True
-    return catalog.kind in REST_CATALOGS and catalog.auth.type != "session_bearer"
+    return catalog.kind in REST_CATALOGS and catalog.auth.type not in ("session_bearer", "token_exchange")

@@ -94,7 +94,8 @@ of every service.
 ## Keys
 
 The keys of a kind that a plugin brings are on the plugin's page: [`[policy.grants]`](governance-store.md),
-[`[policy.opa]`](policy-opa.md), [`[policy.cedar]`](policy-cedar.md).
+[`[policy.opa]`](policy-opa.md), [`[policy.cedar]`](policy-cedar.md), [catalogs of type `rest` and its
+relatives](rest-catalogs.md).
 
 In the last column: what the key becomes on Spark, or that it does nothing there. *Not built yet* means that SQE
 checks the key, and that a server which is asked to use it stops with a sentence; *no effect yet* means that the key
@@ -112,7 +113,13 @@ def plugin_table(config_type: type[Any]) -> str:
     heading = "| key | type | default | meaning |\n|---|---|---|---|"
     return (
         "\n".join(
-            [heading, *(_cells(key.path[-1], _type(key), _default(key), _meaning(key)) for key in keys(config_type))]
+            [
+                heading,
+                *(
+                    _cells(".".join(map(str, key.path)), _type(key), _default(key), _meaning(key))
+                    for key in keys(config_type)
+                ),
+            ]
         )
         + "\n"
     )

@@ -11,15 +11,16 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from sqe_core.config.checks.catalogs import configured_catalogs
-from sqe_core.config.kinds import REST_CATALOGS
 from sqe_core.config.origin import Fault, KeyPath
 from sqe_core.config.sections.root import SqeConfig
 from sqe_core.config.sources import Sources
 from sqe_core.config.walk import Leaf, leaves
 
 # Kinds of ours; those of others are built by others, and found or missed by their names.
-UNBUILT_CATALOGS = REST_CATALOGS | {"glue", "s3tables", "hms", "hive"}
+UNBUILT_CATALOGS = frozenset({"glue", "s3tables", "hms", "hive"})
 UNBUILT_ENGINES = frozenset({"ranger"})
+
+_S3_KEYS = ("endpoint", "region", "access_key", "secret_key", "path_style", "allow_http")
 
 # Prefixes of keys that do what they say.
 BUILT: frozenset[str] = frozenset(
@@ -49,6 +50,10 @@ BUILT: frozenset[str] = frozenset(
         "catalog.type",
         "catalog.warehouse",
         "catalog.catalog_url",
+        "catalog.auth",
+        "catalog.namespace_visibility_filter",
+        "catalog.require_vended_credentials",
+        *(f"{table}.s3_{key}" for table in ("storage", "catalog.storage") for key in _S3_KEYS),
         "policy.engine",
         "policy.enabled",
         "policy.mask_precedence",
@@ -127,13 +132,10 @@ UNBUILT: tuple[Unbuilt, ...] = (
         sentence="browser login is not built yet",
         uses=lambda config: config.auth is not None and config.auth.external is not None,
     ),
-    Unbuilt(prefix="catalog.auth", sentence="catalogs with a login are not built yet"),
-    Unbuilt(prefix="catalog.storage", sentence="storage of a catalog's own is not built yet"),
-    Unbuilt(prefix="catalog.require_vended_credentials", sentence="vended credentials are not built yet"),
+    Unbuilt(prefix="catalog.storage", sentence="this store is not built yet"),
     Unbuilt(prefix="catalog.default_table_format_version", sentence="this default of new tables is not built yet"),
     Unbuilt(prefix="catalog.parquet_compression", sentence="this default of new tables is not built yet"),
-    Unbuilt(prefix="catalog.namespace_visibility_filter", sentence="catalogs with a login are not built yet"),
-    Unbuilt(prefix="storage", sentence="object stores are not built yet"),
+    Unbuilt(prefix="storage", sentence="this store is not built yet"),
     Unbuilt(prefix="storage.tvf", sentence="file functions on a server are not built yet"),
     Unbuilt(
         prefix="access_control.backend",

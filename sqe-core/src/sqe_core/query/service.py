@@ -361,7 +361,7 @@ class QueryService:
 
         def listing_of(mount: Mount) -> CatalogMetadata:
             # Listings are answered while the engine warms up, where the backend can (design §1, cold start).
-            if self._parts.engine.state is not EngineState.READY:
+            if mount.backend.lists_without_engine or self._parts.engine.state is not EngineState.READY:
                 quick = mount.backend.quick_metadata(whole.identity)
                 if quick is not None:
                     return quick

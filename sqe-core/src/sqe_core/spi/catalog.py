@@ -205,6 +205,12 @@ class CatalogBackend(ABC):
     supports_views: bool = True
     """False for catalogs that store no views."""
 
+    lists_without_engine: bool = False
+    """True when `quick_metadata` answers every listing, and not only those before the engine is up.
+
+    For catalogs that know better than the mount what a user is to see, or answer faster.
+    """
+
     uri: str | None = None
     """The catalog's address, without secrets: for lineage, logs and `SHOW CREATE SCHEMA`."""
 

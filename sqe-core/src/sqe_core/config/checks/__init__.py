@@ -23,6 +23,7 @@ ALWAYS: tuple[Check, ...] = (
     catalogs.check_rest_catalog_has_its_url,
     catalogs.check_catalog_names,
     catalogs.check_default_catalog,
+    catalogs.check_stores_are_encrypted,
     network.check_ports,
     network.check_bind_addresses,
     network.check_tls_pair,

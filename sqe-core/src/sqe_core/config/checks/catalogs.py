@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from urllib.parse import urlsplit
 
+from sqe_core.config.checks.network import is_loopback
 from sqe_core.config.kinds import REST_CATALOGS
 from sqe_core.config.origin import Fault, KeyPath
-from sqe_core.config.sections.catalog import CatalogConfig
+from sqe_core.config.sections.catalog import CatalogConfig, CatalogStorageConfig
 from sqe_core.config.sections.root import SqeConfig
 
 RESERVED_NAMES = frozenset({"system"})
@@ -51,3 +53,17 @@ def check_default_catalog(config: SqeConfig) -> Iterator[Fault]:
     if default not in config.catalogs and config.catalog is None:
         known = ", ".join(sorted(config.catalogs))
         yield Fault(("query", "default_catalog"), f'"{default}" is no configured catalog; there are: {known}')
+
+
+def check_stores_are_encrypted(config: SqeConfig) -> Iterator[Fault]:
+    """Files cross no network in plain text, unless somebody said so."""
+    stores: list[tuple[KeyPath, CatalogStorageConfig | None]] = [(("storage",), config.storage)]
+    stores += [((*path, "storage"), catalog.storage) for path, catalog in configured_catalogs(config)]
+    for path, store in stores:
+        if store is None:
+            continue
+        endpoint = urlsplit(store.s3_endpoint or "")
+        if endpoint.scheme == "http" and not store.s3_allow_http and not is_loopback(endpoint.hostname or ""):
+            yield Fault((*path, "s3_endpoint"), "is plain http; use https, or set s3_allow_http = true")
+        if (store.s3_access_key is None) != (store.s3_secret_key is None):
+            yield Fault((*path, "s3_access_key"), "belongs together with s3_secret_key")

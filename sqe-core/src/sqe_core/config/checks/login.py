@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from sqe_core.config.checks.catalogs import configured_catalogs
 from sqe_core.config.origin import Fault
 from sqe_core.config.sections.catalog import CatalogAuthConfig
 from sqe_core.config.sections.root import SqeConfig
 
-_KEYS_OF_CATALOG_LOGIN = {
+# What each type needs, and what it may have.
+_NEEDED_FOR_CATALOG_LOGIN = {
     "static": ("token",),
     "client_credentials": ("token_endpoint", "client_id", "client_secret"),
+    "token_exchange": ("token_endpoint", "client_id"),
+}
+_KEYS_OF_CATALOG_LOGIN = {
+    **_NEEDED_FOR_CATALOG_LOGIN,
+    "token_exchange": ("token_endpoint", "client_id", "client_secret", "audience"),
+    "aws": ("region", "access_key", "secret_key", "session_token"),
 }
 
 
@@ -50,16 +57,20 @@ def check_catalog_login(config: SqeConfig) -> Iterator[Fault]:
     """`[catalog.auth]` has the keys of its type, and no others."""
     for path, catalog in configured_catalogs(config):
         login = catalog.auth
-        needed = _KEYS_OF_CATALOG_LOGIN.get(login.type, ())
-        for key in needed:
+        for key in _NEEDED_FOR_CATALOG_LOGIN.get(login.type, ()):
             if not getattr(login, key):
                 yield Fault((*path, "auth", key), f'is missing; type "{login.type}" needs it')
-        for key in _keys_of_other_types(login):
-            owner = next(name for name, keys in _KEYS_OF_CATALOG_LOGIN.items() if key in keys)
-            yield Fault((*path, "auth", key), f'has no meaning with type "{login.type}"; it belongs to "{owner}"')
+        for key, owners in _keys_of_other_types(login).items():
+            belongs = " or ".join(f'"{owner}"' for owner in owners)
+            yield Fault((*path, "auth", key), f'has no meaning with type "{login.type}"; it belongs to {belongs}')
 
 
-def _keys_of_other_types(login: CatalogAuthConfig) -> Iterator[str]:
+def _keys_of_other_types(login: CatalogAuthConfig) -> Mapping[str, list[str]]:
+    """The keys that are set and that only other types have, with these types."""
+    found: dict[str, list[str]] = {}
+    own = _KEYS_OF_CATALOG_LOGIN.get(login.type, ())
     for kind, keys in _KEYS_OF_CATALOG_LOGIN.items():
-        if kind != login.type:
-            yield from (key for key in keys if getattr(login, key))
+        for key in keys:
+            if key not in own and getattr(login, key):
+                found.setdefault(key, []).append(kind)
+    return found

@@ -74,14 +74,24 @@ class RuntimeFiltersConfig:
 class CatalogAuthConfig:
     """`[catalog.auth]`: how SQE logs in to this catalog."""
 
-    type: Literal["session_bearer", "static", "anonymous", "client_credentials", "aws"] = setting(
-        "session_bearer", "`session_bearer` sends the user's own token."
+    type: Literal["session_bearer", "token_exchange", "static", "anonymous", "client_credentials", "aws"] = setting(
+        "session_bearer", "`session_bearer` sends the user's own token, `token_exchange` one that was made of it."
     )
     token: Secret | None = secret("`static`: the token of everybody.")
-    token_endpoint: str | None = setting(None, "`client_credentials`: where the token is from.", url=HTTP)
-    client_id: str | None = setting(None, "`client_credentials`: the service account.")
-    client_secret: Secret | None = secret("`client_credentials`: its secret.")
-    scope: str = setting("PRINCIPAL_ROLE:ALL", "`client_credentials`: the scope.")
+    token_endpoint: str | None = setting(
+        None, "`client_credentials`, `token_exchange`: where the token is from.", url=HTTP
+    )
+    client_id: str | None = setting(None, "`client_credentials`: the service account; `token_exchange`: SQE's client.")
+    client_secret: Secret | None = secret("Its secret.")
+    scope: str = setting(
+        "PRINCIPAL_ROLE:ALL", "The scope to ask for; the default is for `client_credentials` at Polaris only."
+    )
+    audience: str | None = setting(None, "`token_exchange`: whom the token is for.")
+    region: str | None = setting(None, "`aws`: the region in the signature.")
+    service: str = setting("execute-api", "`aws`: the service in the signature.")
+    access_key: str | None = setting(None, "`aws`: access key; unset = the machine's own.")
+    secret_key: Secret | None = secret("`aws`: its secret.")
+    session_token: Secret | None = secret("`aws`: session token.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,76 @@
+"""A circuit breaker: whoever does not answer is left alone for a while, and then asked once."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from enum import Enum
+
+from sqe_core.spi import ErrorCode, ExternalError
+
+
+class BreakerState(Enum):
+    """CLOSED -> OPEN after enough failures in a row -> HALF_OPEN when one probe is on its way -> CLOSED or OPEN."""
+
+    CLOSED = 0
+    HALF_OPEN = 1
+    OPEN = 2
+
+
+class Breaker:
+    """Counts failures in a row.
+
+    Args:
+        threshold: how many open it.
+        recovery_secs: how long it stays open.
+        monotonic: the clock.
+        changed: is told each new state.
+    """
+
+    def __init__(
+        self,
+        threshold: int,
+        recovery_secs: float,
+        monotonic: Callable[[], float],
+        changed: Callable[[BreakerState], None],
+    ) -> None:
+        self._threshold = threshold
+        self._recovery_secs = recovery_secs
+        self._monotonic = monotonic
+        self._changed = changed
+        self._lock = threading.Lock()
+        self._state = BreakerState.CLOSED
+        self._failures = 0
+        self._opened_at = 0.0
+
+    def enter(self) -> bool:
+        """Say whether this request is the probe; refuses it while the breaker is open or a probe is under way."""
+        with self._lock:
+            if self._state is BreakerState.CLOSED:
+                return False
+            if self._state is BreakerState.OPEN and self._monotonic() - self._opened_at >= self._recovery_secs:
+                self._become(BreakerState.HALF_OPEN)
+                return True
+        raise ExternalError(
+            "The catalog did not answer several times and is not asked now", code=ErrorCode.CIRCUIT_BREAKER_OPEN
+        )
+
+    def succeeded(self, *, probe: bool) -> None:
+        """The catalog answered. What was sent before it failed does not close the breaker; only a probe does."""
+        with self._lock:
+            if probe or self._state is BreakerState.CLOSED:
+                self._failures = 0
+                self._become(BreakerState.CLOSED)
+
+    def failed(self, *, probe: bool) -> None:
+        """The catalog did not answer."""
+        with self._lock:
+            self._failures += 1
+            if probe or (self._state is BreakerState.CLOSED and self._failures >= self._threshold):
+                self._opened_at = self._monotonic()
+                self._become(BreakerState.OPEN)
+
+    def _become(self, state: BreakerState) -> None:
+        if state is not self._state:
+            self._state = state
+            self._changed(state)

@@ -1,0 +1,164 @@
+"""The keys of catalogs that speak the Iceberg REST protocol."""
+
+from __future__ import annotations
+
+import ipaddress
+from dataclasses import dataclass, field
+from typing import Literal
+from urllib.parse import urlsplit
+
+from sqe_core.spi import Secret
+
+POLARIS_SCOPE = "PRINCIPAL_ROLE:ALL"
+_HEADER_TEXT = (r"[\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?", "printable ASCII, as headers have it")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RestAuth:
+    """`[catalog.auth]`: how SQE logs in to this catalog."""
+
+    type: Literal["session_bearer", "token_exchange", "static", "anonymous", "client_credentials", "aws"] = field(
+        default="session_bearer", metadata={"doc": "`session_bearer` sends the user's own token."}
+    )
+    token: Secret | None = field(default=None, metadata={"doc": "`static`: the token of everybody.", "secret": True})
+    token_endpoint: str | None = field(
+        default=None, metadata={"doc": "Where tokens are from.", "url": ("https", "http"), "optional": True}
+    )
+    client_id: str | None = field(default=None, metadata={"doc": "SQE's own client at the token endpoint."})
+    client_secret: Secret | None = field(default=None, metadata={"doc": "Its secret.", "secret": True})
+    scope: str | None = field(default=None, metadata={"doc": "Scope to ask for."})
+    audience: str | None = field(default=None, metadata={"doc": "`token_exchange`: whom the token is for."})
+    region: str | None = field(default=None, metadata={"doc": "`aws`: the region in the signature."})
+    service: str = field(default="execute-api", metadata={"doc": "`aws`: the service in the signature."})
+    access_key: str | None = field(default=None, metadata={"doc": "`aws`: access key."})
+    secret_key: Secret | None = field(default=None, metadata={"doc": "`aws`: its secret.", "secret": True})
+    session_token: Secret | None = field(default=None, metadata={"doc": "`aws`: session token.", "secret": True})
+
+    def __post_init__(self) -> None:
+        needs = {
+            "static": ("token",),
+            "client_credentials": ("token_endpoint", "client_id", "client_secret"),
+            "token_exchange": ("token_endpoint", "client_id"),
+            "aws": ("region",),
+        }.get(self.type, ())
+        missing = [name for name in needs if not getattr(self, name)]
+        if missing:
+            raise ValueError(f'`type = "{self.type}"` needs {", ".join(missing)}')
+        if (self.access_key is None) != (self.secret_key is None):
+            raise ValueError("access_key and secret_key belong together")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RestConfig:
+    """`type = "rest"` and its relatives."""
+
+    catalog_url: str = field(
+        metadata={
+            "doc": "Address of the catalog, without `/v1`.",
+            "url": ("https", "http"),
+            "aliases": ("polaris_url",),
+        }
+    )
+    warehouse: str | None = field(default=None, metadata={"doc": "Warehouse at the catalog."})
+    auth: RestAuth = field(default_factory=RestAuth, metadata={"doc": "How SQE logs in to this catalog."})
+    namespace_visibility_filter: bool = field(
+        default=True, metadata={"doc": "Hide namespaces that the caller may not list."}
+    )
+    store: Literal["s3", "local"] = field(
+        default="s3",
+        metadata={"doc": "Where the tables' files are; files anywhere else are refused. `local` is for development."},
+    )
+    access_delegation: Literal["vended-credentials", "remote-signing", "none"] = field(
+        default="vended-credentials", metadata={"doc": "What SQE asks of the catalog for the access to files."}
+    )
+    headers: dict[str, str] = field(
+        default_factory=dict, metadata={"doc": "Further headers of each request; no secrets.", "pattern": _HEADER_TEXT}
+    )
+    timeout_secs: int = field(
+        default=30, metadata={"doc": "Time for one request, retries included.", "minimum": 1, "maximum": 600}
+    )
+    connect_timeout_secs: int = field(default=5, metadata={"doc": "Time to connect.", "minimum": 1, "maximum": 60})
+    max_retries: int = field(
+        default=2,
+        metadata={"doc": "How often a request without an answer is sent again.", "minimum": 1, "maximum": 10},
+    )
+    max_connections: int = field(
+        default=16, metadata={"doc": "Most listings that are on their way at a time.", "minimum": 1, "maximum": 256}
+    )
+    max_response_bytes: int = field(
+        default=16 * 1024 * 1024, metadata={"doc": "Largest answer that is read.", "unit": "bytes", "minimum": 1024}
+    )
+    page_size: int = field(
+        default=1000, metadata={"doc": "Names asked for at a time.", "minimum": 1, "maximum": 100_000}
+    )
+    max_names: int = field(
+        default=100_000, metadata={"doc": "Most names that one listing may have.", "minimum": 1, "maximum": 10_000_000}
+    )
+    breaker_failure_threshold: int = field(
+        default=5, metadata={"doc": "Failures in a row after which the catalog is left alone.", "minimum": 1}
+    )
+    breaker_recovery_secs: int = field(
+        default=30, metadata={"doc": "For how long, until one request tries again.", "minimum": 1}
+    )
+
+    def __post_init__(self) -> None:
+        parts = urlsplit(self.catalog_url)
+        if parts.username is not None or parts.password is not None or parts.query or parts.fragment:
+            raise ValueError("catalog_url holds a host, a port and a path only; logins stand in [catalog.auth]")
+        if parts.path.rstrip("/").endswith("/v1"):
+            raise ValueError("catalog_url ends before /v1, which SQE adds")
+        forbidden = [name for name in self.headers if name.lower() in _OWN_HEADERS]
+        if forbidden:
+            raise ValueError(f"headers cannot contain {', '.join(forbidden)}: SQE sets these itself")
+
+    @property
+    def scope(self) -> str:
+        """The scope to ask a token endpoint for."""
+        return POLARIS_SCOPE if self.auth.scope is None else self.auth.scope
+
+
+_OWN_HEADERS = frozenset(
+    {"authorization", "cookie", "host", "content-length", "transfer-encoding", "x-iceberg-access-delegation"}
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PolarisConfig(RestConfig):
+    """`type = "polaris"`."""
+
+    realm: str | None = field(
+        default=None, metadata={"doc": "Realm at a Polaris that has several.", "pattern": _HEADER_TEXT}
+    )
+    realm_header: str = field(
+        default="Polaris-Realm",
+        metadata={"doc": "Header that carries the realm.", "pattern": ("[A-Za-z0-9-]+", "the name of a header")},
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NessieConfig(RestConfig):
+    """`type = "nessie"`. A branch stands in the address: `…/iceberg/main`."""
+
+    @property
+    def scope(self) -> str:
+        """Nessie's tokens have the identity provider's scopes, and none of Polaris."""
+        return self.auth.scope or ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnityConfig(NessieConfig):
+    """`type = "unity"`. The warehouse is the name of the catalog there."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HorizonConfig(NessieConfig):
+    """`type = "horizon"`. The warehouse is the name of the database there."""
+
+
+def is_loopback(url: str) -> bool:
+    """Whether an address is on this machine."""
+    host = urlsplit(url).hostname or ""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host.lower() == "localhost"

@@ -1,0 +1,87 @@
+"""Connections whose whole answer has to arrive in time: a socket's own timeout begins anew with every byte."""
+
+from __future__ import annotations
+
+import http.client
+import io
+import socket
+import ssl
+import time
+from functools import partial
+from typing import Any
+from urllib.parse import urlsplit
+
+from urllib3 import HTTPConnectionPool, HTTPSConnectionPool
+from urllib3.connection import HTTPConnection, HTTPSConnection
+from urllib3.response import HTTPResponse
+
+
+class _Incoming(io.RawIOBase):
+    """The bytes of a socket, until a moment of the monotonic clock."""
+
+    def __init__(self, sock: socket.socket, deadline: float) -> None:
+        self._sock = sock
+        # Keeps the socket open when the connection gives it up before the answer has been read.
+        self._bytes = sock.makefile("rb", buffering=0)
+        self._deadline = deadline
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int | None:
+        remaining = self._deadline - time.monotonic()
+        if remaining <= 0:
+            raise TimeoutError("the time for the answer is over")
+        self._sock.settimeout(remaining)
+        return self._bytes.readinto(buffer)
+
+    def close(self) -> None:
+        self._bytes.close()
+        super().close()
+
+
+class _Socket:
+    """What `http.client` reads an answer from."""
+
+    def __init__(self, sock: socket.socket, deadline: float) -> None:
+        self._sock = sock
+        self._deadline = deadline
+
+    def makefile(self, mode: str) -> io.BufferedReader:
+        return io.BufferedReader(_Incoming(self._sock, self._deadline))
+
+
+def _answer(deadline: float, sock: socket.socket, *args: Any, **kwargs: Any) -> http.client.HTTPResponse:
+    return http.client.HTTPResponse(_Socket(sock, deadline), *args, **kwargs)  # type: ignore[arg-type]
+
+
+class _Connection(HTTPConnection):
+    def getresponse(self) -> HTTPResponse:  # type: ignore[override] # as in urllib3
+        # urllib3 has put what remains of the total time here.
+        self.response_class = partial(_answer, time.monotonic() + float(self.timeout or 0))  # type: ignore[assignment]
+        return super().getresponse()
+
+
+class _SecureConnection(HTTPSConnection):
+    def getresponse(self) -> HTTPResponse:  # type: ignore[override] # as in urllib3
+        self.response_class = partial(_answer, time.monotonic() + float(self.timeout or 0))  # type: ignore[assignment]
+        return super().getresponse()
+
+
+class _Pool(HTTPConnectionPool):
+    ConnectionCls = _Connection
+
+
+class _SecurePool(HTTPSConnectionPool):
+    ConnectionCls = _SecureConnection
+
+
+def deadline_pool(url: str, max_connections: int) -> HTTPConnectionPool:
+    """Return a pool of connections to the host of an address."""
+    parts = urlsplit(url)
+    host = parts.hostname or ""
+    if parts.scheme == "http":
+        return _Pool(host, parts.port, maxsize=max_connections, block=True)
+    tls = ssl.create_default_context()
+    tls.minimum_version = ssl.TLSVersion.TLSv1_2
+    return _SecurePool(host, parts.port, maxsize=max_connections, block=True, ssl_context=tls)

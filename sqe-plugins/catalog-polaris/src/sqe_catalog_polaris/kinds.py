@@ -1,0 +1,158 @@
+"""The catalogs behind the kinds, and what is special about each."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from sqe_catalog_polaris.client import RestClient
+from sqe_catalog_polaris.config import PolarisConfig, RestConfig, UnityConfig, is_loopback
+from sqe_catalog_polaris.listing import RestListing, Verdicts
+from sqe_catalog_polaris.login import AwsLogin, NoLogin, UserLogin, make_login
+from sqe_core.spi import (
+    CatalogBackend,
+    CatalogContext,
+    CatalogMetadata,
+    ConfigError,
+    Identity,
+    SupportsDiscovery,
+)
+
+_log = logging.getLogger("sqe_core.catalog_polaris")
+
+_DELEGATION = "X-Iceberg-Access-Delegation"
+_FILES = {"s3": "org.apache.iceberg.aws.s3.S3FileIO", "local": "org.apache.iceberg.hadoop.HadoopFileIO"}
+_STATIC_KEYS = ("s3.access-key-id", "s3.secret-access-key", "s3.session-token")
+_NO_AMBIENT_KEYS = "software.amazon.awssdk.auth.credentials.AnonymousCredentialsProvider"
+_PLAIN_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}")
+_ANY_REGION = "us-east-1"
+_NOBODY = Identity(issuer="sqe:catalog", subject="check", username="check", provider="none", personal=False)
+
+
+class RestBackend(CatalogBackend, SupportsDiscovery):
+    """A catalog that speaks the Iceberg REST protocol."""
+
+    lists_without_engine = True
+
+    def __init__(self, name: str, config: RestConfig, context: CatalogContext) -> None:
+        self.uri = config.catalog_url
+        self._name = name
+        self._config = config
+        self._context = context
+        self._login = make_login(config, context)
+        self.identity_mode = self._login.identity_mode
+        if config.access_delegation != "none" or context.require_vended_credentials:
+            wanted = "vended-credentials" if context.require_vended_credentials else config.access_delegation
+            delegation = {_DELEGATION: wanted}
+        else:
+            delegation = {}
+        self._headers = {**config.headers, **self._own_headers(), **delegation}
+        self._properties = self._fixed_properties()
+        self._client = RestClient(config, self._login, context, self._headers)
+        self._verdicts = Verdicts(self._client)
+        if isinstance(self._login, AwsLogin) and not self._login.signs:
+            self.lists_without_engine = False
+        plain = config.catalog_url.startswith("http:") and not is_loopback(config.catalog_url)
+        if plain and not isinstance(self._login, NoLogin):
+            if context.production_mode:
+                raise ConfigError((f"catalog {name}: catalog_url has to be https in production_mode",))
+            _log.warning("catalog %s gets its tokens over plain http: whoever is between can read them", name)
+        if context.production_mode and config.store == "local":
+            raise ConfigError((f'catalog {name}: store = "local" is refused by production_mode',))
+
+    def _own_headers(self) -> Mapping[str, str]:
+        """Headers that the kind adds to each request."""
+        return {}
+
+    def _fixed_properties(self) -> Mapping[str, str]:
+        config, context = self._config, self._context
+        millis = str(config.timeout_secs * 1000)
+        properties = {
+            **context.storage,
+            "type": "rest",
+            "uri": config.catalog_url.rstrip("/"),
+            # Iceberg's cache of loaded tables makes sessions blind for each other's commits.
+            "cache-enabled": "false",
+            "io-impl": _FILES[config.store],
+            # Whatever the catalog says, files are read by this and nothing else (ISO-7).
+            "sqe.file-io": _FILES[config.store],
+            "rest.client.connection-timeout-ms": str(config.connect_timeout_secs * 1000),
+            "rest.client.socket-timeout-ms": millis,
+            # Nessie's denials are 500, and Iceberg's own five retries of those take 32 s.
+            "rest.client.max-retries": str(config.max_retries),
+            "rest-page-size": str(config.page_size),
+            # A report holds the filters of a scan, those of policies too.
+            "rest-metrics-reporting-enabled": "false",
+        }
+        if config.warehouse:
+            properties["warehouse"] = config.warehouse
+        properties |= {f"header.{name}": value for name, value in self._headers.items()}
+        if context.require_vended_credentials:
+            for key in _STATIC_KEYS:
+                properties.pop(key, None)
+            properties["client.credentials-provider"] = _NO_AMBIENT_KEYS
+            # Without one the AWS client would look for it around itself.
+            properties.setdefault("client.region", _ANY_REGION)
+        return properties
+
+    def spark_properties(self, identity: Identity) -> Mapping[str, str]:
+        """Return the mount of this user."""
+        return {**self._properties, **self._login.properties(identity)}
+
+    def required_jars(self) -> Sequence[str]:
+        """Return the AWS SDK, where the files are in S3 or the requests are signed."""
+        return ("aws",) if self._config.store == "s3" or isinstance(self._login, AwsLogin) else ()
+
+    def quick_metadata(self, identity: Identity) -> CatalogMetadata | None:
+        """Return listings as this user."""
+        if not self.lists_without_engine:
+            return None
+        filtered = self._config.namespace_visibility_filter and isinstance(self._login, UserLogin)
+        return RestListing(self._client, identity, self._login.key(identity), self._verdicts if filtered else None)
+
+    def check(self) -> None:
+        """Ask for the catalog's configuration, as nobody where users bring their own tokens."""
+        knows = not isinstance(self._login, UserLogin) and self.lists_without_engine
+        self._client.probe(_NOBODY if knows else None)
+
+    def discover(self, name: str, identity: Identity) -> CatalogBackend | None:
+        """Return the warehouse of that name at the same address, when the catalog offers it to this user."""
+        # What Iceberg's client would take for something else, as `env:NAME`, is the name of no warehouse.
+        if not _PLAIN_NAME.fullmatch(name) or not self.lists_without_engine:
+            return None
+        if not self._client.knows_warehouse(name, identity):
+            return None
+        return type(self)(name, replace(self._config, warehouse=name), self._context)
+
+    def close(self) -> None:
+        """Close connections, and forget tokens and what users were told."""
+        self._verdicts.clear()
+        self._client.close()
+        self._login.close()
+
+
+class PolarisBackend(RestBackend):
+    """Apache Polaris: several realms may live behind one address."""
+
+    def _own_headers(self) -> Mapping[str, str]:
+        config = self._config
+        assert isinstance(config, PolarisConfig)
+        return {config.realm_header: config.realm} if config.realm else {}
+
+
+class UnityBackend(RestBackend):
+    """Unity Catalog offers its tables over this protocol for reading."""
+
+    read_only = True
+    supports_views = False
+
+
+def make_backend(name: str, config: RestConfig, context: CatalogContext) -> RestBackend:
+    """Return the catalog of a configuration."""
+    if isinstance(config, PolarisConfig):
+        return PolarisBackend(name, config, context)
+    if isinstance(config, UnityConfig):
+        return UnityBackend(name, config, context)
+    return RestBackend(name, config, context)

@@ -1,0 +1,117 @@
+"""What this distribution brings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal, TypeVar
+
+from sqe_catalog_polaris.config import HorizonConfig, NessieConfig, PolarisConfig, RestAuth, RestConfig, UnityConfig
+from sqe_core.spi import (
+    AttachRequest,
+    CatalogBackend,
+    CatalogContext,
+    CatalogFactory,
+    ErrorCode,
+    Secret,
+    SqePlugin,
+    StartupContext,
+    UserError,
+    hookimpl,
+)
+
+ConfigT = TypeVar("ConfigT", bound=RestConfig)
+
+
+class _Factory(CatalogFactory[ConfigT]):
+    """Makes catalogs of one kind."""
+
+    def create(self, name: str, config: ConfigT, context: CatalogContext) -> CatalogBackend:
+        """Make the catalog; the server is reached at the first use."""
+        from sqe_catalog_polaris.kinds import make_backend  # `sqe config check` needs the keys and not the HTTP client
+
+        return make_backend(name, config, context)
+
+    def attach(self, request: AttachRequest) -> ConfigT:
+        """`ATTACH 'https://…' AS x (TYPE iceberg_rest, WAREHOUSE '…', SECRET s)`.
+
+        Without a secret each user's own token is sent; with one, everybody is the owner of that token.
+        """
+        request.check(required=("warehouse",), optional=("store",), secrets=("bearer",))
+        if not request.location.startswith(("https://", "http://")):
+            raise UserError("ATTACH of this type needs an http address in quotes", code=ErrorCode.INVALID_ARGUMENTS)
+        auth = RestAuth()
+        if request.secret is not None:
+            auth = RestAuth(type="static", token=request.secret.values.get("token", Secret("")))
+        try:
+            return self.config_type(
+                catalog_url=request.location, warehouse=request.options["warehouse"], auth=auth, store=_store(request)
+            )
+        except ValueError as error:
+            raise UserError(str(error), code=ErrorCode.INVALID_ARGUMENTS) from error
+
+
+def _store(request: AttachRequest) -> Literal["s3", "local"]:
+    match request.options.get("store", "s3"):
+        case "s3":
+            return "s3"
+        case "local":
+            return "local"
+    raise UserError("STORE is 's3' or 'local'", code=ErrorCode.INVALID_ARGUMENTS)
+
+
+class RestFactory(_Factory[RestConfig]):
+    """Any Iceberg REST catalog."""
+
+    kind = "rest"
+    config_type = RestConfig
+
+
+class IcebergRestFactory(_Factory[RestConfig]):
+    """The same under its other name."""
+
+    kind = "iceberg_rest"
+    config_type = RestConfig
+
+
+class PolarisFactory(_Factory[PolarisConfig]):
+    """Apache Polaris."""
+
+    kind = "polaris"
+    config_type = PolarisConfig
+
+
+class NessieFactory(_Factory[NessieConfig]):
+    """Project Nessie."""
+
+    kind = "nessie"
+    config_type = NessieConfig
+
+
+class UnityFactory(_Factory[UnityConfig]):
+    """Unity Catalog, read only."""
+
+    kind = "unity"
+    config_type = UnityConfig
+
+
+class HorizonFactory(_Factory[HorizonConfig]):
+    """Snowflake Horizon."""
+
+    kind = "horizon"
+    config_type = HorizonConfig
+
+
+class RestCatalogsPlugin(SqePlugin):
+    """Iceberg REST catalogs."""
+
+    @hookimpl
+    def sqe_provide_catalogs(self, context: StartupContext) -> Sequence[CatalogFactory[Any]]:
+        """Contribute `rest`, `iceberg_rest`, `polaris`, `nessie`, `unity` and `horizon`."""
+        return (
+            RestFactory(),
+            IcebergRestFactory(),
+            PolarisFactory(),
+            NessieFactory(),
+            UnityFactory(),
+            HorizonFactory(),
+        )

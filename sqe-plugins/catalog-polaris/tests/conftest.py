@@ -1,0 +1,337 @@
+"""A REST catalog on loopback that takes only what the protocol has, or answers as badly as a test wants.
+
+It stands for the servers that cannot be had for tests, too: Apache Polaris (realm header, scopes of its token endpoint)
+and Unity Catalog, after their public OpenAPI descriptions.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+import pytest
+
+from sqe_catalog_polaris.config import RestAuth, RestConfig
+from sqe_catalog_polaris.kinds import RestBackend, make_backend
+from sqe_core.spi import CatalogContext
+
+VIEWS = [
+    "GET /v1/{prefix}/namespaces",
+    "GET /v1/{prefix}/namespaces/{namespace}/views",
+    "GET /v1/{prefix}/namespaces/{namespace}/views/{view}",
+]
+TOKEN_TYPE = "urn:ietf:params:oauth:token-type:access_token"
+
+Parts = tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reply:
+    """What the server sends. `drip_secs` waits before each byte; `raw` is sent in place of an answer."""
+
+    body: Any = None
+    text: bytes | None = None
+    status: int = 200
+    headers: Mapping[str, str] = field(default_factory=dict)
+    wait_secs: float = 0
+    drip_secs: float = 0
+    raw: bytes | None = None
+
+    @property
+    def content(self) -> bytes:
+        if self.text is not None:
+            return self.text
+        return b"" if self.body is None else json.dumps(self.body).encode()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """What the server received."""
+
+    method: str
+    path: str
+    query: Mapping[str, str]
+    headers: Mapping[str, str]
+    form: Mapping[str, str]
+
+    @property
+    def bearer(self) -> str:
+        return self.headers.get("authorization", "").removeprefix("Bearer ")
+
+
+def error(status: int, kind: str = "Exception", message: str = "no", **headers: str) -> Reply:
+    """The protocol's error."""
+    body = {"error": {"message": message, "type": kind, "code": status}}
+    return Reply(status=status, body=body, headers={name.replace("_", "-"): value for name, value in headers.items()})
+
+
+class FakeCatalog:
+    """Lists what each user may see, and notes every request that the protocol does not have."""
+
+    Reply = Reply
+    error = staticmethod(error)
+    prefix = "lake"
+    separator = "\x1f"
+
+    def __init__(self) -> None:
+        self.requests: list[Request] = []
+        self.violations: list[str] = []
+        self.connections = 0
+        self.people = {"token-of-alice-5d1f": "alice", "token-of-bob-77c3": "bob", "service-token": "service"}
+        self.namespaces: dict[Parts, dict[str, str]] = {("hr",): {"owner": "people"}, ("hr", "pay"): {}, ("fin",): {}}
+        self.tables: dict[Parts, list[str]] = {("hr",): ["emp", "roles"], ("hr", "pay"): ["salaries"], ("fin",): []}
+        self.views: dict[Parts, list[str]] = {("hr",): ["grown_ups"]}
+        self.hidden: dict[str, set[Parts]] = {"bob": {("fin",)}}
+        """The namespaces that a user may not load; they are listed all the same."""
+        self.config: dict[str, Any] = {"defaults": {}, "overrides": {"prefix": "lake"}, "endpoints": VIEWS}
+        self.warehouses = {"lake": {"alice", "bob", "service"}, "other": {"alice"}}
+        self.realm: str | None = None
+        self.anonymous = False
+        self.etags = False
+        self.page: int | None = None
+        self.reply: Callable[[Request], Reply | None] | None = None
+        """Takes the place of everything below, where it returns something."""
+        self._ending = threading.Event()
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
+        self._server.daemon_threads = True
+        self.port: int = self._server.server_address[1]
+        self.url = f"http://127.0.0.1:{self.port}/api/catalog"
+        self.token_endpoint = f"{self.url}/v1/oauth/tokens"
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True)
+        self._thread.start()
+
+    def misbehave(self, **reply: Any) -> None:
+        """Answer everything with this `Reply`."""
+        self.reply = lambda request: Reply(**reply)
+
+    def paths(self) -> list[str]:
+        """What was asked for, without what is in front."""
+        return [request.path.removeprefix("/api/catalog/v1/") for request in self.requests]
+
+    def stop(self) -> None:
+        """Stop listening, and leave nobody waiting."""
+        self._ending.set()
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join(5)
+
+    def _handler(self) -> type[BaseHTTPRequestHandler]:
+        fake = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+            timeout = 10
+            disable_nagle_algorithm = True
+
+            def setup(self) -> None:
+                fake.connections += 1
+                super().setup()
+
+            def log_message(self, *args: Any) -> None:
+                pass
+
+            def _answer(self) -> None:
+                raw = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+                parts = urlsplit(self.path)
+                request = Request(
+                    method=self.command,
+                    path=parts.path,
+                    query=dict(parse_qsl(parts.query, keep_blank_values=True)),
+                    headers={name.lower(): value for name, value in self.headers.items()},
+                    form=dict(parse_qsl(raw.decode())),
+                )
+                if fake._ending.is_set():
+                    self.close_connection = True
+                    return
+                fake.requests.append(request)
+                reply = fake.reply(request) if fake.reply else None
+                with suppress(OSError):
+                    self._send(fake.honest(request) if reply is None else reply)
+
+            def _send(self, reply: Reply) -> None:
+                fake._ending.wait(reply.wait_secs)
+                if reply.raw is not None:
+                    self.close_connection = True
+                    self.wfile.write(reply.raw)
+                    return
+                self.send_response(reply.status)
+                content = reply.content
+                for name, value in {"Content-Length": str(len(content)), **reply.headers}.items():
+                    self.send_header(name, value)
+                self.end_headers()
+                if not reply.drip_secs:
+                    self.wfile.write(content)
+                    return
+                for byte in content:
+                    if fake._ending.wait(reply.drip_secs):
+                        return
+                    self.wfile.write(bytes([byte]))
+
+            do_GET = do_POST = do_PUT = do_DELETE = do_HEAD = _answer
+
+        return Handler
+
+    # What is right
+
+    def honest(self, request: Request) -> Reply:
+        """Answer as the protocol has it."""
+        if request.path == urlsplit(self.token_endpoint).path:
+            return self._token(request)
+        who = "service" if self.anonymous else self.people.get(request.bearer, "")
+        if not who:
+            return error(401, "NotAuthorizedException")
+        if self.anonymous and "authorization" in request.headers:
+            return self._violation("a login where nobody asks for one")
+        if self.realm is not None and request.headers.get("polaris-realm") != self.realm:
+            return self._violation("no realm")
+        base = "/api/catalog/v1/"
+        if request.method != "GET" or not request.path.startswith(base):
+            return self._violation(f"{request.method} {request.path}")
+        parts = [unquote(part) for part in request.path.removeprefix(base).split("/")]
+        if parts == ["config"]:
+            return self._config(request, who)
+        if self.prefix:
+            if parts[0] != self.prefix:
+                return self._violation(f"prefix {parts[0]}")
+            parts = parts[1:]
+        match parts:
+            case ["namespaces"]:
+                return self._listing(request, who)
+            case ["namespaces", joined]:
+                return self._namespace(request, who, tuple(joined.split(self.separator)))
+            case ["namespaces", joined, "tables" | "views" as kind]:
+                return self._objects(request, who, tuple(joined.split(self.separator)), kind)
+        return self._violation(request.path)
+
+    def _violation(self, what: str) -> Reply:
+        self.violations.append(what)
+        return error(400, "BadRequestException", what)
+
+    def _known(self, request: Request, *names: str) -> Reply | None:
+        unknown = set(request.query) - set(names)
+        return self._violation(f"query parameters {sorted(unknown)}") if unknown else None
+
+    def _config(self, request: Request, who: str) -> Reply:
+        if wrong := self._known(request, "warehouse"):
+            return wrong
+        warehouse = request.query.get("warehouse", "lake")
+        if who not in self.warehouses.get(warehouse, ()):
+            return error(404, "NotFoundException", "Unable to find warehouse")
+        return Reply(body=self.config)
+
+    def _page(self, request: Request, member: str, found: list[Any]) -> Reply:
+        size = self.page or int(request.query.get("pageSize", "1000"))
+        start = int(request.query.get("pageToken") or 0)
+        body: dict[str, Any] = {member: found[start : start + size]}
+        if "pageToken" in request.query:
+            body["next-page-token"] = str(start + size) if start + size < len(found) else None
+        else:
+            body[member] = found
+        reply = Reply(body=body)
+        if not self.etags:
+            return reply
+        tag = f'"{hash(json.dumps(body))}"'
+        if request.headers.get("if-none-match") == tag:
+            return Reply(status=304, headers={"ETag": tag})
+        return Reply(body=body, headers={"ETag": tag})
+
+    def _listing(self, request: Request, who: str) -> Reply:
+        if wrong := self._known(request, "parent", "pageToken", "pageSize"):
+            return wrong
+        parent = tuple(request.query["parent"].split(self.separator)) if "parent" in request.query else ()
+        if parent and parent not in self.namespaces:
+            return error(404, "NoSuchNamespaceException")
+        below = [list(parts) for parts in self.namespaces if parts[:-1] == parent]
+        return self._page(request, "namespaces", below)
+
+    def _may_load(self, who: str, namespace: Parts) -> Reply | None:
+        if namespace not in self.namespaces:
+            return error(404, "NoSuchNamespaceException", "Namespace does not exist")
+        if namespace in self.hidden.get(who, ()):
+            return error(
+                403, "ForbiddenException", f"Principal '{who}' is not authorized for op LOAD_NAMESPACE_METADATA"
+            )
+        return None
+
+    def _namespace(self, request: Request, who: str, namespace: Parts) -> Reply:
+        wrong = self._known(request) or self._may_load(who, namespace)
+        return wrong or Reply(body={"namespace": list(namespace), "properties": self.namespaces[namespace]})
+
+    def _objects(self, request: Request, who: str, namespace: Parts, kind: str) -> Reply:
+        if wrong := self._known(request, "pageToken", "pageSize") or self._may_load(who, namespace):
+            return wrong
+        names = (self.tables if kind == "tables" else self.views).get(namespace, [])
+        found = [{"namespace": list(namespace), "name": name} for name in names]
+        return self._page(request, "identifiers", found)
+
+    def _token(self, request: Request) -> Reply:
+        """Polaris' own token endpoint, and one of an identity provider for the exchange."""
+        if request.headers.get("content-type") != "application/x-www-form-urlencoded" or request.method != "POST":
+            return self._violation("a token request that is no form")
+        if "authorization" in request.headers:
+            return self._violation("a login with a token request")
+        form = dict(request.form)
+        client = (form.pop("client_id", None), form.pop("client_secret", None))
+        match form.pop("grant_type", None):
+            case "client_credentials":
+                scope = form.pop("scope", "")
+                if form or not scope.startswith("PRINCIPAL_ROLE:"):
+                    return self._violation(f"scope {scope!r}, and {sorted(form)}")
+                if client != ("root", "s3cr3t"):
+                    return Reply(status=401, body={"error": "unauthorized_client"})
+                return self.issue("service-token")
+            case "urn:ietf:params:oauth:grant-type:token-exchange":
+                subject = form.pop("subject_token", "")
+                types = (form.pop("subject_token_type", None), form.pop("requested_token_type", None))
+                form.pop("audience", None), form.pop("scope", None)
+                if form or types != (TOKEN_TYPE, TOKEN_TYPE):
+                    return self._violation(f"an exchange with {types}, and {sorted(form)}")
+                if subject not in self.people or client[0] != "sqe":
+                    return Reply(status=400, body={"error": "invalid_grant"})
+                self.people[f"exchanged-{subject}"] = self.people[subject]
+                return self.issue(f"exchanged-{subject}")
+        return self._violation("an unknown grant")
+
+    def issue(self, token: str) -> Reply:
+        """The answer that holds a token."""
+        return Reply(body={"access_token": token, "token_type": "Bearer", "expires_in": 300})
+
+
+@pytest.fixture
+def catalog() -> Iterator[FakeCatalog]:
+    """The server; whatever it was asked was in the protocol."""
+    fake = FakeCatalog()
+    yield fake
+    fake.stop()
+    assert fake.violations == []
+
+
+Make = Callable[..., RestBackend]
+
+
+@pytest.fixture
+def make(catalog: FakeCatalog) -> Iterator[Make]:
+    """Make a backend for the server: patient, with one retry."""
+    made: list[RestBackend] = []
+
+    def create(
+        config_type: type[RestConfig] = RestConfig, *, context: CatalogContext | None = None, **keys: Any
+    ) -> RestBackend:
+        if "auth" in keys and isinstance(keys["auth"], dict):
+            keys["auth"] = RestAuth(**keys["auth"])
+        config = config_type(
+            **{"catalog_url": catalog.url, "warehouse": "lake", "timeout_secs": 20, "max_retries": 1, **keys}
+        )
+        backend = make_backend("lake", config, context or CatalogContext())
+        made.append(backend)
+        return backend
+
+    yield create
+    for backend in made:
+        backend.close()

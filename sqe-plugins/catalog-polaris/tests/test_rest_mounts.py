@@ -1,0 +1,220 @@
+"""What the engine is told: how it logs in, and with whose keys it reads files."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import pytest
+
+from sqe_catalog_polaris.config import HorizonConfig, NessieConfig, PolarisConfig, RestAuth, RestConfig
+from sqe_catalog_polaris.plugin import PolarisFactory, RestFactory
+from sqe_core.spi import AttachRequest, CatalogContext, ConfigError, ErrorCode, Secret, SqeError, UserError
+from sqe_core.testing.contract import in_threads
+from sqe_core.testing.fakes import make_identity
+
+ALICE = make_identity("alice", token="token-of-alice-5d1f")
+BOB = make_identity("bob", token="token-of-bob-77c3")
+STORE = {"s3.endpoint": "http://127.0.0.1:9", "client.region": "eu", "s3.path-style-access": "true"}
+
+
+def test_a_mount_of_a_user(catalog: Any, make: Any) -> None:
+    found = make(context=CatalogContext(storage=STORE)).spark_properties(ALICE)
+
+    assert found["type"] == "rest"
+    assert found["uri"] == catalog.url
+    assert found["token"] == "token-of-alice-5d1f"
+    assert found["header.X-Iceberg-Access-Delegation"] == "vended-credentials"
+    assert found["rest-metrics-reporting-enabled"] == "false"  # reports hold the filters of policies
+    assert STORE.items() <= found.items()
+    assert "credential" not in found
+    assert make().required_jars() == ("aws",)
+
+
+@pytest.mark.rule("ISO-7")
+def test_with_vended_credentials_only_there_is_no_other_key(make: Any) -> None:
+    keys = {"s3.access-key-id": "ours", "s3.secret-access-key": "hunter2"}
+    context = CatalogContext(storage=STORE | keys, require_vended_credentials=True)
+    found = make(context=context, access_delegation="none").spark_properties(ALICE)
+
+    assert "hunter2" not in str(found)
+    assert found["client.credentials-provider"].endswith(".AnonymousCredentialsProvider")
+    assert found["header.X-Iceberg-Access-Delegation"] == "vended-credentials"
+
+
+def test_what_is_asked_of_the_catalog_for_files(make: Any) -> None:
+    signing = make(access_delegation="remote-signing").spark_properties(ALICE)
+    assert signing["header.X-Iceberg-Access-Delegation"] == "remote-signing"
+    assert "header.X-Iceberg-Access-Delegation" not in make(access_delegation="none").spark_properties(ALICE)
+
+
+def test_polaris_has_realms(catalog: Any, make: Any) -> None:
+    catalog.realm = "east"
+    backend = make(PolarisConfig, realm="east")
+
+    assert backend.spark_properties(ALICE)["header.Polaris-Realm"] == "east"
+    assert backend.quick_metadata(ALICE).list_namespaces()
+
+
+def test_a_service_principal_is_an_explicit_choice(catalog: Any, make: Any) -> None:
+    auth = {
+        "type": "client_credentials",
+        "token_endpoint": catalog.token_endpoint,
+        "client_id": "root",
+        "client_secret": Secret("s3cr3t"),
+    }
+    backend = make(auth=auth)
+
+    assert backend.identity_mode == "shared"
+    assert backend.spark_properties(ALICE)["token"] == "service-token"
+    assert backend.spark_properties(BOB)["token"] == "service-token"
+    assert [path for path in catalog.paths() if path == "oauth/tokens"] == ["oauth/tokens"]
+    assert catalog.requests[0].form["scope"] == "PRINCIPAL_ROLE:ALL"
+    make(auth=auth | {"scope": "PRINCIPAL_ROLE:reader"}).spark_properties(ALICE)
+    assert catalog.requests[-1].form["scope"] == "PRINCIPAL_ROLE:reader"
+
+
+@pytest.mark.rule("AUTHN-3")
+def test_an_exchanged_token_stays_its_users(catalog: Any, make: Any) -> None:
+    auth = {"type": "token_exchange", "token_endpoint": catalog.token_endpoint, "client_id": "sqe", "audience": "lake"}
+    backend = make(auth=auth)
+
+    assert backend.identity_mode == "user"
+    assert backend.spark_properties(ALICE)["token"] == "exchanged-token-of-alice-5d1f"
+    assert backend.spark_properties(BOB)["token"] == "exchanged-token-of-bob-77c3"
+    assert backend.spark_properties(ALICE)["token"] == "exchanged-token-of-alice-5d1f"
+    forms = [request.form for request in catalog.requests]
+    assert [form["audience"] for form in forms] == ["lake", "lake"]
+    assert backend.quick_metadata(ALICE).list_namespaces() == [("hr",), ("fin",)]
+    assert {request.bearer for request in catalog.requests[2:]} == {"exchanged-token-of-alice-5d1f"}
+
+
+def test_a_refused_exchange_is_a_refused_login(catalog: Any, make: Any) -> None:
+    auth = {"type": "token_exchange", "token_endpoint": catalog.token_endpoint, "client_id": "nobody"}
+    with pytest.raises(UserError) as caught:
+        make(auth=auth).spark_properties(ALICE)
+
+    assert caught.value.code is ErrorCode.AUTHENTICATION_FAILED
+    assert "token-of-alice" not in repr(caught.value)
+
+
+def test_many_who_need_a_token_ask_once(catalog: Any, make: Any) -> None:
+    auth = {"type": "token_exchange", "token_endpoint": catalog.token_endpoint, "client_id": "sqe"}
+    backend = make(auth=auth)
+    tokens = in_threads(lambda: backend.spark_properties(ALICE)["token"])
+
+    assert set(tokens) == {"exchanged-token-of-alice-5d1f"}
+    assert len(catalog.requests) == 1
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {},
+        {"access_token": ""},
+        {"access_token": 5},
+        {"access_token": "a\nb"},
+        {"access_token": "ä"},
+        {"access_token": "x" * 100_000},
+        {"access_token": "t", "token_type": "mac"},
+        [],
+    ],
+)
+def test_an_answer_without_a_token_is_none(catalog: Any, make: Any, body: Any) -> None:
+    catalog.misbehave(body=body)
+    auth = {"type": "token_exchange", "token_endpoint": catalog.token_endpoint, "client_id": "sqe"}
+    with pytest.raises(SqeError, match="does not answer as expected"):
+        make(auth=auth).spark_properties(ALICE)
+
+
+def test_signed_requests(catalog: Any, make: Any) -> None:
+    auth = {
+        "type": "aws",
+        "region": "eu-central-1",
+        "service": "s3tables",
+        "access_key": "AKIDEXAMPLE",
+        "secret_key": Secret("hunter2"),
+        "session_token": Secret("hunter3"),
+    }
+    backend = make(auth=auth)
+    found = backend.spark_properties(ALICE)
+
+    assert found["rest.auth.type"] == "sigv4"
+    assert found["rest.auth.sigv4.delegate-auth-type"] == "none"
+    assert (found["rest.signing-region"], found["rest.signing-name"]) == ("eu-central-1", "s3tables")
+    assert "token-of-alice" not in str(found)
+    catalog.misbehave(body={"overrides": {}})
+    backend.check()
+    header = catalog.requests[-1].headers["authorization"]
+    assert header.startswith("AWS4-HMAC-SHA256 Credential=AKIDEXAMPLE/")
+    assert catalog.requests[-1].headers["x-amz-security-token"] == "hunter3"
+
+
+def test_the_keys_of_the_machine_are_for_the_engine(make: Any) -> None:
+    backend = make(auth={"type": "aws", "region": "eu-central-1"})
+
+    assert backend.quick_metadata(ALICE) is None
+    assert not backend.lists_without_engine
+    assert "rest.access-key-id" not in backend.spark_properties(ALICE)
+
+
+def test_plain_http_to_elsewhere_is_warned_of_and_refused_in_production(
+    make: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.WARNING, logger="sqe_core"):
+        make(catalog_url="http://catalog.example/api")
+    assert "plain http" in caplog.text
+    with pytest.raises(ConfigError, match="https"):
+        make(catalog_url="http://catalog.example/api", context=CatalogContext(production_mode=True))
+
+
+def test_local_files_are_for_development(make: Any) -> None:
+    assert make(store="local").required_jars() == ()
+    with pytest.raises(ConfigError, match="local"):
+        make(store="local", context=CatalogContext(production_mode=True))
+
+
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [
+        ({"catalog_url": "https://user:pw@host/x"}, "catalog_url"),
+        ({"catalog_url": "https://host/x?token=1"}, "catalog_url"),
+        ({"catalog_url": "https://host/x/v1/"}, "/v1"),
+        ({"headers": {"Authorization": "x"}}, "Authorization"),
+        ({"headers": {"X-Iceberg-Access-Delegation": "x"}}, "X-Iceberg"),
+    ],
+)
+def test_settings_that_cannot_be_meant(keys: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        RestConfig(**{"catalog_url": "https://host/x", **keys})
+
+
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [
+        ({"type": "static"}, "token"),
+        ({"type": "client_credentials", "client_id": "x"}, "token_endpoint, client_secret"),
+        ({"type": "token_exchange"}, "token_endpoint, client_id"),
+        ({"type": "aws"}, "region"),
+        ({"type": "aws", "region": "x", "access_key": "k"}, "belong together"),
+    ],
+)
+def test_logins_that_are_not_complete(keys: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        RestAuth(**keys)
+
+
+def test_scopes_of_polaris_are_for_polaris() -> None:
+    assert RestConfig(catalog_url="https://x").scope == "PRINCIPAL_ROLE:ALL"
+    for kind in (NessieConfig, HorizonConfig):
+        assert kind(catalog_url="https://x").scope == ""
+        assert kind(catalog_url="https://x", auth=RestAuth(scope="catalog")).scope == "catalog"
+
+
+def test_attach_takes_addresses_of_servers_only() -> None:
+    for location in ("", "file:///etc", "ftp://x", "https://user:pw@host/x"):
+        with pytest.raises(UserError):
+            RestFactory().attach(AttachRequest(name="x", location=location, options={"warehouse": "w"}))
+    request = AttachRequest(name="x", location="https://host", options={"warehouse": "w", "store": "ftp"})
+    with pytest.raises(UserError, match="STORE"):
+        PolarisFactory().attach(request)
