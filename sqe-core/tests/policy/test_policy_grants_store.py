@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 
+from sqe_core.policy.grants import records, state
 from sqe_core.policy.grants import store as stores
 from sqe_core.policy.grants.enforcer import GrantsEnforcer
 from sqe_core.policy.grants.factory import GrantsConfig, GrantsFactory, MemoryConfig, MemoryFactory
@@ -48,6 +49,13 @@ from sqe_core.testing import PolicyEnforcerContract, make_identity, make_policy_
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 ADMIN = make_identity("admin")
+HIDE = StoredPolicy(
+    name="hide",
+    kind="column_mask",
+    target="PII",
+    mask=NullMask(),
+    grantees=(Grantee(type="role", name="analyst"),),
+)
 PEOPLE = ObjectName(catalog="lake", namespace=("hr",), name="people")
 TABLE = GrantTarget(scope="table", catalog="lake", namespace=("hr",), name="people")
 ANALYST = Grantee(type="role", name="analyst")
@@ -376,6 +384,66 @@ def test_a_restored_backup_counts(opened, path: Path, tmp_path: Path) -> None:
         leftover.unlink()
     os.replace(backup, path)
     assert reads(engine, "analyst")
+
+
+@pytest.mark.rule("POL-2")
+def test_a_backup_that_went_on_by_itself_counts(opened, path: Path, tmp_path: Path) -> None:
+    """Its numbers are those of changes that this server never saw: nothing of what was read may stay."""
+    engine = opened()
+    engine.put_grant(READ, author=ADMIN)
+    backup = tmp_path / "backup.db"
+    with closing(sqlite3.connect(path)) as source, closing(sqlite3.connect(backup)) as target:
+        source.backup(target)
+    engine.put_grant(replace(READ, grantee=Grantee(type="role", name="intern")), author=ADMIN)
+    assert reads(engine, "intern")
+    for leftover in path.parent.glob("grants.db-*"):
+        leftover.unlink()
+    os.replace(backup, path)
+    path.chmod(0o600)
+    other = opened()
+    for name in ("one", "two", "three"):
+        other.put_grant(replace(READ, grantee=Grantee(type="role", name=name)), author=ADMIN)
+    assert engine.policy_version().number == 4
+    assert not reads(engine, "intern")
+    assert reads(engine, "three")
+
+
+@pytest.mark.parametrize("trimmed", [False, True])
+def test_what_others_changed_is_what_a_new_reader_finds(opened, path: Path, trimmed: bool) -> None:
+    """Only the changes are read, where the audit has them all."""
+    one, other = opened(), opened()
+    one.put_grant(READ, author=ADMIN)
+    for name in ("a", "b", "c"):
+        other.put_grant(replace(READ, grantee=Grantee(type="role", name=name)), author=ADMIN)
+        other.create_role(name, author=ADMIN)
+        assert reads(one, name)
+    other.delete_grant(replace(READ, grantee=Grantee(type="role", name="b")), author=ADMIN)
+    other.drop_role("a", author=ADMIN)
+    other.put_policy(HIDE, replace=False, author=ADMIN)
+    other.put_policy(replace(HIDE, enabled=False), replace=True, author=ADMIN)
+    if trimmed:
+        with closing(sqlite3.connect(path)) as connection:
+            connection.execute("DELETE FROM sqe_policy_audit WHERE version < 10")
+            connection.commit()
+    found = one.store.read()
+    assert found == opened().store.read()
+    assert [role.name for role in one.list_roles(author=ADMIN)] == ["b", "c"]
+    assert [policy.enabled for policy in one.list_policies(author=ADMIN)] == [False]
+    assert not reads(one, "b")
+    assert reads(one, "c")
+
+
+def test_a_change_among_many_is_read_alone(opened, monkeypatch: pytest.MonkeyPatch) -> None:
+    one, other = opened(), opened()
+    one.put_grant(READ, author=ADMIN)
+    assert reads(other, "analyst")
+    decoded: list[object] = []
+    decode = records.decode_grant
+    monkeypatch.setitem(state._DECODERS, records.Kind.GRANT, lambda body: decoded.append(body) or decode(body))
+    one.put_grant(replace(READ, grantee=Grantee(type="role", name="intern")), author=ADMIN)
+    assert reads(other, "intern")
+    assert reads(other, "analyst")
+    assert len(decoded) == 1
 
 
 def test_one_servers_grant_shows_on_the_other_at_its_next_statement(opened) -> None:

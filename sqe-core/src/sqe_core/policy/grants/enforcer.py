@@ -229,7 +229,7 @@ class GrantsEnforcer(PolicyEnforcer, SupportsGrants, SupportsRoles, SupportsPoli
             version, held = self.store.read()
             state = self._state
             if state is None or state.version != version:
-                state = self._state = State(version, held)
+                state = self._state = State(version, held, state)
             return state
 
 

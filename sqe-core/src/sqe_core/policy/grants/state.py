@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from sqe_core.policy.grants import records
 from sqe_core.policy.grants.records import Covered, GrantRow, Kind, Owner, Records
@@ -97,8 +98,17 @@ class Place:
 class State:
     """Everything that a store said at one version. Never changed, so that threads share it."""
 
-    def __init__(self, version: Version, held: Records) -> None:
+    def __init__(self, version: Version, held: Records, former: State | None = None) -> None:
+        """Index what was read.
+
+        Args:
+            version: when.
+            held: the records.
+            former: an earlier state; what it has of records that are the same objects still is taken from it.
+        """
         self.version = version
+        self._former = former._read if former is not None else {}
+        self._read: dict[tuple[Kind, str], tuple[records.Body, Any]] = {}
         self.rows: list[GrantRow] = []
         self.policies: list[StoredPolicy] = []
         self.members: list[RoleGrant] = []
@@ -110,10 +120,11 @@ class State:
         self._pinned: set[str] = set()
         self._created: dict[Folded, tuple[ObjectName, int]] = {}
         try:
-            for (kind, _), body in held.items():
-                self._add(kind, body)
+            for kept, body in held.items():
+                self._add(kept, body)
         except (KeyError, ValueError, TypeError, ArithmeticError) as error:
             raise damaged() from error
+        self._former = {}
         self.held = members_of(self.members)
         self._rows_at: dict[Folded, list[GrantRow]] = defaultdict(list)
         self._rows_on: dict[Folded, list[GrantRow]] = defaultdict(list)
@@ -128,32 +139,40 @@ class State:
             if row.grant.object_uuid:
                 self._rows_of[row.grant.object_uuid].append(row)
 
-    def _add(self, kind: Kind, body: records.Body) -> None:
-        match kind:
+    def _decoded(self, place: tuple[Kind, str], body: records.Body) -> Any:
+        """Return what a record says; reading it is most of the work after a change of one among thousands."""
+        former = self._former.get(place)
+        found = former if former is not None and former[0] is body else (body, _DECODERS[place[0]](body))
+        self._read[place] = found
+        return found[1]
+
+    def _add(self, place: tuple[Kind, str], body: records.Body) -> None:
+        decoded = self._decoded(place, body)
+        match place[0]:
             case Kind.GRANT:
-                self.rows.append(records.decode_grant(body))
+                self.rows.append(decoded)
             case Kind.COVERED:
-                covered = records.decode_covered(body)
+                covered: Covered = decoded
                 target = covered.target
-                place = fold_namespace((target.catalog, *target.namespace))
+                level = fold_namespace((target.catalog, *target.namespace))
                 if target.name is None:
-                    self._covered[place].append(covered)
+                    self._covered[level].append(covered)
                 else:
-                    self._covered_objects[*place, target.name.casefold()].append(covered)
+                    self._covered_objects[*level, target.name.casefold()].append(covered)
             case Kind.PINNED:
-                self._pinned.add(body["uuid"])
+                self._pinned.add(decoded)
             case Kind.ROLE:
-                self.roles.append(records.decode_role(body))
+                self.roles.append(decoded)
             case Kind.MEMBER:
-                self.members.append(records.decode_member(body))
+                self.members.append(decoded)
             case Kind.POLICY:
-                self.policies.append(records.decode_policy(body))
+                self.policies.append(decoded)
             case Kind.OWNER:
-                owner = records.decode_owner(body)
+                owner: Owner = decoded
                 owners = self.owners if isinstance(owner.name, ObjectName) else self.schema_owners
                 owners[fold(owner.name)] = owner
             case Kind.OBJECT:
-                created = records.decode_created(body)
+                created = decoded
                 self._created[fold(created.name)] = created.name, created.version
 
     def principal(self, identity: Identity) -> Principal:
@@ -251,6 +270,18 @@ class State:
         if target.scope.startswith("future_"):
             return found is not None and found[1] > first
         return found is None or found[1] <= last
+
+
+_DECODERS: Mapping[Kind, Callable[[records.Body], Any]] = {
+    Kind.GRANT: records.decode_grant,
+    Kind.COVERED: records.decode_covered,
+    Kind.PINNED: lambda body: body["uuid"],
+    Kind.ROLE: records.decode_role,
+    Kind.MEMBER: records.decode_member,
+    Kind.POLICY: records.decode_policy,
+    Kind.OWNER: records.decode_owner,
+    Kind.OBJECT: records.decode_created,
+}
 
 
 def levels(name: ObjectName | NamespaceName) -> Sequence[Folded]:

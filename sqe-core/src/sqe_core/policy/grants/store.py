@@ -27,6 +27,7 @@ from sqe_core.spi.identity import Identity
 
 SCHEMA_VERSION = 1
 MOST_RECORDS = 200_000
+_MOST_CHANGES = 200
 
 LAYOUT = (
     "CREATE TABLE sqe_policy_meta (key TEXT PRIMARY KEY, value TEXT NOT NULL)",
@@ -121,7 +122,7 @@ class GrantStore(ABC):
     def __init__(self, *, now: Callable[[], datetime]) -> None:
         self._now = now
         self._lock = threading.Lock()
-        self._cached: tuple[Version, Records] | None = None
+        self._cached: _Read | None = None
 
     @abstractmethod
     def reading(self) -> AbstractContextManager[Execute]:
@@ -189,18 +190,22 @@ class GrantStore(ABC):
         version = read_version(execute)
         with self._lock:
             cached = self._cached
-        if cached is not None and cached[0] == version:
-            return cached
+        if cached is not None and cached.version == version:
+            return version, cached.records
         try:
-            records = {
-                (Kind(kind), key): json.loads(body)
-                for kind, key, body in execute("SELECT kind, key, body FROM sqe_policy_records", ())
-            }
+            read = _caught_up(execute, cached, version) if cached is not None else None
+            if read is None:
+                records = {
+                    (Kind(kind), key): json.loads(body)
+                    for kind, key, body in execute("SELECT kind, key, body FROM sqe_policy_records", ())
+                }
+                latest = _changes(execute, version.number, version.number)
+                read = _Read(version, records, latest[0] if latest else None)
         except ValueError as error:
             raise damaged() from error
         with self._lock:
-            self._cached = version, records
-        return version, records
+            self._cached = read
+        return version, read.records
 
     def _write(
         self,
@@ -236,6 +241,51 @@ class GrantStore(ABC):
         )
         for key, value in (("policy_version", str(version)), ("change_id", _change_id())):
             execute("UPDATE sqe_policy_meta SET value = ? WHERE key = ?", (value, key))
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """What was read at a version, with the row of the audit that made it."""
+
+    version: Version
+    records: Records
+    change: tuple[Any, ...] | None
+
+
+def _changes(execute: Execute, first: int, last: int) -> list[tuple[Any, ...]]:
+    return execute(
+        "SELECT version, at, author_issuer, author_subject, operation, before, after FROM sqe_policy_audit"
+        " WHERE version >= ? AND version <= ? ORDER BY version",
+        (first, last),
+    )
+
+
+def _caught_up(execute: Execute, read: _Read, version: Version) -> _Read | None:
+    """Return what was read with the changes since; None when that cannot be told, as after a backup was restored.
+
+    The audit has each change with what was there before. Where any of it is not what was read, all is read anew.
+    """
+    number = read.version.number
+    if read.change is None or not 0 < version.number - number <= _MOST_CHANGES:
+        return None
+    changes = _changes(execute, number, version.number)
+    if [change[0] for change in changes] != list(range(number, version.number + 1)) or changes[0] != read.change:
+        return None
+    records = dict(read.records)
+    for *_, written_before, written_after in changes[1:]:
+        before, after = json.loads(written_before), json.loads(written_after)
+        if not isinstance(before, dict) or not isinstance(after, dict) or before.keys() != after.keys():
+            return None
+        for name, body in after.items():
+            kind, _, key = name.partition(" ")
+            place = Kind(kind), key
+            if records.get(place) != before[name]:
+                return None
+            if body is None:
+                records.pop(place, None)
+            else:
+                records[place] = body
+    return _Read(version, records, changes[-1])
 
 
 def read_version(execute: Execute) -> Version:
