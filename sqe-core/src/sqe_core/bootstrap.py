@@ -40,6 +40,7 @@ from sqe_core.policy.authorizer import Authorizer
 from sqe_core.policy.builtin import AllowAllEnforcer
 from sqe_core.policy.cache import DecisionCache
 from sqe_core.policy.masks import MaskWriter
+from sqe_core.policy.read_restrictions import CatalogRestrictions
 from sqe_core.query.admission import QueryLimits
 from sqe_core.query.audited import SessionAudit, StatementAudit
 from sqe_core.query.completion import CompletionCache, VisibleNames
@@ -142,7 +143,12 @@ def build(
             engine=engine,
             reader=Reader(),
             catalogs=catalogs,
-            authorizer=Authorizer(enforcers, masks=masks, cache=decisions),
+            authorizer=Authorizer(
+                enforcers,
+                masks=masks,
+                cache=decisions,
+                catalogs=CatalogRestrictions(lambda: {mount.name: mount.backend for mount in catalogs.mounts()}),
+            ),
             recorder=Recorder(
                 history,
                 notify=notify,

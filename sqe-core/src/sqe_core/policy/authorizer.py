@@ -1,7 +1,8 @@
 """Step 5: asks every policy engine once per statement and combines the answers restrictively (POL-8).
 
 Deny wins; when all abstain the answer is deny; an engine that raises or answers out of form denies with an error
-(POL-2, POL-4). Restrictions add up: filters are ANDed, hidden columns unite, the strictest mask wins.
+(POL-2, POL-4). Restrictions add up: filters are ANDed, hidden columns unite, the strictest mask wins. What a catalog
+itself takes away from its user counts like an engine's answer that allows nothing.
 """
 
 from __future__ import annotations
@@ -15,8 +16,10 @@ from types import MappingProxyType
 from typing import TypeVar, cast
 
 from sqe_core.catalog.column_tags import tags_of_columns
+from sqe_core.policy.builtin import AllowAllEnforcer
 from sqe_core.policy.cache import DecisionCache, key_of, scope_of
 from sqe_core.policy.masks import MaskWriter, strictest
+from sqe_core.policy.read_restrictions import CatalogDecision, CatalogRestrictions
 from sqe_core.policy.trail import DecisionTrail
 from sqe_core.spi import policy as spi
 from sqe_core.spi.catalog import Column, TableMetadata, ViewMetadata
@@ -59,6 +62,8 @@ class Access:
     """What the engines say about it, for the audit and for administrators."""
     policy_version: str | None = None
     """The states of the policies that were used, as the engines name them."""
+    current_only: bool = False
+    """Whether old versions cannot be read under these restrictions."""
 
     @property
     def restricted(self) -> bool:
@@ -80,6 +85,8 @@ class Circumstances:
     client_address: str | None = None
     trail: DecisionTrail | None = field(default=None, compare=False, repr=False)
     """Where decisions are noted; None notes nothing."""
+    about_another: bool = False
+    """Whether it is somebody else's access that is looked at. No catalog can be asked without that user's login."""
 
     def refused(self, name: ObjectName | NamespaceName) -> None:
         """Note that a statement ends because of what was decided about this, whatever its user is told."""
@@ -90,9 +97,13 @@ class Circumstances:
         """Return the same for what is only looked at on the way."""
         return replace(self, trail=None)
 
+    def of_another(self) -> Circumstances:
+        """Return the same for looking at somebody else's access."""
+        return replace(self, about_another=True)
+
 
 class Authorizer:
-    """Combines the configured policy engines. There is always at least one."""
+    """Combines the configured policy engines, and what catalogs restrict. There is always at least one engine."""
 
     def __init__(
         self,
@@ -100,15 +111,28 @@ class Authorizer:
         *,
         masks: MaskWriter | None = None,
         cache: DecisionCache | None = None,
+        catalogs: CatalogRestrictions | None = None,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         if not enforcers:
             raise ValueError("a policy engine is needed, if only allow_all (POL-1)")
         self._enforcers = tuple(enforcers)
-        self.enforces = any(enforcer.enforces for enforcer in enforcers)
+        self._enforces = any(enforcer.enforces for enforcer in enforcers)
+        self._catalogs = catalogs
         self.masks = masks or MaskWriter()
         self._cache = cache or DecisionCache()
         self._now = now
+
+    @property
+    def enforces(self) -> bool:
+        """Whether anything may be kept from anybody."""
+        return self._enforces or (self._catalogs is not None and self._catalogs.some_may())
+
+    def of_policies(self) -> Authorizer:
+        """Return what decides about the tables that policies look into: catalogs alone may restrict those."""
+        return Authorizer(
+            [AllowAllEnforcer()], cache=DecisionCache(max_entries=0), catalogs=self._catalogs, now=self._now
+        )
 
     def stores(self, capability: Callable[..., _Capability]) -> Sequence[_Capability]:
         """Return the engines that can do more than decide, for example `SupportsGrants`."""
@@ -118,6 +142,8 @@ class Authorizer:
     def flush(self) -> None:
         """Forget every decision, for all users: a grant or a policy has changed (POL-9)."""
         self._cache.flush()
+        if self._catalogs is not None:
+            self._catalogs.flush()
         for enforcer in self._enforcers:
             enforcer.flush()
 
@@ -131,8 +157,11 @@ class Authorizer:
             spi.Access(action=request.action, resource=_resource(request.name, request.loaded)) for request in requests
         )
         answers = self._ask(identity, accesses, circumstances)
+        limits = self._limits(identity, requests, circumstances)
         combined = {
-            (request.name, request.action): _combine(request, [answer[place] for answer in answers])
+            (request.name, request.action): _combine(
+                request, [answer[place] for answer in answers], limits.get(request.name)
+            )
             for place, request in enumerate(requests)
         }
         if circumstances.trail is not None:
@@ -140,6 +169,19 @@ class Authorizer:
                 noted = _noted(asked, combined[request.name, request.action])
                 circumstances.trail.decided(identity.key, identity.username, noted)
         return combined
+
+    def _limits(
+        self, identity: Identity, requests: Sequence[AccessRequest], circumstances: Circumstances
+    ) -> Mapping[ObjectName, CatalogDecision]:
+        """Return what the catalogs take away, of each table that they restrict for this user."""
+        if self._catalogs is None or circumstances.about_another:
+            return {}
+        limits: dict[ObjectName, CatalogDecision] = {}
+        for name, table in {request.name: request.loaded for request in requests}.items():
+            limit = self._catalogs.decide(identity, name, table) if isinstance(table, TableMetadata) else None
+            if limit is not None:
+                limits[name] = limit
+        return limits
 
     def denies(
         self, identity: Identity, name: ObjectName | NamespaceName, action: Action, circumstances: Circumstances
@@ -351,7 +393,9 @@ def _noted(asked: spi.Access, access: Access) -> ObjectDecision:
     )
 
 
-def _combine(request: AccessRequest, decisions: Sequence[spi.Decision]) -> Access:
+def _combine(request: AccessRequest, decisions: Sequence[spi.Decision], limit: CatalogDecision | None = None) -> Access:
+    if limit is not None:
+        decisions = (*decisions, limit.decision)
     reasons, version = _reasons(decisions), _version(decisions)
     if _effect(decisions) is not Effect.ALLOW:
         return Access(denied=True, reasons=reasons, policy_version=version)
@@ -388,4 +432,5 @@ def _combine(request: AccessRequest, decisions: Sequence[spi.Decision]) -> Acces
         checks=checks,
         reasons=reasons,
         policy_version=version,
+        current_only=limit is not None and limit.current_only,
     )

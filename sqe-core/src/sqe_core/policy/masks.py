@@ -10,12 +10,15 @@ from __future__ import annotations
 
 import hashlib
 import re
+import secrets
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
+from sqe_core.policy import action_masks
 from sqe_core.spi.errors import ConfigError
 from sqe_core.spi.identity import Secret
 from sqe_core.spi.policy import (
+    ActionMask,
     ConstantMask,
     HashMask,
     Mask,
@@ -29,19 +32,34 @@ from sqe_core.spi.sql import SqlExpression
 
 # A range and a year stand on one step: no column takes both.
 _STEP = {NullMask: 0, ConstantMask: 1, HashMask: 2, RangeMask: 3, YearMask: 3, PartialMask: 4, SqlMask: 5}
+_STEP_OF_ACTION = {
+    "mask-to-fixed-value": 1,
+    "sha-256-global": 2,
+    "sha-256-query-local": 2,
+    "truncate-to-month": 3,
+    "mask-alphanum": 4,
+    "show-first-4": 4,
+    "show-last-4": 4,
+}
 _BLOCK = 64
 _NUMBER = re.compile(r"tinyint|smallint|int|bigint|float|double|decimal\(\d+,\d+\)")
 
 
 def strictest(masks: Sequence[Mask]) -> Mask:
     """Return the mask that holds when several do; the order they come in never matters."""
-    step = min(_STEP[type(mask)] for mask in masks)
-    candidates = {mask for mask in masks if _STEP[type(mask)] == step}
+    step = min(map(_step, masks))
+    candidates = {mask for mask in masks if _step(mask) == step}
     return candidates.pop() if len(candidates) == 1 else NullMask()
+
+
+def _step(mask: Mask) -> int:
+    return _STEP_OF_ACTION[mask.action] if isinstance(mask, ActionMask) else _STEP[type(mask)]
 
 
 def kind_of(mask: Mask) -> str:
     """Return the name of a mask's kind, which may be shown to users (META-2)."""
+    if isinstance(mask, ActionMask):
+        return mask.action
     return {
         NullMask: "null",
         ConstantMask: "redact",
@@ -60,10 +78,20 @@ class MaskWriter:
     Args:
         key: the HMAC key of hash masks.
         unkeyed: whether hash masks may do without.
+        salt: what `sha-256-query-local` hashes before each value.
     """
 
     key: Secret | None = None
     unkeyed: bool = False
+    salt: bytes = field(default_factory=lambda: secrets.token_bytes(16), repr=False)
+
+    def for_statement(self, tag: str) -> MaskWriter:
+        """Return the writer of one statement: its salt is nobody else's, and the same wherever the statement reads.
+
+        Args:
+            tag: what no other statement is called.
+        """
+        return replace(self, salt=hashlib.sha256(self.salt + tag.encode()).digest())
 
     def write(self, mask: Mask, column: str, type_text: str) -> SqlExpression:
         """Return the expression that a column reads as.
@@ -87,6 +115,8 @@ class MaskWriter:
     def _text(self, mask: Mask, value: str, type_text: str) -> str:
         text = type_text == "string" or type_text.startswith(("char(", "varchar("))
         match mask:
+            case ActionMask():
+                return action_masks.write(mask.action, value, type_text, salt=self.salt)
             case ConstantMask() if text:
                 return _literal(mask.value)
             case HashMask() if text:

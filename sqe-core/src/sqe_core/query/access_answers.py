@@ -195,6 +195,8 @@ class AccessAnswers:
     def _decide(self, somebody: Identity, asked: Asked) -> Access:
         name, action, loaded = asked
         authorizer, circumstances = self.governing.authorizer, self.governing.circumstances
+        if somebody is not self.governing.identity:
+            circumstances = circumstances.of_another()
         if isinstance(name, NamespaceName):
             return Access(denied=authorizer.denies(somebody, name, action, circumstances))
         request = AccessRequest(name=name, action=action, loaded=loaded)

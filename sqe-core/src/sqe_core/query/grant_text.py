@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from sqe_core.policy.masks import kind_of
 from sqe_core.spi.names import NamespaceName, ObjectName, quote_part
 from sqe_core.spi.policy import (
+    ActionMask,
     ColumnMask,
     ConstantMask,
     Grant,
@@ -41,6 +42,8 @@ def mask_text(mask: Mask) -> str:
             return literal(value)
         case SqlMask(expression=expression):
             return expression.text
+        case ActionMask(action=action):
+            return literal(action)
 
 
 def masks_text(masks: Iterable[ColumnMask], *, kinds_only: bool = False) -> str | None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import Enum
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from sqe_core.spi.errors import ErrorCode, NotSupportedError, UserError
 from sqe_core.spi.factory import ConfigT, PluginContext, PluginFactory
@@ -266,6 +266,47 @@ class SupportsDiscovery(ABC):
         Args:
             name: the unknown first part of a name in a statement.
             identity: the user, with tokens.
+        """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadRestrictions:
+    """What a catalog wants done to everything that one user reads of a table, as it said it.
+
+    Nothing of it is trusted: the core reads `document` strictly, and a statement is refused when it does not understand
+    all of it.
+
+    Args:
+        table_uuid: the id of the table that this is about.
+        document: the member `read-restrictions` of the answer to `loadTable` (Iceberg REST specification).
+        renamed: ids of fields that have another name in some other schema of the table. Old versions of a table are
+            not read where such a field is restricted.
+
+    Example:
+        >>> ReadRestrictions(table_uuid="u", document={"required-row-filter": False}).renamed
+        frozenset()
+    """
+
+    table_uuid: str
+    document: Mapping[str, Any]
+    renamed: frozenset[int] = frozenset()
+
+
+class SupportsReadRestrictions(ABC):
+    """Capability of a `CatalogBackend`: the catalog itself filters and masks, by what it says of each table."""
+
+    @abstractmethod
+    def read_restrictions(self, namespace: tuple[str, ...], name: str, identity: Identity) -> ReadRestrictions | None:
+        """Return what this user may not read of a table, asked of the catalog anew; None when it restricts nothing.
+
+        Args:
+            namespace: the namespace that holds the table.
+            name: its name, exactly as stored.
+            identity: the user, with tokens. What is answered holds for nobody else.
+
+        Raises:
+            ObjectNotFoundError: the catalog does not show the table to this user.
+            ExternalError: the catalog did not answer, or not as expected; the statement is refused.
         """
 
 

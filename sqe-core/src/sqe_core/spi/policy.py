@@ -230,7 +230,29 @@ class SqlMask:
     expression: SqlExpression
 
 
-Mask = NullMask | ConstantMask | HashMask | PartialMask | RangeMask | YearMask | SqlMask
+MaskAction = Literal[
+    "mask-alphanum",
+    "mask-to-fixed-value",
+    "sha-256-global",
+    "sha-256-query-local",
+    "show-first-4",
+    "show-last-4",
+    "truncate-to-month",
+]
+"""Actions of the Iceberg REST specification that are no other mask."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ActionMask:
+    """The column reads as the Iceberg REST specification defines an action of `read-restrictions`, byte for byte.
+
+    The core refuses the statement where the specification has no such action for the column's type.
+    """
+
+    action: MaskAction
+
+
+Mask = NullMask | ConstantMask | HashMask | PartialMask | RangeMask | YearMask | SqlMask | ActionMask
 """Every mask that the core knows how to compile. It keeps the column's type (POL-12)."""
 
 

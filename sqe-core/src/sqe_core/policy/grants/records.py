@@ -12,10 +12,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 from enum import Enum
-from typing import Any, cast
+from typing import Any, cast, get_args
 
 from sqe_core.spi.names import NamespaceName, ObjectName
 from sqe_core.spi.policy import (
+    ActionMask,
     ColumnMask,
     ConstantMask,
     Effect,
@@ -24,6 +25,7 @@ from sqe_core.spi.policy import (
     GrantTarget,
     HashMask,
     Mask,
+    MaskAction,
     NullMask,
     PartialMask,
     Privilege,
@@ -346,6 +348,8 @@ def encode_mask(mask: Mask) -> dict[str, Any]:
             return {"type": "year"}
         case SqlMask():
             return {"type": "sql", "expression": _encode_expression(mask.expression)}
+        case ActionMask():
+            return {"type": "action", "action": mask.action}
 
 
 def decode_mask(body: Body) -> Mask:
@@ -368,6 +372,8 @@ def decode_mask(body: Body) -> Mask:
             expression = _decode_expression(body["expression"])
             if expression is not None:
                 return SqlMask(expression=expression)
+        case "action" if body["action"] in get_args(MaskAction):
+            return ActionMask(action=body["action"])
     raise ValueError("an unknown mask")
 
 
@@ -382,11 +388,18 @@ def _decode_grantee(body: Body) -> Grantee:
 
 
 def _encode_expression(expression: SqlExpression | None) -> dict[str, Any] | None:
-    return None if expression is None else {"text": expression.text, "dialect": expression.dialect}
+    if expression is None:
+        return None
+    body: dict[str, Any] = {"text": expression.text, "dialect": expression.dialect}
+    return body | {"reads_tables": True} if expression.reads_tables else body
 
 
 def _decode_expression(body: Body | None) -> SqlExpression | None:
-    return None if body is None else SqlExpression(text=body["text"], dialect=cast(Any, body["dialect"]))
+    if body is None:
+        return None
+    return SqlExpression(
+        text=body["text"], dialect=cast(Any, body["dialect"]), reads_tables=body.get("reads_tables") is True
+    )
 
 
 def _decode_time(text: str | None) -> datetime | None:
