@@ -27,9 +27,9 @@ ALICE, BOB = make_identity("alice", token="alice's"), make_identity("bob", token
 CANARY = "CANARY-7c1f"
 
 ROWS = (
-    "(1, 'EU', '4111-1111-1111-4444', 'ann@x.org', 10, 7000000000, DATE '2024-07-15', 1.5)",
-    "(2, 'EU', 'abc', NULL, -2000000000, -5, NULL, 'NaN')",
-    f"(3, 'US', '{CANARY}', 'böb 😀1@x', NULL, NULL, DATE '1999-12-31', 2.5)",
+    "(1, 'EU', '4111-1111-1111-4444', 'ann@x.org', 10, 7000000000, DATE '2024-07-15', 1.5E0)",
+    "(2, 'EU', 'abc', NULL, -2000000000, -5, NULL, CAST('NaN' AS double))",
+    f"(3, 'US', '{CANARY}', 'böb 😀1@x', NULL, NULL, DATE '1999-12-31', 2.5E0)",
     f"(4, NULL, '{CANARY}', 'eve', 5, 5, DATE '2024-01-01', NULL)",
 )
 FIELDS = {name: place + 1 for place, name in enumerate(("id", "region", "card", "mail", "n", "big", "born", "score"))}

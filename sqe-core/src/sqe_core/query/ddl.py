@@ -370,6 +370,12 @@ class CatalogChanges:
         )
 
     def _create_view(self, statement: CreateView) -> None:
+        if statement.security == "definer":
+            # Its owner's roles would have to be known whenever somebody reads it, and its rows to the owner's login.
+            raise NotSupportedError(
+                "A view runs with the rights of whoever reads it; SECURITY DEFINER is not supported",
+                hint="leave the clause out, and grant the readers what the view reads",
+            )
         resolved = self._new(statement.name, Action.CREATE_VIEW)
         if not resolved.mount.backend.supports_views:
             raise NotSupportedError(f"Catalog {resolved.mount.name} has no views")

@@ -5,8 +5,9 @@ Who may is decided before anything is looked up: whoever may not learns nothing 
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from sqe_core.catalog.registry import Mount
@@ -20,7 +21,7 @@ from sqe_core.spi.catalog import Column, TableMetadata, ViewMetadata
 from sqe_core.spi.errors import AccessDeniedError, ErrorCode, NotSupportedError, UserError
 from sqe_core.spi.identity import Identity
 from sqe_core.spi.names import NamespaceName, ObjectName, quote_part
-from sqe_core.spi.policy import ColumnMask, Grantee, GrantTarget
+from sqe_core.spi.policy import ColumnMask, Grantee, GrantTarget, Mask, SqlMask
 from sqe_core.spi.sql import SqlExpression
 from sqe_core.sql.governance import GrantObject
 from sqe_core.sql.statement import Name
@@ -31,8 +32,8 @@ Loaded = TableMetadata | ViewMetadata
 NOT_CONFIGURED = "Policy engine not configured"
 
 
-CheckRestrictions = Callable[[ObjectName, Mount, Access], None]
-"""Compiles the restrictions of a table as every use of them will; raises a UserError (POL-5, POL-6, POL-15)."""
+CheckRestrictions = Callable[[ObjectName, Mount, Loaded, Access], None]
+"""Compiles the restrictions of a table or view as every use of them will; raises a UserError (POL-5, POL-6, POL-15)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +64,10 @@ class Governing:
     answers: MetadataAnswers
     admins: Callable[[Identity], bool]
     check_restrictions: CheckRestrictions
+    canonical: Callable[[SqlExpression], SqlExpression]
+    """Returns an expression as it is stored."""
+    looks_up: Callable[[SqlExpression], bool]
+    """Whether a row filter looks into other tables."""
 
     @property
     def identity(self) -> Identity:
@@ -217,22 +222,34 @@ class Governing:
         row_filters: Sequence[SqlExpression] = (),
         column_masks: Sequence[ColumnMask] = (),
     ) -> None:
-        """See that filters and masks compile against the table (POL-15)."""
+        """See that filters and masks compile against the table or the view (POL-15)."""
         if not row_filters and not column_masks:
             return
         assert isinstance(governed.name, ObjectName)
         assert governed.loaded is not None
-        if isinstance(governed.loaded, ViewMetadata):
-            raise NotSupportedError(
-                "Row filters and masks are granted on tables", hint="name the table that the view reads"
-            )
         access = Access(
             denied=False,
             columns=governed.loaded.columns,
             filters=tuple(row_filters),
             masks={one.column: one.mask for one in column_masks},
         )
-        self.check_restrictions(governed.name, self.resolver.catalog(governed.name.catalog), access)
+        mount = self.resolver.catalog(governed.name.catalog)
+        self.check_restrictions(governed.name, mount, governed.loaded, access)
+
+    def stored_filter(self, row_filter: SqlExpression) -> SqlExpression:
+        """Return a row filter as it is stored; one of an administrator may look into tables (POL-5)."""
+        reads_tables = self.is_admin and self.looks_up(row_filter)
+        return replace(self.canonical(row_filter), reads_tables=reads_tables)
+
+    def stored_mask(self, mask: Mask) -> Mask:
+        """Return a mask as it is stored."""
+        if not isinstance(mask, SqlMask):
+            return mask
+        # What stands for the column is no SQL.
+        column = "column_" + secrets.token_hex(16)
+        written = replace(mask.expression, text=mask.expression.text.replace("{col}", column))
+        stored = self.canonical(written)
+        return SqlMask(expression=replace(stored, text=stored.text.replace(column, "{col}")))
 
 
 def denied(what: str) -> AccessDeniedError:

@@ -112,8 +112,12 @@ class GrantChanges:
             name, loaded = governed.name, governed.loaded
             if columns is not None:
                 columns = tuple(governing.column(name, loaded, column) for column in columns)
-            masks = tuple(ColumnMask(column=governing.column(name, loaded, one.column), mask=one.mask) for one in masks)
-        filters = () if statement.row_filter is None else (statement.row_filter,)
+            masks = tuple(
+                ColumnMask(column=governing.column(name, loaded, one.column), mask=governing.stored_mask(one.mask))
+                for one in masks
+            )
+        row_filter = None if statement.row_filter is None else governing.stored_filter(statement.row_filter)
+        filters = () if row_filter is None else (row_filter,)
         governing.compile(governed, row_filters=filters, column_masks=masks)
         return Grant(
             privileges=statement.privileges,
@@ -122,7 +126,7 @@ class GrantChanges:
             effect=Effect.DENY if statement.deny else Effect.ALLOW,
             columns=columns,
             column_masks=masks,
-            row_filter=statement.row_filter,
+            row_filter=row_filter,
             with_grant_option=statement.with_grant_option,
             object_uuid=governed.loaded.uuid if governed.loaded is not None else None,
         )

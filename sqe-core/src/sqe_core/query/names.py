@@ -50,6 +50,10 @@ class NameResolver:
         self._registry = registry
         self._shows = shows
 
+    def without_policies(self) -> NameResolver:
+        """Return one to which every mounted catalog is known."""
+        return NameResolver(self._registry)
+
     def suggest(self, name: str) -> str | None:
         """Suggest catalogs close to a name that is none."""
         return did_you_mean(name, [mount.name for mount in self._registry.mounts() if self._shows(mount)])

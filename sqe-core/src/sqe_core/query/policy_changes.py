@@ -30,7 +30,7 @@ class PolicyChanges:
                 kind="column_mask",
                 target=statement.tag,
                 grantees=statement.grantees,
-                mask=statement.mask,
+                mask=None if statement.mask is None else self.governing.stored_mask(statement.mask),
             )
         else:
             assert statement.table is not None
@@ -111,21 +111,23 @@ class PolicyChanges:
         governed = self.governing.find(GrantObject(scope="object", name=table))
         assert isinstance(governed.name, ObjectName)
         assert governed.loaded is not None
-        column = None
+        column, mask, row_filter = None, None, None
         if statement.row_filter is not None:
-            self.governing.compile(governed, row_filters=(statement.row_filter,))
+            row_filter = self.governing.stored_filter(statement.row_filter)
+            self.governing.compile(governed, row_filters=(row_filter,))
         else:
             assert statement.column is not None
             column = self.governing.column(governed.name, governed.loaded, statement.column)
-            self._compile_mask(governed, column, statement.mask)
+            mask = None if statement.mask is None else self.governing.stored_mask(statement.mask)
+            self._compile_mask(governed, column, mask)
         return StoredPolicy(
             name=statement.name,
             kind="row_filter" if statement.row_filter is not None else "column_mask",
             target=governed.name,
             grantees=statement.grantees,
             column=column,
-            mask=statement.mask,
-            row_filter=statement.row_filter,
+            mask=mask,
+            row_filter=row_filter,
             object_uuid=governed.loaded.uuid,
         )
 

@@ -32,7 +32,7 @@ from sqe_core.spi.errors import ErrorCode, ExternalError, SqeError, UserError
 from sqe_core.spi.identity import Identity
 from sqe_core.spi.policy import Mask
 from sqe_core.spi.sql import SqlExpression
-from sqe_core.sql.statement import SqlReader, StatementKind
+from sqe_core.sql.statement import SqlReader, StatementKind, mapping_marker
 
 _log = logging.getLogger(__name__)
 
@@ -68,6 +68,8 @@ class RestrictionCompiler:
     extra_functions: frozenset[str]
     plan_limits: PlanLimits
     tag: str
+    look_up: Callable[[str], Sequence[Any]]
+    """Returns the values of a query of a row filter that may look into tables."""
 
     def compile(
         self,
@@ -171,8 +173,17 @@ class RestrictionCompiler:
         return found
 
     def _parsed(self, expression: SqlExpression, facts: PolicyFacts) -> EnginePlan:
-        sql = self.reader.translate_expression(expression.text, dialect=expression.dialect)
-        plan = self.engine.expression(sql, self.values, facts)
+        text, dialect = expression.text, expression.dialect
+        values = dict(self.values)
+        if expression.reads_tables:
+            _, queries = self.reader.translate_filter(text, dialect=dialect, sizes=None)
+            found = [self.look_up(query) for query in queries]
+            sql, _ = self.reader.translate_filter(text, dialect=dialect, sizes=[len(each) for each in found])
+            for number, each in enumerate(found):
+                values.update((mapping_marker(number, place), value) for place, value in enumerate(each))
+        else:
+            sql = self.reader.translate_expression(text, dialect=dialect)
+        plan = self.engine.expression(sql, values, facts)
         description = plan.description
         if description.relations or any(node.slot == "subquery" for node in description.nodes):
             raise UserError(_NO_QUERY)

@@ -519,7 +519,15 @@ class StatementRun:
             visible=visible,
             answers=self._answers,
             admins=self._parts.admins,
-            check_restrictions=lambda name, mount, access: self._securer().check_restrictions(name, mount, access),
+            check_restrictions=lambda name, mount, loaded, access: self._securer().check_restrictions(
+                name, mount, loaded, access
+            ),
+            canonical=lambda expression: replace(
+                expression, text=self._parts.reader.canonical(expression.text, dialect=expression.dialect)
+            ),
+            looks_up=lambda row_filter: bool(
+                self._parts.reader.translate_filter(row_filter.text, dialect=row_filter.dialect, sizes=None)[1]
+            ),
         )
         binder = RelationBinder(
             session=self._session, resolver=resolver, visible=visible, suggest=self._answers.suggest

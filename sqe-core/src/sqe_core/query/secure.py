@@ -120,6 +120,19 @@ def all_columns_text(parts: Sequence[str], travel: TimeTravel | None) -> str:
     return f"SELECT * FROM {quote_name(parts)}{time_travel_clause(travel)}"
 
 
+def no_rows_text(columns: Sequence[tuple[str, str]]) -> str:
+    """Return text that has these columns, of these types, for what is judged above it. It is never executed."""
+    items = [f"CAST(NULL AS {_engine_type(type_text)}) AS {quote(name)}" for name, type_text in columns]
+    return f"SELECT {', '.join(items)}"
+
+
+def _engine_type(type_text: str) -> str:
+    """Return a type in the engine's notation, which has no words for two of Iceberg's."""
+    if type_text == "uuid":
+        return "string"
+    return "binary" if type_text.startswith("fixed(") else type_text
+
+
 def append_text(target: Sequence[str], columns: Mapping[str, str | None], rows: str) -> str:
     """Return the statement that appends `rows`: for each column of the target one of theirs, or None for NULL.
 

@@ -30,6 +30,7 @@ from sqe_core.engine.port import (
     TimeTravel,
 )
 from sqe_core.policy.authorizer import Access, AccessRequest, Authorizer, Circumstances
+from sqe_core.query import allowed as lists
 from sqe_core.query.bind import BoundRelation, RelationBinder, Role, SpooledRows
 from sqe_core.query.inspect import PlanLimits, inspect
 from sqe_core.query.names import NameContext, NameResolver, ResolvedName, restricted, table_not_found
@@ -41,6 +42,7 @@ from sqe_core.query.secure import (
     metadata_name,
     metadata_text,
     new_marker,
+    no_rows_text,
     table_text,
 )
 from sqe_core.query.verify import ExpectedRelation, verify
@@ -63,6 +65,8 @@ from sqe_core.sql.statement import (
 _MAX_VIEW_DEPTH = 10
 _LOOKED_AT = frozenset({"InsertIntoStatement", "DeleteFromTable", "DropColumns", "RenameColumn"})
 _CHANGES_ROWS = frozenset({Action.UPDATE, Action.DELETE, Action.MERGE})
+_MOST_LOOKED_UP = 1000
+_LOOK_UP = "row filter"
 VIEW_COLUMNS_PROPERTY = "sqe.view-query-columns"
 
 
@@ -154,6 +158,8 @@ class StatementSecurer:
     """The visible columns of what the statement itself names, for the errors about it (ERR-5)."""
     spooled: Mapping[str, SpooledRows] = field(default_factory=dict)
     """Rows of the client that this statement reads, by the name that its text has for them."""
+    looked_up: dict[str, Sequence[Any]] = field(default_factory=dict)
+    """What the row filters of this statement found in other tables."""
 
     def secure(self, statement: EngineStatement, parameters: Mapping[str, Any]) -> SecuredStatement:
         """Return the verified plan of a statement; nothing was executed."""
@@ -287,6 +293,8 @@ class StatementSecurer:
     def _table(self, entry: BoundRelation, table: TableMetadata, access: Access, collected: _Collected) -> SecuredTable:
         assert entry.resolved is not None
         parts, marker, travel = self._alias_parts(entry), new_marker(), entry.relation.time_travel
+        if travel is not None and access.current_only:
+            raise unreadable_version()
         if access.filters or access.masks:
             return self._restricted_table(entry, access, collected, parts, marker)
         columns = tuple(column.name for column in access.columns)
@@ -325,18 +333,69 @@ class StatementSecurer:
         return RestrictionCompiler(
             engine=self.engine,
             reader=self.reader,
-            masks=self.authorizer.masks,
+            masks=self.authorizer.masks.for_statement(self.tag),
             facts=facts_of(self.session.identity),
             values=self._session_values(),
             extra_functions=self.extra_functions,
             plan_limits=self.plan_limits,
             tag=self.tag,
+            look_up=self._look_up,
         )
 
-    def check_restrictions(self, name: ObjectName, mount: Mount, access: Access) -> None:
-        """Raise a UserError that says what is wrong with filters and masks on a table, at grant time (POL-15)."""
-        parts = (self.session.alias_of(mount), *name.namespace, name.name)
-        relation = SecuredTable(index=0, sql=all_columns_text(parts, None), visible_name=name.parts)
+    def _look_up(self, sql: str) -> Sequence[Any]:
+        """Return the values of a query of a row filter, read with the policy's rights and by nobody's names (POL-5)."""
+        if sql not in self.looked_up:
+            self.looked_up[sql] = self._read_mapping(sql)
+        return self.looked_up[sql]
+
+    def _read_mapping(self, sql: str) -> Sequence[Any]:
+        parsed = self.engine.parse(sql, self._session_values())
+        names = parsed.description.relations
+        if len(names) != 1 or names[0].cte or len(names[0].parts) != 3 or names[0].time_travel is not None:
+            raise UserError("A row filter looks into one table, called catalog.schema.table")
+        policies = replace(
+            self,
+            authorizer=self.authorizer.of_policies(),
+            circumstances=self.circumstances.unrecorded(),
+            resolver=self.resolver.without_policies(),
+            visible=self.visible.without_policies(),
+            columns_seen=[],
+            spooled={},
+        )
+        collected = _Collected()
+        context = NameContext(catalog=self.session.catalog, schema=self.session.schema)
+        plan = policies._rewrite(parsed, StatementKind.QUERY, context, None, collected, views=(_LOOK_UP,))
+        if any(not isinstance(each.loaded, TableMetadata) or each.resolved is None for each in collected.bound):
+            raise UserError("A row filter looks into tables, not into views")
+        if collected.restricted or any(each.resolved.metadata_table for each in collected.bound if each.resolved):
+            raise UserError("A row filter looks into tables that are not restricted themselves")
+        analysed = self.engine.analyse(plan, tag=self.tag)
+        verify(analysed.description, expected=collected.expected, kind=StatementKind.QUERY)
+        if analysed.description.expressions & lists.policies().denied:
+            raise UserError("A row filter looks up what depends on nothing but the rows of the table")
+        values: dict[Any, None] = {}
+        stream = self.engine.execute(analysed, tag=self.tag)
+        try:
+            for batch in stream:
+                values.update(dict.fromkeys(batch.column(0)))
+                if len(values) > _MOST_LOOKED_UP:
+                    raise UserError(f"A row filter may find {_MOST_LOOKED_UP} values at most")
+        finally:
+            stream.close()
+        return tuple(values)
+
+    def check_restrictions(
+        self, name: ObjectName, mount: Mount, loaded: TableMetadata | ViewMetadata, access: Access
+    ) -> None:
+        """Raise a UserError that says what is wrong with filters and masks, at grant time (POL-15)."""
+        relation: SecuredTable | InlinedPlan
+        if isinstance(loaded, ViewMetadata):
+            # Its columns are enough: what it reads is decided for each of its readers.
+            plan = self.engine.parse(no_rows_text([(column.name, column.type) for column in loaded.columns]))
+            relation = InlinedPlan(index=0, plan=plan, columns=None, visible_name=name.parts)
+        else:
+            parts = (self.session.alias_of(mount), *name.namespace, name.name)
+            relation = SecuredTable(index=0, sql=all_columns_text(parts, None), visible_name=name.parts)
         self._compiler().check(relation, access, marker=new_marker())
 
     def _columns_at(self, parts: tuple[str, ...], travel: TimeTravel, *, hidden: frozenset[str]) -> tuple[str, ...]:
@@ -345,7 +404,7 @@ class StatementSecurer:
         names = self.engine.analyse(probe, tag=self.tag).schema.names
         if hidden and not hidden <= set(names):
             # Today's policy on old snapshots: a column it names that did not exist then denies (security §14).
-            raise UserError("This version of the table cannot be read under today's policy")
+            raise unreadable_version()
         return tuple(name for name in names if name not in hidden)
 
     def _metadata_table(
@@ -646,6 +705,11 @@ class StatementSecurer:
             dynamic = partitioned if statement.overwrite_dynamic is None else statement.overwrite_dynamic
             settings["spark.sql.sources.partitionOverwriteMode"] = "dynamic" if dynamic else "static"
         return settings
+
+
+def unreadable_version() -> UserError:
+    """Return the error for a version that today's policy cannot be applied to."""
+    return UserError("This version of the table cannot be read under today's policy")
 
 
 def unreadable_view(name: str) -> UserError:

@@ -16,6 +16,8 @@ class SqlExpression:
     Args:
         text: the expression, without a statement around it.
         dialect: how it is to be read.
+        reads_tables: whether it may hold `x IN (SELECT …)` over tables that are read with the policy's rights, and not
+            the user's. For row filters that administrators wrote.
 
     Example:
         >>> SqlExpression(text="region = 'EU'").dialect
@@ -24,3 +26,4 @@ class SqlExpression:
 
     text: str
     dialect: Dialect = "sqe"
+    reads_tables: bool = False

@@ -7,7 +7,8 @@ from typing import Any
 from sqlglot import exp
 
 from sqe_core.sql.nodes import Conversion
-from sqe_core.sql.writer import Writer, operand, rule
+from sqe_core.sql.statement import mapping_marker
+from sqe_core.sql.writer import MappingQueries, Writer, operand, rule
 
 _SIGNS: dict[type[exp.Expression], str] = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*"}
 _CALLS = {"+": "_sqe_add", "-": "_sqe_sub", "*": "_sqe_mul"}
@@ -90,6 +91,8 @@ def _not(writer: Writer, node: Any) -> str:
 @rule(exp.In, "this", "expressions", "query")
 def _in(writer: Writer, node: Any, word: str = "IN") -> str:
     query, values = node.args.get("query"), node.expressions
+    if query is not None and writer.mappings is not None:
+        return _mapped(writer, writer.mappings, node, word)
     if query is not None:
         return f"{operand(writer, node.this)} {word} {writer.write(query)}"
     if any(map(_is_padded, (node.this, *values))):
@@ -98,6 +101,31 @@ def _in(writer: Writer, node: Any, word: str = "IN") -> str:
         return f"{operand(writer, node.this)} {word} ({writer.writes(values)})"
     call = f"_sqe_in({writer.writes((node.this, *values))})"
     return call if word == "IN" else f"NOT {call}"
+
+
+def _mapped(writer: Writer, mappings: MappingQueries, node: Any, word: str) -> str:
+    """A query in a row filter becomes the values that it has (POL-5)."""
+    query = node.args["query"].this
+    simple = isinstance(query, exp.Select) and _only(query, "expressions", "from_", "from", "where", "distinct")
+    source = (query.args.get("from_") or query.args.get("from")) if simple else None
+    table = source.this if source is not None else None
+    simple = isinstance(table, exp.Table) and _only(table, "this", "db", "catalog", "alias")
+    if mappings.inside or not simple or len(query.expressions) != 1:
+        writer.refuse("A row filter looks up values with SELECT column FROM catalog.schema.table WHERE …", node)
+    mappings.inside = True
+    facts, writer.facts = writer.facts, frozenset()
+    mappings.written.append(writer.write(query))
+    mappings.inside, writer.facts = False, facts
+    number = len(mappings.written) - 1
+    size = 1 if mappings.sizes is None else mappings.sizes[number]
+    if not size:
+        return "true" if word.startswith("NOT") else "false"
+    markers = ", ".join(f":{mapping_marker(number, place)}" for place in range(size))
+    return f"{operand(writer, node.this)} {word} ({markers})"
+
+
+def _only(node: exp.Expression, *parts: str) -> bool:
+    return not any(value for key, value in node.args.items() if key not in parts)
 
 
 def _is_plain(node: Any) -> bool:

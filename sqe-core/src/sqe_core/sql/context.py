@@ -50,6 +50,9 @@ class EngineText(Protocol):
     def expression(self, statement: StatementText) -> str:
         """Translate a text that is one expression and nothing else."""
 
+    def filter(self, statement: StatementText, sizes: Sequence[int] | None) -> tuple[str, Sequence[str]]:
+        """Translate a row filter that may look into tables, and each of its queries."""
+
     def marked_expression(self, statement: StatementText, first: int, last: int) -> str:
         """Translate an expression that becomes part of a composed statement."""
 

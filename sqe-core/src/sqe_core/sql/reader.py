@@ -53,6 +53,30 @@ class Reader:
         statement = StatementText(text=source, tokens=tokens, dialect=chosen, engine=_translator(), depth=depth)
         return statement.engine.expression(statement)
 
+    def translate_filter(self, text: str, *, dialect: str, sizes: Sequence[int] | None) -> tuple[str, Sequence[str]]:
+        """Return the Spark SQL of a row filter that may look into tables, and that of each of its queries (POL-5)."""
+        chosen = _dialect(dialect)
+        source, tokens, depth = _bounded_tokens(text, chosen, TextLimits())
+        _check_names(source, tokens)
+        statement = StatementText(text=source, tokens=tokens, dialect=chosen, engine=_translator(), depth=depth)
+        return statement.engine.filter(statement, sizes)
+
+    def canonical(self, text: str, *, dialect: str) -> str:
+        """Return an expression of a policy without comments and layout, as it is stored (POL-15)."""
+        source = Text(text)
+        tokens = [token for token in tokenize(source, _dialect(dialect).lexicon) if token.end > token.start]
+        pieces: list[str] = []
+        for before, token in zip([None, *tokens], tokens, strict=False):
+            if before is not None and before.end < token.start:
+                pieces.append(" ")
+            pieces.append(source.sql[token.start : token.end])
+        written = "".join(pieces)
+        same = self.translate_filter(written, dialect=dialect, sizes=None) == self.translate_filter(
+            text, dialect=dialect, sizes=None
+        )
+        # The engine's own dialect keeps its layout, so that equal expressions may differ there.
+        return written if same or dialect == Dialect.SPARK.value else text
+
     def split(self, script: str) -> Sequence[ScriptStatement]:
         """Split a script at its semicolons; strings, comments and quoted names are respected."""
         return split(script)

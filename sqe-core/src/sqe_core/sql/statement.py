@@ -39,6 +39,11 @@ def session_marker(function: str) -> str:
     return f"_sqe_{function}"
 
 
+def mapping_marker(query: int, place: int) -> str:
+    """Return the name of the marker that stands for a value of a query in a row filter."""
+    return f"_sqe_mapping_{query}_{place}"
+
+
 _EMPTY: Mapping[str, str] = MappingProxyType({})
 
 
@@ -330,6 +335,17 @@ class SqlReader(Protocol):
 
     def translate_expression(self, text: str, *, dialect: str) -> str:
         """Return the Spark SQL of one expression of a policy; session functions in it are markers, as in statements."""
+
+    def translate_filter(self, text: str, *, dialect: str, sizes: Sequence[int] | None) -> tuple[str, Sequence[str]]:
+        """Return the Spark SQL of a row filter that may look into tables, and that of each of its queries.
+
+        The values of the queries are markers (`mapping_marker`), as many for each as `sizes` says.
+        """
+        ...
+
+    def canonical(self, text: str, *, dialect: str) -> str:
+        """Return an expression of a policy without comments and layout, as it is stored (POL-15)."""
+        ...
 
     def split(self, script: str) -> Sequence[ScriptStatement]:
         """Split a script at its semicolons; strings, comments and quoted names are respected."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, NoReturn, TypeVar
 
 from sqlglot import exp
@@ -21,6 +22,19 @@ Rule = Callable[[Any, Any], str]
 R = TypeVar("R", bound=Callable[..., str])
 
 
+@dataclass(slots=True)
+class MappingQueries:
+    """The queries in a row filter. They are run before it, and their values stand in their place.
+
+    Args:
+        sizes: how many values each of them has; None while that is not known.
+    """
+
+    sizes: Sequence[int] | None = None
+    written: list[str] = field(default_factory=list)
+    inside: bool = False
+
+
 class Writer:
     """Writes trees. The mixins add the rules; this class chooses among them and checks that nothing is left over."""
 
@@ -32,6 +46,8 @@ class Writer:
         self.positional: Mapping[int, str] = {}  # from the place of each ? to the name it gets
         self.facts: frozenset[str] = frozenset()
         """Functions that only the expressions of policies have; the engine puts values in their place."""
+        self.mappings: MappingQueries | None = None
+        """For the row filters that may look into other tables."""
         self.copies = 1  # how often what is written now will stand in the plan
 
     def write(self, node: Any) -> str:
