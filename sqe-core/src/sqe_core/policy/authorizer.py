@@ -156,8 +156,8 @@ class Authorizer:
         accesses = tuple(
             spi.Access(action=request.action, resource=_resource(request.name, request.loaded)) for request in requests
         )
-        answers = self._ask(identity, accesses, circumstances)
         limits = self._limits(identity, requests, circumstances)
+        answers = self._ask(identity, accesses, circumstances)
         combined = {
             (request.name, request.action): _combine(
                 request, [answer[place] for answer in answers], limits.get(request.name)
