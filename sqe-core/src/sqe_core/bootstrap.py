@@ -56,6 +56,7 @@ from sqe_core.query.service import Parameters, QueryService
 from sqe_core.server import Server, ServerParts, StatusBoard
 from sqe_core.session.attempts import LoginAttempts
 from sqe_core.session.directory import SessionDirectory
+from sqe_core.session.engine_pool import EnginePool
 from sqe_core.session.login import LoginChain
 from sqe_core.session.rate_limits import RateLimiter, RateLimits
 from sqe_core.session.session import Session
@@ -89,6 +90,8 @@ class Sqe:
     enforcers: tuple[PolicyEnforcer, ...] = ()
     audit: AuditLog | None = None
     sessions: SessionDirectory = field(default_factory=SessionDirectory)
+    pool: EnginePool = field(default_factory=EnginePool)
+    engine_idle_secs: float = 60
 
     def open_session(
         self, identity: Identity, *, catalog: str, protocol: str, client_address: str | None = None
@@ -102,6 +105,9 @@ class Sqe:
             schema=DEFAULT_SCHEMA,
             protocol=protocol,
             client_address=client_address,
+            is_busy=self.service.is_running,
+            pool=self.pool,
+            engine_idle_secs=self.engine_idle_secs,
         )
 
     def close(self) -> None:
@@ -133,6 +139,7 @@ def build(
     decisions: DecisionCache | None = None,
     admins: Callable[[Identity], bool] = lambda identity: False,
     audit: AuditLog | None = None,
+    engine_idle_secs: float = 60,
 ) -> Sqe:
     """Wire an SQE around an engine, which need not have started yet."""
     catalogs = CatalogRegistry(mounts)
@@ -173,6 +180,7 @@ def build(
         enforcers=tuple(enforcers),
         audit=audit,
         sessions=sessions,
+        engine_idle_secs=engine_idle_secs,
     )
 
 
@@ -276,6 +284,7 @@ def compose(
         full_text=config.query_history.full_text,
         admins=lambda identity: bool(identity.roles & admin_roles),
         audit=audit_log(loaded, metrics=metrics),
+        engine_idle_secs=config.coordinator.session_context_cache_ttl_secs,
     )
 
 
@@ -548,7 +557,7 @@ def session_store(
         close_session=sqe.service.close_session,
         kill_session=lambda session: sqe.service.close_session(session, reason=EndReason.KILLED),
         expire_session=lambda session: sqe.service.close_session(session, reason=EndReason.EXPIRED),
-        is_busy=lambda session: sqe.service.progress(session) is not None,
+        is_busy=sqe.service.is_running,
         limits=SessionLimits(
             idle_secs=config.session.idle_timeout_secs,
             absolute_secs=config.session.absolute_timeout_secs,

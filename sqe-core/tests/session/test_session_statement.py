@@ -11,6 +11,7 @@ import pytest
 
 from sqe_core.catalog.registry import CatalogRegistry, Mount
 from sqe_core.session import engine_sides
+from sqe_core.session.engine_pool import EnginePool
 from sqe_core.session.session import Session
 from sqe_core.session.statement_session import StatementSession
 from sqe_core.spi.errors import EngineLostError, ErrorCode, ExternalError, InternalError, SqeError, UserError
@@ -242,9 +243,64 @@ def test_what_was_not_needed_lately_is_closed(
         pass
     session.trim()
     assert [each.closed for each in engine.opened] == [0, 0]
-    monkeypatch.setattr(engine_sides, "_IDLE_SECS", 0.0)
+    monkeypatch.setattr(session.sides, "_idle_secs", 0.0)
     session.trim()
-    assert [each.closed for each in engine.opened] == [0, 1], "the first one stays"
+    assert [each.closed for each in engine.opened] == [1, 1]
+    assert session.engine_session() is engine.opened[2], "the next need opens another one"
+
+
+def test_nothing_is_closed_while_something_runs_or_is_listed(engine: Engine) -> None:
+    running: list[Session] = []
+    anything: Any = engine
+    session = Session(
+        identity=make_identity(),
+        engine=anything,
+        catalogs=CatalogRegistry(()),
+        catalog="lake",
+        is_busy=running.__contains__,
+        engine_idle_secs=0,
+    )
+    session.engine_session()
+    running.append(session)
+    session.trim()
+    running.clear()
+    with session.looking():
+        session.trim()
+    assert session.engine_session() is engine.opened[0]
+    session.trim()
+    assert engine.opened[0].closed == 1
+
+
+@pytest.mark.rule("LIM-10")
+def test_the_longest_unused_of_all_sessions_are_closed(engine: Engine) -> None:
+    anything: Any = engine
+    pool, busy = EnginePool(most=3), list[Session]()
+
+    def make() -> Session:
+        return Session(
+            identity=make_identity(),
+            engine=anything,
+            catalogs=CatalogRegistry(()),
+            catalog="lake",
+            is_busy=busy.__contains__,
+            pool=pool,
+        )
+
+    sessions = [make() for _ in range(6)]
+    for session in sessions[:3]:
+        session.engine_session()
+    busy.append(sessions[0])
+    sessions[1].engine_session()
+    for session in sessions[3:5]:
+        session.engine_session()
+    assert [each.closed for each in engine.opened] == [0, 1, 1, 0, 0], "not that of a session in which something runs"
+    assert pool.count == 3
+    with StatementSession(sessions[3]).engine(), StatementSession(sessions[4]).engine():
+        sessions[5].engine_session()
+        assert [each.closed for each in engine.opened] == [0, 1, 1, 0, 0, 0], "nor one in which somebody works"
+    sessions[2].engine_session()
+    assert [each.closed for each in engine.opened] == [0, 1, 1, 0, 1, 1, 0]
+    assert pool.count == 3
 
 
 @pytest.mark.rule("SESS-6")

@@ -44,6 +44,7 @@ BUILT: frozenset[str] = frozenset(
         "coordinator.flight_sql_port",
         "coordinator.trino_http_port",
         "coordinator.quack_port",
+        "coordinator.session_context_cache_ttl_secs",
         "coordinator.shutdown_drain_secs",
         "coordinator.tls",
         "coordinator.transport.max_connections",

@@ -187,21 +187,27 @@ class ConnectedSession:
 
     def catalogs(self) -> Sequence[str]:
         """List the visible catalogs."""
-        return [mount.name for mount in self._visible().mounts()]
+        with self._session.looking():
+            return [mount.name for mount in self._visible().mounts()]
 
     def schemas(self, catalog: str | None = None, pattern: str | None = None) -> Sequence[NamespaceName]:
         """List the visible schemas."""
         matches = _like(pattern)
-        visible = self._visible()
-        return [
-            NamespaceName(catalog=mount.name, namespace=namespace)
-            for mount in _mounts(visible, catalog)
-            for namespace in sorted(visible.schemas(mount))
-            if matches(".".join(namespace))
-        ]
+        with self._session.looking():
+            visible = self._visible()
+            return [
+                NamespaceName(catalog=mount.name, namespace=namespace)
+                for mount in _mounts(visible, catalog)
+                for namespace in sorted(visible.schemas(mount))
+                if matches(".".join(namespace))
+            ]
 
     def tables(self, filter: TableFilter) -> Sequence[TableListing]:
         """List the visible tables and views, after policies."""
+        with self._session.looking():
+            return self._tables(filter)
+
+    def _tables(self, filter: TableFilter) -> Sequence[TableListing]:
         in_schema, in_table = _like(filter.schema_pattern), _like(filter.table_pattern)
         visible = self._visible()
         found: list[TableListing] = []

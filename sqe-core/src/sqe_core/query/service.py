@@ -328,6 +328,11 @@ class QueryService:
         """Cancel a statement; who may do so was decided before."""
         return self.cancel_of(("", ""), query_id, any_user=True)
 
+    def is_running(self, session: Session) -> bool:
+        """Whether a statement of a session runs, or its result is still read."""
+        with self._lock:
+            return any(owner is session for owner, _ in self._running.values())
+
     def progress(self, session: Session) -> Progress | None:
         """How far the newest running statement of a session is."""
         with self._lock:

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 
 from sqe_core.catalog.registry import Mount
 from sqe_core.engine.port import EngineCatalog, EngineSession
+from sqe_core.session.engine_pool import EnginePool
 from sqe_core.spi.errors import EngineLostError, ErrorCode, ExternalError, SqeError, UserError
 from sqe_core.spi.identity import Identity, Secret
 
@@ -124,12 +125,30 @@ def _properties_of(mount: Mount, identity: Identity) -> tuple[Mapping[str, str],
 class EngineSides:
     """Hands out engine sessions. Safe for use from many threads; no lock is held while one is opened.
 
-    The first one also answers what is asked outside of statements, such as listings. The others are closed when nobody
-    has needed them for a while.
+    The first one also answers what is asked outside of statements, such as listings. They are closed when nobody has
+    needed them for a while, and when too many are open in all.
     """
 
-    def __init__(self, open_session: Callable[[], EngineSession]) -> None:
+    def __init__(
+        self,
+        open_session: Callable[[], EngineSession],
+        *,
+        is_busy: Callable[[], bool] = lambda: False,
+        pool: EnginePool | None = None,
+        idle_secs: float = _IDLE_SECS,
+    ) -> None:
+        """Make them.
+
+        Args:
+            open_session: opens one.
+            is_busy: whether something of the session runs; a result may still be read from one that was given back.
+            pool: is told of each that is opened.
+            idle_secs: how long one is kept that nobody needs.
+        """
         self._open_session = open_session
+        self._is_busy = is_busy
+        self._pool = pool
+        self._idle_secs = idle_secs
         self._lock = threading.RLock()
         self._opening = threading.Lock()
         self._all: list[EngineSide] = []
@@ -144,6 +163,7 @@ class EngineSides:
                 side = self._all[0] if self._all else None
             if side is not None:
                 if side.is_usable():
+                    side.last_used = time.monotonic()
                     return side
                 # Whoever works in it closes it by giving it back.
                 if self._forget(side):
@@ -178,15 +198,34 @@ class EngineSides:
             side.close()
 
     def trim(self) -> None:
-        """Close what was not needed lately. Only while nothing runs: a result may still be read from one."""
+        """Close what was not needed lately, unless something runs."""
+        old = time.monotonic() - self._idle_secs
+        while (since := self.idle_since()) is not None and since <= old:
+            if not self.close_one():
+                return
+
+    def idle_since(self) -> float | None:
+        """When the longest unused one was needed last; None when all are in use."""
         with self._lock:
-            old = time.monotonic() - _IDLE_SECS
-            over = [side for side in self._idle if side is not self._all[0] and side.last_used <= old]
-            for side in over:
-                self._idle.remove(side)
+            return min((side.last_used for side in self._idle), default=None)
+
+    def close_one(self) -> bool:
+        """Close the longest unused one, unless something runs; say whether it was closed."""
+        with self._lock:
+            side = min(self._idle, key=lambda each: each.last_used, default=None)
+            if side is None:
+                return False
+            # What begins from now on does not get it; what began before is seen.
+            self._idle.remove(side)
+        busy = self._is_busy()
+        with self._lock:
+            if busy and not self._closed:
+                self._idle.append(side)
+                return False
+            if side in self._all:
                 self._all.remove(side)
-        for side in over:
-            side.close()
+        side.close()
+        return True
 
     def renew(self, identity: Identity, *, idle: bool = True) -> None:
         """Give the mounts the tokens that they have for this identity now; where that fails, the next use tries again.
@@ -248,6 +287,8 @@ class EngineSides:
         if closed:
             side.close()
             self._ensure_open()
+        if self._pool is not None:
+            self._pool.opened(self)
         return side
 
     def _forget(self, side: EngineSide) -> bool:

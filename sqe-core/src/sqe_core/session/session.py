@@ -5,12 +5,14 @@ from __future__ import annotations
 import secrets
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 from sqe_core.catalog.registry import CatalogRegistry, Mount
 from sqe_core.engine.port import Engine, EngineCatalog, EngineSession
+from sqe_core.session.engine_pool import EnginePool
 from sqe_core.session.engine_sides import EngineSides
 from sqe_core.session.properties import SessionProperties
 from sqe_core.spi.errors import ErrorCode, UserError
@@ -58,6 +60,9 @@ class Session:
         schema: tuple[str, ...] = ("default",),
         protocol: str = "embedded",
         client_address: str | None = None,
+        is_busy: Callable[[Session], bool] = lambda session: False,
+        pool: EnginePool | None = None,
+        engine_idle_secs: float = 60,
     ) -> None:
         self.id = secrets.token_urlsafe(24)
         self.identity = identity
@@ -67,7 +72,13 @@ class Session:
         """Where the client that opened it is."""
         self.catalogs = catalogs
         self.properties = SessionProperties()
-        self.sides = EngineSides(engine.open_session)
+        self._looking = 0
+        self.sides = EngineSides(
+            engine.open_session,
+            is_busy=lambda: self._looking > 0 or is_busy(self),
+            pool=pool,
+            idle_secs=engine_idle_secs,
+        )
         self.created = time.monotonic()
         self.last_used = self.created
         self.closed = False
@@ -181,8 +192,19 @@ class Session:
         with self._lock:
             return self._views.pop(name, None) is not None
 
+    @contextmanager
+    def looking(self) -> Iterator[None]:
+        """Something is listed outside of statements: no engine session is closed meanwhile."""
+        with self._lock:
+            self._looking += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._looking -= 1
+
     def trim(self) -> None:
-        """Close engine sessions that were not needed lately. Only while nothing of this session runs."""
+        """Close engine sessions that were not needed lately, unless something runs."""
         self.sides.trim()
 
     def close(self) -> None:

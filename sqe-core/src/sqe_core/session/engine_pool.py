@@ -1,0 +1,56 @@
+"""How many engine sessions are open in all: what many idle sessions hold together is bounded (LIM-10).
+
+An engine session costs about a megabyte, and nothing lives in it that could not be made again: the longest unused ones
+of all sessions are closed, and opened anew when their users come back.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Protocol
+from weakref import WeakSet
+
+MOST_OPEN = 256
+
+
+class HoldsEngineSessions(Protocol):
+    """The engine sessions of one session."""
+
+    def __len__(self) -> int: ...
+
+    def idle_since(self) -> float | None:
+        """When the longest unused one was needed last; None when all are in use."""
+
+    def close_one(self) -> bool:
+        """Close that one, unless something of the session runs; say whether it was closed."""
+
+
+class EnginePool:
+    """Knows who holds engine sessions. Safe for use from many threads; no lock is held while one is closed."""
+
+    def __init__(self, most: int = MOST_OPEN) -> None:
+        self._most = most
+        self._lock = threading.Lock()
+        self._holders: WeakSet[HoldsEngineSessions] = WeakSet()
+
+    def opened(self, holder: HoldsEngineSessions) -> None:
+        """One more is open: close those of others that were not needed for longest, as long as there are too many."""
+        with self._lock:
+            self._holders.add(holder)
+            holders = [each for each in self._holders if len(each)]
+            self._holders = WeakSet(holders)
+        over = sum(map(len, holders)) - self._most
+        if over <= 0:
+            return
+        unused = [(since, place) for place, each in enumerate(holders) if (since := each.idle_since()) is not None]
+        for _, place in sorted(unused):
+            if over <= 0:
+                return
+            if holders[place] is not holder and holders[place].close_one():
+                over -= 1
+
+    @property
+    def count(self) -> int:
+        """How many are open."""
+        with self._lock:
+            return sum(map(len, self._holders))
