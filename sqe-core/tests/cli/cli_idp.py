@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import http.client
 import json
 import threading
 import time
@@ -61,7 +62,8 @@ class FakeIdp:
         self._server.server_close()
 
     def browse(self, url: str) -> bool:
-        """Be the browser: log in, and follow the redirect back."""
+        """Be the browser: begin where the command line says, log in, and follow the redirect back."""
+        url = self.led_to(url)
         query = {name: values[0] for name, values in parse_qs(urlsplit(url).query).items()}
         self.requests.append(("/browser", query))
         self._count += 1
@@ -71,6 +73,16 @@ class FakeIdp:
         answer = {name: value for name, value in answer.items() if value}
         threading.Thread(target=self.visit, args=(f"{query['redirect_uri']}?{urlencode(answer)}",), daemon=True).start()
         return True
+
+    @staticmethod
+    def led_to(url: str) -> str:
+        """Where an address leads."""
+        parts = urlsplit(url)
+        connection = http.client.HTTPConnection(parts.netloc, timeout=5)
+        connection.request("GET", parts.path)
+        location = connection.getresponse().getheader("Location", "")
+        connection.close()
+        return location
 
     @staticmethod
     def visit(url: str) -> int:

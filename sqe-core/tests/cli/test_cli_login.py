@@ -218,7 +218,7 @@ def test_an_answer_without_the_state_changes_nothing(
     seen: list[int] = []
 
     def browse(url: str) -> bool:
-        query = {name: values[0] for name, values in parse_qs(urlsplit(url).query).items()}
+        query = {name: values[0] for name, values in parse_qs(urlsplit(idp.led_to(url)).query).items()}
         where, state = query["redirect_uri"], query["state"]
         for path in (
             f"{where}?code=evil&state=guess",
@@ -229,11 +229,39 @@ def test_an_answer_without_the_state_changes_nothing(
             f"{where}?{'&'.join('a=1' for _ in range(50))}&state={state}",
         ):
             seen.append(idp.visit(path))
-        return idp.browse(url)
+        return bool(idp.visit(f"{where}?code=unknown&state={state}"))
 
     monkeypatch.setattr(login_browser.webbrowser, "open", browse)
-    assert login(environ).user == "alice"
+    with pytest.raises(LoginError, match="another issuer"):  # of the last one, which knew the state
+        login(environ)
     assert set(seen) == {404}
+
+
+@pytest.mark.rule("TRI-8")
+def test_the_browsers_arguments_tell_nothing_and_open_the_login_once(
+    browser: FakeIdp, environ: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another user of the machine reads them, and must not log in as himself in somebody else's place."""
+    opened: list[str] = []
+
+    def browse(url: str) -> bool:
+        opened.append(url)
+        return browser.browse(url)
+
+    monkeypatch.setattr(login_browser.webbrowser, "open", browse)
+    login(environ)
+    asked = dict(browser.requests)["/browser"]
+    assert not [value for name, value in asked.items() if len(value) >= 20 and value in opened[0]]
+
+    def stolen(url: str) -> bool:
+        browser.led_to(url)
+        assert browser.led_to(url) == ""
+        return True
+
+    monkeypatch.setattr(login_browser.webbrowser, "open", stolen)
+    with pytest.raises(LoginError, match="Somebody else") as caught:
+        login(environ)
+    assert caught.value.hint == "use --login=device"
 
 
 @pytest.mark.parametrize(

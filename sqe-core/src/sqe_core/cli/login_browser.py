@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import queue
+import secrets
 import sys
 import threading
 import webbrowser
@@ -46,19 +47,28 @@ def login_in_browser(provider: Provider, tell: Callable[[str], None], *, secs: f
     proof = Proof()
     with _Redirect(proof.state) as redirect:
         url = provider.login_url(redirect.uri, proof)
+        start = redirect.start_at(url)
         tell(f"Log in with your browser. If no window opens, go to:\n  {url}")
         with suppress(webbrowser.Error, OSError), _quiet():
-            webbrowser.open(url)
+            webbrowser.open(start)
         parameters = redirect.wait(secs)
         return provider.redeem(provider.check_answer(parameters, proof), redirect.uri, proof)
 
 
 class _Redirect:
-    """Listens for the one request that knows the state; others read a page that says nothing, and change nothing."""
+    """Listens for the one request that knows the state; others read a page that says nothing, and change nothing.
+
+    The window begins here too, at an address that is good for once. It stands in the arguments of the browser's
+    process, which everybody on the machine can read: whoever read the login's own address there could log in as
+    himself, and have somebody else work in his name.
+    """
 
     def __init__(self, state: str) -> None:
         self._state = state
-        self._answers: queue.SimpleQueue[dict[str, str]] = queue.SimpleQueue()
+        self._start = f"/{secrets.token_urlsafe(32)}"
+        self._login_url = ""
+        self._started = threading.Lock()
+        self._answers: queue.SimpleQueue[dict[str, str] | None] = queue.SimpleQueue()
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
         self._server.daemon_threads = True
         self.uri = f"http://127.0.0.1:{self._server.server_port}{_PATH}"
@@ -73,11 +83,19 @@ class _Redirect:
         self._server.shutdown()
         self._server.server_close()
 
+    def start_at(self, login_url: str) -> str:
+        """Return an address on this machine that leads to the login once."""
+        self._login_url = login_url
+        return self.uri.removesuffix(_PATH) + self._start
+
     def wait(self, secs: float) -> dict[str, str]:
         try:
-            return self._answers.get(timeout=secs)
+            answer = self._answers.get(timeout=secs)
         except queue.Empty:
             raise LoginError("Nobody logged in within the time") from None
+        if answer is None:
+            raise LoginError("Somebody else on this machine has opened the login", hint="use --login=device")
+        return answer
 
     def _handler(self) -> type[BaseHTTPRequestHandler]:
         redirect = self
@@ -90,6 +108,9 @@ class _Redirect:
                 """The address of the request holds the code."""
 
             def do_GET(self) -> None:
+                if self.path == redirect._start:
+                    self._lead_to_login()
+                    return
                 parts = urlsplit(self.path)
                 known = parts.path == _PATH and len(self.path) <= _LONGEST
                 answer = _parameters(parts.query) if known else None
@@ -102,6 +123,18 @@ class _Redirect:
                     self.wfile.write(_DONE if known else b"")
                 if answer is not None and known:
                     redirect._answers.put(answer)
+
+            def _lead_to_login(self) -> None:
+                first = redirect._started.acquire(blocking=False)
+                self.send_response(302 if first else 404)
+                if first:
+                    self.send_header("Location", redirect._login_url)
+                for name, value in _HEADERS.items():
+                    self.send_header(name, value)
+                self.end_headers()
+                if not first:
+                    # One of the two is not the browser, and nobody knows which.
+                    redirect._answers.put(None)
 
         return Handler
 
