@@ -150,6 +150,8 @@ class FakeSts:
                 Credentials_SecretAccessKey="handed-out",
                 SubjectFromWebIdentityToken=claims_of(request.form["WebIdentityToken"])["sub"],
             )
+        if "Authorization" not in request.headers:
+            return refusal("MissingAuthenticationToken")
         key_id = request.headers["Authorization"].partition("Credential=")[2].partition("/")[0]
         if key_id not in self.keys:
             return refusal("InvalidClientTokenId")

@@ -124,6 +124,21 @@ def test_a_wrong_clock_is_nobodys_bad_key(sts: Any, seconds: float) -> None:
         AwsProvider("aws", sts.config(), PluginContext()).authenticate(sts.basic(*sts.ALICE))
 
 
+def test_the_check_sees_who_answers_and_what_time_it_is_there(sts: Any) -> None:
+    provider = AwsProvider("aws", sts.config(timeout_secs=1), PluginContext())
+    provider.check()
+    assert "Authorization" not in sts.requests[0].headers
+    AwsProvider("aws", sts.config(validate_with_sts=False), PluginContext()).check()
+    sts.skew_secs = 3600
+    with pytest.raises(ExternalError, match="clock"):
+        provider.check()
+    sts.skew_secs = 0
+    for reply in ({"body": CANARY.encode()}, {"status": 301}, {"status": 403, "body": b"<html/>"}, {"status": 500}):
+        sts.reply = lambda request, reply=reply: sts.Reply(**reply)
+        with pytest.raises(ExternalError):
+            provider.check()
+
+
 @pytest.mark.rule("OBS-2")
 def test_logs_hold_no_keys(sts: Any, caplog: pytest.LogCaptureFixture) -> None:
     provider = AwsProvider("aws", sts.config(), PluginContext())

@@ -81,6 +81,11 @@ class AwsProvider(AuthProvider):
             raise InvalidCredentialsError
         return renewed
 
+    def check(self) -> None:
+        """Raise when STS cannot be asked, or this machine's clock is wrong."""
+        if self._sts is not None:
+            self._sts.check()
+
     def _of_keys(self, keys: AwsCredential) -> Identity:
         if not _KEY_ID.fullmatch(keys.access_key_id) or not keys.secret_access_key:
             raise InvalidCredentialsError

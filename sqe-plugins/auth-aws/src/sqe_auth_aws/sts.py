@@ -95,6 +95,20 @@ class SecurityTokenService:
         result = _result(self._transport.post(body, dict(request.headers.items())), "GetCallerIdentity")
         return Caller(account=_text(result, "Account"), arn=_text(result, "Arn"), user_id=_text(result, "UserId"))
 
+    def check(self) -> None:
+        """Ask without a key, which STS refuses.
+
+        Raises:
+            ExternalError: it is not STS that answers, or its clock is another one.
+        """
+        answer = self._transport.post(_form("GetCallerIdentity"), _headers())
+        document = _document(answer.body)
+        refused = 400 <= answer.status < 500 and _code(document)
+        # Stand-ins let everybody in.
+        if not refused and answer.status != 200:
+            raise ExternalError(f"STS answered with status {answer.status}")
+        _raise_skew(answer)
+
     def web_identity(self, token: Secret, role_arn: str, session_name: str) -> WebIdentity:
         """Present somebody's token for a role (AssumeRoleWithWebIdentity), which checks the token.
 
@@ -140,15 +154,23 @@ def _result(answer: Answer, action: str) -> ElementTree.Element:
             raise ExternalError("The answer of STS is not what was asked for")
         return result
     if 400 <= answer.status < 500:
-        _refuse(answer, document.findtext("Error/Code") or document.findtext("Errors/Error/Code") or "")
+        _refuse(answer, _code(document))
     raise ExternalError(f"STS answered with status {answer.status}")
 
 
-def _refuse(answer: Answer, code: str) -> NoReturn:
+def _code(document: ElementTree.Element) -> str:
+    return document.findtext("Error/Code") or document.findtext("Errors/Error/Code") or ""
+
+
+def _raise_skew(answer: Answer) -> None:
     skew = _skew(answer.date)
     if abs(skew) > _MOST_SKEW_SECS:
         # Every signature is refused then, and none of those who log in is at fault.
         raise ExternalError(f"The clock of this machine is {skew:+.0f} s from that of STS")
+
+
+def _refuse(answer: Answer, code: str) -> NoReturn:
+    _raise_skew(answer)
     if code not in _REFUSALS:
         raise ExternalError(f"STS answered with status {answer.status}")
     _log.info("STS refused a login: %s", code)
