@@ -87,6 +87,9 @@ class FakeCatalog:
         self.namespaces: dict[Parts, dict[str, str]] = {("hr",): {"owner": "people"}, ("hr", "pay"): {}, ("fin",): {}}
         self.tables: dict[Parts, list[str]] = {("hr",): ["emp", "roles"], ("hr", "pay"): ["salaries"], ("fin",): []}
         self.views: dict[Parts, list[str]] = {("hr",): ["grown_ups"]}
+        self.loaded: dict[tuple[Parts, str], dict[str, Any]] = {}
+        """What a table is loaded as, and who gets which restrictions with it."""
+        self.restricted: dict[tuple[str, str], Any] = {}
         self.hidden: dict[str, set[Parts]] = {"bob": {("fin",)}}
         """The namespaces that a user may not load; they are listed all the same."""
         self.config: dict[str, Any] = {"defaults": {}, "overrides": {"prefix": "lake"}, "endpoints": VIEWS}
@@ -205,6 +208,8 @@ class FakeCatalog:
                 return self._listing(request, who)
             case ["namespaces", joined]:
                 return self._namespace(request, who, tuple(joined.split(self.separator)))
+            case ["namespaces", joined, "tables", name]:
+                return self._table(request, who, tuple(joined.split(self.separator)), name)
             case ["namespaces", joined, "tables" | "views" as kind]:
                 return self._objects(request, who, tuple(joined.split(self.separator)), kind)
         return self._violation(request.path)
@@ -269,6 +274,20 @@ class FakeCatalog:
         names = (self.tables if kind == "tables" else self.views).get(namespace, [])
         found = [{"namespace": list(namespace), "name": name} for name in names]
         return self._page(request, "identifiers", found)
+
+    def _table(self, request: Request, who: str, namespace: Parts, name: str) -> Reply:
+        if wrong := self._known(request, "snapshots") or self._may_load(who, namespace):
+            return wrong
+        if (namespace, name) not in self.loaded:
+            return error(404, "NoSuchTableException")
+        body = {"metadata-location": "file:/nowhere", "metadata": self.loaded[namespace, name], "config": {}}
+        if (who, name) in self.restricted:
+            body["read-restrictions"] = self.restricted[who, name]
+        # As the protocol has it, the tag is that of the table, whoever asks.
+        headers = {"ETag": '"table"'}
+        if request.headers.get("if-none-match") == headers["ETag"]:
+            return Reply(status=304, headers=headers)
+        return Reply(body=body, headers=headers)
 
     def _token(self, request: Request) -> Reply:
         """Polaris' own token endpoint, and one of an identity provider for the exchange."""

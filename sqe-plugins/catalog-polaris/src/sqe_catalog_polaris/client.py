@@ -14,6 +14,7 @@ from urllib.parse import quote, unquote, urlencode, urlsplit
 
 from sqe_catalog_polaris.config import RestConfig
 from sqe_catalog_polaris.login import Login
+from sqe_catalog_polaris.restrictions import restrictions_of
 from sqe_catalog_polaris.transport import Answer, Transport, retry_after
 from sqe_core.spi import (
     AccessDeniedError,
@@ -22,6 +23,7 @@ from sqe_core.spi import (
     ExternalError,
     Identity,
     ObjectNotFoundError,
+    ReadRestrictions,
     ResourcesError,
     UserError,
 )
@@ -176,6 +178,12 @@ class RestClient:
             names[entry["name"]] = None
         return list(names)
 
+    def read_restrictions(self, identity: Identity, namespace: tuple[str, ...], name: str) -> ReadRestrictions | None:
+        """Return what the catalog says, with a table, of reading it as this user. It is asked each time."""
+        path = ("namespaces", self._joined(identity, namespace), "tables", name)
+        # The entity tag is that of the table, and what is restricted may have changed without it.
+        return restrictions_of(self._get(identity, path, {"snapshots": "refs"}, namespace, fresh=True))
+
     def _joined(self, identity: Identity, namespace: tuple[str, ...]) -> str:
         return self.handle(identity).separator.join(namespace)
 
@@ -214,10 +222,12 @@ class RestClient:
         query: Mapping[str, str],
         namespace: tuple[str, ...],
         deadline: float | None = None,
+        *,
+        fresh: bool = False,
     ) -> Mapping[str, Any]:
         target = self._target(path, query, self.handle(identity))
         key = self._login.key(identity)
-        known = self._answers.find(key, target)
+        known = None if fresh else self._answers.find(key, target)
         headers = self._signed(identity, target)
         if known is not None:
             headers = {**headers, "If-None-Match": known[0]}
@@ -226,7 +236,7 @@ class RestClient:
             body: Any = known[1]
         elif answer.status == HTTPStatus.OK:
             body = answer.body
-            if "etag" in answer.headers:
+            if "etag" in answer.headers and not fresh:
                 self._answers.keep((answer.headers["etag"], body), key, target)
         else:
             self._refuse(answer, identity, namespace)

@@ -64,6 +64,10 @@ class RestConfig:
     namespace_visibility_filter: bool = field(
         default=True, metadata={"doc": "Hide namespaces that the caller may not list."}
     )
+    read_restrictions: bool = field(
+        default=True,
+        metadata={"doc": "Ask with each table what the catalog restricts; false if it never restricts anything."},
+    )
     store: Literal["s3", "local"] = field(
         default="s3",
         metadata={"doc": "Where the tables' files are; files anywhere else are refused. `local` is for development."},

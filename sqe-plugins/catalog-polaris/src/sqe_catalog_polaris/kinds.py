@@ -16,8 +16,11 @@ from sqe_core.spi import (
     CatalogContext,
     CatalogMetadata,
     ConfigError,
+    ExternalError,
     Identity,
+    ReadRestrictions,
     SupportsDiscovery,
+    SupportsReadRestrictions,
 )
 
 _log = logging.getLogger("sqe_core.catalog_polaris")
@@ -31,7 +34,7 @@ _ANY_REGION = "us-east-1"
 _NOBODY = Identity(issuer="sqe:catalog", subject="check", username="check", provider="none", personal=False)
 
 
-class RestBackend(CatalogBackend, SupportsDiscovery):
+class RestBackend(CatalogBackend, SupportsDiscovery, SupportsReadRestrictions):
     """A catalog that speaks the Iceberg REST protocol."""
 
     lists_without_engine = True
@@ -125,6 +128,17 @@ class RestBackend(CatalogBackend, SupportsDiscovery):
         if not self._client.knows_warehouse(name, identity):
             return None
         return type(self)(name, replace(self._config, warehouse=name), self._context)
+
+    def read_restrictions(self, namespace: tuple[str, ...], name: str, identity: Identity) -> ReadRestrictions | None:
+        """Return what the catalog says of reading a table as this user."""
+        if not self._config.read_restrictions:
+            return None
+        if not self.lists_without_engine:
+            raise ExternalError(
+                "SQE cannot ask this catalog what it restricts",
+                hint="give the catalog keys of its own, or set read_restrictions = false",
+            )
+        return self._client.read_restrictions(identity, namespace, name)
 
     def close(self) -> None:
         """Close connections, and forget tokens and what users were told."""
