@@ -18,6 +18,7 @@ from typing import TypeVar
 
 from sqe_core.session.addresses import is_loopback
 from sqe_core.session.attempts import LoginAttempts
+from sqe_core.session.bounded_calls import BoundedCalls, NoThreadError, TookTooLongError
 from sqe_core.spi.auth import (
     AuthProvider,
     AwsCredential,
@@ -87,6 +88,7 @@ class LoginChain:
         self._allow_insecure_transport = allow_insecure_transport
         self._clock = clock or SystemClock()
         self._metrics = metrics or NoMetrics()
+        self._calls = BoundedCalls()
         self._slots = threading.BoundedSemaphore(_MOST_AT_ONCE)
         # Of its own: renewals that hang must not keep those out who log in elsewhere.
         self._renewal_slots = threading.BoundedSemaphore(_MOST_RENEWALS_AT_ONCE)
@@ -207,6 +209,7 @@ class LoginChain:
         for name, provider in self._providers:
             with suppress(SqeError):
                 self._guarded(name, provider.close)
+        self._calls.close()
 
     def _ask(self, request: LoginRequest, abandoned: threading.Event) -> Identity:
         for name, provider in self._providers:
@@ -248,32 +251,22 @@ class LoginChain:
         slots = slots or self._slots
         if not slots.acquire(timeout=self.timeout_secs):
             raise _too_slow()
-        answers: list[T] = []
-        errors: list[BaseException] = []
-        abandoned = threading.Event()
+        held = slots
 
-        def run() -> None:
+        def run(abandoned: threading.Event) -> T:
             try:
-                answers.append(call(abandoned))
-            except BaseException as error:  # noqa: BLE001 - raised again in the caller's thread
-                errors.append(error)
+                return call(abandoned)
             finally:
-                slots.release()
+                held.release()
 
-        thread = threading.Thread(target=run, name="sqe-login", daemon=True)
         try:
-            thread.start()
-        except RuntimeError:
-            slots.release()
+            return self._calls.make(run, timeout_secs=deadline - time.monotonic())
+        except TookTooLongError:
+            _log.error("a login took longer than %g s and was given up", self.timeout_secs)
             raise _too_slow() from None
-        thread.join(max(0.0, deadline - time.monotonic()))
-        if answers:
-            return answers[0]
-        if errors:
-            raise errors[0]
-        abandoned.set()
-        _log.error("a login took longer than %g s and was given up", self.timeout_secs)
-        raise _too_slow()
+        except NoThreadError:
+            held.release()
+            raise _too_slow() from None
 
 
 def refuse_other_user(identity: Identity, client: ClientInfo) -> None:
