@@ -10,7 +10,9 @@ _S3 = ("s3_endpoint", "s3_region", "s3_access_key", "s3_secret_key", "s3_path_st
 # The AWS client looks for a region in the environment and on the network when nobody names one; stores of other makers
 # take any.
 _ANY_REGION = "us-east-1"
-_ANONYMOUS = "software.amazon.awssdk.auth.credentials.AnonymousCredentialsProvider"
+# In the place of keys: those of a table replace it, nothing opens with it, and the machine's own are not looked for. A
+# provider of anonymous credentials would not do: Iceberg prefers a provider to the keys of a table.
+_NO_KEY = "vended-keys-only"
 
 
 def file_properties(
@@ -46,7 +48,8 @@ def _s3(store: CatalogStorageConfig, *, vended_only: bool) -> Iterator[tuple[str
         yield "s3.path-style-access", "true"
     if vended_only:
         # Where a table brings no credentials, its files cannot be read: not with the machine's own (ISO-7).
-        yield "client.credentials-provider", _ANONYMOUS
+        yield "s3.access-key-id", _NO_KEY
+        yield "s3.secret-access-key", _NO_KEY
     elif store.s3_access_key and store.s3_secret_key:
         yield "s3.access-key-id", store.s3_access_key
         yield "s3.secret-access-key", store.s3_secret_key.reveal()

@@ -28,7 +28,9 @@ _log = logging.getLogger("sqe_core.catalog_polaris")
 _DELEGATION = "X-Iceberg-Access-Delegation"
 _FILES = {"s3": "org.apache.iceberg.aws.s3.S3FileIO", "local": "org.apache.iceberg.hadoop.HadoopFileIO"}
 _STATIC_KEYS = ("s3.access-key-id", "s3.secret-access-key", "s3.session-token")
-_NO_AMBIENT_KEYS = "software.amazon.awssdk.auth.credentials.AnonymousCredentialsProvider"
+# In the place of the machine's own: a table's vended keys take theirs, and nothing else opens with them. A provider of
+# credentials would not do, because Iceberg prefers it to vended keys.
+_NO_KEY = "vended-keys-only"
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}")
 _ANY_REGION = "us-east-1"
 _NOBODY = Identity(issuer="sqe:catalog", subject="check", username="check", provider="none", personal=False)
@@ -95,7 +97,7 @@ class RestBackend(CatalogBackend, SupportsDiscovery, SupportsReadRestrictions):
         if context.require_vended_credentials:
             for key in _STATIC_KEYS:
                 properties.pop(key, None)
-            properties["client.credentials-provider"] = _NO_AMBIENT_KEYS
+            properties["s3.access-key-id"] = properties["s3.secret-access-key"] = _NO_KEY
             # Without one the AWS client would look for it around itself.
             properties.setdefault("client.region", _ANY_REGION)
         return properties

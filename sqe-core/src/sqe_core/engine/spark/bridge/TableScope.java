@@ -13,7 +13,9 @@ import org.apache.iceberg.BaseMetadataTable;
 import org.apache.iceberg.Table;
 import org.apache.iceberg.catalog.Catalog;
 import org.apache.iceberg.catalog.TableIdentifier;
+import org.apache.iceberg.exceptions.ForbiddenException;
 import org.apache.iceberg.exceptions.NoSuchTableException;
+import org.apache.iceberg.exceptions.NoSuchViewException;
 
 /**
  * Within a statement every table is loaded once, so that what was decided about is what is read. Iceberg's own cache
@@ -86,7 +88,12 @@ final class TableScope {
       try {
         return method.invoke(catalog, arguments);
       } catch (InvocationTargetException failed) {
-        throw failed.getCause();
+        Throwable cause = failed.getCause();
+        if (name.equals("loadView") && Denials.is(cause))
+          throw new NoSuchViewException("View does not exist: %s", arguments);
+        if ((name.equals("tableExists") || name.equals("viewExists")) && Denials.is(cause)) return Boolean.FALSE;
+        if (Denials.is(cause)) throw new ForbiddenException(cause, "The catalog refused %s", new Object[] {name});
+        throw cause;
       }
     }
 
@@ -94,13 +101,22 @@ final class TableScope {
       String key = alias + "\u0000" + identifier;
       Table table = scope.find(key);
       if (table == null) {
-        table = catalog.loadTable(identifier);
+        try {
+          table = catalog.loadTable(identifier);
+        } catch (RuntimeException failed) {
+          if (Denials.is(failed)) throw missing(identifier);
+          throw failed;
+        }
         // Iceberg reads default.pay.files as the files of default.pay, whose policy nobody asked for (NAME-3).
         if (table instanceof BaseMetadataTable)
-          throw new NoSuchTableException("Table does not exist: %s", new Object[] {identifier});
+          throw missing(identifier);
         scope.keep(key, table);
       }
       return table;
+    }
+
+    private static NoSuchTableException missing(TableIdentifier identifier) {
+      return new NoSuchTableException("Table does not exist: %s", new Object[] {identifier});
     }
   }
 
