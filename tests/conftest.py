@@ -17,6 +17,8 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 if TYPE_CHECKING:
+    from testbed.keycloak import Keycloak
+
     from sqe_core.bootstrap import EmbeddedSqe
     from sqe_core.engine.spark.engine import SparkEngine
 
@@ -33,6 +35,15 @@ def engine() -> Iterator[SparkEngine]:
         yield engine
     finally:
         engine.stop()
+
+
+@pytest.fixture(scope="session")
+def keycloak() -> Iterator[Keycloak]:
+    """The identity provider of the test run; what a test changes there, it puts back."""
+    from testbed.keycloak import Keycloak
+
+    with Keycloak() as server:
+        yield server.ready()
 
 
 @pytest.fixture(scope="module")

@@ -23,6 +23,7 @@ from sqe_core.config.kinds import LISTENERS
 from sqe_core.config.loading import LoadedConfig
 from sqe_core.config.login_chain import login_chain
 from sqe_core.config.origin import Fault
+from sqe_core.config.sections.auth import AuthConfig
 from sqe_core.config.sections.policy import RateLimitConfig
 from sqe_core.config.sections.query import EngineConfig, QueryConfig
 from sqe_core.engine.port import Engine, EngineState, Progress
@@ -58,16 +59,17 @@ from sqe_core.session.attempts import LoginAttempts
 from sqe_core.session.directory import SessionDirectory
 from sqe_core.session.engine_pool import EnginePool
 from sqe_core.session.login import LoginChain
+from sqe_core.session.pending_logins import WaitingBrowserLogins, WaitingDeviceLogins
 from sqe_core.session.rate_limits import RateLimiter, RateLimits
 from sqe_core.session.session import Session
 from sqe_core.session.store import SessionLimits, SessionStore
-from sqe_core.spi.auth import AuthProvider, ClientInfo
+from sqe_core.spi.auth import AuthProvider, ClientInfo, SupportsBrowserLogin, SupportsDeviceLogin
 from sqe_core.spi.catalog import CatalogContext
 from sqe_core.spi.errors import ConfigError, ObjectNotFoundError, SqeError
 from sqe_core.spi.factory import Metrics, NoMetrics, PluginContext
 from sqe_core.spi.identity import Identity
 from sqe_core.spi.policy import PolicyEnforcer
-from sqe_core.spi.protocol import ProtocolContext, ProtocolServer, ServerState, TlsFiles
+from sqe_core.spi.protocol import BrowserLogins, DeviceLogins, ProtocolContext, ProtocolServer, ServerState, TlsFiles
 from sqe_core.sql import functions
 from sqe_core.sql.reader import Reader
 from sqe_core.sql.statement import ScriptStatement
@@ -353,6 +355,8 @@ def serve(
                     status=status.current,
                     admin_roles=frozenset(config.auth.admin_roles) if config.auth else frozenset(),
                     rates=RateLimiter(rate_limits(config.rate_limit), metrics=metrics),
+                    browser_logins=browser_logins(sessions, config.auth),
+                    device_logins=device_logins(sessions, config.auth),
                 ),
                 protocols=protocols,
                 listeners=_listeners(loaded, sqe, status, metrics),
@@ -568,6 +572,24 @@ def session_store(
     )
     sqe.sessions.serve(store)
     return store
+
+
+def browser_logins(sessions: SessionStore, auth: AuthConfig | None) -> BrowserLogins | None:
+    """Return the logins of `[auth.external]`; None when there are none."""
+    external = auth.external if auth else None
+    if external is None or not sessions.chain.offers(SupportsBrowserLogin):
+        return None
+    return WaitingBrowserLogins(
+        sessions.chain, sessions, redirect_uri=external.redirect_uri, ttl_secs=external.challenge_timeout_secs
+    )
+
+
+def device_logins(sessions: SessionStore, auth: AuthConfig | None) -> DeviceLogins | None:
+    """Return the logins of `[auth.external.device]`; None when there are none."""
+    external = auth.external if auth else None
+    if external is None or external.device is None or not sessions.chain.offers(SupportsDeviceLogin):
+        return None
+    return WaitingDeviceLogins(sessions.chain, sessions, ttl_secs=external.challenge_timeout_secs)
 
 
 def rate_limits(config: RateLimitConfig) -> RateLimits | None:

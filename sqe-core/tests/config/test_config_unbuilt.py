@@ -49,7 +49,6 @@ def test_no_prefix_stands_twice() -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ('[auth.external]\nissuer = "http://i"\nclient_id = "x"', "auth.external: browser login is not built yet"),
         ('[catalog]\ntype = "hms"', "sqe.toml:2: catalog.type: catalogs of type `hms` are not built yet"),
         ('[catalogs.a]\ntype = "glue"', "sqe.toml:2: catalogs.a.type: catalogs of type `glue` are not built yet"),
         (

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from urllib.parse import quote, urlsplit
 
 from sqe_core.config.origin import DEFAULT, KeyPath, Node, as_node
 from sqe_core.config.plugin_table import PluginTable
-from sqe_core.config.sections.auth import AuthConfig
+from sqe_core.config.sections.auth import AuthConfig, ExternalLoginConfig
 from sqe_core.config.sections.root import SqeConfig
 
 _TOKENS_OF_CATALOGS = "/v1/oauth/tokens"
@@ -42,13 +42,32 @@ def login_chain(config: SqeConfig) -> tuple[LoginProvider, ...]:
     single = _single_provider(auth)
     if single is not None:
         chain.insert(0, single)
+    if auth.external is not None:
+        # Last: no credential is its to judge.
+        path = ("auth", "external")
+        chain.append(LoginProvider(kind="external", options=auth.external.options, path=path))
     return tuple(_with_shared(provider, shared, auth) for provider in chain)
 
 
 def _with_shared(provider: LoginProvider, shared: Mapping[str, Node], auth: AuthConfig) -> LoginProvider:
     """Offer the keys of `[auth]`; its secret only to the kind that shares it, others' clients are not its client."""
-    own = _nodes({"client_secret": auth.client_secret}) if provider.kind == "oidc_password" else {}
+    own: Mapping[str, Node] = {}
+    if provider.kind == "oidc_password":
+        own = _nodes({"client_secret": auth.client_secret})
+    elif provider.kind == "external" and auth.external is not None and provider.path == ("auth", "external"):
+        own = _keys_of(auth.external)
     return replace(provider, options=replace(provider.options, shared={**shared, **own}))
+
+
+def _keys_of(external: ExternalLoginConfig) -> Mapping[str, Node]:
+    """The keys of `[auth.external]` that the core checks; the kind takes the others from the table itself."""
+    keys = {field.name: getattr(external, field.name) for field in fields(external) if field.name != "options"}
+    device = keys.pop("device")
+    if device is not None:
+        keys["device"] = {field.name: getattr(device, field.name) for field in fields(device)}
+        if device.client_id is None:
+            del keys["device"]["client_id"]
+    return _nodes(keys)
 
 
 def _single_provider(auth: AuthConfig) -> LoginProvider | None:

@@ -31,6 +31,7 @@ BUILT: frozenset[str] = frozenset(
         "coordinator.auth_handshake_timeout_secs",
         "auth.admin_roles",
         "auth.role_mappings",
+        "auth.external",
         "auth.ssl_verification",
         "auth.token_refresh_buffer_secs",
         # These make the first provider of the chain.
@@ -127,11 +128,6 @@ UNBUILT: tuple[Unbuilt, ...] = (
         prefix="worker",
         sentence="workers are not built yet",
         uses=lambda config: bool(config.worker.coordinator_url or config.worker.worker_secret),
-    ),
-    Unbuilt(
-        prefix="auth.external",
-        sentence="browser login is not built yet",
-        uses=lambda config: config.auth is not None and config.auth.external is not None,
     ),
     Unbuilt(prefix="catalog.storage", sentence="this store is not built yet"),
     Unbuilt(prefix="catalog.default_table_format_version", sentence="this default of new tables is not built yet"),

@@ -33,6 +33,7 @@ from sqe_core.spi.identity import Identity, Secret
 from sqe_core.spi.names import NamespaceName, ObjectName
 from sqe_core.spi.protocol import (
     BrowserLogins,
+    DeviceLogins,
     GatewaySession,
     IngestRequest,
     QueryProgress,
@@ -59,8 +60,12 @@ class Gateway:
         status: Callable[[], ServerStatus],
         admin_roles: frozenset[str] = frozenset(),
         rates: RateLimiter | None = None,
+        browser_logins: BrowserLogins | None = None,
+        device_logins: DeviceLogins | None = None,
     ) -> None:
         self._store = store
+        self._browser_logins = browser_logins
+        self._device_logins = device_logins
         self._service = service
         self._status = status
         self._admin_roles = admin_roles
@@ -83,8 +88,13 @@ class Gateway:
 
     @property
     def browser_logins(self) -> BrowserLogins | None:
-        """No login provider offers them yet."""
-        return None
+        """Browser logins, or None when none are configured."""
+        return self._browser_logins
+
+    @property
+    def device_logins(self) -> DeviceLogins | None:
+        """Logins on another device, or None when none are configured."""
+        return self._device_logins
 
 
 class ConnectedSession:

@@ -24,11 +24,16 @@ from sqe_core.spi.auth import (
     AwsCredential,
     BasicCredential,
     BearerCredential,
+    BrowserLoginFinish,
+    BrowserLoginStart,
     CertificateCredential,
     ClientInfo,
     Credential,
+    DeviceLogin,
     LoginRequest,
     NoCredential,
+    SupportsBrowserLogin,
+    SupportsDeviceLogin,
 )
 from sqe_core.spi.errors import (
     AccessDeniedError,
@@ -46,6 +51,7 @@ from sqe_core.spi.identity import Identity, is_clean_name
 _log = logging.getLogger(__name__)
 
 T = TypeVar("T")
+IdentityT = TypeVar("IdentityT", Identity, Identity | None)
 
 # Logins that wait for an identity provider; one that hangs must not take every thread of the server.
 _MOST_AT_ONCE = 64
@@ -138,13 +144,64 @@ class LoginChain:
 
     def refuse_plaintext(self, credential: Credential, client: ClientInfo) -> None:
         """Raise when a credential came over a connection that others can read; no provider sees it."""
-        if self._allow_insecure_transport or client.secure or isinstance(credential, NoCredential):
-            return
-        if not is_loopback(client.address):
+        if not isinstance(credential, NoCredential):
+            self.refuse_readable(client)
+
+    def refuse_readable(self, client: ClientInfo) -> None:
+        """Raise when others can read a connection over which a credential would go, one way or the other."""
+        if not (self._allow_insecure_transport or client.secure or is_loopback(client.address)):
             raise AccessDeniedError(
                 "Logins need an encrypted connection",
                 hint="connect with TLS; for development the server can set security.allow_insecure_transport",
             )
+
+    def offers(self, capability: type[object]) -> bool:
+        """Whether a provider has logins of a kind, `SupportsBrowserLogin` or `SupportsDeviceLogin`."""
+        return any(isinstance(provider, capability) for _, provider in self._providers)
+
+    def browser_login_url(self, start: BrowserLoginStart) -> str:
+        """Return the address to send a browser to. Raises SqeError."""
+        name, provider = self._first(SupportsBrowserLogin)
+        ask = partial(provider.browser_login_url, start)
+        return self._in_time(lambda abandoned: self._guarded(name, ask))
+
+    def finish_browser_login(self, finish: BrowserLoginFinish) -> Identity:
+        """Return who came back from the browser. Raises what `authenticate` raises."""
+        name, provider = self._first(SupportsBrowserLogin)
+        return self._vouched(name, partial(provider.finish_browser_login, finish))
+
+    def begin_device_login(self) -> DeviceLogin:
+        """Ask for a code to show. Raises SqeError."""
+        name, provider = self._first(SupportsDeviceLogin)
+        return self._in_time(lambda abandoned: self._guarded(name, provider.begin_device_login))
+
+    def poll_device_login(self, login: DeviceLogin) -> Identity | None:
+        """Return who logged in on another device; None while nobody has. Raises what `authenticate` raises."""
+        name, provider = self._first(SupportsDeviceLogin)
+        return self._vouched(name, partial(provider.poll_device_login, login))
+
+    def _first(self, capability: type[T]) -> tuple[str, T]:
+        for name, provider in self._providers:
+            if isinstance(provider, capability):
+                return name, provider
+        raise NotSupportedError("no login provider has logins of this kind")
+
+    def _vouched(self, name: str, ask: Callable[[], IdentityT]) -> IdentityT:
+        """Ask a provider who somebody is that presented no credential here."""
+        status = "error"
+        try:
+            identity = self._in_time(lambda abandoned: self._guarded(name, ask))
+            if identity is not None:
+                self._refuse_unusable(identity, name)
+                identity = with_mapped_roles(identity, self._role_mappings)
+            status = "success" if identity is not None else "pending"
+        except InvalidCredentialsError:
+            status = "failure"
+            raise
+        finally:
+            if status != "pending":
+                self._metrics.count("sqe_auth_attempts_total", labels={"provider": name, "status": status})
+        return identity
 
     def is_revoked(self, identity: Identity) -> bool:
         """Say whether an identity was revoked. Asked before each statement (JWT-9).

@@ -25,7 +25,7 @@ from sqe_core.session.login import LoginChain, account_of, refuse_other_user, un
 from sqe_core.session.renewal import Renewals, RenewalState
 from sqe_core.session.session import Session
 from sqe_core.session.sweeper import Sweeper
-from sqe_core.spi.auth import BearerCredential, ClientInfo, Credential, LoginRequest
+from sqe_core.spi.auth import BearerCredential, ClientInfo, Credential, LoginRequest, NoCredential
 from sqe_core.spi.errors import (
     ErrorCode,
     ExternalError,
@@ -249,6 +249,22 @@ class SessionStore:
             raise
         return live
 
+    def open_for(self, identity: Identity, client: ClientInfo) -> LiveSession:
+        """Open a session for whom a provider vouched without a credential: in a browser, or on another device.
+
+        Raises:
+            ResourcesError: too many sessions.
+        """
+        self._refuse_when_closed()
+        self._sweeper.ensure_running()
+        self.renewals.ensure_running()
+        self._observer.logged_in(identity, client)
+        return self._open(identity, secrets.token_bytes(_TOKEN_BYTES), client)
+
+    def note_refused(self, client: ClientInfo, error: SqeError) -> None:
+        """Tell who watches of a login without a credential that failed."""
+        self._observer.refused(NoCredential(), client, error)
+
     def ensure_usable(self, live: LiveSession) -> None:
         """Raise when no statement of a session may start any more; see `LiveSession.ensure_usable`."""
         if not self._alive(live):
@@ -354,6 +370,11 @@ class SessionStore:
             self.end(live)
         if not was_closed:
             self._chain.close()
+
+    @property
+    def chain(self) -> LoginChain:
+        """Who judges logins."""
+        return self._chain
 
     @property
     def count(self) -> int:

@@ -125,6 +125,8 @@ from sqe_core.spi.policy import (
 from sqe_core.spi.protocol import (
     BrowserLogin,
     BrowserLogins,
+    DeviceLogins,
+    DeviceLoginStart,
     Endpoint,
     GatewaySession,
     IngestMode,
@@ -183,6 +185,8 @@ __all__ = [
     "Dataset",
     "Decision",
     "DeviceLogin",
+    "DeviceLoginStart",
+    "DeviceLogins",
     "Dialect",
     "Effect",
     "Endpoint",

@@ -426,6 +426,10 @@ class BrowserLogin:
 class BrowserLogins(Protocol):
     """Logins in a browser, kept by the core: bounded, in time, each token handed out once (TRI-8, LIM-10)."""
 
+    @property
+    def redirect_uri(self) -> str:
+        """Return the configured address that browsers come back to, which a protocol serves. `begin` takes no other."""
+
     def begin(self, *, redirect_uri: str, client: ClientInfo) -> BrowserLogin:
         """Begin a login.
 
@@ -442,11 +446,57 @@ class BrowserLogins(Protocol):
             code: the authorization code.
         """
 
+    def refuse(self, *, state: str) -> None:
+        """Note that the browser came back without a code, so that nobody waits for it.
+
+        Args:
+            state: which login it belongs to; an unknown one is an `InvalidCredentialsError`.
+        """
+
     def poll(self, id: Secret) -> Secret | None:
         """Return the bearer that the client shall use from now on, once; None while the user has not finished.
 
         Args:
             id: the login; an unknown or expired one is an `InvalidCredentialsError`.
+        """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceLoginStart:
+    """A login on another device that a client began.
+
+    Args:
+        id: what the client polls with; random and secret.
+        user_code: what the user types at `verification_uri`.
+        verification_uri: the address for the user.
+        verification_uri_complete: the same with the code in it, when the identity provider has that.
+        interval_secs: how long the client waits between two polls.
+        expires_at: when it is forgotten.
+    """
+
+    id: Secret
+    user_code: str
+    verification_uri: str
+    verification_uri_complete: str | None = None
+    interval_secs: int = 5
+    expires_at: datetime
+
+
+class DeviceLogins(Protocol):
+    """Logins on another device (RFC 8628), for clients without a browser; kept by the core as `BrowserLogins` are."""
+
+    def begin(self, *, client: ClientInfo) -> DeviceLoginStart:
+        """Begin a login.
+
+        Args:
+            client: who asks.
+        """
+
+    def poll(self, id: Secret) -> Secret | None:
+        """Return the bearer that the client shall use from now on, once; None while the user has not finished.
+
+        Args:
+            id: the login; an unknown, refused or expired one is an `InvalidCredentialsError`.
         """
 
 
@@ -474,6 +524,10 @@ class QueryGateway(Protocol):
     @property
     def browser_logins(self) -> BrowserLogins | None:
         """Browser logins, or None when none are configured."""
+
+    @property
+    def device_logins(self) -> DeviceLogins | None:
+        """Logins on another device, or None when none are configured."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,6 +17,7 @@ from sqe_core.spi.identity import Identity, Secret
 from sqe_core.spi.names import NamespaceName
 from sqe_core.spi.protocol import (
     BrowserLogins,
+    DeviceLogins,
     GatewaySession,
     IngestRequest,
     QueryProgress,
@@ -367,6 +368,7 @@ class FakeGateway:
         self.renewals: list[Credential] = []
         self.state = ServerState.ACTIVE
         self.browser_logins: BrowserLogins | None = None
+        self.device_logins: DeviceLogins | None = None
 
     def authenticate(self, credential: Credential, client: ClientInfo) -> GatewaySession:
         """Log in with the one user name and password, the bearer, or the token of a session."""

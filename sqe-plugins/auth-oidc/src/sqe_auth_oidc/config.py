@@ -281,6 +281,7 @@ class ExternalConfig(IdpConfig):
     accept_invalid_certs: bool = field(
         default=False, metadata={"doc": "Do not check the provider's certificate (development)."}
     )
+    user_claim: str = field(default="preferred_username", metadata={"doc": "Claim with the user name."})
     device: DeviceConfig = field(default_factory=DeviceConfig, metadata={"doc": "Login with a code on another device."})
 
     def __post_init__(self) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 from sqe_auth_oidc.claims import ClaimNames, IdentityMaker
 from sqe_auth_oidc.compact import BadToken, looks_signed, read_compact
-from sqe_auth_oidc.config import IdpConfig, TokenConfig, check_url
+from sqe_auth_oidc.config import ExternalConfig, IdpConfig, TokenConfig, check_url
 from sqe_auth_oidc.endpoint import Refused, TokenAnswer, TokenEndpoint
 from sqe_auth_oidc.http import HttpClient
 from sqe_auth_oidc.keys import KeyStore
@@ -119,7 +119,7 @@ def key_store(idp: Idp, written: str | None, *, refresh_secs: float, ttl_secs: f
 def claim_names(config: IdpConfig) -> ClaimNames:
     """Return where the tokens of a configuration say what."""
     return ClaimNames(
-        user=config.user_claim if isinstance(config, TokenConfig) else "preferred_username",
+        user=config.user_claim if isinstance(config, TokenConfig | ExternalConfig) else "preferred_username",
         subject=config.subject_claim,
         email=config.email_claim,
         roles=config.roles_claim,

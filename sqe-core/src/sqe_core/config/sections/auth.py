@@ -32,7 +32,7 @@ class DeviceConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExternalLoginConfig:
-    """`[auth.external]`: browser login for Trino clients."""
+    """`[auth.external]`: login in a browser, or on another device."""
 
     issuer: str = required("Issuer of the identity provider.", url=HTTP)
     client_id: str = required("Client at the identity provider.")
@@ -44,7 +44,8 @@ class ExternalLoginConfig:
     token_endpoint: str | None = setting(None, "Instead of the issuer's metadata.", url=HTTP)
     device_authorization_endpoint: str | None = setting(None, "Instead of the issuer's metadata.", url=HTTP)
     accept_invalid_certs: bool = setting(False, "Do not check the provider's certificate (development).")
-    device: DeviceConfig | None = setting(None, "Login with a code on another device.")
+    device: DeviceConfig | None = setting(None, "Login with a code on another device; an empty table turns it on.")
+    options: PluginTable = remainder("Further keys of the kind `external`.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

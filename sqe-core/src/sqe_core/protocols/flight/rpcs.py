@@ -35,7 +35,7 @@ from sqe_core.protocols.flight.statements import Statements, Ticket
 from sqe_core.protocols.flight.status import status_code, status_text, trailing_metadata
 from sqe_core.protocols.flight.wire import flight_pb2 as flight
 from sqe_core.protocols.flight.wire import flight_sql_pb2 as sql
-from sqe_core.spi.auth import Credential
+from sqe_core.spi.auth import ClientInfo, Credential
 from sqe_core.spi.errors import (
     ErrorCode,
     InternalError,
@@ -45,6 +45,7 @@ from sqe_core.spi.errors import (
     SqeError,
     UserError,
 )
+from sqe_core.spi.identity import Secret
 from sqe_core.spi.protocol import GatewaySession, IngestMode, IngestRequest, QueryGateway, StatementRequest
 
 _log = logging.getLogger(__name__)
@@ -195,16 +196,33 @@ class FlightRpcs:
         try:
             self._connections.admit(context.peer())
             headers = sign_in.headers_of(context)
-            credential = sign_in.credential_of(context, headers)
-            if "authorization" not in headers:
-                credential = self._credential_of_message(requests, context) or credential
             client = sign_in.client_of(context, headers, secure=self._secure, new_session=True)
-            session = self._gateway.authenticate(credential, client)
+            if sign_in.DEVICE_LOGIN in headers:
+                payload, token = self._on_another_device(headers[sign_in.DEVICE_LOGIN], client)
+            else:
+                credential = sign_in.credential_of(context, headers)
+                if "authorization" not in headers:
+                    credential = self._credential_of_message(requests, context) or credential
+                payload, token = b"", self._gateway.authenticate(credential, client).token
         except BaseException as error:  # noqa: BLE001 - becomes the status
             _abort(context, error)
-        token = session.token.reveal()
-        context.send_initial_metadata(sign_in.answer_headers(token, secure=self._secure))
-        yield flight.HandshakeResponse(payload=token.encode())
+        if token is not None:
+            payload = token.reveal().encode()
+            context.send_initial_metadata(sign_in.answer_headers(token.reveal(), secure=self._secure))
+        yield flight.HandshakeResponse(payload=payload)
+
+    def _on_another_device(self, asked: str, client: ClientInfo) -> tuple[bytes, Secret | None]:
+        """Begin a login on another device, or ask whether it is finished; each is one short handshake.
+
+        The first answer says what to show to the user. Later ones are empty until the user has finished, and then like
+        that of every other handshake.
+        """
+        logins = self._gateway.device_logins
+        if logins is None:
+            raise NotSupportedError("This server has no logins on another device")
+        if asked == sign_in.BEGIN:
+            return sign_in.shown(logins.begin(client=client)), None
+        return b"", logins.poll(Secret(asked))
 
     def _credential_of_message(self, requests: Iterator[bytes], context: grpc.ServicerContext) -> Credential | None:
         """Read the message of the older way to sign in: of nobody yet, so only some clients may send one at a time."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import json
 import re
 import secrets
 import ssl
@@ -27,8 +28,12 @@ from sqe_core.spi.auth import (
 )
 from sqe_core.spi.errors import InvalidCredentialsError
 from sqe_core.spi.identity import Secret
+from sqe_core.spi.protocol import DeviceLoginStart
 
 PROTOCOL = "flight"
+DEVICE_LOGIN = "x-sqe-device-login"
+"""Header of a handshake that logs in on another device: `begin`, and then the id that this answers with."""
+BEGIN = "begin"
 _LONGEST = 32 << 10
 _COOKIE = "arrow_flight_session_id"  # the name that Arrow's own servers use
 _LABEL = re.compile(r"[A-Za-z0-9._:-]{1,128}")
@@ -129,6 +134,19 @@ def credential_of_message(request: flight.HandshakeRequest) -> Credential | None
     if not message.username:
         return None
     return BasicCredential(username=message.username, password=Secret(message.password))
+
+
+def shown(login: DeviceLoginStart) -> bytes:
+    """Return what a client shows to its user, and asks with."""
+    document = {
+        "id": login.id.reveal(),
+        "user_code": login.user_code,
+        "verification_uri": login.verification_uri,
+        "verification_uri_complete": login.verification_uri_complete,
+        "interval_secs": login.interval_secs,
+        "expires_at": login.expires_at.isoformat(),
+    }
+    return json.dumps(document).encode()
 
 
 def answer_headers(token: str, *, secure: bool) -> tuple[tuple[str, str], ...]:
