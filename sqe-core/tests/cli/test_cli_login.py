@@ -27,7 +27,7 @@ from sqe_core.cli.remote import RemoteBackend, open_remote
 from sqe_core.cli.remote_login import login_of
 from sqe_core.protocols.flight.server import FlightConfig, FlightServer
 from sqe_core.spi.auth import BearerCredential
-from sqe_core.spi.errors import StartupError
+from sqe_core.spi.errors import ErrorCode, StartupError, UserError
 from sqe_core.spi.identity import Secret
 from sqe_core.spi.protocol import ProtocolContext
 from sqe_core.testing import FakeGateway
@@ -114,6 +114,7 @@ def test_a_login_in_the_browser(browser: FakeIdp, environ: dict[str, str], capfd
     assert asked["redirect_uri"].startswith("http://127.0.0.1:")
     assert min(len(asked[name]) for name in ("state", "nonce", "code_challenge")) >= 43
     told = capfd.readouterr()
+    assert told.err.endswith("Logged in as alice.\n")
     assert "access-" not in told.out + told.err
     assert "code-" not in told.out + told.err
 
@@ -690,9 +691,9 @@ def connect(
     monkeypatch.setattr(logs, "configure", lambda environ, file: None)
     opened: list[RemoteBackend] = []
 
-    def connect(**options: Any) -> RemoteBackend:
+    def connect(*, interactive: bool = False, **options: Any) -> RemoteBackend:
         server = ServerOptions(**{"host": "127.0.0.1", "port": port, **options})
-        opened.append(open_remote(server, environ, interactive=False))
+        opened.append(open_remote(server, environ, interactive=interactive))
         return opened[-1]
 
     yield connect
@@ -733,6 +734,21 @@ def test_the_kept_login_is_used_and_then_not(
     log_out(ServerOptions(host="127.0.0.1", port=port), environ, lambda text: None)
     with pytest.raises(StartupError, match=r"Authentication failed .*--login"):
         connect()
+
+
+def test_a_session_that_ended_with_its_login_says_how_to_go_on(
+    browser: FakeIdp, gateway: FakeGateway, connect: Callable[..., RemoteBackend]
+) -> None:
+    browser.lifetime_secs = 0.8
+    gateway.bearer = Secret("access-2")
+    backend = connect(login="browser", interactive=True)
+    browser.withdraw()
+    time.sleep(0.8)
+    gateway.sessions.clear()
+    with pytest.raises(UserError, match="The saved login has ended") as caught:
+        backend.execute("SELECT 1 AS one")
+    assert caught.value.code is ErrorCode.SESSION_EXPIRED
+    assert caught.value.hint == "log in with --login"
 
 
 def test_a_login_that_fails_says_why(

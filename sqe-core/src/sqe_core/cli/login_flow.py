@@ -97,6 +97,7 @@ def log_in(server: ServerOptions, environ: Mapping[str, str], store: LoginStore)
     login = SavedLogin(client=client, tokens=tokens)
     with store.lock():
         store.write(login)
+    _tell(f"Logged in as {tokens.user}." if tokens.user else "Logged in.")
     return TokenSource(store, login)
 
 

@@ -239,7 +239,7 @@ class RemoteBackend(Backend):
             return UserError(
                 f"{what}; a new one cannot be had: {failure.message}",
                 code=ErrorCode.SESSION_EXPIRED,
-                hint="leave and connect again",
+                hint=failure.hint if isinstance(failure, LoginError) else "leave and connect again",
             )
         if self._current != was:
             with contextlib.suppress(SqeError):  # where the new session is instead is told
