@@ -18,6 +18,7 @@ ATTACKS = ROOT / "tests" / "security" / "attacks.toml"
 
 # The families that the query path must cover by now, with what each rule asks in short.
 RULES: Mapping[str, str] = {
+    "AUTHN-1": "No call, action or page is answered without a login, but health",
     "AUTHN-2": "Production refuses providers that check nothing",
     "AUTHN-4": "Not mine goes on, failed and errors stop the login chain",
     "AUTHN-5": "The transport says what kind a credential is",
@@ -32,6 +33,9 @@ RULES: Mapping[str, str] = {
     "SESS-4": "Issuer and subject together are a user",
     "SESS-5": "A session is made once, or not at all",
     "SESS-6": "Idle and absolute time, bounds per user and in all; never another's session",
+    "OBS-8": "Production refuses what is weak, and names it",
+    "TRI-3": "What is another's is answered like what does not exist",
+    "TRI-9": "Users see and end their own sessions and statements, administrators all",
     "FLT-1": "No call and no action is answered without a login",
     "FLT-2": "The session's token is not the credential's; no credential in the clear",
     "FLT-3": "Tickets are random, used once, bound to session and user, and expire",
