@@ -166,9 +166,11 @@ class _Server:
         """The resident memory of this process and of the engine's, and what lives in the engine's heap, in MB."""
         engine = self.sqe.engine
         assert isinstance(engine, SparkEngine)
-        gc.collect()
         jvm: Any = engine.gateway.jvm
-        jvm.java.lang.System.gc()
+        for _ in range(3):  # what the engine gives up in one collection goes with the next
+            gc.collect()
+            jvm.java.lang.System.gc()
+            time.sleep(1)
         runtime = jvm.java.lang.Runtime.getRuntime()
         heap = int(runtime.totalMemory()) - int(runtime.freeMemory())
         own, java = resident_bytes(os.getpid()), resident_bytes(engine.pid)
