@@ -36,6 +36,7 @@ RULES: Mapping[str, str] = {
     "OBS-8": "Production refuses what is weak, and names it",
     "TRI-3": "What is another's is answered like what does not exist",
     "TRI-9": "Users see and end their own sessions and statements, administrators all",
+    "SESS-7": "Secrets of catalogs are in that session's settings under the alias, and nowhere else",
     "FLT-1": "No call and no action is answered without a login",
     "FLT-2": "The session's token is not the credential's; no credential in the clear",
     "FLT-3": "Tickets are random, used once, bound to session and user, and expire",

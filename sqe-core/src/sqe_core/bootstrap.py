@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import shutil
+import sys
 import tempfile
 import threading
 from collections import Counter
@@ -12,10 +14,15 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 from sqe_core import __version__
+from sqe_core.catalog.attaching import Attachments, AttachRules
 from sqe_core.catalog.backends import SqliteBackend
+from sqe_core.catalog.local_places import LocalPlaces
 from sqe_core.catalog.registry import CatalogRegistry, Mount
+from sqe_core.catalog.secret_file import SecretFile, read_or_make_key
+from sqe_core.catalog.secret_store import Secrets
 from sqe_core.catalog.storage import file_properties
 from sqe_core.config.binder import bind
 from sqe_core.config.catalog_names import mounted_catalogs
@@ -23,12 +30,13 @@ from sqe_core.config.kinds import LISTENERS
 from sqe_core.config.loading import LoadedConfig
 from sqe_core.config.login_chain import login_chain
 from sqe_core.config.origin import Fault
+from sqe_core.config.places import configured_places
 from sqe_core.config.sections.auth import AuthConfig
 from sqe_core.config.sections.policy import RateLimitConfig
 from sqe_core.config.sections.query import EngineConfig, QueryConfig
 from sqe_core.engine.port import Engine, EngineState, Progress
 from sqe_core.engine.spark.engine import ClassArchive, EngineOptions, SparkEngine
-from sqe_core.engine.spark.options import home_dir
+from sqe_core.engine.spark.options import default_cache_dir, home_dir
 from sqe_core.observe.audit import AuditLog
 from sqe_core.observe.health import Probe, Readiness, health_routes
 from sqe_core.observe.history import QueryHistory
@@ -64,8 +72,8 @@ from sqe_core.session.rate_limits import RateLimiter, RateLimits
 from sqe_core.session.session import Session
 from sqe_core.session.store import SessionLimits, SessionStore
 from sqe_core.spi.auth import AuthProvider, ClientInfo, SupportsBrowserLogin, SupportsDeviceLogin
-from sqe_core.spi.catalog import CatalogContext
-from sqe_core.spi.errors import ConfigError, ObjectNotFoundError, SqeError
+from sqe_core.spi.catalog import CatalogContext, CatalogFactory
+from sqe_core.spi.errors import ConfigError, ObjectNotFoundError, SqeError, StartupError
 from sqe_core.spi.factory import Metrics, NoMetrics, PluginContext
 from sqe_core.spi.identity import Identity
 from sqe_core.spi.policy import PolicyEnforcer
@@ -142,22 +150,31 @@ def build(
     admins: Callable[[Identity], bool] = lambda identity: False,
     audit: AuditLog | None = None,
     engine_idle_secs: float = 60,
+    attach: AttachRules | None = None,
+    kept_secrets: Secrets | None = None,
 ) -> Sqe:
-    """Wire an SQE around an engine, which need not have started yet."""
+    """Wire an SQE around an engine, which need not have started yet.
+
+    Without `attach`, what is installed can be attached from everywhere: people at their own machine may.
+    """
     catalogs = CatalogRegistry(mounts)
     history = history or QueryHistory()
     sessions = SessionDirectory()
+    authorizer = Authorizer(
+        enforcers,
+        masks=masks,
+        cache=decisions,
+        catalogs=CatalogRestrictions(lambda: {mount.name: mount.backend for mount in catalogs.mounts()}),
+    )
     service = QueryService(
         QueryParts(
             engine=engine,
             reader=Reader(),
             catalogs=catalogs,
-            authorizer=Authorizer(
-                enforcers,
-                masks=masks,
-                cache=decisions,
-                catalogs=CatalogRestrictions(lambda: {mount.name: mount.backend for mount in catalogs.mounts()}),
+            attachments=Attachments(
+                catalogs, attach or AttachRules(factory_of=_installed_catalog), kept_secrets, changed=authorizer.flush
             ),
+            authorizer=authorizer,
             recorder=Recorder(
                 history,
                 notify=notify,
@@ -184,6 +201,15 @@ def build(
         sessions=sessions,
         engine_idle_secs=engine_idle_secs,
     )
+
+
+@functools.cache
+def _installed() -> PluginManager:
+    return PluginManager(sqe_version=__version__)
+
+
+def _installed_catalog(kind: str) -> CatalogFactory[Any]:
+    return _installed().catalog(kind)
 
 
 def compose(
@@ -255,11 +281,13 @@ def compose(
         raise ConfigError(tuple(faults))
     query = config.query
     admin_roles = frozenset(config.auth.admin_roles) if config.auth else frozenset[str]()
+    options = engine_options(config.engine)
+    jars |= options.jar_groups
     return build(
         engine=engine
         or SparkEngine(
             replace(
-                engine_options(config.engine),
+                options,
                 memory_bytes=config.coordinator.memory_limit,
                 local_dir=Path(config.coordinator.spill_dir),
                 jar_groups=frozenset(jars),
@@ -287,7 +315,42 @@ def compose(
         admins=lambda identity: bool(identity.roles & admin_roles),
         audit=audit_log(loaded, metrics=metrics),
         engine_idle_secs=config.coordinator.session_context_cache_ttl_secs,
+        attach=AttachRules(
+            factory_of=plugins.catalog,
+            context=CatalogContext(
+                metrics=metrics,
+                storage=file_properties(config.storage, None),
+                production_mode=production,
+                sqe_version=__version__,
+            ),
+            places=LocalPlaces(protected_places(loaded)),
+            engine_jars=frozenset(jars),
+            shared_identity=not production or config.security.allow_shared_service_identity,
+        ),
+        kept_secrets=secrets_of(loaded),
     )
+
+
+def protected_places(loaded: LoadedConfig) -> frozenset[Path]:
+    """Return what of this machine cannot be attached: settings, state, caches, and the programs that run here."""
+    environ, java = loaded.environ, loaded.config.engine.java_home
+    own = (state_dir(environ), default_cache_dir(environ), Path(java) if java else None)
+    code = (Path(__file__).parent, Path(sys.prefix), Path(sys.base_prefix))
+    return configured_places(loaded) | {path for path in own if path is not None} | frozenset(code)
+
+
+def secrets_of(loaded: LoadedConfig) -> Secrets:
+    """Return where CREATE SECRET keeps what it is given. Raises StartupError when the file cannot be used."""
+    session = loaded.config.session
+    if not session.secrets_path:
+        return Secrets()
+    key = session.secrets_key
+    if key is None:
+        folder = state_dir(loaded.environ)
+        if folder is None:
+            raise StartupError("session.secrets_path needs session.secrets_key here", hint="this user has no home")
+        key = read_or_make_key(folder / "secrets.key")
+    return Secrets(SecretFile(Path(session.secrets_path).expanduser().absolute(), key))
 
 
 def audit_log(loaded: LoadedConfig, *, metrics: Metrics | None = None) -> AuditLog | None:
@@ -621,6 +684,7 @@ def engine_options(engine: EngineConfig) -> EngineOptions:
         java_home=Path(engine.java_home) if engine.java_home else None,
         jar_dir=Path(engine.jar_dir) if engine.jar_dir else None,
         jar_mirror=engine.jar_mirror or None,
+        jar_groups=frozenset(engine.jar_groups),
         class_archive=ClassArchive(engine.class_archive),
     )
     return replace(options, cache_dir=Path(engine.cache_dir)) if engine.cache_dir else options
@@ -666,6 +730,7 @@ def open_embedded(
     """
     temporary = Path(tempfile.mkdtemp(prefix="sqe-memory-")) if in_memory else None
     folder = temporary or warehouse.expanduser().absolute()
+    options = engine_options or EngineOptions()
     try:
         mounts = [Mount(name=EMBEDDED_CATALOG, backend=_open_folder(folder, "sqe.db"))]
         for name, path in (catalogs or {}).items():
@@ -675,10 +740,11 @@ def open_embedded(
             file = "catalog.db" if old else "sqe.db"
             mounts.append(Mount(name=name, backend=_open_folder(path, file)))
         sqe = build(
-            engine=engine or SparkEngine(engine_options or EngineOptions()),
+            engine=engine or SparkEngine(options),
             mounts=mounts,
             enforcers=[AllowAllEnforcer()],
             admins=lambda identity: True,
+            attach=AttachRules(factory_of=_installed_catalog, engine_jars=options.jar_groups),
             limits=QueryLimits(timeout_secs=0, max_result_rows=0, max_result_bytes=0, max_sql_bytes=16 * 1024 * 1024),
         )
     except BaseException:
@@ -709,7 +775,9 @@ class EmbeddedSqe:
         self._first = threading.Lock()
         self._schema_checked = False
         self._names = CompletionCache(
-            lambda: sqe.service.visible(self.session), ready=lambda: sqe.engine.state is EngineState.READY
+            lambda: sqe.service.visible(self.session),
+            ready=lambda: sqe.engine.state is EngineState.READY,
+            catalogs=sqe.catalogs.names,
         )
 
     @property

@@ -417,3 +417,19 @@ def test_ctrl_c_before_the_engine_knows_the_statement_is_not_lost(bench: Any, ba
     assert bench.script.run("SLEEP; SELECT 1", name="") is Outcome.INTERRUPTED
     assert backend.executed == ["SLEEP"]
     assert "QUERY_CANCELLED" in bench.told
+
+
+@pytest.mark.rule("OBS-2")
+@pytest.mark.parametrize(
+    ("text", "offset", "line"),
+    [
+        ("SELECT 1;\nCREATE SECRET s (TYPE bearer,\n'kanarienvogel')", 10, 2),
+        ("SELECT x FROM nope; CREATE SECRET s (TYPE bearer, TOKEN 'kanarienvogel')", 0, 1),
+        ("SELECT x; ATTACH 'pg://me:kanarienvogel@h/d' AS x (TYPE jdbc)", 0, 1),
+    ],
+)
+def test_the_line_of_an_error_holds_no_secret(text: str, offset: int, line: int) -> None:
+    error = UserError("wrong", position=Position(line=line, column=3))
+    told = report(error, Origin(text=text, offset=offset))
+    assert "kanarienvogel" not in "\n".join(told)
+    assert any("wrong" in each for each in told)

@@ -386,6 +386,8 @@ ADDED = {
     "engine.jar_dir",
     "engine.jar_mirror",
     "engine.class_archive",
+    "engine.jar_groups",
+    "session.secrets_key",
     "query.max_queued_queries",
     "query.queue_timeout_secs",
     "query.max_result_bytes",
@@ -399,6 +401,7 @@ ADDED = {
 }
 
 SECRETS = {
+    "session.secrets_key",
     "coordinator.worker_secret",
     "worker.worker_secret",
     "worker.spill.s3.secret_access_key",

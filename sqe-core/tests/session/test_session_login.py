@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time as time_module
 from datetime import timedelta
 from types import MappingProxyType
 
@@ -273,6 +274,25 @@ def test_revocation_is_asked_of_the_one_who_vouched(users, make_provider) -> Non
     assert not chain.is_revoked(identity)
     users.revoked.add("alice")
     assert chain.is_revoked(identity)
+
+
+@pytest.mark.rule("LIM-12", "JWT-9")
+def test_strangers_whose_logins_hang_keep_nobody_from_working(users, make_provider, race) -> None:
+    users.gate = threading.Event()
+    keys = make_provider("keys", bob="b")
+    chain = LoginChain([("passwords", users), ("keys", keys)], timeout_secs=1, attempts=LoginAttempts(10_000))
+    inside = keys.identity("bob")
+    strangers = threading.Thread(target=lambda: race(*[lambda: chain.authenticate(basic())] * 80), daemon=True)
+    try:
+        strangers.start()
+        while len(users.asked) < 64:
+            time_module.sleep(0.01)
+        began = time_module.monotonic()
+        assert not chain.is_revoked(inside)
+        assert time_module.monotonic() - began < 0.5
+    finally:
+        users.gate.set()
+        strangers.join(10)
 
 
 @pytest.mark.rule("JWT-9")

@@ -36,6 +36,9 @@ class EngineSession:
         self.mounts[alias] = properties
         self.tokens[alias] = token
 
+    def unmount(self, alias: str) -> None:
+        del self.mounts[alias]
+
     def renew_token(self, alias: str, token: Secret) -> None:
         self.tokens[alias] = token
 
@@ -73,7 +76,7 @@ def engine() -> Engine:
 
 @pytest.fixture
 def session(engine: Engine) -> Session:
-    mounts: Sequence[Mount] = ()
+    mounts: Sequence[Mount] = (LAKE,)
     anything: Any = engine
     return Session(identity=make_identity(), engine=anything, catalogs=CatalogRegistry(mounts), catalog="lake")
 
@@ -344,8 +347,10 @@ def tokens() -> Tokens:
 
 
 @pytest.fixture
-def rest(tokens: Tokens) -> Any:
-    return Mount(name="rest", backend=tokens)  # type: ignore[arg-type]
+def rest(session: Session, tokens: Tokens) -> Any:
+    mount = Mount(name="rest", backend=tokens)  # type: ignore[arg-type]
+    session.catalogs.add(mount)
+    return mount
 
 
 def with_token(session: Session, token: str) -> Identity:
@@ -448,3 +453,102 @@ def test_names_settings_and_views_stay_over_a_renewal(session: Session) -> None:
     session.renew(with_token(session, "second"))
     session.renew_catalogs()
     assert (session.schema, session.properties["dialect"], session.chosen_roles) == (("s",), "trino", ("auditor",))
+
+
+# Catalogs that are detached
+
+
+def attached(session: Session) -> Mount:
+    mount = Mount(name="guest", backend=LAKE.backend, attached=True)
+    session.catalogs.add(mount)
+    return mount
+
+
+@pytest.mark.rule("SESS-7")
+def test_a_detached_catalog_leaves_every_engine_session_at_once(session: Session, engine: Engine) -> None:
+    guest = attached(session)
+    one, other = StatementSession(session), StatementSession(session)
+    with one.engine(), other.engine():
+        one.alias_of(guest)
+        other.alias_of(guest)
+        other.alias_of(LAKE)
+    assert [len(opened.mounts) for opened in engine.opened] == [1, 2]
+    session.catalogs.remove(guest)
+    assert [len(opened.mounts) for opened in engine.opened] == [0, 1]
+    assert set(session.catalog_names().values()) == {"lake"}
+
+
+def test_a_statement_goes_on_with_a_catalog_that_was_detached(session: Session, engine: Engine) -> None:
+    guest = attached(session)
+    statement = StatementSession(session)
+    with statement.engine():
+        alias = statement.alias_of(guest)
+        session.catalogs.remove(guest)
+        assert statement.alias_of(guest) == alias
+        assert alias in engine.opened[0].mounts
+    assert engine.opened[0].mounts == {}
+
+
+def test_a_result_is_read_to_its_end(session: Session, engine: Engine) -> None:
+    guest = attached(session)
+    statement = StatementSession(session)
+    with statement.engine():
+        alias = statement.alias_of(guest)
+        end = statement.begin_result()
+    session.catalogs.remove(guest)
+    with StatementSession(session).engine():
+        pass
+    assert alias in engine.opened[0].mounts
+    end()
+    end()
+    assert engine.opened[0].mounts == {}
+    assert len(session.sides) == 1
+
+
+def test_another_catalog_of_the_same_name_is_another_one(session: Session, engine: Engine) -> None:
+    guest = attached(session)
+    statement = StatementSession(session)
+    with statement.engine():
+        before = statement.alias_of(guest)
+        end = statement.begin_result()
+    new = Mount(name="guest", backend=LAKE.backend, attached=True)
+    session.catalogs.replace(guest, new)
+    with StatementSession(session).engine():
+        assert session.alias_of(new) != before
+    end()
+    assert list(engine.opened[0].mounts) == [session.alias_of(new)]
+
+
+def test_what_cannot_be_taken_out_now_is_taken_out_later(
+    session: Session, engine: Engine, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    guest = attached(session)
+    session.alias_of(guest)
+
+    def fail(alias: str) -> None:
+        raise RuntimeError("secret text")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(engine.opened[0], "unmount", fail)
+        session.catalogs.remove(guest)
+    assert "secret text" not in caplog.text
+    with StatementSession(session).engine():
+        pass
+    assert engine.opened[0].mounts == {}
+    assert len(session.sides) == 1
+
+
+def test_a_session_that_is_gone_is_told_nothing(session: Session) -> None:
+    guest = attached(session)
+    session.alias_of(guest)
+    session.close()
+    session.catalogs.remove(guest)
+
+
+def test_what_a_listing_mounted_while_it_was_being_detached(session: Session, engine: Engine) -> None:
+    guest = attached(session)
+    session.catalogs.remove(guest)
+    session.metadata(guest)
+    assert len(engine.opened[0].mounts) == 1
+    session.trim()
+    assert engine.opened[0].mounts == {}

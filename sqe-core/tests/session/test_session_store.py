@@ -374,6 +374,32 @@ def test_other_rights_are_another_session(make_desk, users, time, changes) -> No
     assert desk.closed == [live.session]
 
 
+@pytest.mark.rule("SESS-2")
+def test_what_policies_ask_for_is_what_the_provider_says_now(make_desk, users, time) -> None:
+    desk = make_desk()
+    users.changes = {"claims": {"clearance": "secret"}}
+    live = desk.store.authenticate(ALICE, HERE)
+    ends_at = live.ends_at
+    users.changes = {"claims": {"clearance": "none"}}
+    time.advance(300)
+    assert desk.store.authenticate(ALICE, HERE) is live
+    assert live.session.identity.claims == {"clearance": "none"}
+    assert live.ends_at == ends_at, "asking again makes no session longer"
+
+
+@pytest.mark.rule("SESS-2", "AUTHN-4")
+def test_a_session_belongs_to_the_provider_that_opened_it(make_desk, users, time, monkeypatch) -> None:
+    """Another provider that knows the same person has another say about when they are out."""
+    desk = make_desk()
+    live = desk.store.authenticate(ALICE, HERE)
+    vouched = desk.chain.authenticate
+    monkeypatch.setattr(desk.chain, "authenticate", lambda request: replace(vouched(request), provider="other"))
+    monkeypatch.setattr(desk.chain, "is_revoked", lambda identity: False)
+    time.advance(300)
+    assert desk.store.authenticate(ALICE, HERE) is not live
+    assert live.ended
+
+
 def test_an_outage_ends_no_session(make_desk, users, time) -> None:
     desk = make_desk()
     live = desk.store.authenticate(ALICE, HERE)
@@ -593,3 +619,16 @@ def test_a_sweeper_that_died_is_started_again(caplog) -> None:
         assert "had died" in caplog.text
     finally:
         sweeper.stop()
+
+
+@pytest.mark.rule("SESS-2")
+def test_certificates_with_other_names_are_other_logins() -> None:
+    """Where a transport gives the names alone, they are all that tells people apart."""
+    fingerprints = Fingerprints()
+    ann, bob = (
+        fingerprints.of_login(
+            CertificateCredential(der=b"", subject=(("O", "x"),), alternative_names=(("email", mail),)), HERE
+        )
+        for mail in ("ann@x", "bob@x")
+    )
+    assert ann != bob

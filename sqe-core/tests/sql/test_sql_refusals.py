@@ -71,7 +71,6 @@ NOT_SUPPORTED = [
     ("CREATE GLOBAL TEMPORARY VIEW v AS SELECT 1", "CREATE GLOBAL is not supported", "use CREATE TEMPORARY VIEW"),
     ("SUMMARIZE t", "SUMMARIZE is not supported", "use SHOW STATS FOR t, or aggregate functions"),
     ("COPY t TO 'x.csv'", "COPY is not supported", "create a table and INSERT into it"),
-    ("ATTACH 'x' AS y", "ATTACH is not supported", "it comes with a later release"),
     ("VACUUM t", "VACUUM is not supported", "expiring snapshots is a procedure; it comes with a later release"),
     ("REPLACE INTO t VALUES (1)", "REPLACE is not supported", "write CREATE OR REPLACE TABLE … AS, or MERGE"),
     ("LOCK TABLES t", "LOCK is not supported", "tables need no locks: each statement commits by itself"),

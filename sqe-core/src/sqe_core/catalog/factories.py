@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from sqe_core.catalog.backends import ATTACHED_FILE, HadoopBackend, JdbcBackend, SqliteBackend
-from sqe_core.catalog.jdbc_url import parse_jdbc_url
+from sqe_core.catalog.backends import ATTACHED_FILE, EMBEDDED_FILE, HadoopBackend, JdbcBackend, SqliteBackend
+from sqe_core.catalog.jdbc_url import check_attached_url, parse_jdbc_url
 from sqe_core.spi.catalog import AttachRequest, CatalogContext, CatalogFactory
 from sqe_core.spi.errors import ErrorCode, UserError
 from sqe_core.spi.identity import Secret
 
+_STORES = ("file", "s3", "s3a", "gs", "abfs", "abfss", "wasbs", "oss", "hdfs")
 _CATALOG_NAME = "the name that the rows of the catalog carry"
 
 
@@ -47,7 +48,17 @@ class SqliteFactory(CatalogFactory[SqliteConfig]):
     def attach(self, request: AttachRequest) -> SqliteConfig:
         """`ATTACH '<directory>' AS x (TYPE sqlite)`."""
         request.check()
-        return SqliteConfig(directory=Path(_location(request, "a directory")))
+        location = _location(request, "a directory").removeprefix("file://")
+        if ":" in location.partition("/")[0] or "?" in location:
+            raise UserError(
+                "ATTACH of this type needs the path of a directory",
+                code=ErrorCode.INVALID_ARGUMENTS,
+                hint="a file is attached with TYPE jdbc: ATTACH 'sqlite:/path/to/catalog.db' AS x (TYPE jdbc, …)",
+            )
+        directory = Path(location)
+        # A warehouse of sqe-cli is attached as it is; every other folder gets a file of its own.
+        embedded = (directory / EMBEDDED_FILE).exists() and not (directory / ATTACHED_FILE).exists()
+        return SqliteConfig(directory=directory, file=EMBEDDED_FILE if embedded else ATTACHED_FILE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,11 +96,13 @@ class JdbcFactory(CatalogFactory[JdbcConfig]):
     def attach(self, request: AttachRequest) -> JdbcConfig:
         """`ATTACH 'jdbc:postgresql://…' AS x (TYPE jdbc, WAREHOUSE '…', SECRET s)`."""
         request.check(required=("warehouse",), optional=("catalog_name",), secrets=("basic",))
+        location = _location(request, "an address")
+        check_attached_url(location)
         values = request.secret.values if request.secret else {}
         username = values.get("username")
         return JdbcConfig(
-            url=Secret(_location(request, "an address")),
-            warehouse=request.options["warehouse"],
+            url=Secret(location),
+            warehouse=_warehouse(request.options["warehouse"]),
             user=username.reveal() if username else None,
             password=values.get("password"),
             catalog_name=request.options.get("catalog_name"),
@@ -116,10 +129,22 @@ class HadoopFactory(CatalogFactory[HadoopConfig]):
     def attach(self, request: AttachRequest) -> HadoopConfig:
         """`ATTACH '<warehouse>' AS x (TYPE hadoop)`."""
         request.check()
-        return HadoopConfig(warehouse=_location(request, "a warehouse path"))
+        return HadoopConfig(warehouse=_warehouse(_location(request, "a warehouse path")))
 
 
 def _location(request: AttachRequest, what: str) -> str:
     if not request.location:
         raise UserError(f"ATTACH of this type needs {what} in quotes", code=ErrorCode.INVALID_ARGUMENTS)
     return request.location
+
+
+def _warehouse(location: str) -> str:
+    """Return a path, or the address of a store; Hadoop reads much more, such as web pages and archives."""
+    scheme, colon, _ = location.partition(":")
+    if (colon and "/" not in scheme and scheme not in _STORES) or not location.isprintable():
+        raise UserError(
+            "A warehouse is a path or the address of a store",
+            code=ErrorCode.INVALID_ARGUMENTS,
+            hint="addresses begin with " + ", ".join(f"{store}:" for store in _STORES),
+        )
+    return location

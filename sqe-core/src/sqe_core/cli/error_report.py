@@ -44,7 +44,7 @@ def report(error: BaseException, origin: Origin | None = None) -> list[str]:
         position = known.position
         if origin is not None:
             position = position_in_script(position, origin)
-            excerpt = _excerpt(origin.text, position)
+            excerpt = _excerpt(origin, position)
             place = f"{origin.name}, {position}: " if origin.name else f"{position}: "
         else:
             place = f"{position}: "
@@ -67,13 +67,24 @@ def _known(error: BaseException) -> SqeError:
     return SqeError(f"unexpected {type(error).__name__}: {error}", hint="this is a fault of SQE; please report it")
 
 
+def _holds_secret(origin: Origin, lines: list[str], position: Position) -> bool:
+    """Whether the line is of a statement with a secret, or holds one: what is printed may end in somebody's log."""
+    from sqe_core.sql.redact import holds_secret
+
+    begin = sum(len(line) + 1 for line in lines[: position.line - 1])
+    end = begin + len(lines[position.line - 1])
+    return holds_secret(origin.text[min(origin.offset, begin) : end]) or any(
+        holds_secret(part.lstrip()) for part in origin.text[begin:end].split(";")
+    )
+
+
 def _one_line(text: str) -> str:
     return escape_unprintable(" ".join(text.split()))
 
 
-def _excerpt(text: str, position: Position) -> list[str]:
-    lines = text.split("\n")
-    if not 1 <= position.line <= len(lines):
+def _excerpt(origin: Origin, position: Position) -> list[str]:
+    lines = origin.text.split("\n")
+    if not 1 <= position.line <= len(lines) or _holds_secret(origin, lines, position):
         return []
     line = lines[position.line - 1].rstrip("\r")
     column = min(max(position.column, 1), len(line) + 1) - 1

@@ -9,9 +9,9 @@ from pathlib import Path
 from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 
 _SECRET = re.compile(
-    r"create\s+(or\s+replace\s+)?secret|password|passwd|secret_?(access_?)?key|access_?key|token|sas_token"
+    r"\bcreate\b.*\b(secret|catalog)\b|credential|password|passwd|secret_?(access_?)?key|access_?key|token|sas_token"
     r"|service_account_key|://[^/\s:@]+:[^/\s@]+@",
-    re.IGNORECASE,
+    re.IGNORECASE | re.DOTALL,
 )
 
 

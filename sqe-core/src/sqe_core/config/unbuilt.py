@@ -149,7 +149,6 @@ UNBUILT: tuple[Unbuilt, ...] = (
         sentence="sessions that survive a restart are not built yet",
         uses=lambda config: config.session.persistence != "memory",
     ),
-    Unbuilt(prefix="session.secrets_path", sentence="CREATE SECRET is not built yet"),
     Unbuilt(prefix="query.catalog_discovery", sentence="finding catalogs by their name is not built yet"),
     Unbuilt(prefix="query.role_overrides", sentence="roles are not built yet"),
     Unbuilt(prefix="query.per_user_memory_budget", sentence="admission by memory is not built yet"),

@@ -51,6 +51,9 @@ _DDL = frozenset(
         StatementKind.COMMENT,
         StatementKind.SET_TAGS,
         StatementKind.KILL,
+        StatementKind.ATTACH,
+        StatementKind.DETACH,
+        StatementKind.SECRET,
     )
 )
 # Statements that may say IF EXISTS: then what is denied is no error for their user, and nothing happens.

@@ -30,9 +30,24 @@ class VisibleNames:
 class CompletionCache:
     """Keeps `VisibleNames` of one session; `current` starts a refresh when they are old, and never waits for it."""
 
-    def __init__(self, visible: Callable[[], VisibleCatalogs], *, ready: Callable[[], bool]) -> None:
+    def __init__(
+        self,
+        visible: Callable[[], VisibleCatalogs],
+        *,
+        ready: Callable[[], bool],
+        catalogs: Callable[[], frozenset[str]] | None = None,
+    ) -> None:
+        """Keep names.
+
+        Args:
+            visible: what the session may see.
+            ready: whether the engine is up.
+            catalogs: the catalogs that are mounted now; when there are others than before, names are old at once.
+        """
         self._visible = visible
         self._ready = ready
+        self._catalogs = catalogs or frozenset
+        self._known = self._catalogs()
         self._names = VisibleNames()
         self._read_at = 0.0
         self._lock = threading.Lock()
@@ -40,7 +55,11 @@ class CompletionCache:
 
     def current(self) -> VisibleNames:
         """Return the newest names that are known."""
+        mounted = self._catalogs()
         with self._lock:
+            if mounted != self._known:
+                gone, self._known, self._read_at = self._known - mounted, mounted, 0.0
+                self._names = _without(self._names, gone)
             if not self._refreshing and time.monotonic() - self._read_at > _REFRESH_SECS:
                 self._refreshing = True
                 threading.Thread(target=self._refresh, name="sqe-completion", daemon=True).start()
@@ -89,3 +108,12 @@ class CompletionCache:
             tables=tables,
             columns=columns,
         )
+
+
+def _without(names: VisibleNames, catalogs: frozenset[str]) -> VisibleNames:
+    return VisibleNames(
+        catalogs=tuple(name for name in names.catalogs if name not in catalogs),
+        schemas={name: schemas for name, schemas in names.schemas.items() if name not in catalogs},
+        tables={key: tables for key, tables in names.tables.items() if key[0] not in catalogs},
+        columns={key: columns for key, columns in names.columns.items() if key[0] not in catalogs},
+    )

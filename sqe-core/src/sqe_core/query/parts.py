@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from sqe_core.catalog.attaching import Attachments
 from sqe_core.catalog.registry import CatalogRegistry
 from sqe_core.engine.port import Engine
 from sqe_core.policy.authorizer import Authorizer
@@ -28,6 +29,7 @@ class QueryParts:
     engine: Engine
     reader: SqlReader
     catalogs: CatalogRegistry
+    attachments: Attachments
     authorizer: Authorizer
     recorder: Recorder
     limits: QueryLimits

@@ -265,7 +265,9 @@ class StatementRecord:
         )
 
     def _sql_hash(self) -> str:
-        return hashlib.sha256(self._sql.encode(errors="replace")).hexdigest()
+        # The hash of a short password can be found by trying.
+        text = self._redacted.text if self._redacted.guarded else self._sql
+        return hashlib.sha256(text.encode(errors="replace")).hexdigest()
 
     def tell(self, phase: QueryPhase, error: SqeError | None = None) -> None:
         """Tell the observers, if there are any."""

@@ -20,6 +20,7 @@ from sqe_core.engine.port import EngineExecutionError, EngineSession, EngineStat
 from sqe_core.policy.authorizer import Circumstances
 from sqe_core.policy.trail import DecisionTrail, KeepsChanges
 from sqe_core.query.answers import MetadataAnswers, text_table
+from sqe_core.query.attach_changes import AttachChanges
 from sqe_core.query.bind import BoundRelation, RelationBinder, Role, SpooledRows
 from sqe_core.query.columns_in_use import ColumnUse
 from sqe_core.query.ddl import CatalogChanges
@@ -309,8 +310,10 @@ class StatementRun:
         self._running.check()
         new = self._new_tables(secured)
         stream: ResultStream = engine.execute(secured.plan, tag=self._running.tag, settings=secured.settings)
+        release = self._session.begin_result()
         self._running.attach_stream(stream, counted=not secured.restricted)
         if secured.plan.is_command:
+            release()  # the statement holds on to its engine session itself
             affected = stream.affected_rows
             stream.close()
             self._tell_of(new)
@@ -323,6 +326,7 @@ class StatementRun:
             if not ended.is_set():
                 ended.set()
                 stream.close()
+                release()
                 finish(error, rows)
 
         return StatementResult(
@@ -434,6 +438,8 @@ class StatementRun:
         answer = self._answers.answer(statement)
         if answer is None:
             answer = self._session_control().answer(statement)
+        if answer is None:
+            answer = self._attaching().answer(statement)
         return self._governance().answer(statement) if answer is None else answer
 
     def _answered(self, statement: Statement, rows: pa.Table | None, finish: Finish) -> StatementResult:
@@ -466,6 +472,11 @@ class StatementRun:
                 if statement.must_exist is not None:
                     self._answers.find_columns(statement.must_exist)
                 return
+        attaching = self._attaching()
+        if attaching.changes(statement):
+            self._begins_change(statement.kind)
+            attaching.apply(statement)
+            return
         governance = self._governance()
         if governance.choose(statement) or self._session_control().apply(statement):
             return
@@ -505,6 +516,15 @@ class StatementRun:
         return NameContext(catalog=self._session.catalog, schema=self._session.schema)
 
     # Who may see and do what
+
+    def _attaching(self) -> AttachChanges:
+        return AttachChanges(
+            session=self._session,
+            attachments=self._parts.attachments,
+            admins=self._parts.admins,
+            engine_scope=self._engine_scope,
+            check=self._running.check,
+        )
 
     def _governance(self) -> Governance:
         visible, resolver = self._visible, self._resolver
@@ -597,7 +617,11 @@ class StatementRun:
 
     def _use(self, statement: Use) -> None:
         """USE schema, USE catalog.schema; one part that is no schema but a catalog means the catalog."""
-        mount, schema = self._resolver.schema(statement.name, self._context)
+        name = statement.name
+        if len(name) == 1 and self._resolver.find(self._session.catalog) is None:
+            # The current catalog was detached: the only names that mean anything are those of catalogs.
+            name = (name[0], "default")
+        mount, schema = self._resolver.schema(name, self._context)
         namespace = schema.namespace
         if not self._visible.has_schema(mount, namespace):
             other = self._resolver.find(statement.name[0]) if len(statement.name) == 1 else None

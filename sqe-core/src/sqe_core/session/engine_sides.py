@@ -4,7 +4,8 @@ So statements of a session run side by side, and the options, tables and cancell
 Nothing of a session lives in them but its mounts: names, settings and views are values of ours.
 
 A mount whose token is another one now gets it in place (docs/adr/0006-renewed-tokens-in-place.md). Where anything else
-of it changed, its engine session is used no more.
+of it changed, its engine session is used no more. A mount that was detached is taken out as soon as nothing is read
+from its engine session.
 """
 
 from __future__ import annotations
@@ -46,18 +47,22 @@ class _Mounted:
 class EngineSide:
     """One engine session, and the random alias of each catalog mounted in it (ENF-8). It dies with the engine."""
 
-    def __init__(self, session: EngineSession) -> None:
+    def __init__(self, session: EngineSession, holds: Callable[[Mount], bool] = lambda mount: True) -> None:
+        """Begin with no mounts; `holds` says whether a mount is still there."""
         self.session = session
         self.last_used = time.monotonic()
+        self.results = 0
+        """How many results are still read from it."""
+        self._holds = holds
         self._lock = threading.RLock()
-        self._mounted: dict[str, _Mounted] = {}
+        self._mounted: dict[Mount, _Mounted] = {}
         self._outdated = False
 
     @property
     def aliases(self) -> Mapping[str, str]:
-        """The alias of each mounted catalog, by its name."""
+        """The name of each mounted catalog, by its alias."""
         with self._lock:
-            return {name: mounted.alias for name, mounted in self._mounted.items()}
+            return {mounted.alias: mount.name for mount, mounted in self._mounted.items()}
 
     def is_usable(self) -> bool:
         """Whether the engine session is there and still as it was opened (CONF-1)."""
@@ -69,9 +74,9 @@ class EngineSide:
     def alias_of(self, mount: Mount, identity: Identity) -> str:
         """Return the engine's name of a mount, mounting it at first use."""
         with self._lock:
-            mounted = self._mounted.get(mount.name)
+            mounted = self._mounted.get(mount)
             if mounted is None:
-                mounted = self._mounted[mount.name] = self._mount(mount, identity)
+                mounted = self._mounted[mount] = self._mount(mount, identity)
             elif mounted.identity is not identity or time.monotonic() - mounted.asked >= _ASK_SECS:
                 self._renew(mounted, identity)
             return mounted.alias
@@ -86,6 +91,23 @@ class EngineSide:
         """Return the engine's view of a mount."""
         with self._lock:
             return self.session.catalog(self.alias_of(mount, identity))
+
+    @property
+    def holds_detached(self) -> bool:
+        """Whether something in it is mounted no more."""
+        return not all(map(self._holds, tuple(self._mounted)))
+
+    def drop_detached(self) -> None:
+        """Take out what is mounted no more, with its login; what fails is tried again. Not while anything is read."""
+        with self._lock:
+            for mount in [mount for mount in self._mounted if not self._holds(mount)]:
+                try:
+                    self.session.unmount(self._mounted[mount].alias)
+                    del self._mounted[mount]
+                except EngineLostError:
+                    return
+                except Exception as error:  # noqa: BLE001 - it is nobody's statement that could fail
+                    _log.warning("catalog %s is still in an engine session: %s", mount.name, type(error).__name__)
 
     def close(self) -> None:
         """End the engine session; one that died with its engine needs none. Idempotent."""
@@ -133,6 +155,7 @@ class EngineSides:
         self,
         open_session: Callable[[], EngineSession],
         *,
+        holds: Callable[[Mount], bool] = lambda mount: True,
         is_busy: Callable[[], bool] = lambda: False,
         pool: EnginePool | None = None,
         idle_secs: float = _IDLE_SECS,
@@ -141,11 +164,13 @@ class EngineSides:
 
         Args:
             open_session: opens one.
+            holds: whether a mount is still there.
             is_busy: whether something of the session runs; a result may still be read from one that was given back.
             pool: is told of each that is opened.
             idle_secs: how long one is kept that nobody needs.
         """
         self._open_session = open_session
+        self._holds = holds
         self._is_busy = is_busy
         self._pool = pool
         self._idle_secs = idle_secs
@@ -189,6 +214,8 @@ class EngineSides:
 
     def give_back(self, side: EngineSide) -> None:
         """Take one back."""
+        if side.results == 0 and side.holds_detached:
+            side.drop_detached()
         with self._lock:
             side.last_used = time.monotonic()
             kept = not self._closed and side in self._all
@@ -197,8 +224,37 @@ class EngineSides:
         if not kept:
             side.close()
 
+    def begin_result(self, side: EngineSide) -> Callable[[], None]:
+        """Note that a result is read from one, until what is returned is called. By whom it was lent to."""
+        with self._lock:
+            side.results += 1
+        ended = threading.Lock()
+
+        def end() -> None:
+            if ended.acquire(blocking=False):
+                with self._lock:
+                    side.results -= 1
+                self.mounts_changed()
+
+        return end
+
+    def mounts_changed(self) -> None:
+        """Take what was detached out of those from which nobody reads; the others follow when they are given back."""
+        with self._lock:
+            unused = [side for side in self._idle if side.results == 0 and side.holds_detached]
+            self._idle = [side for side in self._idle if side not in unused]
+        for side in unused:
+            side.drop_detached()
+        with self._lock:
+            left = [side for side in unused if side not in self._all]
+            self._idle += [side for side in unused if side in self._all]
+        for side in left:
+            side.close()
+
     def trim(self) -> None:
         """Close what was not needed lately, unless something runs."""
+        # What a listing mounted while it was being detached.
+        self.mounts_changed()
         old = time.monotonic() - self._idle_secs
         while (since := self.idle_since()) is not None and since <= old:
             if not self.close_one():
@@ -246,7 +302,7 @@ class EngineSides:
         """Return the users' name of each catalog, by its random alias."""
         with self._lock:
             sides = tuple(self._all)
-        return {alias: name for side in sides for name, alias in side.aliases.items()}
+        return {alias: name for side in sides for alias, name in side.aliases.items()}
 
     def close(self) -> None:
         """Close them; one in which a statement works is closed when that is done. Idempotent."""
@@ -277,7 +333,7 @@ class EngineSides:
         return side
 
     def _open(self, *, idle: bool) -> EngineSide:
-        side = EngineSide(self._open_session())
+        side = EngineSide(self._open_session(), self._holds)
         with self._lock:
             closed = self._closed
             if not closed:

@@ -65,7 +65,11 @@ def _parts(credential: Credential, client: ClientInfo) -> tuple[bytes, ...]:
         case BearerCredential(token=token):
             return b"bearer", _text(token.reveal())
         case CertificateCredential(der=der):
-            return b"certificate", der, _text(repr((credential.subject, credential.issuer)))
+            return (
+                b"certificate",
+                der,
+                _text(repr((credential.subject, credential.issuer, credential.alternative_names))),
+            )
         case AwsCredential(access_key_id=name, secret_access_key=secret, session_token=token):
             return b"aws", _text(name), _text(secret.reveal()), _text(token.reveal() if token else "")
         case NoCredential():

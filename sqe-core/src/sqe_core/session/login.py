@@ -96,8 +96,10 @@ class LoginChain:
         self._metrics = metrics or NoMetrics()
         self._calls = BoundedCalls()
         self._slots = threading.BoundedSemaphore(_MOST_AT_ONCE)
-        # Of its own: renewals that hang must not keep those out who log in elsewhere.
+        # Of their own: renewals that hang must not keep those out who log in elsewhere, and strangers whose logins hang
+        # must not keep those from working who are in.
         self._renewal_slots = threading.BoundedSemaphore(_MOST_RENEWALS_AT_ONCE)
+        self._revocation_slots = threading.BoundedSemaphore(_MOST_AT_ONCE)
 
     def authenticate(self, request: LoginRequest) -> Identity:
         """Return who it is.
@@ -215,7 +217,7 @@ class LoginChain:
         if type(provider).is_revoked is AuthProvider.is_revoked:
             return False
         ask = partial(provider.is_revoked, identity)
-        return self._in_time(lambda abandoned: self._guarded(identity.provider, ask))
+        return self._in_time(lambda abandoned: self._guarded(identity.provider, ask), self._revocation_slots)
 
     def refreshes(self, identity: Identity) -> bool:
         """Whether the provider of an identity renews tokens at all."""

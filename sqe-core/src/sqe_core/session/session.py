@@ -75,10 +75,12 @@ class Session:
         self._looking = 0
         self.sides = EngineSides(
             engine.open_session,
+            holds=catalogs.holds,
             is_busy=lambda: self._looking > 0 or is_busy(self),
             pool=pool,
             idle_secs=engine_idle_secs,
         )
+        catalogs.tell(self.sides)
         self.created = time.monotonic()
         self.last_used = self.created
         self.closed = False

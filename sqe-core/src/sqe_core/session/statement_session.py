@@ -167,6 +167,12 @@ class StatementSession:
             raise InternalError("A statement works in no engine session now")
         return self._side.session
 
+    def begin_result(self) -> Callable[[], None]:
+        """Keep the mounts of this statement's engine session until what is returned is called."""
+        if self._side is None:
+            raise InternalError("A statement works in no engine session now")
+        return self.session.sides.begin_result(self._side)
+
     def alias_of(self, mount: Mount) -> str:
         """Return the engine's name of a mount, mounting it at first use."""
         return self._current_side.alias_of(mount, self.session.identity)

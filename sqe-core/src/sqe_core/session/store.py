@@ -14,7 +14,7 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Protocol
@@ -499,6 +499,9 @@ class SessionStore:
                 old.validated = self._monotonic()
                 if identity.expires_at is not None and identity.access_token != old.session.identity.access_token:
                     self.adopt(old, identity)
+                elif dict(identity.claims) != dict(old.session.identity.claims):
+                    # Policies ask for them: what a directory says now counts now.
+                    old.session.renew(replace(old.session.identity, claims=identity.claims))
                 return old
             self.end(old, expired=True)
         return self._open(identity, login, client)
@@ -603,7 +606,13 @@ class SessionStore:
 
 def _same_rights(old: Identity, new: Identity) -> bool:
     """Whether a session may go on with what a provider says now (SESS-2)."""
-    return (old.key, old.username, old.roles, old.groups) == (new.key, new.username, new.roles, new.groups)
+    return (old.key, old.username, old.provider, old.roles, old.groups) == (
+        new.key,
+        new.username,
+        new.provider,
+        new.roles,
+        new.groups,
+    )
 
 
 def _was_too_slow(error: BaseException | None) -> bool:

@@ -344,8 +344,8 @@ class AttachRequest:
     """
 
     name: str
-    location: str
-    options: Mapping[str, str] = field(default_factory=lambda: _EMPTY)
+    location: str = field(repr=False)
+    options: Mapping[str, str] = field(default_factory=lambda: _EMPTY, repr=False)
     secret: AttachSecret | None = None
 
     def check(self, *, required: Sequence[str] = (), optional: Sequence[str] = (), secrets: Sequence[str] = ()) -> None:

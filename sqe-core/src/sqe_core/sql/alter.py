@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sqe_core.sql.alter_governance import alter_owner, alter_tags
+from sqe_core.sql.attach import at_secret
 from sqe_core.sql.clauses import (
     MarkedName,
     column,
@@ -64,6 +65,8 @@ def alter(statement: StatementText) -> Statement:
             return owned
         cursor.refuse("ALTER SCHEMA is not supported", hint="create a new schema and move the tables")
     if not cursor.accept("table"):
+        if at_secret(cursor):
+            cursor.refuse("ALTER SECRET is not supported", hint="use CREATE OR REPLACE SECRET")
         if cursor.token.kind is Kind.WORD and cursor.at_any("user", "role", "policy", "session", "catalog"):
             cursor.refuse(f"ALTER {cursor.token.value.upper()} is not supported")
         cursor.fail("TABLE or VIEW")

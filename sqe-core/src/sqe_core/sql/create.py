@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
+from sqe_core.sql.attach import at_secret, create_secret, refuse_create_catalog
 from sqe_core.sql.clauses import property_list
 from sqe_core.sql.context import StatementText
 from sqe_core.sql.create_table import create_table
@@ -13,7 +14,6 @@ from sqe_core.sql.roles import create_role
 from sqe_core.sql.statement import CreateSchema, CreateView, Statement, StatementKind
 from sqe_core.sql.tokens import Kind
 
-_LATER = "it comes with a later release"
 _HINTS = {
     "index": "Iceberg tables have no indexes; partition the table or write it sorted",
     "unique": "Iceberg tables have no indexes; partition the table or write it sorted",
@@ -23,7 +23,6 @@ _HINTS = {
     "sequence": "SQE has no sequences; use row_number() or uuid()",
     "type": "SQE has no types of users; write ROW(…)",
     "procedure": "SQE has no stored procedures",
-    "catalog": "catalogs are configured by the administrator",
     "external": "every table is an Iceberg table; leave EXTERNAL out",
     "user": "users come from the identity provider",
     "trigger": "SQE has no triggers",
@@ -33,18 +32,19 @@ _HINTS = {
     "live": None,
     "extension": None,
     "masking": "use CREATE POLICY p ON TABLE t COLUMN MASK …",
-    "secret": _LATER,
 }
 
 
 def create(statement: StatementText) -> Statement:
-    """CREATE [OR REPLACE] [TEMPORARY] VIEW, CREATE SCHEMA, CREATE TABLE, CREATE POLICY, CREATE ROLE."""
+    """CREATE [OR REPLACE] [TEMPORARY] VIEW, CREATE SCHEMA, CREATE TABLE, CREATE POLICY, ROLE, SECRET."""
     cursor = statement.cursor(1)
     replace = cursor.accept("or", "replace")
     if cursor.at("materialized"):
         cursor.refuse("SQE has no materialized views", hint="create a table with CREATE TABLE … AS SELECT")
     if cursor.at_any("temp", "temporary") and cursor.peek().is_word("table"):
         cursor.refuse("SQE has no temporary tables", hint="use CREATE TEMPORARY VIEW")
+    if at_secret(cursor):
+        return create_secret(statement, cursor, replace=replace)
     temporary = cursor.accept_any("temp", "temporary") is not None
     if cursor.accept("view"):
         return _view(statement, cursor, replace=replace, temporary=temporary)
@@ -58,6 +58,8 @@ def create(statement: StatementText) -> Statement:
         return create_policy(statement, cursor, replace=replace)
     if not replace and cursor.accept("role"):
         return create_role(statement, cursor)
+    if cursor.at("catalog"):
+        refuse_create_catalog(statement, cursor)
     word = cursor.token.value
     if word in _HINTS and cursor.token.kind is Kind.WORD:
         cursor.refuse(f"CREATE {word.upper()} is not supported", hint=_HINTS[word])

@@ -1,7 +1,8 @@
-"""DROP of tables, views and schemas."""
+"""DROP of tables, views, schemas and what else there is."""
 
 from __future__ import annotations
 
+from sqe_core.sql.attach import at_secret, drop_secret
 from sqe_core.sql.context import StatementText
 from sqe_core.sql.cursor import Cursor
 from sqe_core.sql.policies import drop_policy
@@ -14,15 +15,14 @@ _HINTS = {
     "sequence": "SQE has no sequences",
     "type": "SQE has no types of users",
     "procedure": "SQE has no stored procedures",
-    "catalog": "catalogs are configured by the administrator",
+    "catalog": "what was attached is taken away with DETACH name",
     "masking": "use DROP POLICY p",
     "user": "users come from the identity provider",
-    "secret": "it comes with a later release",
 }
 
 
 def drop(statement: StatementText) -> Statement:
-    """DROP TABLE, VIEW, SCHEMA, ROLE, POLICY; DROP MATERIALIZED VIEW IF EXISTS does nothing."""
+    """DROP TABLE, VIEW, SCHEMA, ROLE, POLICY, SECRET; DROP MATERIALIZED VIEW IF EXISTS does nothing."""
     cursor = statement.cursor(1)
     if cursor.accept("table"):
         return _table(statement, cursor)
@@ -43,6 +43,8 @@ def drop(statement: StatementText) -> Statement:
         return drop_role(statement, cursor)
     if cursor.accept("policy"):
         return drop_policy(statement, cursor)
+    if at_secret(cursor):
+        return drop_secret(statement, cursor)
     word = cursor.token.value
     if word in _HINTS:
         cursor.refuse(f"DROP {word.upper()} is not supported", hint=_HINTS[word])

@@ -8,10 +8,12 @@ from sqe_core.spi.errors import NotSupportedError, UserError
 from sqe_core.sql.context import Dialect, EngineText, StatementText
 from sqe_core.sql.limits import check_text, check_tokens
 from sqe_core.sql.recogniser import recognise
+from sqe_core.sql.redact import holds_secret
 from sqe_core.sql.split import split
 from sqe_core.sql.statement import EngineStatement, ScriptStatement, Statement, TextLimits
 from sqe_core.sql.tokens import Kind, Text, Token, tokenize
 
+_QUOTES = "values stand in single quotes, and a quote inside is written twice"
 RESERVED_PREFIXES = ("_sqe_", "__sqe")
 
 
@@ -86,7 +88,15 @@ def _bounded_tokens(sql: str, dialect: Dialect, limits: TextLimits) -> tuple[Tex
     """Return the tokens of one statement that is not too long, and how deep it is nested."""
     check_text(sql, limits)
     text = Text(sql)
-    tokens = tokenize(text, dialect.lexicon)
+    try:
+        tokens = tokenize(text, dialect.lexicon)
+    except UserError as error:
+        if not holds_secret(sql, dialect.value):
+            raise
+        # The message repeats what it stumbled over.
+        raise UserError(
+            "The statement cannot be read from here on", code=error.code, position=error.position, hint=_QUOTES
+        ) from None
     depth = check_tokens(text, tokens, limits)
     return text, _one_statement(text, tokens), depth
 

@@ -7,6 +7,7 @@ from types import MappingProxyType
 
 from sqe_core.sql import (
     alter,
+    attach,
     create,
     drop,
     grants,
@@ -110,5 +111,7 @@ _STATEMENTS: Mapping[str, Recogniser] = MappingProxyType(
         "check": show_governance.check,
         "kill": session_control.kill,
         "call": session_control.call,
+        "attach": attach.attach,
+        "detach": attach.detach,
     }
 )

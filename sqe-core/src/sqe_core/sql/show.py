@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Literal
 
+from sqe_core.sql.attachments import ShowSecrets
 from sqe_core.sql.context import Dialect, StatementText
 from sqe_core.sql.cursor import Cursor
 from sqe_core.sql.session_control import show_queries, show_sessions
@@ -29,11 +30,12 @@ from sqe_core.sql.tokens import Kind
 
 _SCHEMA_NAME_PARTS = 2
 
-_LATER = "comes with a later release"
 _SHOW_HINTS = {
     "engines": "SQE has one kind of table, Iceberg",
     "variables": "use SHOW SESSION",
     "status": "use SHOW SESSIONS and SHOW QUERIES",
+    "secret": "use SHOW SECRETS",
+    "attached": "use SHOW CATALOGS",
     "partitions": 'query the table\'s partitions, as in SELECT * FROM "t$partitions"',
     "tblproperties": "use SHOW CREATE TABLE t",
     "indexes": "Iceberg tables have no indexes",
@@ -49,7 +51,6 @@ _SHOW_HINTS = {
     "grant": "use SHOW GRANTS",
     "role": "use SHOW ROLES, SHOW CURRENT ROLES or SHOW ROLE GRANTS",
     "policies": "use SHOW MASKING POLICIES, or SHOW EFFECTIVE POLICY ON t",
-    "secrets": f"it {_LATER}",
 }
 
 
@@ -137,6 +138,10 @@ def _session(statement: StatementText, cursor: Cursor) -> Statement:
     return ShowSession(kind=StatementKind.SHOW, text=statement.own_text, like=_like(statement, cursor))
 
 
+def _secrets(statement: StatementText, cursor: Cursor) -> Statement:
+    return ShowSecrets(kind=StatementKind.SHOW, text=statement.own_text, like=_like(statement, cursor))
+
+
 def _stats(statement: StatementText, cursor: Cursor) -> Statement:
     cursor.expect("for")
     if cursor.at_symbol("("):
@@ -156,6 +161,7 @@ _SHOWS: dict[str, Callable[[StatementText, Cursor], Statement]] = {
     "session": _session,
     "sessions": show_sessions,
     **dict.fromkeys(("queries", "processlist"), show_queries),
+    "secrets": _secrets,
     "stats": _stats,
 }
 

@@ -82,6 +82,9 @@ class StatementKind(Enum):
     SET_OWNER = "set_owner"
     CHECK_ACCESS = "check_access"
     KILL = "kill"
+    ATTACH = "attach"
+    DETACH = "detach"
+    SECRET = "secret"  # noqa: S105 - a word
 
 
 class PositionMap(Protocol):

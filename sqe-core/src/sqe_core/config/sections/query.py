@@ -1,6 +1,6 @@
 """`[session]`, `[query]`, `[optimizer]`, caches, history and `[engine]`: how statements run."""
 
-# `setting` and its kind return a dataclass field
+# ruff: noqa: RUF009  # `setting` and its kind return a dataclass field
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from sqe_core.config.schema import mapping, setting, size
+from sqe_core.config.schema import mapping, secret, setting, size
+from sqe_core.spi.identity import Secret
 
 READER = "Parquet and S3 readers take it where Iceberg has the option"
 
@@ -21,7 +22,12 @@ class SessionConfig:
     absolute_timeout_secs: int = setting(28800, "A session ends after this long in any case.", minimum=1)
     persistence: Literal["memory", "file"] = setting("memory", "`file` keeps session metadata, never tokens.")
     persistence_path: str = setting("/tmp/sqe-sessions.json", "Where sessions are kept.")  # noqa: S108
-    secrets_path: str = setting("", "File of mode 0600 that keeps CREATE SECRET entries; empty = memory only.")
+    secrets_path: str = setting(
+        "", "File of mode 0600 that keeps CREATE SECRET entries, encrypted; empty = memory only."
+    )
+    secrets_key: Secret | None = secret(
+        "Key of that file, 32 bytes in base64; unset = secrets.key in the state folder, made at the first start."
+    )
     snapshot_interval_secs: int = setting(60, "Time between two writes of that file.", minimum=1)
     expiry_sweep_interval_secs: int = setting(60, "Time between two sweeps for expired sessions.", minimum=1)
 
@@ -146,6 +152,9 @@ class EngineConfig:
     jar_dir: str | None = setting(None, "Folder that holds the jars of the lock file, for machines without network.")
     jar_mirror: str | None = setting(
         None, "Maven repository that the jars are fetched from.", url=("https", "http", "file")
+    )
+    jar_groups: tuple[str, ...] = setting(
+        (), "Jars beyond those that configured catalogs need, for catalogs to be attached: `postgresql`, `aws`."
     )
     class_archive: Literal["make", "use", "off"] = setting(
         "make",
