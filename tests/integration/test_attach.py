@@ -191,3 +191,23 @@ def test_policies_are_not_walked_around(lake: Lake, tmp_path: Path) -> None:
         assert lake.refusal(ALICE, sql).message == "You may not attach catalogs"
     error = lake.refusal(ROOT, f"ATTACH '{tmp_path}/nothing' AS x (TYPE hadoop)")
     assert error.message == "There is no catalog of this type at this location, or it does not answer"
+
+
+@pytest.mark.rule("POL-9")
+def test_a_catalog_that_is_replaced_while_a_statement_is_judged(
+    lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its tables were found in one catalog, and would be judged as those of another."""
+    lake.run(ROOT, f"ATTACH '{tmp_path}/guest' AS guest (TYPE sqlite)")
+    lake.run(ROOT, "CREATE TABLE guest.default.t AS SELECT 1 AS a")
+    authorizer: Any = lake.sqe.service._parts.authorizer
+    decide = authorizer.decide
+
+    def late(*arguments: Any, **more: Any) -> Any:
+        monkeypatch.setattr(authorizer, "decide", decide)
+        lake.run(ROOT, f"ATTACH OR REPLACE '{tmp_path}/other' AS guest (TYPE sqlite)")
+        return decide(*arguments, **more)
+
+    lake.run(ALICE, "SELECT a FROM guest.default.t")
+    monkeypatch.setattr(authorizer, "decide", late)
+    assert lake.refusal(ALICE, "SELECT a FROM guest.default.t").code is ErrorCode.CATALOG_NOT_FOUND

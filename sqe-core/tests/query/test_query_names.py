@@ -91,3 +91,16 @@ def test_an_unknown_catalog_suggests_a_known_one(resolver: NameResolver) -> None
 def test_schemas_resolve_in_the_current_catalog(resolver: NameResolver) -> None:
     mount, schema = resolver.schema(("a.b",), CONTEXT)
     assert (mount.name, schema.namespace) == ("lake", ("a", "b"))
+
+
+@pytest.mark.rule("POL-9")
+def test_a_name_does_not_mean_another_catalog_while_it_is_judged() -> None:
+    guest = Mount(name="guest", backend=NoBackend(), attached=True)
+    registry = CatalogRegistry([LAKE, guest])
+    resolver = NameResolver(registry)
+    resolver.object(("guest", "s", "t"), NameContext(catalog="lake", schema=("default",)))
+    resolver.ensure_mounted()
+    registry.replace(guest, Mount(name="guest", backend=NoBackend(), attached=True))
+    with pytest.raises(UserError, match="Catalog guest was detached") as caught:
+        resolver.ensure_mounted()
+    assert caught.value.code is ErrorCode.CATALOG_NOT_FOUND

@@ -49,6 +49,17 @@ class NameResolver:
         """
         self._registry = registry
         self._shows = shows
+        self.used: set[Mount] = set()
+        """The mounts of the objects that were resolved."""
+
+    def ensure_mounted(self) -> None:
+        """Raise when a catalog was detached since a name was found in it: it may have been judged as another one."""
+        for mount in self.used:
+            if not self._registry.holds(mount):
+                raise UserError(
+                    f"Catalog {quote_part(mount.name)} was detached while the statement was judged",
+                    code=ErrorCode.CATALOG_NOT_FOUND,
+                )
 
     def without_policies(self) -> NameResolver:
         """Return one to which every mounted catalog is known."""
@@ -87,6 +98,7 @@ class NameResolver:
         mount = self._registry.find(parts[0] if len(parts) == 3 else context.catalog)
         if mount is None:
             raise table_not_found(parts, position=position, hint=self.suggest(parts[0]))
+        self.used.add(mount)
         namespace = context.schema if len(parts) == 1 else tuple(parts[-2].split("."))
         base, separator, suffix = parts[-1].rpartition("$")
         metadata_table = None

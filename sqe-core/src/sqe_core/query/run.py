@@ -381,7 +381,10 @@ class StatementRun:
         spooled: Mapping[str, SpooledRows] | None = None,
     ) -> SecuredStatement:
         self._positions = statement.positions
-        return self._securer(spooled or {}).secure(statement, values or {})
+        self._resolver.used.clear()
+        secured = self._securer(spooled or {}).secure(statement, values or {})
+        self._resolver.ensure_mounted()
+        return secured
 
     def _securer(self, spooled: Mapping[str, SpooledRows] = MappingProxyType({})) -> StatementSecurer:
         return StatementSecurer(
