@@ -6,7 +6,8 @@
                                      minute another one waits
     ttl_secs <= age                  not used: whoever asks waits for the fetch, and is refused when it fails
 
-A token whose key is unknown fetches them too, once per half minute for all threads together.
+A token whose key is unknown fetches them too, once per half minute for all threads together; at once where the issuer
+itself has just handed out the token, since strangers cannot make that happen.
 """
 
 from __future__ import annotations
@@ -184,8 +185,12 @@ class KeyStore:
         self._fetching = False
         self._turn = 0
 
-    def find(self, kid: str) -> SigningKey:
+    def find(self, kid: str, *, just_made: bool = False) -> SigningKey:
         """Return the key of that name.
+
+        Args:
+            kid: its name.
+            just_made: the issuer has just handed out a token with it, so it is new rather than made up.
 
         Raises:
             BadToken: the issuer has no such key.
@@ -193,6 +198,7 @@ class KeyStore:
         """
         with self._changed:
             found, wait = self._look(kid, self._monotonic())
+            wait = wait or (found is None and just_made)
             if found is not None and not wait:
                 return found
             mine = wait and not self._fetching
@@ -201,6 +207,10 @@ class KeyStore:
             elif self._fetching:
                 turn = self._turn
                 self._changed.wait_for(lambda: self._turn != turn, timeout=_WAIT_SECS)
+                if just_made and kid not in self._keys and not self._fetching:
+                    # That fetch may have begun before the key was there.
+                    mine = True
+                    self._begin()
         if mine:
             self._run()
         return self._after_fetch(kid)

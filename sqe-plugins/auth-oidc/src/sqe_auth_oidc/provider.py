@@ -212,7 +212,7 @@ class GrantedProvider(AuthProvider):
     def _read(self, answer: TokenAnswer, fallback_user: str | None) -> tuple[dict[str, Any], datetime | None]:
         token = answer.access_token.reveal()
         if self._verifier is not None and looks_signed(token):
-            accepted = self._verifier.verify(token)
+            accepted = self._verifier.verify(token, just_made=True)
             return dict(accepted.claims), accepted.expires_at
         if looks_signed(token):
             claims = read_compact(token, check_signature=False).claims

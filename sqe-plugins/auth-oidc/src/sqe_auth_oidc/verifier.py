@@ -70,8 +70,12 @@ class TokenVerifier:
         self._lock = threading.Lock()
         self._remembered: OrderedDict[bytes, VerifiedToken] = OrderedDict()
 
-    def verify(self, token: str) -> VerifiedToken:
+    def verify(self, token: str, *, just_made: bool = False) -> VerifiedToken:
         """Accept a token.
+
+        Args:
+            token: the text.
+            just_made: whether it is the issuer itself that has just handed it out.
 
         Raises:
             BadToken: it is refused.
@@ -85,7 +89,7 @@ class TokenVerifier:
                 return known
             with self._lock:
                 self._remembered.pop(digest, None)
-        accepted = self._judge(token)
+        accepted = self._judge(token, just_made=just_made)
         with self._lock:
             self._remembered[digest] = accepted
             while len(self._remembered) > _MOST_REMEMBERED:
@@ -104,7 +108,7 @@ class TokenVerifier:
         """Raise when the issuer's keys cannot be had."""
         self._keys.check()
 
-    def _judge(self, token: str) -> VerifiedToken:
+    def _judge(self, token: str, *, just_made: bool) -> VerifiedToken:
         compact = read_compact(token)
         if compact.algorithm not in self._rules.algorithms:
             raise BadToken("has an algorithm that is not allowed (alg)")
@@ -112,7 +116,7 @@ class TokenVerifier:
         if self._rules.issuer is not None and issuer != self._rules.issuer:
             # Before its key is looked for: strangers' tokens fetch nobody's keys.
             raise BadToken("is of another issuer (iss)")
-        key = self._keys.find(compact.kid)
+        key = self._keys.find(compact.kid, just_made=just_made)
         if not key.verifies(compact.algorithm, compact.signed, compact.signature):
             raise BadToken("has a wrong signature")
         return VerifiedToken(
