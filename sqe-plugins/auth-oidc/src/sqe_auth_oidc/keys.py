@@ -207,7 +207,7 @@ class KeyStore:
             elif self._fetching:
                 turn = self._turn
                 self._changed.wait_for(lambda: self._turn != turn, timeout=_WAIT_SECS)
-                if just_made and kid not in self._keys and not self._fetching:
+                if just_made and kid not in self._keys and self._turn != turn:
                     # That fetch may have begun before the key was there.
                     mine = True
                     self._begin()
