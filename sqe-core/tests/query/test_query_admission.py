@@ -1,6 +1,8 @@
 """Slots and deadlines."""
 
+import gc
 import threading
+import weakref
 
 import pytest
 
@@ -184,3 +186,25 @@ def test_a_statement_that_was_ended_before_takes_no_slot() -> None:
     with pytest.raises(QueryCancelledError):
         admission.enter(person("alice"), over)
     assert admission.running == 0
+
+
+def test_a_deadline_that_is_forgotten_holds_nothing() -> None:
+    class EngineSession:
+        def cancel(self) -> None:
+            raise AssertionError("it was forgotten")
+
+    watch, held = DeadlineWatch(), EngineSession()
+    seen = weakref.ref(held)
+    forget = watch.after(3600, held.cancel)
+    del held
+    assert seen() is not None
+    forget()
+    gc.collect()
+    assert seen() is None, "an engine session would stay open until the statement's time is over"
+
+
+def test_deadlines_that_are_forgotten_do_not_pile_up() -> None:
+    watch = DeadlineWatch()
+    for _ in range(3000):
+        watch.after(3600, threading.Event().set)()
+    assert len(watch._due) < 2000

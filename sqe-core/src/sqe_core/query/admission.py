@@ -146,17 +146,19 @@ class DeadlineWatch:
     """Calls back when the time of a statement is over. One thread for all of them, started at first use."""
 
     def __init__(self) -> None:
-        self._due: list[tuple[float, int, Callable[[], None]]] = []
+        self._due: list[tuple[float, int]] = []
         self._numbers = itertools.count()
         self._changed = threading.Condition()
         self._thread: threading.Thread | None = None
-        self._cancelled: set[int] = set()
+        # Apart from the heap: what a statement held is let go when it ends, long before its time is over.
+        self._callbacks: dict[int, Callable[[], None]] = {}
 
     def after(self, seconds: float, callback: Callable[[], None]) -> Callable[[], None]:
         """Call `callback` in `seconds` unless the returned function is called before."""
         with self._changed:
             number = next(self._numbers)
-            heapq.heappush(self._due, (time.monotonic() + seconds, number, callback))
+            self._callbacks[number] = callback
+            heapq.heappush(self._due, (time.monotonic() + seconds, number))
             if self._thread is None:
                 self._thread = threading.Thread(target=self._watch, name="sqe-deadlines", daemon=True)
                 self._thread.start()
@@ -164,12 +166,11 @@ class DeadlineWatch:
 
         def forget() -> None:
             with self._changed:
-                self._cancelled.add(number)
+                self._callbacks.pop(number, None)
                 # Most statements end long before their deadline; keep the heap from growing with them.
-                if len(self._cancelled) > 1000:
-                    self._due = [entry for entry in self._due if entry[1] not in self._cancelled]
+                if len(self._due) > 2 * len(self._callbacks) + 1000:
+                    self._due = [entry for entry in self._due if entry[1] in self._callbacks]
                     heapq.heapify(self._due)
-                    self._cancelled.clear()
 
         return forget
 
@@ -178,8 +179,8 @@ class DeadlineWatch:
             with self._changed:
                 while not self._due or self._due[0][0] > time.monotonic():
                     self._changed.wait(self._due[0][0] - time.monotonic() if self._due else None)
-                _, number, callback = heapq.heappop(self._due)
-                if number in self._cancelled:
-                    self._cancelled.discard(number)
-                    continue
-            callback()
+                _, number = heapq.heappop(self._due)
+                callback = self._callbacks.pop(number, None)
+            if callback is not None:
+                callback()
+            del callback
