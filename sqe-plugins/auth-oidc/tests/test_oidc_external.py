@@ -142,6 +142,7 @@ class TestBrowser:
             {"iss": "https://stranger.example.com"},
             {"aud": "other"},
             {"aud": None},
+            {"aud": [CLIENT, "other"], "azp": "other"},
             {"exp": 1},
             {"exp": None},
             {"nonce": None},

@@ -200,6 +200,8 @@ class ExternalProvider(GrantedProvider, SupportsBrowserLogin, SupportsDeviceLogi
                 claims, ends = dict(accepted.claims), accepted.expires_at
                 if nonce is not None and not _is_same(claims.get("nonce"), nonce):
                     raise BadToken("is of another login (nonce)")
+                if claims.get(_CLIENT, client) != client:
+                    raise BadToken("was made for another client (azp)")
             elif not renews:
                 raise BadToken("came without an ID token")
             if self._is_readable(answer):
