@@ -1,0 +1,204 @@
+"""Our server between a real identity provider and two real catalogs, and clients that people log in with."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import adbc_driver_flightsql.dbapi as flight_sql
+import psutil
+import pyarrow as pa
+import pyarrow.flight as flight
+import pytest
+from google.protobuf.any_pb2 import Any as AnyMessage
+from testbed.keycloak import SUBJECTS, Keycloak
+from testbed.nessie import Nessie
+from testbed.seaweedfs import REGION, SeaweedFS
+
+from sqe_core.protocols.flight.wire import flight_pb2
+from sqe_core.protocols.flight.wire import flight_sql_pb2 as sql
+
+SERVER = Path(sys.executable).with_name("sqe-server")
+ALICE, BOB = SUBJECTS["alice"], SUBJECTS["bob"]
+KEYS_SECS = 30
+"""How old the keys of the identity provider get in the server, the least that it takes."""
+
+
+@dataclass(frozen=True)
+class Bed:
+    """The servers around ours."""
+
+    keycloak: Keycloak
+    store: SeaweedFS
+    nessie: Nessie
+
+
+@dataclass
+class Server:
+    """Our server."""
+
+    process: subprocess.Popen[str]
+    folder: Path
+    port: int
+    metrics_port: int
+    raw: list[str] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
+    """The texts of all errors that its clients saw."""
+    tokens: set[str] = field(default_factory=set)
+    """The tokens that its clients sent."""
+
+    @property
+    def uri(self) -> str:
+        return f"grpc://127.0.0.1:{self.port}"
+
+    def read_log(self) -> None:
+        assert self.process.stderr is not None
+        for line in self.process.stderr:
+            self.raw.append(line)
+
+    def has_said(self, event: str) -> bool:
+        return any(f'"event": "{event}"' in line or f'"event":"{event}"' in line for line in list(self.raw))
+
+    def connect(self, user: str) -> flight_sql.Connection:
+        """Log in with user and password, which the server sends to the identity provider."""
+        return flight_sql.connect(self.uri, db_kwargs={"username": user, "password": user}, autocommit=True)
+
+    def connect_with(self, token: str) -> flight_sql.Connection:
+        """Log in with a token that the client brings."""
+        self.tokens.add(token)
+        header = "adbc.flight.sql.authorization_header"
+        return flight_sql.connect(self.uri, db_kwargs={header: f"Bearer {token}"}, autocommit=True)
+
+    def run(self, connection: flight_sql.Connection, text: str) -> list[tuple[Any, ...]]:
+        """Return the rows of a statement."""
+        try:
+            with connection.cursor() as cursor:
+                cursor.execute(text)
+                return [tuple(row) for row in cursor.fetchall()]
+        except Exception as error:
+            self.errors.append(str(error))
+            raise
+
+    def refusal(self, connection: flight_sql.Connection, text: str) -> str:
+        """Return what a client reads that may not do something."""
+        with pytest.raises(flight_sql.Error) as raised:
+            self.run(connection, text)
+        return str(raised.value)
+
+    def ask(self, path: str, *, health: bool = False) -> str:
+        """Return what a page of metrics or health says."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.metrics_port + health, timeout=10)
+        connection.request("GET", path)
+        body = connection.getresponse().read().decode()
+        connection.close()
+        return body
+
+    def metric(self, begin: str) -> float:
+        """Return the sum of the samples that begin so."""
+        lines = self.ask("/metrics").splitlines()
+        return sum(float(line.rpartition(" ")[2]) for line in lines if line.startswith(begin))
+
+    def audit(self) -> list[dict[str, Any]]:
+        """Return the events of the audit log."""
+        return [json.loads(line) for line in (self.folder / "audit.log").read_text().splitlines()]
+
+    def processes(self) -> Sequence[psutil.Process]:
+        """Return it and its children."""
+        this = psutil.Process(self.process.pid)
+        return [this, *this.children(recursive=True)]
+
+
+PAGE = Path(__file__).parents[2] / "docs/identity.md"
+
+
+def configuration(bed: Bed, folder: Path, port: int, metrics_port: int) -> str:
+    """The example of the page with the addresses of the test, and what only the tests need."""
+    (example,) = re.findall(r"```toml\n(.*?)```", PAGE.read_text(encoding="utf-8"), flags=re.DOTALL)
+    tls = example[example.index("[coordinator.tls]") : example.index("[[auth.providers]]")]
+    # Tests cannot wait for minutes until a withdrawn key counts no more.
+    quick = f"leeway_secs = 0\njwks_refresh_secs = {KEYS_SECS}\ntimeout_secs = 60\n"
+    changes = {
+        tls: "[auth]\ntoken_refresh_buffer_secs = 6\n",
+        "flight_sql_port = 50051": f'bind_address = "127.0.0.1"\nflight_sql_port = {port}\ntrino_http_port = 0\n'
+        f'memory_limit = "1GB"\nspill_dir = "{folder / "spill"}"',
+        "https://login.example.com/realms/main": bed.keycloak.issuer,
+        'groups_claim = "groups"\n': f'groups_claim = "groups"\n{quick}',
+        "/run/secrets/sqe-client": str(folder / "client-secret"),
+        "https://catalog.example.com": bed.store.catalog_url,
+        "https://s3.example.com": bed.store.s3_url,
+        "s3_path_style = true\n": "s3_path_style = true\ns3_allow_http = true\n",
+    }
+    for before, after in changes.items():
+        assert before in example, f"{PAGE.name} has no {before!r} any more"
+        example = example.replace(before, after)
+    return f"""{example}
+[metrics]
+prometheus_port = {metrics_port}
+audit_log_path = "{folder / "audit.log"}"
+[catalogs.nessie]
+type = "nessie"
+catalog_url = "{bed.nessie.catalog_url}"
+warehouse = "lake"
+[catalogs.nessie.storage]
+s3_endpoint = "{bed.store.s3_url}"
+s3_region = "{REGION}"
+s3_path_style = true
+s3_allow_http = true
+s3_access_key = "{bed.store.access_key}"
+s3_secret_key = "{bed.store.secret_key}"
+"""
+
+
+class RawClient:
+    """Flight without SQL: whatever one client has in its hands, another can try."""
+
+    def __init__(self, server: Server, user: str, headers: Sequence[tuple[bytes, bytes]] = ()) -> None:
+        self.client = flight.FlightClient(server.uri)
+        bearer = self.client.authenticate_basic_token(user, user)
+        self.options = flight.FlightCallOptions(headers=[bearer, *headers], timeout=60)
+
+    def info(self, message: Any) -> flight.FlightInfo:
+        """Ask for a statement, or for whatever else a message says."""
+        return self.client.get_flight_info(flight.FlightDescriptor.for_command(packed(message)), self.options)
+
+    def read(self, ticket: flight.Ticket) -> pa.Table:
+        return self.client.do_get(ticket, self.options).read_all()
+
+    def query(self, text: str) -> list[dict[str, Any]]:
+        rows: list[dict[str, Any]] = self.read(self.ticket(text)).to_pylist()
+        return rows
+
+    def ticket(self, text: str) -> flight.Ticket:
+        return self.info(sql.CommandStatementQuery(query=text)).endpoints[0].ticket
+
+    def prepare(self, text: str) -> bytes:
+        """Prepare a statement and return its handle."""
+        request = packed(sql.ActionCreatePreparedStatementRequest(query=text))
+        (answer,) = self.do("CreatePreparedStatement", request)
+        found = AnyMessage.FromString(answer)
+        result = sql.ActionCreatePreparedStatementResult()
+        found.Unpack(result)
+        return bytes(result.prepared_statement_handle)
+
+    def do(self, action: str, body: bytes) -> list[bytes]:
+        results = self.client.do_action(flight.Action(action, body), self.options)
+        return [result.body.to_pybytes() for result in results]
+
+    def cancel(self, info: flight.FlightInfo) -> int:
+        """Cancel a statement and return the status that the server answers."""
+        request = flight_pb2.CancelFlightInfoRequest(info=flight_pb2.FlightInfo.FromString(info.serialize()))
+        (answer,) = self.do("CancelFlightInfo", request.SerializeToString())
+        return int(flight_pb2.CancelFlightInfoResult.FromString(answer).status)
+
+
+def packed(message: Any) -> bytes:
+    command = AnyMessage()
+    command.Pack(message)
+    return command.SerializeToString()
