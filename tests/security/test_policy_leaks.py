@@ -188,6 +188,40 @@ def test_a_constant_of_the_user_makes_no_policy_raise(analyst: Governed, where: 
     assert analyst.run(f"SELECT id FROM trapped WHERE {where}") == []
 
 
+@pytest.mark.rule("POL-11")
+@pytest.mark.rule("ENF-17")
+@pytest.mark.parametrize(
+    "condition", ["10 / divisor BETWEEN 2 AND 10", "CAST(number AS integer) BETWEEN -3 AND 17 AND level = 7"]
+)
+def test_what_is_compared_twice_does_not_leave_its_guard(analyst: Governed, condition: str) -> None:
+    analyst.policies.decisions.clear()
+    analyst.policies.decisions["trapped"] = allow(condition)
+    assert analyst.run("SELECT DISTINCT dept FROM trapped WHERE level > 1") == [["eng"]]
+
+
+@pytest.mark.rule("POL-11")
+@pytest.mark.rule("ERR-3")
+@pytest.mark.parametrize("where", ["divisor = 0 AND level > 3", "divisor IN (0) AND level + 1 > 3 AND level = level"])
+def test_a_constant_of_the_user_makes_no_mask_raise(analyst: Governed, where: str) -> None:
+    analyst.policies.decisions.clear()
+    mask = SqlMask(expression=SqlExpression(text="10 / divisor + coalesce(size, 0)"))
+    analyst.policies.decisions["trapped"] = allow(level=mask)
+    assert analyst.run(f"SELECT id FROM trapped WHERE {where}") == []
+
+
+@pytest.mark.parametrize(
+    "aggregate", ["bool_or(level > 1 AND flag)", "bool_or(flag OR level = 1)", "max(NOT (flag AND NULL))"]
+)
+def test_a_null_in_a_condition_reaches_no_data_source(sqe: EmbeddedSqe, analyst: Governed, aggregate: str) -> None:
+    sqe.execute("CREATE OR REPLACE TABLE flags (level integer, flag boolean)").close()
+    sqe.execute("INSERT INTO flags VALUES (2, true), (3, false)").close()
+    analyst.policies.decisions.clear()
+    analyst.policies.decisions["flags"] = allow(level=NullMask())
+    expected = _rows(sqe, f"SELECT {aggregate} FROM (SELECT CAST(NULL AS integer) AS level, flag FROM flags)")
+    assert analyst.run(f"SELECT {aggregate} FROM flags") == expected
+    assert analyst.run("SELECT count(*) FROM flags WHERE (flag AND level > 1) IS NULL") == [[1]]
+
+
 # What a mask covers raises no more than what a filter hides: each value is what the mask says, or NULL.
 MASKS: Mapping[str, Mapping[str, Mask]] = {
     "null": {

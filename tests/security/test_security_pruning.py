@@ -72,3 +72,27 @@ def test_a_cast_that_may_fail_hides_the_row(govern: Govern, condition: str) -> N
 def test_a_condition_whose_cast_overflows_on_a_hidden_row_is_not_copied(govern: Govern) -> None:
     analyst = govern({"wide": allow("10 / divisor > 1")})
     assert analyst.run("SELECT id FROM wide WHERE day > TIMESTAMP '2020-01-01 10:00:00'") == [[1]]
+
+
+def _filters(plans: list[str]) -> str:
+    (scan,) = [line for line in plans[-1].splitlines() if "BatchScan" in line]
+    return scan.partition("filters=")[2]
+
+
+@pytest.mark.rule("ENF-15")
+@pytest.mark.rule("POL-11")
+def test_a_part_that_could_raise_keeps_no_other_from_the_files(govern: Govern, plans: list[str]) -> None:
+    analyst = govern({"wide": allow("id < 2 AND (10 / divisor > 1 AND price > 1)")})
+    assert analyst.run("SELECT id FROM wide") == [[1]]
+    assert "id < 2" in _filters(plans)
+    assert "price > 1.00" in _filters(plans)
+
+
+@pytest.mark.rule("ENF-15")
+@pytest.mark.rule("POL-11")
+def test_a_guard_keeps_its_own_columns_from_the_files_only(govern: Govern, plans: list[str]) -> None:
+    analyst = govern({"wide": allow("10 / divisor > 1 OR price > 100")})
+    assert analyst.run("SELECT id FROM wide WHERE id < 2 AND divisor = 1") == [[1]]
+    assert "id < 2" in _filters(plans)
+    assert "divisor" not in _filters(plans)
+    assert analyst.run("SELECT id FROM wide WHERE divisor = 0") == []

@@ -420,6 +420,10 @@ class EngineSession(ABC):
         """Parse one expression of a policy; the plan is described like any other, and stands for it from here on."""
 
     @abstractmethod
+    def conjuncts(self, plan: EnginePlan) -> Sequence[EnginePlan]:
+        """Return the parts of what `expression` returned that all have to hold, in their order."""
+
+    @abstractmethod
     def judge(
         self,
         relation: SecuredTable | InlinedPlan,

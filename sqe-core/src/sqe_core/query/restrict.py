@@ -123,7 +123,13 @@ class RestrictionCompiler:
         visible: Callable[[Sequence[str]], Sequence[str]],
     ) -> CompiledRestriction:
         masked: list[tuple[str, Mask]] = sorted(access.masks.items())
-        plans = [self._parsed(expression, facts) for facts in self.facts for expression in access.filters]
+        # Part by part: one that could raise needs a guard, which keeps no other part from the files.
+        plans = [
+            part
+            for facts in self.facts
+            for expression in access.filters
+            for part in self.engine.conjuncts(self._parsed(expression, facts))
+        ]
         # What a mask makes of a column depends on the column's type, so the relation is looked at first.
         judged = self.engine.judge(relation, marker, [(plan, None) for plan in plans], tag=self.tag)
         types = dict(judged.columns)

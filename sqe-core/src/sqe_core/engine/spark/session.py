@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import json
+import re
 import secrets
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from sqe_core.engine.spark.engine import SparkEngine
 
 _EMPTY: Mapping[str, Any] = MappingProxyType({})
+_AND = re.compile(r"\band\b", re.IGNORECASE)
 _TEMPLATES = "sqe_core.engine.spark.templates"
 
 
@@ -122,6 +124,14 @@ class SparkEngineSession(EngineSession):
         with engine_errors(self.gateway):
             answer = self.bridge.expression(sql, encode_parameters(parameters), json.dumps(known, default=list))
         return SparkPlan(self, json.loads(answer), sql)
+
+    def conjuncts(self, plan: EnginePlan) -> Sequence[EnginePlan]:
+        own = self._own(plan)
+        if not _AND.search(own.text):
+            return [own]
+        with engine_errors(self.gateway):
+            answers = json.loads(self.bridge.conjuncts(own.handle))
+        return [SparkPlan(self, answer, own.text) for answer in answers]
 
     def judge(
         self,

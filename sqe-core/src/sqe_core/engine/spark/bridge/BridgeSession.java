@@ -158,6 +158,25 @@ public final class BridgeSession implements Work.Abandoned {
                 }));
   }
 
+  /** The parts of a policy's condition that all have to hold, as expressions of their own. */
+  public String conjuncts(final long id) throws Throwable {
+    return (String)
+        run(
+            null,
+            PARSE_MILLIS,
+            new Callable() {
+              public Object call() throws Exception {
+                StringBuilder out = new StringBuilder("[");
+                List parts = PolicyExpressions.conjuncts(plan(id).plan);
+                for (int i = 0; i < parts.size(); i++) {
+                  Json.element(out);
+                  out.append(answer(null, new Outcome((LogicalPlan) parts.get(i), null, null, null)));
+                }
+                return out.append(']').toString();
+              }
+            });
+  }
+
   /** What a relation's columns are, and what expressions of a policy over it are once analysed. */
   public String judge(String request, final String tag) throws Throwable {
     final JsonNode asked = Json.read(request);

@@ -6,16 +6,23 @@ import org.apache.spark.sql.execution.ColumnarRule;
 import scala.runtime.AbstractFunction1;
 import scala.runtime.BoxedUnit;
 
-/** What SQE adds to every session: joins that can be cancelled. */
+/** What SQE adds to every session: joins that can be cancelled, and NULLs that data sources are not offered. */
 public final class Extensions extends AbstractFunction1 {
   public Object apply(Object extensions) {
     ((SparkSessionExtensions) extensions).injectColumnar(new Builder());
+    ((SparkSessionExtensions) extensions).injectPreCBORule(new NullBuilder());
     return BoxedUnit.UNIT;
   }
 
   private static final class Builder extends AbstractFunction1 {
     public Object apply(Object session) {
       return new LastRule();
+    }
+  }
+
+  private static final class NullBuilder extends AbstractFunction1 {
+    public Object apply(Object session) {
+      return new NullConditions();
     }
   }
 

@@ -32,6 +32,7 @@ import org.apache.spark.sql.catalyst.expressions.InheritAnalysisRules;
 import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.catalyst.expressions.NamedArgumentExpression;
 import org.apache.spark.sql.catalyst.expressions.SubqueryExpression;
+import org.apache.spark.sql.catalyst.expressions.TryEval;
 import org.apache.spark.sql.catalyst.expressions.objects.Invoke;
 import org.apache.spark.sql.catalyst.expressions.objects.StaticInvoke;
 import org.apache.spark.sql.catalyst.plans.logical.Command;
@@ -371,7 +372,8 @@ final class PlanWalk {
     expressionCount++;
     if (!(visit.builtin && isOfSpark(expression))) {
       if (Markers.is(expression)) markers = true;
-      else expressionClasses.add(expression.getClass().getName());
+      // A policy's guard is what it extends, and stands in analysed plans only.
+      else expressionClasses.add((expression instanceof Shield ? TryEval.class : expression.getClass()).getName());
       call(expression);
     }
     List next = new ArrayList();

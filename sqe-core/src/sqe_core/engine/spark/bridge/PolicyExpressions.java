@@ -11,6 +11,7 @@ import java.util.Map;
 import java.util.TreeSet;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedAttribute;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedFunction;
+import org.apache.spark.sql.catalyst.expressions.And;
 import org.apache.spark.sql.catalyst.expressions.ArrayContains;
 import org.apache.spark.sql.catalyst.expressions.AttributeReference;
 import org.apache.spark.sql.catalyst.expressions.Cast;
@@ -57,6 +58,21 @@ final class PolicyExpressions {
   /** The expression with every name read as a column of the relation that is called `marker`. */
   static Expression qualified(LogicalPlan holder, Map columns, String marker) {
     return of(new Qualified(columns, marker).apply(holder));
+  }
+
+  /** The parts of a condition that all have to hold, each as an expression of its own. */
+  static List conjuncts(LogicalPlan holder) {
+    List parts = new ArrayList();
+    ArrayDeque rest = new ArrayDeque();
+    rest.push(of(holder));
+    while (!rest.isEmpty()) {
+      Expression one = (Expression) rest.pop();
+      if (one instanceof And) {
+        rest.push(((And) one).right());
+        rest.push(((And) one).left());
+      } else parts.add(new Project(Trees.seq(PlanRewrite.alias(one, "expression")), new OneRowRelation()));
+    }
+    return parts;
   }
 
   /** From the lower case of a column's name to the name. */
@@ -165,7 +181,7 @@ final class PolicyExpressions {
       for (int i = 0; i < below.size(); i++) rest.push(below.get(i));
     }
     Json.member(out, "sql", Values.sql(expression));
-    Json.member(out, "guarded_sql", Values.sql(new org.apache.spark.sql.catalyst.expressions.TryEval(expression)));
+    Json.member(out, "guarded_sql", Values.sql(new Shield(expression)));
     Json.member(out, "type", expression.dataType().catalogString());
     Json.member(out, "deterministic").append(expression.deterministic());
     Json.member(out, "queries").append(queries);

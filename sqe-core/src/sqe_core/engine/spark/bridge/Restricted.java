@@ -11,7 +11,6 @@ import org.apache.spark.sql.catalyst.expressions.Cast;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.GreaterThanOrEqual;
 import org.apache.spark.sql.catalyst.expressions.Literal;
-import org.apache.spark.sql.catalyst.expressions.TryEval;
 import org.apache.spark.sql.catalyst.plans.logical.Filter;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
@@ -98,11 +97,11 @@ final class Restricted {
     if (holder == null) throw new BridgeException("SQE_NO_SUCH_PLAN", "an expression of a policy");
     Expression value = PolicyExpressions.qualified(holder.plan, columns, marker);
     if (request.has("type")) value = cast(value, DataType.fromJson(request.get("type").asText()));
-    return request.get("guarded").asBoolean() ? new TryEval(value) : value;
+    return request.get("guarded").asBoolean() ? new Shield(value) : value;
   }
 
   static Expression cast(Expression value, DataType type) {
-    // Errors are for TryEval to swallow; a cast that answers NULL by itself would print the same.
+    // Errors are for the guard to swallow; a cast that answers NULL by itself would print the same.
     return org.apache.spark.sql.catalyst.expressions.Cast$.MODULE$.apply(value, type, true);
   }
 

@@ -10,6 +10,8 @@ import java.util.Set;
 import org.apache.spark.sql.catalyst.expressions.And;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.AttributeReference;
+import org.apache.spark.sql.catalyst.expressions.AttributeSet;
+import org.apache.spark.sql.catalyst.expressions.AttributeSet$;
 import org.apache.spark.sql.catalyst.expressions.Between;
 import org.apache.spark.sql.catalyst.expressions.BinaryComparison;
 import org.apache.spark.sql.catalyst.expressions.Cast;
@@ -112,12 +114,12 @@ final class SafeCopies extends Rebuild {
     Project visible = (Project) cover.child();
     if (!(visible.child() instanceof Filter) || !isBarrier((Filter) visible.child())) return false;
     LogicalPlan policy = filter((SubqueryAlias) ((Filter) visible.child()).child());
-    // Beside a constant the optimizer would put that into the policy's own condition, and evaluate parts of it outside
-    // of their guard.
-    if (policy == null || isGuarded(((Filter) policy).condition())) return true;
+    if (policy == null) return true;
+    AttributeSet guarded = guarded(((Filter) policy).condition());
     for (int i = 0; i < safe.size(); i++) {
       Expression condition = (Expression) safe.get(i);
-      if (!isVisible(column(condition), visible)) continue;
+      // Beside a constant the optimizer puts it into the policy's own condition, which has a guard where it could raise.
+      if (!isVisible(column(condition), visible) || guarded.contains(column(condition))) continue;
       List added = (List) additions.get(policy);
       if (added == null) additions.put(policy, added = new ArrayList());
       added.add(named(condition, (LogicalPlan) policy.children().head()));
@@ -149,11 +151,13 @@ final class SafeCopies extends Rebuild {
     return ours ? filter : null;
   }
 
-  private static boolean isGuarded(Expression condition) {
-    if (condition instanceof TryEval) return true;
+  /** The columns of the parts of a policy that could raise. */
+  private static AttributeSet guarded(Expression condition) {
+    if (condition instanceof TryEval) return condition.references();
+    AttributeSet columns = (AttributeSet) AttributeSet$.MODULE$.empty();
     for (scala.collection.Iterator each = condition.children().iterator(); each.hasNext(); )
-      if (isGuarded((Expression) each.next())) return true;
-    return false;
+      columns = columns.$plus$plus(guarded((Expression) each.next()));
+    return columns;
   }
 
   private static boolean isVisible(AttributeReference column, Project visible) {
