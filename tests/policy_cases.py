@@ -257,6 +257,11 @@ def policy(dice: random.Random, columns: Mapping[str, str]) -> CasePolicy:
     return CasePolicy(filters=filters, masks=masks, hidden=hidden)
 
 
+def row_policy(dice: random.Random, columns: Mapping[str, str]) -> CasePolicy:
+    """A policy of row filters alone, below which rows are changed."""
+    return CasePolicy(filters=tuple(_condition(dice, columns, 2) for _ in range(dice.choice((1, 1, 2)))))
+
+
 def _condition(dice: random.Random, columns: Mapping[str, str], depth: int) -> Condition:
     if depth and dice.random() < 0.45:
         return _compound(dice, [_condition(dice, columns, depth - 1) for _ in range(2)])
@@ -1046,3 +1051,63 @@ class QueryWriter:
                 CaseQuery(text=f"SELECT a.id FROM {relation.text} AS a JOIN {relation.text} AS b USING ({name})"),
             )
         )
+
+
+@dataclass(kw_only=True)
+class ChangeWriter:
+    """Writes one random UPDATE, DELETE or MERGE of a target, which may read another relation."""
+
+    dice: random.Random
+    target: Relation
+    source: Relation
+
+    def change(self) -> str:
+        return self.dice.choice((self._update, self._update, self._delete, self._merge, self._merge))()
+
+    def _writer(self) -> QueryWriter:
+        return QueryWriter(dice=self.dice, relations=(self.source,))
+
+    @property
+    def _own(self) -> Scope:
+        return _scope("a", self.target)
+
+    def _assignments(self, scope: Scope) -> str:
+        names = self.dice.sample(sorted(self.target.columns), self.dice.randint(1, 2))
+        values = [f"{name} = {self._writer().expression(self.target.columns[name], scope)}" for name in names]
+        return ", ".join(values)
+
+    def _where(self) -> str:
+        if self.dice.random() < 0.7:
+            return self._writer().condition(self._own) or " WHERE 1 = 1"
+        rest = self._writer().condition(_scope("s", self.source))
+        form = self.dice.choice(("a.id IN (SELECT s.id", "NOT EXISTS (SELECT 1"))
+        rest = rest or " WHERE s.id >= 0"
+        return f" WHERE {form} FROM {self.source.text} AS s{rest}{' AND s.id = a.id' if 'EXISTS' in form else ''})"
+
+    def _update(self) -> str:
+        return f"UPDATE {self.target.text} AS a SET {self._assignments(self._own)}{self._where()}"
+
+    def _delete(self) -> str:
+        return f"DELETE FROM {self.target.text} AS a{self._where()}"
+
+    def _when(self, what: str, scope: Scope) -> str:
+        return f" WHEN {what}" + self._writer().condition(scope).replace(" WHERE ", " AND ", 1) + " THEN "
+
+    def _merge(self) -> str:
+        theirs = _scope("s", self.source)
+        both = [*self._own, *theirs]
+        also = self._writer().condition(both).replace(" WHERE ", " AND ", 1)
+        text = f"MERGE INTO {self.target.text} AS a USING {self.source.text} AS s ON a.id = s.id{also}"
+        parts = []
+        if self.dice.random() < 0.8:
+            parts.append(self._when("MATCHED", both) + self._deed(both))
+        if self.dice.random() < 0.6 or not parts:
+            name = self.dice.choice([name for name in sorted(self.target.columns) if name != "id"])
+            value = self._writer().expression(self.target.columns[name], theirs)
+            parts.append(self._when("NOT MATCHED", theirs) + f"INSERT (id, {name}) VALUES (s.id, {value})")
+        if self.dice.random() < 0.4:
+            parts.append(self._when("NOT MATCHED BY SOURCE", self._own) + self._deed(self._own))
+        return text + "".join(parts)
+
+    def _deed(self, scope: Scope) -> str:
+        return self.dice.choice(("DELETE", f"UPDATE SET {self._assignments(scope)}"))

@@ -43,6 +43,9 @@ CHANGES: Mapping[str, int] = {
     " WHEN MATCHED THEN DELETE WHEN NOT MATCHED THEN INSERT (id, dept, pay) VALUES (s.id, 'eng', s.x)": 4,
     # A hidden row has the key 9 as well: it is no match.
     "MERGE INTO {t} t USING other s ON t.id = s.id WHEN NOT MATCHED THEN INSERT (id, dept) VALUES (s.id, 'eng')": 2,
+    # No row is written, so none is refused.
+    "MERGE INTO {t} t USING (SELECT * FROM other WHERE id < 3) s ON t.id = s.id"
+    " WHEN NOT MATCHED THEN INSERT (id, dept) VALUES (s.id, 'hr')": 0,
     "MERGE INTO {t} t USING (SELECT * FROM other WHERE id < 3) s ON t.id = s.id WHEN MATCHED THEN UPDATE SET pay = s.x"
     " WHEN NOT MATCHED BY SOURCE AND 10 / t.divisor > 0 THEN DELETE": 3,
     "MERGE INTO {t} t USING {t} s ON t.id = s.id AND s.divisor > 1 WHEN MATCHED THEN UPDATE SET pay = 9 / s.divisor": 2,
@@ -176,6 +179,24 @@ def test_whole_files_of_visible_rows_are_dropped(analyst: Governed, sqe: Embedde
     # A condition that every file of hidden rows satisfies.
     assert changed(run, "DELETE FROM trapped WHERE dept = 'hr'") == 0
     assert rows(sqe, "SELECT count(*) FROM trapped") == [[3]]
+
+
+@pytest.mark.rule("META-5")
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "UPDATE trapped SET pay = 1 WHERE id = 2",
+        "DELETE FROM trapped WHERE id = 2",
+        "MERGE INTO trapped t USING other s ON t.id = s.id WHEN MATCHED THEN UPDATE SET pay = s.x",
+        "MERGE INTO trapped t USING other s ON t.id = s.id WHEN NOT MATCHED THEN INSERT (id) VALUES (s.id)",
+    ],
+)
+def test_a_plan_tells_nothing_of_the_policy(analyst: Governed, sqe: EmbeddedSqe, sql: str) -> None:
+    new_table(sqe, "trapped", VISIBLE)
+    analyst.policies.decisions["trapped"] = allow("dept = 'eng'")
+    shown = repr(analyst.run(f"EXPLAIN {sql}"))
+    assert "trapped" in shown
+    assert not [word for word in ("eng", "_sqe", "sqe.", "partition_id", "raise", "_pos =") if word in shown], shown
 
 
 @pytest.mark.rule("DML-3")

@@ -5,6 +5,7 @@ Cases are random and repeatable. A deviation is told with its seed:
     SQE_POLICY_SEED=7.2.11 pytest tests/security/test_policy_differential.py      that case alone
     SQE_POLICY_CASES=5000  pytest …                                              more of them
     SQE_POLICY_FIRST=20    pytest …                                              beginning at another world
+    SQE_POLICY_CHANGES=50  pytest …                                              more UPDATE, DELETE and MERGE of each
 """
 
 from __future__ import annotations
@@ -27,22 +28,26 @@ from policy_cases import (
     CaseQuery,
     CaseTable,
     CaseView,
+    ChangeWriter,
     QueryWriter,
     Relation,
     Row,
     arrow_table,
     policy,
+    row_policy,
     tables,
     view,
 )
 
 from sqe_core.bootstrap import EMBEDDED_CATALOG, EmbeddedSqe
+from sqe_core.query.result import StatementResult
 from sqe_core.spi.errors import SqeError
 from sqe_core.spi.policy import Decision
 from sqe_core.spi.protocol import IngestMode, IngestRequest
 
 _POLICIES = 3
 _QUERIES = 40
+_CHANGES = int(os.environ.get("SQE_POLICY_CHANGES", "8"))
 _CASES = int(os.environ.get("SQE_POLICY_CASES", "240"))
 _FIRST = int(os.environ.get("SQE_POLICY_FIRST", "0"))
 _ONLY = tuple(int(part) for part in os.environ.get("SQE_POLICY_SEED", "").split(".") if part)
@@ -117,16 +122,13 @@ class World:
 
     ground: Ground
     seed: int
+    schema: str
     tables: Mapping[str, CaseTable]
     snapshots: Mapping[str, Sequence[int]]
 
-    @property
-    def schema(self) -> str:
-        return f"world_{self.seed}"
-
     @classmethod
-    def made(cls, ground: Ground, seed: int) -> World:
-        schema = f"world_{seed}"
+    def made(cls, ground: Ground, seed: int, schema: str = "") -> World:
+        schema = schema or f"world_{seed}"
         ground.own(f"CREATE SCHEMA {schema}")
         made = {table.name: table for table in tables(random.Random(str(seed)))}
         snapshots = {}
@@ -141,7 +143,7 @@ class World:
                 before = rows
             ids = ground.own(f'SELECT snapshot_id FROM {schema}."{table.name}$snapshots" ORDER BY committed_at')
             snapshots[table.name] = ids.column(0).to_pylist()
-        return cls(ground=ground, seed=seed, tables=made, snapshots=snapshots)
+        return cls(ground=ground, seed=seed, schema=schema, tables=made, snapshots=snapshots)
 
 
 @dataclass(kw_only=True)
@@ -170,7 +172,7 @@ class Case:
 
     @property
     def copy(self) -> str:
-        return f"copy_{self.world.seed}_{self.number}"
+        return f"copy_of_{self.world.schema}_{self.number}"
 
     def _prepared(self) -> Case:
         ground, number = self.world.ground, self.number
@@ -275,6 +277,84 @@ def test_what_is_governed_answers_as_a_copy_of_what_is_visible(ground: Ground, s
         case = Case.made(world, number)
         deviations += [case.deviation(query) for query in _ONLY[2:] or range(_QUERIES)]
     found = [each for each in deviations if each is not None]
+    assert not found, "\n\n".join(found)
+
+
+@dataclass(kw_only=True)
+class Changes:
+    """A table that is changed below a row filter, and its copy of the visible rows, changed by the owner alike."""
+
+    case: Case
+    columns: Mapping[str, str]
+    rules: CasePolicy
+    hidden: Sequence[Row]
+
+    @classmethod
+    def made(cls, case: Case) -> Changes:
+        dice, ground, table = random.Random(f"{case.world.seed}.changes"), case.world.ground, case.world.tables["t"]
+        rules = row_policy(dice, table.columns)
+        ground.write(case.world.schema, "c", arrow_table(table.columns, table.versions[-1]))
+        rows = ground.own(f"SELECT * FROM {case.world.schema}.c").to_pylist()
+        seen = rules.seen(rows)
+        ground.write(case.copy, "c", arrow_table(table.columns, seen))
+        case.copied.add("c")
+        ground.analyst.policies.decisions["c"] = rules.decision
+        hidden = [row for row in rows if not any(row is each or row == each for each in seen)]
+        return cls(case=case, columns=table.columns, rules=rules, hidden=hidden)
+
+    def deviation(self, number: int) -> str | None:
+        """Make one change both ways; tell what differs."""
+        seed = f"{self.case.world.seed}.changes.{number}"
+        columns = self.case.policies["u"].columns(self.case.world.tables["u"].columns)
+        writer = ChangeWriter(
+            dice=random.Random(seed),
+            target=Relation(text="[[c]]", columns=self.columns),
+            source=Relation(text="[[u]]", columns=columns),
+        )
+        text, ground = writer.change(), self.case.world.ground
+        asked, asked_copy = self.case._for_analyst(text), self.case._for_owner(text)
+        before = ground.own("SELECT * FROM c").to_pylist()
+        plain = _changed(lambda: ground.sqe.execute(asked_copy))
+        after = ground.own("SELECT * FROM c").to_pylist()
+        refused = plain.code is None and len(self.rules.seen(after)) < len(after)
+        governed = _changed(lambda: ground.analyst.sqe.service.execute(ground.analyst.session, asked))
+        ground.tally["changes"] += 1
+        ground.tally["refused changes" if refused else f"changes: {plain.code or 'done'}"] += 1
+        if refused:
+            after = before
+            ground.own("DROP TABLE c")
+            ground.write(self.case.copy, "c", arrow_table(self.columns, before))
+        expected = sorted(map(repr, after))
+        seen = sorted(map(repr, ground.analyst.table("SELECT * FROM c")))
+        left = sorted(map(repr, ground.own(f"SELECT * FROM {self.case.world.schema}.c").to_pylist()))
+        same = governed.code is not None if refused or plain.code else governed == plain
+        if same and seen == expected and left == sorted([*expected, *map(repr, self.hidden)]):
+            return None
+        return (
+            f"{seed}\n  {asked}\n  {self.rules}\n  u: {self.case.policies['u']}\n  refused {refused}"
+            f"\n  governed {governed} {governed.rows}\n  the copy {plain} {plain.rows}"
+            f"\n  expected {expected}\n  seen {seen}\n  left {left}"
+        )
+
+
+def _changed(execute: Callable[[], StatementResult]) -> Outcome:
+    try:
+        result = execute()
+        result.close()
+    except SqeError as error:
+        return Outcome(code=error.code.name, told=f"{error.code.name}: {error}")
+    return Outcome(rows=(str(result.affected_rows),))
+
+
+@pytest.mark.rule("TEST-3")
+@pytest.mark.rule("DML-3")
+@pytest.mark.rule("DML-5")
+@pytest.mark.skipif(bool(_ONLY), reason="changes follow one another")
+@pytest.mark.parametrize("seed", _WORLDS)
+def test_what_is_changed_below_a_filter_changes_as_a_copy_does(ground: Ground, seed: int) -> None:
+    world = World.made(ground, seed, schema=f"changed_{seed}")
+    changes = Changes.made(Case.made(world, 0))
+    found = [each for each in map(changes.deviation, range(_CHANGES)) if each is not None]
     assert not found, "\n\n".join(found)
 
 

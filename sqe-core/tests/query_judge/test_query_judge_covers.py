@@ -98,9 +98,12 @@ def test_the_plan_of_a_view_stands_below_what_restricts_it() -> None:
         assert not accepted(tree, VIEW, query)
 
 
+RAISED = f"raise_error('USER_RAISED_EXCEPTION', map('errorMessage', '{ROW_REFUSED}'))"
+REFUSAL = f"(IF({BARRIER}, CAST({RAISED} AS BOOLEAN), true))"
+
+
 def checked(policy: str = POLICY) -> str:
-    refusal = f"raise_error('USER_RAISED_EXCEPTION', map('errorMessage', '{ROW_REFUSED}'))"
-    return f"(IF(({BARRIER} AND {policy}), true, CAST({refusal} AS BOOLEAN)))"
+    return f"(IF(({BARRIER} AND {policy}), true, {REFUSAL}))"
 
 
 def insert(query: Tree) -> Tree:
@@ -165,12 +168,11 @@ def visible_rows(policy: str = POLICY, barrier: str = BARRIER, extra: Sequence[s
 def test_rows_are_changed_below_the_policy_of_their_table() -> None:
     check = replace(TARGET, marker="_sqe_r_2", namespace=("hr", "staff"), table="_sqe_visible_rows")
     holds = f"((_sqe_r_2.__row_operation = 1) OR ({BARRIER} AND {POLICY}))"
-    refusal = f"raise_error('USER_RAISED_EXCEPTION', map('errorMessage', '{ROW_REFUSED}'))"
 
     def updated(
         rows: Tree, command: str = "WriteDelta", guard: str = POLICY, condition: str = holds, name: str = "_sqe_r_2"
     ) -> bool:
-        checked = logical("Filter", alias(name, rows), condition=f"(IF({condition}, true, CAST({refusal} AS BOOLEAN)))")
+        checked = logical("Filter", alias(name, rows), condition=f"(IF({condition}, true, {REFUSAL}))")
         checked.slot = "query"
         tree = logical(command, target("table"), checked, target("originalTable"), guard=guard)
         try:

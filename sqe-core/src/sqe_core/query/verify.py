@@ -501,11 +501,12 @@ def _is_projection(items: Sequence[Any], entry: ExpectedRelation) -> bool:
 
 
 def _written(entry: ExpectedRelation, delta: bool) -> str:
-    refusal = f"raise_error('USER_RAISED_EXCEPTION', map('errorMessage', '{ROW_REFUSED}'))"
+    raised = f"raise_error('USER_RAISED_EXCEPTION', map('errorMessage', '{ROW_REFUSED}'))"
+    refusal = f"(IF((SPARK_PARTITION_ID() >= 0), CAST({raised} AS BOOLEAN), true))"
     holds = f"((SPARK_PARTITION_ID() >= 0) AND {entry.filter_sql})"
     if delta:
         holds = f"(({entry.marker}.__row_operation = {_DELETED}) OR {holds})"
-    return f"(IF({holds}, true, CAST({refusal} AS BOOLEAN)))"
+    return f"(IF({holds}, true, {refusal}))"
 
 
 def _is_filter(node: PlanNode, entry: ExpectedRelation) -> bool:

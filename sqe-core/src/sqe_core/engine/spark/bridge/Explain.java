@@ -5,9 +5,13 @@ import java.util.ArrayList;
 import java.util.Iterator;
 import java.util.List;
 import java.util.regex.Pattern;
+import org.apache.spark.sql.catalyst.plans.logical.Filter;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.SubqueryAlias;
+import org.apache.spark.sql.catalyst.plans.logical.V2WriteCommand;
+import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.execution.QueryExecution;
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
 import org.apache.spark.sql.internal.SQLConf;
 
 /** The texts of EXPLAIN. In the logical plan everything that was secured is one opaque line (META-5). */
@@ -52,19 +56,43 @@ final class Explain {
     }
   }
 
+  private static boolean isCheck(LogicalPlan plan) {
+    return plan instanceof Filter && isMarked((LogicalPlan) plan.children().head());
+  }
+
+  private static boolean isMarked(LogicalPlan plan) {
+    return plan instanceof SubqueryAlias && ((SubqueryAlias) plan).identifier().name().startsWith("_sqe_r_");
+  }
+
+  /** A node in a line. Of rows that are changed in part its condition holds the policy's, and its table is no name. */
+  private static String told(LogicalPlan plan) {
+    if (plan instanceof V2WriteCommand && ((V2WriteCommand) plan).table() instanceof DataSourceV2Relation) {
+      DataSourceV2Relation target = (DataSourceV2Relation) ((V2WriteCommand) plan).table();
+      if (target.identifier().isDefined()
+          && ((Identifier) target.identifier().get()).name().equals(SqeCatalog.VISIBLE_ROWS))
+        return Trees.simpleName(plan) + " " + String.join(".", ((Identifier) target.identifier().get()).namespace());
+    }
+    return plan.simpleString(SQLConf.get().maxToStringFields()).trim();
+  }
+
   private static String logical(LogicalPlan root) {
     StringBuilder text = new StringBuilder();
     ArrayDeque lines = new ArrayDeque();
     lines.push(new Line(root, 0));
     while (!lines.isEmpty()) {
       Line line = (Line) lines.pop();
+      if (isCheck(line.plan)) {
+        // What a policy says of written rows stands in no statement of the user's.
+        lines.push(new Line((LogicalPlan) ((LogicalPlan) line.plan.children().head()).children().head(), line.depth));
+        continue;
+      }
       for (int i = 0; i < line.depth; i++) text.append(i == line.depth - 1 ? "+- " : "   ");
       boolean cover = line.plan instanceof SubqueryAlias && Secured.isCover((SubqueryAlias) line.plan);
       if (cover) {
         text.append("Table ").append(((SubqueryAlias) line.plan).identifier().toString()).append('\n');
         continue;
       }
-      text.append(line.plan.simpleString(SQLConf.get().maxToStringFields()).trim()).append('\n');
+      text.append(told(line.plan)).append('\n');
       List below = Trees.list(line.plan.children());
       // Subqueries, definitions of common table expressions and the query of a command hang here.
       for (scala.collection.Iterator each = line.plan.innerChildren().iterator(); each.hasNext(); ) {

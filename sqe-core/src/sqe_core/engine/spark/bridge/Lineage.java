@@ -35,6 +35,7 @@ import org.apache.spark.sql.catalyst.plans.logical.V2WriteCommand;
 import org.apache.spark.sql.catalyst.plans.logical.Window;
 import org.apache.spark.sql.catalyst.plans.logical.WithCTE;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
+import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
 
 /**
@@ -162,7 +163,7 @@ final class Lineage {
     StringBuilder name = new StringBuilder();
     if (relation.catalog().isDefined()) Values.render(name, relation.catalog().get(), false);
     StringBuilder parts = new StringBuilder();
-    Values.render(parts, relation.identifier().get(), false);
+    Values.render(parts, SqeCatalog.real((Identifier) relation.identifier().get()), false);
     String prefix = name.length() == 0 ? "[" + parts : "[[" + name + "," + parts.substring(1);
     for (scala.collection.Iterator each = relation.output().iterator(); each.hasNext(); ) {
       Attribute column = (Attribute) each.next();

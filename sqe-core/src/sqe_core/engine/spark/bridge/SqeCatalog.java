@@ -56,9 +56,15 @@ public class SqeCatalog extends SparkCatalog {
     return readable(super.loadTable(identifier));
   }
 
+  /** The name of the table itself. */
+  static Identifier real(Identifier identifier) {
+    if (!identifier.name().equals(VISIBLE_ROWS)) return identifier;
+    String[] name = identifier.namespace();
+    return Identifier.of((String[]) Arrays.copyOf(name, name.length - 1), name[name.length - 1]);
+  }
+
   private Table visibleRows(String[] name) throws NoSuchTableException {
-    Identifier named = Identifier.of((String[]) Arrays.copyOf(name, name.length - 1), name[name.length - 1]);
-    Table table = loadTable(named);
+    Table table = loadTable(real(Identifier.of(name, VISIBLE_ROWS)));
     return table instanceof TimesTable ? table : new VisibleRowsTable(((SparkTable) table).table(), true);
   }
 

@@ -57,8 +57,10 @@ final class WriteCheck extends Rebuild {
     Expression holds = new And(Restricted.barrier(), restricted.condition(restriction.get("filters"), plans));
     // A row that goes is no new one.
     if (after instanceof WriteDelta) holds = new Or(new EqualTo(restricted.operation(), deletion()), holds);
+    // A condition that no new row can satisfy is folded, and the refusal stands alone: it stays where it is as well.
+    Expression refusal = new If(Restricted.barrier(), refusal(), Literal.TrueLiteral());
     LogicalPlan rows = restricted.named(write.query());
-    return (TreeNode) write.withNewQuery(new Filter(new If(holds, Literal.TrueLiteral(), refusal()), rows));
+    return (TreeNode) write.withNewQuery(new Filter(new If(holds, Literal.TrueLiteral(), refusal), rows));
   }
 
   private static Expression deletion() {
