@@ -17,7 +17,7 @@ from identity.people import ALICE, BOB, Bed, RawClient, Server
 from sqe_core.protocols.flight.wire import flight_sql_pb2 as sql
 
 # The driver closes a statement twice when its session has ended.
-pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning", "ignore::ResourceWarning")
 
 CATALOGS = ("lake", "nessie")
 _STATEMENTS = 500
@@ -176,6 +176,11 @@ def test_a_query_id_is_its_users(raw: Callable[..., RawClient]) -> None:
         info.schema, info.descriptor, [flight.FlightEndpoint(ticket.ticket[:-8] + bytes(8), [])], -1, -1
     )
     assert foreign == refused_or_status(lambda: bob.cancel(made_up))
+    query_id = info.app_metadata.decode()
+    nobodys = query_id[:-4] + "0000"
+    foreign = refused(lambda: bob.query(f"KILL QUERY '{query_id}'"))
+    assert foreign == refused(lambda: bob.query(f"KILL QUERY '{nobodys}'"))
+    assert query_id not in str(bob.query("SHOW QUERIES"))
     assert alice.read(ticket).to_pylist() == [{"s": 300}]
 
 
@@ -199,6 +204,18 @@ def test_a_session_name_is_no_key(raw: Callable[..., RawClient]) -> None:
     assert bob.query("SELECT current_user AS u, current_schema AS s") != alice.query(
         "SELECT current_user AS u, current_schema AS s"
     )
+
+
+def test_sessions_are_shown_and_ended_by_their_users(raw: Callable[..., RawClient]) -> None:
+    alice, bob = raw("alice"), raw("bob")
+    (current,) = [row for row in alice.query("SHOW SESSIONS") if row["current"]]
+    assert {row["user"] for row in bob.query("SHOW SESSIONS")} == {"bob"}
+    session, nobodys = current["session_id"], "0" * len(current["session_id"])
+    foreign = refused(lambda: bob.query(f"KILL SESSION '{session}'"))
+    assert without_names(foreign, session) == without_names(
+        refused(lambda: bob.query(f"KILL SESSION '{nobodys}'")), nobodys
+    )
+    assert alice.query("SELECT current_user AS u") == [{"u": "alice"}]
 
 
 def test_the_same_statement_twice_is_two_results(

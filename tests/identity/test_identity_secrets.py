@@ -13,7 +13,7 @@ from identity.people import Bed, Server
 from testbed.keycloak import CLIENT_SECRET
 
 # The driver closes a statement twice when its session has ended.
-pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning", "ignore::ResourceWarning")
 
 # A token of any kind that Keycloak or SeaweedFS signs, in a text of any kind.
 TOKEN = re.compile(r"eyJ[A-Za-z0-9_-]{16,}\.?[A-Za-z0-9_-]*")

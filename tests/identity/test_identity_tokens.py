@@ -13,7 +13,7 @@ import pytest
 from identity.people import KEYS_SECS, Bed, Server
 
 # The driver closes a statement twice when its session has ended.
-pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning", "ignore::ResourceWarning")
 
 LIFETIME_SECS = 20
 ENDLESS = "SELECT count(*) FROM range(3000000) AS a(id) CROSS JOIN range(3000000) AS b(id) WHERE a.id * b.id % 7 = 3"
