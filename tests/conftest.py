@@ -28,7 +28,7 @@ def engine() -> Iterator[SparkEngine]:
     """The engine of the test run."""
     from sqe_core.engine.spark.engine import EngineOptions, SparkEngine
 
-    engine = SparkEngine(EngineOptions(memory_bytes=2 << 30))
+    engine = SparkEngine(EngineOptions(memory_bytes=2 << 30, jar_groups=frozenset({"aws"})))
     engine.start()
     try:
         engine.wait_ready(timeout_secs=600)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import logging
 import os
 import shutil
 import sys
@@ -19,6 +20,7 @@ from typing import Any
 from sqe_core import __version__
 from sqe_core.catalog.attaching import Attachments, AttachRules
 from sqe_core.catalog.backends import SqliteBackend
+from sqe_core.catalog.discovery import FoundCatalogs
 from sqe_core.catalog.local_places import LocalPlaces
 from sqe_core.catalog.registry import CatalogRegistry, Mount
 from sqe_core.catalog.secret_file import SecretFile, read_or_make_key
@@ -82,6 +84,8 @@ from sqe_core.sql import functions
 from sqe_core.sql.reader import Reader
 from sqe_core.sql.statement import ScriptStatement
 
+_log = logging.getLogger(__name__)
+
 EMBEDDED_CATALOG = "iceberg"
 DEFAULT_SCHEMA = ("default",)
 
@@ -102,6 +106,7 @@ class Sqe:
     sessions: SessionDirectory = field(default_factory=SessionDirectory)
     pool: EnginePool = field(default_factory=EnginePool)
     engine_idle_secs: float = 60
+    found: FoundCatalogs | None = None
 
     def open_session(
         self, identity: Identity, *, catalog: str, protocol: str, client_address: str | None = None
@@ -118,6 +123,7 @@ class Sqe:
             is_busy=self.service.is_running,
             pool=self.pool,
             engine_idle_secs=self.engine_idle_secs,
+            found=self.found,
         )
 
     def close(self) -> None:
@@ -128,6 +134,8 @@ class Sqe:
     def release(self) -> None:
         """Free what catalogs, policy engines and the audit hold, when no statement runs any more."""
         self.catalogs.close()
+        if self.found is not None:
+            self.found.close()
         for enforcer in self.enforcers:
             enforcer.close()
         if self.audit is not None:
@@ -152,6 +160,7 @@ def build(
     engine_idle_secs: float = 60,
     attach: AttachRules | None = None,
     kept_secrets: Secrets | None = None,
+    discovers: bool = False,
 ) -> Sqe:
     """Wire an SQE around an engine, which need not have started yet.
 
@@ -160,11 +169,17 @@ def build(
     catalogs = CatalogRegistry(mounts)
     history = history or QueryHistory()
     sessions = SessionDirectory()
+    found = FoundCatalogs() if discovers else None
     authorizer = Authorizer(
         enforcers,
         masks=masks,
         cache=decisions,
-        catalogs=CatalogRestrictions(lambda: {mount.name: mount.backend for mount in catalogs.mounts()}),
+        catalogs=CatalogRestrictions(
+            lambda: {
+                **(found.backends() if found else {}),
+                **{mount.name: mount.backend for mount in catalogs.mounts()},
+            }
+        ),
     )
     service = QueryService(
         QueryParts(
@@ -200,6 +215,7 @@ def build(
         audit=audit,
         sessions=sessions,
         engine_idle_secs=engine_idle_secs,
+        found=found,
     )
 
 
@@ -257,6 +273,8 @@ def compose(
                     sqe_version=__version__,
                 ),
             )
+            if config.auth is not None and backend.identity_mode == "shared":
+                _log.warning("everybody is one identity at catalog %s: policies here decide alone", entry.name)
             jars.update(backend.required_jars())
             mounts.append(Mount(name=entry.name, backend=backend, aliases=entry.aliases))
     enforcers: list[PolicyEnforcer] = []
@@ -328,6 +346,7 @@ def compose(
             shared_identity=not production or config.security.allow_shared_service_identity,
         ),
         kept_secrets=secrets_of(loaded),
+        discovers=query.catalog_discovery == "polaris-auto",
     )
 
 

@@ -77,7 +77,6 @@ def test_no_prefix_stands_twice() -> None:
             '[catalogs.a]\ntype = "sqlite"\ndefault_table_format_version = 3',
             "sqe.toml:3: catalogs.a.default_table_format_version: this default of new tables is not built yet",
         ),
-        ('[query]\ncatalog_discovery = "polaris-auto"', "sqe.toml:2: query.catalog_discovery: finding catalogs by"),
         ("[query.role_overrides]\netl = 9", "query.role_overrides: roles are not built yet"),
     ],
 )

@@ -28,6 +28,7 @@ class VisibleCatalogs:
         columns_of: those columns of an object that the policies let this user see.
         enforced: whether any policy may keep something from this user.
         refused: is told of names that were looked for and are hidden, for the audit.
+        discovered: further catalogs, which this session found by their names.
     """
 
     def __init__(
@@ -40,6 +41,7 @@ class VisibleCatalogs:
         columns_of: ColumnsOf,
         enforced: bool,
         refused: Callable[[AnyName], None] | None = None,
+        discovered: Callable[[], Sequence[Mount]] = tuple,
     ) -> None:
         self.columns_of = columns_of
         self.enforced = enforced
@@ -48,6 +50,7 @@ class VisibleCatalogs:
         self._metadata_of = metadata_of
         self._visible_of = visible_of
         self._refused = refused or (lambda name: None)
+        self._discovered = discovered
 
     def without_policies(self) -> VisibleCatalogs:
         """Return what the catalogs alone show: who grants has to find what nobody has been granted yet."""
@@ -58,11 +61,12 @@ class VisibleCatalogs:
             visible_of=frozenset,
             columns_of=lambda name, columns: columns,
             enforced=False,
+            discovered=self._discovered,
         )
 
     def mounts(self) -> list[Mount]:
         """List the catalogs, by name."""
-        mounts = self._registry.mounts()
+        mounts = sorted((*self._registry.mounts(), *self._discovered()), key=lambda mount: mount.name)
         visible = self._visible_of([_namespace(mount) for mount in mounts])
         return [mount for mount in mounts if _namespace(mount) in visible]
 

@@ -277,7 +277,7 @@ class CatalogChanges:
         target = self.resolver.object(statement.target, here)
         if target.mount is not source.mount:
             raise NotSupportedError("A table cannot be renamed into another catalog", hint="use CREATE TABLE … AS")
-        target = self._new(target.name.parts if len(target.name.namespace) == 1 else statement.target)
+        target = self._new((target.name.catalog, ".".join(target.name.namespace), statement.target[-1]))
         if self.visible.find(target.mount, target.name) is not None:
             raise UserError(f"{target.name} already exists", code=ErrorCode.DUPLICATE_TABLE)
         metadata = self.session.metadata(source.mount)

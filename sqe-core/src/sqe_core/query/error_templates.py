@@ -584,6 +584,8 @@ JAVA: Mapping[str, Template] = {
         text="The catalog does not accept your login any more", code=_C.AUTHENTICATION_FAILED, hint="log in again"
     ),
     "ForbiddenException": Template(text="The catalog refuses this to you", code=_C.ACCESS_DENIED),
+    "SQE_CATALOG_BUSY": _resources("The catalog is asked too often", "try again later"),
+    "SQE_CATALOG_SILENT": _UNAVAILABLE,
     "ServiceUnavailableException": _UNAVAILABLE,
     "ServiceFailureException": _UNAVAILABLE,
     "RESTException": _external("The catalog does not answer as expected", _C.CATALOG_ERROR),

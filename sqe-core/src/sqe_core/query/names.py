@@ -40,22 +40,30 @@ def written(parts: Sequence[str]) -> str:
 class NameResolver:
     """Resolves names against the mounted catalogs; it never looks whether the object exists."""
 
-    def __init__(self, registry: CatalogRegistry, *, shows: Callable[[Mount], bool] = lambda mount: True) -> None:
+    def __init__(
+        self,
+        registry: CatalogRegistry,
+        *,
+        shows: Callable[[Mount], bool] = lambda mount: True,
+        discover: Callable[[str], Mount | None] = lambda name: None,
+    ) -> None:
         """Resolve in a registry.
 
         Args:
             registry: the mounted catalogs.
             shows: whether a catalog may be known to the user.
+            discover: looks for a catalog that is not mounted.
         """
         self._registry = registry
         self._shows = shows
+        self._discover = discover
         self.used: set[Mount] = set()
         """The mounts of the objects that were resolved."""
 
     def ensure_mounted(self) -> None:
         """Raise when a catalog was detached since a name was found in it: it may have been judged as another one."""
         for mount in self.used:
-            if not self._registry.holds(mount):
+            if self.find(mount.name) is not mount:
                 raise UserError(
                     f"Catalog {quote_part(mount.name)} was detached while the statement was judged",
                     code=ErrorCode.CATALOG_NOT_FOUND,
@@ -71,11 +79,11 @@ class NameResolver:
 
     def find(self, name: str) -> Mount | None:
         """Return the mount of a catalog name, or None."""
-        return self._registry.find(name)
+        return self._registry.find(name) or (self._discover(name) if _usable(name) else None)
 
     def catalog(self, name: str) -> Mount:
         """Return the mount of a catalog name."""
-        mount = self._registry.find(name)
+        mount = self.find(name)
         if mount is None or not self._shows(mount):
             raise UserError(
                 f"Catalog {quote_part(name)} does not exist",
@@ -95,7 +103,7 @@ class NameResolver:
         """Resolve a name of 1 to 3 parts."""
         if not 1 <= len(parts) <= 3 or not all(_usable(part) for part in parts):
             raise table_not_found(parts, position=position)
-        mount = self._registry.find(parts[0] if len(parts) == 3 else context.catalog)
+        mount = self.find(parts[0] if len(parts) == 3 else context.catalog)
         if mount is None:
             raise table_not_found(parts, position=position, hint=self.suggest(parts[0]))
         self.used.add(mount)

@@ -133,7 +133,7 @@ class StatementRun:
         self._positions: PositionMap | None = None
         self._kind = StatementKind.UTILITY
         self._columns_seen: list[str] = []
-        self._resolver = NameResolver(parts.catalogs, shows=visible.shows)
+        self._resolver = NameResolver(parts.catalogs, shows=visible.shows, discover=session.discovered.find)
         self._views_read: dict[ObjectName, bool | None] = {}
         self._visible = visible
         self._circumstances = Circumstances(
@@ -533,7 +533,7 @@ class StatementRun:
         visible, resolver = self._visible, self._resolver
         if self._parts.admins(self._session.identity):
             visible = visible.without_policies()
-            resolver = NameResolver(self._parts.catalogs, shows=visible.shows)
+            resolver = NameResolver(self._parts.catalogs, shows=visible.shows, discover=self._session.discovered.find)
         governing = Governing(
             session=self._session,
             authorizer=self._parts.authorizer,

@@ -382,6 +382,7 @@ class QueryService:
             ),
             enforced=self._parts.authorizer.enforces,
             refused=trail.refused if trail is not None else None,
+            discovered=whole.discovered.mounts,
         )
 
     def visible_columns(

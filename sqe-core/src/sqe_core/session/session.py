@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from sqe_core.catalog.discovery import DiscoveredCatalogs, FoundCatalogs
 from sqe_core.catalog.registry import CatalogRegistry, Mount
 from sqe_core.engine.port import Engine, EngineCatalog, EngineSession
 from sqe_core.session.engine_pool import EnginePool
@@ -63,6 +64,7 @@ class Session:
         is_busy: Callable[[Session], bool] = lambda session: False,
         pool: EnginePool | None = None,
         engine_idle_secs: float = 60,
+        found: FoundCatalogs | None = None,
     ) -> None:
         self.id = secrets.token_urlsafe(24)
         self.identity = identity
@@ -71,11 +73,12 @@ class Session:
         self.client_address = client_address
         """Where the client that opened it is."""
         self.catalogs = catalogs
+        self.discovered = DiscoveredCatalogs(catalogs, lambda: self.identity, found)
         self.properties = SessionProperties()
         self._looking = 0
         self.sides = EngineSides(
             engine.open_session,
-            holds=catalogs.holds,
+            holds=lambda mount: catalogs.holds(mount) or self.discovered.holds(mount),
             is_busy=lambda: self._looking > 0 or is_busy(self),
             pool=pool,
             idle_secs=engine_idle_secs,

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
+from sqe_core.catalog.discovery import DiscoveredCatalogs
 from sqe_core.catalog.registry import CatalogRegistry, Mount
 from sqe_core.engine.port import EngineCatalog, EngineSession
 from sqe_core.session.engine_sides import EngineSide
@@ -82,6 +83,11 @@ class StatementSession:
     def catalogs(self) -> CatalogRegistry:
         """What is mounted."""
         return self.session.catalogs
+
+    @property
+    def discovered(self) -> DiscoveredCatalogs:
+        """What the session finds beside that."""
+        return self.session.discovered
 
     # Roles
 

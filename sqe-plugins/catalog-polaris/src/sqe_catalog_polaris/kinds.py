@@ -80,9 +80,8 @@ class RestBackend(CatalogBackend, SupportsDiscovery, SupportsReadRestrictions):
             "uri": config.catalog_url.rstrip("/"),
             # Iceberg's cache of loaded tables makes sessions blind for each other's commits.
             "cache-enabled": "false",
+            # Whatever the catalog says, the engine reads files by this and nothing else (ISO-7).
             "io-impl": _FILES[config.store],
-            # Whatever the catalog says, files are read by this and nothing else (ISO-7).
-            "sqe.file-io": _FILES[config.store],
             "rest.client.connection-timeout-ms": str(config.connect_timeout_secs * 1000),
             "rest.client.socket-timeout-ms": millis,
             # Nessie's denials are 500, and Iceberg's own five retries of those take 32 s.
@@ -124,8 +123,9 @@ class RestBackend(CatalogBackend, SupportsDiscovery, SupportsReadRestrictions):
 
     def discover(self, name: str, identity: Identity) -> CatalogBackend | None:
         """Return the warehouse of that name at the same address, when the catalog offers it to this user."""
-        # What Iceberg's client would take for something else, as `env:NAME`, is the name of no warehouse.
-        if not _PLAIN_NAME.fullmatch(name) or not self.lists_without_engine:
+        # One service account would find for everybody what it may see. And what Iceberg's client would take for
+        # something else, as `env:NAME`, is the name of no warehouse.
+        if self.identity_mode != "user" or not _PLAIN_NAME.fullmatch(name):
             return None
         if not self._client.knows_warehouse(name, identity):
             return None

@@ -35,8 +35,16 @@ class SparkEngineCatalog(EngineCatalog):
         self._catalogs = catalogs
 
     @contextmanager
-    def _errors(self, namespace: tuple[str, ...], name: str | None = None) -> Iterator[None]:
-        """Translate errors; the names in their texts are the catalog's own, without our alias."""
+    def _errors(
+        self, namespace: tuple[str, ...], name: str | None = None, *, missing: str | None = None
+    ) -> Iterator[None]:
+        """Translate errors; the names in their texts are the catalog's own, without our alias.
+
+        Args:
+            namespace: what is asked for, or where it is.
+            name: the table or view.
+            missing: the condition that a denial counts as; None leaves it a denial.
+        """
         try:
             with engine_errors(self._gateway):
                 yield
@@ -44,6 +52,9 @@ class SparkEngineCatalog(EngineCatalog):
             condition = error.failure.condition
             schema = ".".join(namespace)
             subject = schema if name is None else f"{schema}.{name}"
+            if condition == "ForbiddenException" and missing is not None:
+                # Denied, hidden and missing look the same (ERR-5).
+                condition = missing
             if condition in _MISSING:
                 kind, code = _MISSING[condition]
                 named = schema if kind == "Schema" else subject
@@ -67,7 +78,7 @@ class SparkEngineCatalog(EngineCatalog):
 
     def list_namespaces(self, parent: tuple[str, ...] = ()) -> Sequence[tuple[str, ...]]:
         try:
-            with self._errors(parent):
+            with self._errors(parent, missing="NoSuchNamespaceException" if parent else None):
                 found = json.loads(self._catalogs.listNamespaces(json.dumps(parent)))
         except ObjectNotFoundError:
             if parent:
@@ -76,29 +87,29 @@ class SparkEngineCatalog(EngineCatalog):
         return [tuple(parts) for parts in found]
 
     def list_tables(self, namespace: tuple[str, ...]) -> Sequence[str]:
-        with self._errors(namespace):
+        with self._errors(namespace, missing="NoSuchNamespaceException"):
             return list(json.loads(self._catalogs.listTables(json.dumps(namespace))))
 
     def list_views(self, namespace: tuple[str, ...]) -> Sequence[str]:
-        with self._errors(namespace):
+        with self._errors(namespace, missing="NoSuchNamespaceException"):
             return list(json.loads(self._catalogs.listViews(json.dumps(namespace))))
 
     def load_namespace(self, namespace: tuple[str, ...]) -> Mapping[str, str]:
-        with self._errors(namespace):
+        with self._errors(namespace, missing="NoSuchNamespaceException"):
             return dict(json.loads(self._catalogs.loadNamespace(json.dumps(namespace))))
 
     def load_table(self, namespace: tuple[str, ...], name: str) -> TableMetadata:
-        with self._errors(namespace, name):
+        with self._errors(namespace, name, missing="NoSuchTableException"):
             answer = self._catalogs.loadTable(json.dumps(namespace), name)
         return decode_table(namespace, name, json.loads(answer))
 
     def load_snapshots(self, namespace: tuple[str, ...], name: str) -> Sequence[Snapshot]:
-        with self._errors(namespace, name):
+        with self._errors(namespace, name, missing="NoSuchTableException"):
             answer = self._catalogs.loadSnapshots(json.dumps(namespace), name)
         return [_decode_snapshot(each) for each in json.loads(answer)]
 
     def load_view(self, namespace: tuple[str, ...], name: str) -> ViewMetadata:
-        with self._errors(namespace, name):
+        with self._errors(namespace, name, missing="NoSuchViewException"):
             answer = self._catalogs.loadView(json.dumps(namespace), name)
         return decode_view(namespace, name, json.loads(answer))
 

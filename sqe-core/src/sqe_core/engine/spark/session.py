@@ -75,6 +75,9 @@ class SparkEngineSession(EngineSession):
 
     def mount(self, alias: str, properties: Mapping[str, str], *, token: Secret | None = None) -> None:
         wanted = {**CATALOG_DEFAULTS, **properties}
+        if wanted.get("type") == "rest":
+            del wanted["type"]
+            wanted["catalog-impl"] = "sqe.bridge.RestMount"
         with engine_errors(self.gateway):
             if token is not None:
                 handle = self._token_handles[alias] = secrets.token_hex(16)

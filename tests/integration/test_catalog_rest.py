@@ -1,0 +1,359 @@
+"""REST catalogs under the whole pipeline, with real servers.
+
+Iceberg's own adapter shows what the protocol can do, with somebody in between who answers as a test wants.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from pyiceberg.catalog import load_catalog
+from testbed.rest_fixture import RestFixture
+
+from sqe_core.bootstrap import Sqe, compose
+from sqe_core.config.loading import load
+from sqe_core.engine.spark.engine import SparkEngine
+from sqe_core.spi import ErrorCode, Identity, SqeError
+from sqe_core.testing.fakes import make_identity
+
+NOBODY = make_identity("nobody")
+OPEN = '[policy]\nengine = "passthrough"\ni_understand_no_enforcement = true\n'
+
+
+class Session:
+    """One person, connected."""
+
+    def __init__(self, sqe: Sqe, identity: Identity, catalog: str) -> None:
+        self._sqe = sqe
+        self.session = sqe.open_session(identity, catalog=catalog, protocol="test")
+
+    def __call__(self, sql: str) -> list[tuple[Any, ...]]:
+        table = self._sqe.service.execute(self.session, sql).read_all()
+        return list(zip(*(column.to_pylist() for column in table.columns), strict=True))
+
+    def fails(self, sql: str) -> SqeError:
+        with pytest.raises(SqeError) as caught:
+            self(sql)
+        return caught.value
+
+    def close(self) -> None:
+        self._sqe.service.close_session(self.session)
+
+
+def composed(engine: SparkEngine, folder: Path, text: str) -> Sqe:
+    file = folder / "sqe.toml"
+    file.write_text(OPEN + text)
+    return compose(load(file, environ={}), engine=engine)
+
+
+# Iceberg's own catalog, which asks nobody for a login: what the protocol can do.
+
+
+@pytest.fixture(scope="module")
+def adapter() -> Iterator[RestFixture]:
+    with RestFixture() as server:
+        yield server.ready()
+
+
+def anonymous(url: str, **keys: str) -> str:
+    more = "".join(f"{key} = {value}\n" for key, value in keys.items())
+    return f'[catalogs.lake]\ncatalog_url = "{url}"\nstore = "local"\n{more}auth.type = "anonymous"\n'
+
+
+@pytest.fixture(scope="module")
+def open_sqe(engine: SparkEngine, adapter: RestFixture, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sqe]:
+    sqe = composed(engine, tmp_path_factory.mktemp("open"), anonymous(adapter.url))
+    yield sqe
+    sqe.release()
+
+
+@pytest.fixture
+def run(open_sqe: Sqe) -> Iterator[Session]:
+    with closing(Session(open_sqe, NOBODY, "lake")) as session:
+        yield session
+
+
+def test_tables_change_and_remember(run: Session, adapter: RestFixture) -> None:
+    run("CREATE SCHEMA hr")
+    run("CREATE TABLE hr.emp (id BIGINT, name VARCHAR) PARTITIONED BY (bucket(4, id))")
+    run("INSERT INTO hr.emp VALUES (1, 'ann'), (2, 'bob'), (3, 'cyd')")
+    ((first,),) = run('SELECT max(snapshot_id) FROM hr."emp$snapshots"')
+    run("UPDATE hr.emp SET name = 'bea' WHERE id = 2")
+    run("DELETE FROM hr.emp WHERE id = 3")
+    run(
+        "MERGE INTO hr.emp t USING (VALUES (1, 'amy'), (4, 'dan')) AS s(id, name) ON t.id = s.id "
+        "WHEN MATCHED THEN UPDATE SET name = s.name WHEN NOT MATCHED THEN INSERT (id, name) VALUES (s.id, s.name)"
+    )
+    run("ALTER TABLE hr.emp ADD COLUMN age INTEGER")
+
+    assert run("SELECT id, name, age FROM hr.emp ORDER BY id") == [(1, "amy", None), (2, "bea", None), (4, "dan", None)]
+    assert run(f"SELECT name FROM hr.emp FOR VERSION AS OF {first} ORDER BY id") == [("ann",), ("bob",), ("cyd",)]
+    assert len(run('SELECT * FROM hr."emp$snapshots"')) == 4
+    reader = load_catalog("lake", type="rest", uri=adapter.url)
+    assert sorted(reader.load_table("hr.emp").scan().to_arrow()["id"].to_pylist()) == [1, 2, 4]
+
+
+def test_names_come_and_go(run: Session) -> None:
+    run('CREATE SCHEMA "deep"')
+    run('CREATE SCHEMA "deep.below"')
+    run('CREATE TABLE "deep.below".t AS SELECT 1 AS id')
+    assert ("deep.below",) in run("SHOW SCHEMAS")
+    assert run('SHOW TABLES FROM "deep.below"') == [("t",)]
+    run('ALTER TABLE "deep.below".t RENAME TO u')
+    assert run('SELECT id FROM "deep.below".u') == [(1,)]
+    assert run("SELECT table_name FROM information_schema.tables WHERE table_schema = 'deep.below'") == [("u",)]
+    run('DROP TABLE "deep.below".u')
+    run('DROP SCHEMA "deep.below"')
+    assert ("deep.below",) not in run("SHOW SCHEMAS")
+    assert run.fails('SELECT * FROM "deep.below".u').code is ErrorCode.TABLE_NOT_FOUND
+
+
+def test_views(run: Session) -> None:
+    run("CREATE SCHEMA views")
+    run("CREATE TABLE views.t AS SELECT 1 AS id UNION ALL SELECT 2")
+    run("CREATE VIEW views.v (n) AS SELECT id + 1 FROM views.t")
+    assert sorted(run("SELECT n FROM views.v")) == [(2,), (3,)]
+    assert run("SHOW VIEWS FROM views") == [("v",)]
+    run("CREATE OR REPLACE VIEW views.v AS SELECT 7 AS n")
+    assert run("SELECT n FROM views.v") == [(7,)]
+    run("DROP VIEW views.v")
+    assert run.fails("SELECT * FROM views.v").code is ErrorCode.TABLE_NOT_FOUND
+
+
+def test_commits_of_others_are_seen_at_once(open_sqe: Sqe, run: Session) -> None:
+    run("CREATE SCHEMA seen")
+    run("CREATE TABLE seen.t AS SELECT 1 AS id")
+    assert run("SELECT count(*) FROM seen.t") == [(1,)]
+    with closing(Session(open_sqe, NOBODY, "lake")) as other:
+        other("INSERT INTO seen.t VALUES 2")
+    assert run("SELECT count(*) FROM seen.t") == [(2,)]
+
+
+# A catalog between SQE and the adapter, which says what a test wants.
+
+
+class Meddler:
+    """Passes requests on to a catalog, and may change its answers or put others in their place."""
+
+    def __init__(self, target: str) -> None:
+        self.change: Callable[[str, str, Any], Any] = lambda method, path, body: body
+        self.instead: Callable[[str, str], tuple[int, dict[str, str], bytes] | None] = lambda method, path: None
+        self.seen: list[tuple[str, str, dict[str, str]]] = []
+        meddler, parts = self, urlsplit(target)
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+            disable_nagle_algorithm = True
+
+            def log_message(self, *args: Any) -> None:
+                pass
+
+            def _pass(self) -> None:
+                body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+                headers = {name.lower(): value for name, value in self.headers.items()}
+                meddler.seen.append((self.command, self.path, headers))
+                answer = meddler.instead(self.command, urlsplit(self.path).path)
+                if answer is None:
+                    answer = self._ask(body, headers)
+                status, sent, content = answer
+                with suppress(OSError):  # SQE hung up
+                    self.send_response(status)
+                    for name, value in {"Content-Length": str(len(content)), **sent}.items():
+                        self.send_header(name, value)
+                    self.end_headers()
+                    self.wfile.write(content)
+
+            def _ask(self, body: bytes, headers: dict[str, str]) -> tuple[int, dict[str, str], bytes]:
+                connection = http.client.HTTPConnection(str(parts.hostname), parts.port, timeout=60)
+                kept = {name: headers[name] for name in ("content-type", "accept", "authorization") if name in headers}
+                connection.request(self.command, self.path, body=body or None, headers=kept)
+                reply = connection.getresponse()
+                content = reply.read()
+                connection.close()
+                if reply.status == 200 and content:
+                    changed = meddler.change(self.command, urlsplit(self.path).path, json.loads(content))
+                    content = json.dumps(changed).encode()
+                return reply.status, {"Content-Type": "application/json"}, content
+
+            do_GET = do_POST = do_DELETE = do_HEAD = _pass
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._server.daemon_threads = True
+        self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join(5)
+
+
+@pytest.fixture
+def meddler(adapter: RestFixture) -> Iterator[Meddler]:
+    meddler = Meddler(adapter.url)
+    yield meddler
+    meddler.stop()
+
+
+@pytest.fixture
+def between(engine: SparkEngine, meddler: Meddler, run: Session, tmp_path: Path) -> Iterator[Session]:
+    """A session that reaches the adapter through the meddler; there is a table `lies.t`."""
+    if ("lies",) not in run("SHOW SCHEMAS"):
+        run("CREATE SCHEMA lies")
+        run("CREATE TABLE lies.t AS SELECT 1 AS id")
+    healthy = f'[catalogs.healthy]\ntype = "sqlite"\ndirectory = "{tmp_path}/healthy"\n'
+    sqe = composed(engine, tmp_path, anonymous(meddler.url, timeout_secs="3", max_retries="1") + healthy)
+    with closing(Session(sqe, NOBODY, "lake")) as session:
+        yield session
+    sqe.release()
+
+
+EVIL = {
+    "io-impl": "org.example.NoSuchFileIO",
+    "metrics-reporter-impl": "org.example.NoSuchReporter",
+    "rest.auth.type": "org.example.NoSuchAuth",
+    "client.credentials-provider": "org.example.NoSuchProvider",
+    "s3.client-factory-impl": "org.example.NoSuchFactory",
+    "scan-planning-mode": "server",
+    "uri": "http://127.0.0.1:9/elsewhere",
+    "catalog-impl": "org.example.NoSuchCatalog",
+    "header.Authorization": "Bearer stolen",
+}
+
+
+@pytest.mark.rule("ISO-7")
+def test_a_catalog_chooses_no_classes_and_no_other_server(meddler: Meddler, between: Session) -> None:
+    def lie(method: str, path: str, body: Any) -> Any:
+        if path.endswith("/config"):
+            return {**body, "overrides": {**body.get("overrides", {}), **EVIL}, "defaults": EVIL}
+        if "metadata" in body:
+            credential = {"prefix": "file:", "config": EVIL}
+            return {**body, "config": EVIL, "storage-credentials": [credential]}
+        return body
+
+    meddler.change = lie
+    assert between("SELECT id FROM lies.t") == [(1,)]
+    between("INSERT INTO lies.t VALUES 1")
+    between("DELETE FROM lies.t WHERE id = 1")
+    between("INSERT INTO lies.t VALUES 1")
+    assert all("authorization" not in headers for _, _, headers in meddler.seen)
+
+
+@pytest.mark.rule("ERR-1")
+@pytest.mark.parametrize(
+    ("status", "code"),
+    [
+        (401, ErrorCode.AUTHENTICATION_FAILED),
+        (403, ErrorCode.TABLE_NOT_FOUND),
+        (404, ErrorCode.TABLE_NOT_FOUND),
+        (419, ErrorCode.AUTHENTICATION_FAILED),
+        (429, ErrorCode.RESOURCE_EXHAUSTED),
+        (500, ErrorCode.CATALOG_UNAVAILABLE),
+        (503, ErrorCode.CATALOG_UNAVAILABLE),
+    ],
+)
+def test_what_a_status_means_for_a_table(meddler: Meddler, between: Session, status: int, code: ErrorCode) -> None:
+    body = {"error": {"message": "Zwiebelfisch", "type": "SomeException", "code": status}}
+
+    def answer(method: str, path: str) -> tuple[int, dict[str, str], bytes] | None:
+        return (status, {}, json.dumps(body).encode()) if path.endswith("/tables/t") else None
+
+    meddler.instead = answer
+    error = between.fails("SELECT id FROM lies.t")
+    assert error.code is code
+    assert "Zwiebelfisch" not in f"{error} {error.hint}"
+    assert between("SELECT 1") == [(1,)]
+
+
+@pytest.mark.rule("ERR-5")
+def test_denied_and_missing_tables_give_the_same_bytes(meddler: Meddler, between: Session) -> None:
+    texts = set()
+    denial = {"message": "'READ_ENTITY_VALUE' is not allowed for role 'bob'", "type": "RuntimeException", "code": 500}
+    for answer in (
+        (403, {"message": "no", "type": "ForbiddenException", "code": 403}),
+        (404, {"message": "no", "type": "NoSuchTableException", "code": 404}),
+        (500, denial),
+    ):
+        content = json.dumps({"error": answer[1]}).encode()
+        meddler.instead = lambda method, path, answer=answer, content=content: (  # type: ignore[misc]
+            (answer[0], {}, content) if "/tables/t" in path or "/views/t" in path else None
+        )
+        error = between.fails("SELECT id FROM lies.t")
+        texts.add((str(error), error.hint, error.code))
+
+    assert len(texts) == 1
+
+
+@pytest.mark.parametrize(
+    "content", [b"<html>Zwiebelfisch</html>", b"", b"{", b"[]", b'{"metadata": {"format-version": 99}}', b"null"]
+)
+def test_whatever_is_said_of_a_table_is_an_error_of_ours(meddler: Meddler, between: Session, content: bytes) -> None:
+    meddler.instead = lambda method, path: (200, {}, content) if path.endswith("/tables/t") else None
+    error = between.fails("SELECT id FROM lies.t")
+
+    assert "Zwiebelfisch" not in f"{error} {error.hint}"
+    assert between("SELECT 1") == [(1,)]
+    between("CREATE TABLE IF NOT EXISTS healthy.default.t AS SELECT 1 AS id")
+    assert between("SELECT id FROM healthy.default.t") == [(1,)]
+
+
+@pytest.mark.parametrize("headers", [{}, {"Retry-After": "3600"}])
+def test_silence_and_long_waits_are_bounded(meddler: Meddler, between: Session, headers: dict[str, str]) -> None:
+    release = threading.Event()
+
+    def answer(method: str, path: str) -> tuple[int, dict[str, str], bytes] | None:
+        if not path.endswith("/tables/t"):
+            return None
+        if not headers:
+            release.wait(60)
+        return 503, headers, b"{}"
+
+    meddler.instead = answer
+    began = time.monotonic()
+    error = between.fails("SELECT id FROM lies.t")
+    release.set()
+
+    assert error.code is ErrorCode.CATALOG_UNAVAILABLE
+    assert time.monotonic() - began < 30
+    between("CREATE TABLE IF NOT EXISTS healthy.default.t AS SELECT 1 AS id")
+    assert between("SELECT id FROM healthy.default.t") == [(1,)]
+
+
+def test_a_denied_commit_is_a_denial_and_leaves_no_files(
+    meddler: Meddler, between: Session, adapter: RestFixture
+) -> None:
+    """Iceberg would take it for a commit of unknown state, and keep the files (testbed §14.5)."""
+    error = {"message": "not authorized to update table", "type": "InternalServerError", "code": 500}
+    meddler.instead = lambda method, path: (
+        (500, {}, json.dumps({"error": error}).encode()) if method == "POST" and path.endswith("/tables/t") else None
+    )
+    files = sorted(adapter.warehouse.rglob("*.parquet"))
+    refused = between.fails("INSERT INTO lies.t VALUES 5")
+
+    assert refused.code is ErrorCode.ACCESS_DENIED
+    assert sorted(adapter.warehouse.rglob("*.parquet")) == files
+    assert between("SELECT id FROM lies.t") == [(1,)]
+
+
+def test_a_commit_of_unknown_state_is_told_as_that(meddler: Meddler, between: Session) -> None:
+    meddler.instead = lambda method, path: (502, {}, b"{}") if method == "POST" and path.endswith("/tables/t") else None
+    assert "did not say whether" in str(between.fails("INSERT INTO lies.t VALUES 5"))
+
+
+def test_a_drop_that_only_looks_like_success_is_none(meddler: Meddler, between: Session) -> None:
+    """Some catalogs answer a forbidden DROP with 404, which reads as success (testbed §14.6)."""
+    missing = {"error": {"message": "no", "type": "NoSuchTableException", "code": 404}}
+    meddler.instead = lambda method, path: (404, {}, json.dumps(missing).encode()) if method == "DELETE" else None
+    assert between.fails("DROP TABLE lies.t").code is ErrorCode.TABLE_NOT_FOUND
+    assert between("SELECT id FROM lies.t") == [(1,)]
