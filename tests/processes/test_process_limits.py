@@ -213,8 +213,9 @@ def limited(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]
         f"{NO_POLICY}[query]\ntimeout_secs = 6\nmax_result_rows = 10000\nmax_result_bytes = '32MB'\n"
         "max_sql_bytes = 500\nmax_concurrent_per_user = 1\nstream_idle_timeout_secs = 2\nmax_ingest_columns = 2\n"
         "[session]\nidle_timeout_secs = 3\nexpiry_sweep_interval_secs = 1\n"
+        '[auth.role_mappings]\nroot = "catalog_admin"\n'
     )
-    with serving(tmp_path_factory.mktemp("limited"), text, users="alice bob carol") as running:
+    with serving(tmp_path_factory.mktemp("limited"), text, users="alice bob carol root") as running:
         yield running
 
 
@@ -345,6 +346,29 @@ def test_a_user_has_a_most_of_statements_at_once(limited: RunningServer) -> None
         assert limited.client("carol").query("SELECT 1 AS one").num_rows == 1
     finally:
         slow.join(30)
+
+
+@pytest.mark.rule("TRI-9")
+def test_an_administrator_ends_a_session_and_what_runs_in_it(limited: RunningServer) -> None:
+    bob, root = limited.client("bob"), limited.client("root")
+    ended: list[Refused] = []
+    slow = threading.Thread(target=lambda: ended.append(refused(bob, SLOW)))
+    began = time.monotonic()
+    slow.start()
+    try:
+        while True:
+            rows = root.query("SHOW SESSIONS").to_pylist()
+            wanted = [row["session_id"] for row in rows if (row["user"], row["state"]) == ("bob", "RUNNING")]
+            if wanted:
+                break
+            assert time.monotonic() - began < 5
+        assert {row["user"] for row in limited.client("alice").query("SHOW SESSIONS").to_pylist()} == {"alice"}
+        root.update(sql.CommandStatementUpdate(query=f"KILL SESSION '{wanted[0]}'"))
+    finally:
+        slow.join(30)
+    assert (ended[0].status, ended[0].code) == (grpc.StatusCode.UNAUTHENTICATED, "SESSION_EXPIRED")
+    assert "ended by its user or by an administrator" in ended[0].text
+    assert limited.client("bob").query("SELECT 1 AS one").num_rows == 1
 
 
 def test_an_ingest_has_a_most_of_columns(limited: RunningServer) -> None:
