@@ -1,6 +1,6 @@
 """REST catalogs under the whole pipeline, with real servers.
 
-Iceberg's own adapter shows what the protocol can do, with somebody in between who answers as a test wants.
+Iceberg's own adapter shows what the protocol can do; SeaweedFS decides per user, and hands out keys of each table.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -18,12 +19,14 @@ from urllib.parse import urlsplit
 
 import pytest
 from pyiceberg.catalog import load_catalog
+from testbed.issuer import CLIENT, Issuer
 from testbed.rest_fixture import RestFixture
+from testbed.seaweedfs import BROWSE, READ, REGION, SeaweedFS
 
 from sqe_core.bootstrap import Sqe, compose
 from sqe_core.config.loading import load
 from sqe_core.engine.spark.engine import SparkEngine
-from sqe_core.spi import ErrorCode, Identity, SqeError
+from sqe_core.spi import ErrorCode, Identity, Secret, SqeError
 from sqe_core.testing.fakes import make_identity
 
 NOBODY = make_identity("nobody")
@@ -357,3 +360,129 @@ def test_a_drop_that_only_looks_like_success_is_none(meddler: Meddler, between: 
     meddler.instead = lambda method, path: (404, {}, json.dumps(missing).encode()) if method == "DELETE" else None
     assert between.fails("DROP TABLE lies.t").code is ErrorCode.TABLE_NOT_FOUND
     assert between("SELECT id FROM lies.t") == [(1,)]
+
+
+# SeaweedFS: each user's own token, policies of the catalog, credentials of each table.
+
+
+@pytest.fixture(scope="module")
+def issuer() -> Iterator[Issuer]:
+    issuer = Issuer()
+    yield issuer
+    issuer.stop()
+
+
+@pytest.fixture(scope="module")
+def weed(issuer: Issuer) -> Iterator[SeaweedFS]:
+    with SeaweedFS(issuer.url, issuer.jwks_url, CLIENT) as server:
+        server.ready()
+        server.allow({"alice": ["s3tables:*"], "bob": BROWSE})
+        yield server
+
+
+@pytest.fixture(scope="module")
+def personal(engine: SparkEngine, weed: SeaweedFS, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sqe]:
+    text = f"""
+    [catalogs.lake]
+    catalog_url = "{weed.catalog_url}"
+    warehouse = "s3://warehouse"
+    require_vended_credentials = true
+    [catalogs.lake.storage]
+    s3_endpoint = "{weed.s3_url}"
+    s3_region = "{REGION}"
+    s3_path_style = true
+    """
+    sqe = composed(engine, tmp_path_factory.mktemp("personal"), text)
+    yield sqe
+    sqe.release()
+
+
+@pytest.fixture
+def person(personal: Sqe, issuer: Issuer) -> Iterator[Callable[[str], Session]]:
+    opened: list[Session] = []
+
+    def connect(username: str) -> Session:
+        identity = make_identity(username, token=issuer.token(username))
+        opened.append(Session(personal, identity, "lake"))
+        return opened[-1]
+
+    yield connect
+    for session in opened:
+        session.close()
+
+
+@pytest.fixture
+def hr(person: Callable[[str], Session], weed: SeaweedFS) -> Session:
+    """Alice, with `hr.emp`, which bob may read, and `hr.secret`, which he may not."""
+    alice = person("alice")
+    if ("hr",) not in alice("SHOW SCHEMAS"):
+        alice("CREATE SCHEMA hr")
+        alice("CREATE TABLE hr.emp AS SELECT 1 AS id, 'ann' AS name")
+        alice("CREATE TABLE hr.secret AS SELECT 42 AS id")
+        weed.allow_table("hr", "emp", {"bob": READ})
+    return alice
+
+
+@pytest.mark.rule("AUTHN-3")
+@pytest.mark.rule("ISO-7")
+def test_each_user_has_the_rights_that_the_catalog_gives(hr: Session, person: Callable[[str], Session]) -> None:
+    bob = person("bob")
+    assert bob("SELECT id, name FROM hr.emp") == [(1, "ann")]
+    assert hr("SELECT id FROM hr.secret") == [(42,)]
+
+    denied, missing = bob.fails("SELECT * FROM hr.secret"), bob.fails("SELECT * FROM hr.nil")
+    assert denied.code is missing.code is ErrorCode.TABLE_NOT_FOUND
+    assert str(denied).replace("secret", "…") == str(missing).replace("nil", "…")
+    assert denied.hint == missing.hint
+
+
+def test_denied_changes_change_nothing(hr: Session, person: Callable[[str], Session]) -> None:
+    bob = person("bob")
+    before = hr('SELECT count(*) FROM hr."emp$snapshots"')
+    for sql in (
+        "INSERT INTO hr.emp VALUES (2, 'eve')",
+        "DELETE FROM hr.emp",
+        "UPDATE hr.emp SET name = 'eve'",
+        "ALTER TABLE hr.emp ADD COLUMN x INTEGER",
+        "DROP TABLE hr.emp",
+        "CREATE TABLE hr.mine AS SELECT 1 AS id",
+        "CREATE SCHEMA mine",
+    ):
+        error = bob.fails(sql)
+        assert error.code in (ErrorCode.ACCESS_DENIED, ErrorCode.TABLE_NOT_FOUND), (sql, error)
+
+    assert hr("SELECT id, name FROM hr.emp") == [(1, "ann")]
+    assert hr('SELECT count(*) FROM hr."emp$snapshots"') == before
+
+
+def test_two_users_at_once_never_get_each_others(hr: Session, person: Callable[[str], Session]) -> None:
+    bob, faults = person("bob"), []
+
+    def as_alice() -> None:
+        for _ in range(10):
+            if hr("SELECT id FROM hr.secret") != [(42,)]:
+                faults.append("alice")
+
+    def as_bob() -> None:
+        for _ in range(10):
+            try:
+                bob("SELECT id FROM hr.secret")
+            except SqeError:
+                continue
+            faults.append("bob")
+
+    threads = [threading.Thread(target=each) for each in (as_alice, as_bob)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert faults == []
+
+
+def test_a_token_that_nobody_signed_reads_nothing(personal: Sqe, issuer: Issuer) -> None:
+    forged = issuer.token("alice")[:-8] + "AAAAAAAA"
+    identity = replace(make_identity("alice"), access_token=Secret(forged))
+    with closing(Session(personal, identity, "lake")) as session:
+        for sql in ("SELECT * FROM hr.emp", "SHOW SCHEMAS"):
+            error = session.fails(sql)
+            assert forged not in f"{error!r} {error.hint}"

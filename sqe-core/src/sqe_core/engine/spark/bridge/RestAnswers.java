@@ -46,7 +46,10 @@ final class RestAnswers implements InvocationHandler {
   private static final int TOO_MANY_REQUESTS = 429;
   private static final Pattern DENIAL_TYPE = Pattern.compile(".*(AccessCheck|AccessDenied|Forbidden|NotAuthorized)Exception");
   private static final Pattern DENIAL =
-      Pattern.compile("(\\S*AccessCheckException: .*|[Nn]ot authorized to .*|'[A-Z_]+' is not allowed for role .*)", Pattern.DOTALL);
+      Pattern.compile(
+          "(Failed to commit [a-z ]+: )?(\\w+: )*[Nn]ot authorized to .*"
+              + "|\\S*AccessCheckException: .*|'[A-Z_]+' is not allowed for role .*",
+          Pattern.DOTALL);
 
   /** Settings that a catalog may give. */
   private static final Set KEYS =
