@@ -189,6 +189,7 @@ def test_whole_files_of_visible_rows_are_dropped(analyst: Governed, sqe: Embedde
         "DELETE FROM trapped WHERE id = 2",
         "MERGE INTO trapped t USING other s ON t.id = s.id WHEN MATCHED THEN UPDATE SET pay = s.x",
         "MERGE INTO trapped t USING other s ON t.id = s.id WHEN NOT MATCHED THEN INSERT (id) VALUES (s.id)",
+        "INSERT INTO trapped (id, dept) SELECT id, dept FROM trapped WHERE id > 1",
     ],
 )
 def test_a_plan_tells_nothing_of_the_policy(analyst: Governed, sqe: EmbeddedSqe, sql: str) -> None:
