@@ -66,6 +66,7 @@ def test_a_command_inside_of_a_statement_gets_a_note(shell: PtyShell) -> None:
     shell.expect(r"\.\.\.>")
     shell.type("\\d\r")
     shell.expect("part of the statement above: end that with ; first")
+    shell.expect(r"(?s)sqe>.*?\.\.\.>.*?\.\.\.>")  # drawn again: until then the terminal is not the shell's
     shell.type("\x03")
     shell.expect("sqe>")
     shell.run("SELECT 7;", r"\n7\n\(1 row\)")
