@@ -181,6 +181,43 @@ def test_whole_files_of_visible_rows_are_dropped(analyst: Governed, sqe: Embedde
     assert rows(sqe, "SELECT count(*) FROM trapped") == [[3]]
 
 
+@pytest.mark.rule("DML-3")
+@pytest.mark.parametrize("condition", ["dept <> 'hr'", "dept < 'f'", "NOT dept >= 'f'", "dept = 'eng' OR dept < 'f'"])
+@pytest.mark.parametrize("more", ["", " WITH (partitioning = ARRAY['dept'])"])
+def test_a_file_of_rows_that_are_hidden_for_their_null_is_not_dropped(
+    analyst: Governed, sqe: EmbeddedSqe, condition: str, more: str
+) -> None:
+    new_table(sqe, "trapped", VISIBLE, more)
+    sqe.execute(f"INSERT INTO trapped VALUES {VISIBLE}, (4, NULL, 'canary', 1, '', 424242)").close()
+    sqe.execute("INSERT INTO trapped VALUES (5, NULL, 'canary', 1, '', 424242)").close()
+    analyst.policies.decisions["trapped"] = allow(condition)
+    run = lambda text: analyst.sqe.service.execute(analyst.session, text)  # noqa: E731
+    assert analyst.run("SELECT count(*) FROM trapped") == [[6]]
+    assert changed(run, "DELETE FROM trapped WHERE id > 0") == 6
+    assert rows(sqe, "SELECT id FROM trapped ORDER BY id") == [[4], [5]]
+
+
+@pytest.mark.rule("DML-5")
+@pytest.mark.rule("META-4")
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "UPDATE trapped SET pay = CAST(_pos AS integer)",
+        "UPDATE trapped SET pay = 1 WHERE trapped._POS > 1",
+        "DELETE FROM trapped WHERE _file LIKE '%a%'",
+        'DELETE FROM trapped WHERE "_pos" > 1',
+        "MERGE INTO trapped t USING other s ON t.id = s.id AND t._pos > 0 WHEN MATCHED THEN DELETE",
+        "MERGE INTO trapped t USING other s ON t.id = s.id WHEN MATCHED THEN UPDATE SET pay = CAST(t._pos AS integer)",
+    ],
+)
+def test_where_a_row_lies_is_not_told(analyst: Governed, sqe: EmbeddedSqe, sql: str) -> None:
+    new_table(sqe, "trapped", f"{HIDDEN}, {VISIBLE}")
+    analyst.policies.decisions["trapped"] = allow("dept = 'eng'")
+    before = rows(sqe, "SELECT * FROM trapped ORDER BY id, dept")
+    analyst.refusal(sql)
+    assert rows(sqe, "SELECT * FROM trapped ORDER BY id, dept") == before
+
+
 @pytest.mark.rule("META-5")
 @pytest.mark.parametrize(
     "sql",

@@ -96,3 +96,49 @@ def test_a_guard_keeps_its_own_columns_from_the_files_only(govern: Govern, plans
     assert "id < 2" in _filters(plans)
     assert "divisor" not in _filters(plans)
     assert analyst.run("SELECT id FROM wide WHERE divisor = 0") == []
+
+
+@pytest.mark.rule("ENF-9")
+@pytest.mark.parametrize(
+    ("condition", "shown"),
+    [
+        ("level < 3 OR level > 7", [[1], [4]]),
+        ("level NOT BETWEEN 3 AND 7", [[1], [4]]),
+        ("NOT (level >= 3 AND level <= 7)", [[1], [4]]),
+        ("level <> 5 OR level = 1", [[1], [4]]),
+        ("IF(level < 3, true, level > 7)", [[1], [4]]),
+        ("level NOT IN (5, 6, NULL)", []),
+        ("level <> 5", [[1], [4]]),
+        ("level < 3 OR kind <> 'x'", [[1]]),
+    ],
+)
+def test_a_partition_of_null_is_hidden_as_its_condition_says(
+    govern: Govern, sqe: EmbeddedSqe, condition: str, shown: list[list[int]]
+) -> None:
+    sqe.execute(
+        "CREATE OR REPLACE TABLE parts (id bigint, level integer, kind varchar)"
+        " WITH (partitioning = ARRAY['level', 'kind'])"
+    ).close()
+    sqe.execute(
+        "INSERT INTO parts VALUES (1, 1, 'x'), (2, NULL, 'x'), (3, 5, 'x'), (4, 9, 'x'), (5, NULL, NULL)"
+    ).close()
+    analyst = govern({"parts": allow(condition)})
+    assert sorted(analyst.run("SELECT id FROM parts")) == shown
+
+
+@pytest.mark.rule("ENF-15")
+@pytest.mark.rule("ENF-17")
+@pytest.mark.rule("VIEW-2")
+def test_a_condition_on_a_computed_column_of_a_view_meets_no_hidden_row(govern: Govern, sqe: EmbeddedSqe) -> None:
+    for sql in (
+        "CREATE TABLE texts (id bigint, place integer, number varchar)",
+        "INSERT INTO texts VALUES (1, 1, '17'), (2, 2, 'canary'), (3, 1, '3')",
+        "CREATE TABLE places (place integer, region varchar)",
+        "INSERT INTO places VALUES (1, 'eu'), (2, 'us')",
+        "CREATE VIEW numbers AS SELECT id, CAST(number AS integer) AS n, region FROM texts"
+        " JOIN places ON texts.place = places.place",
+    ):
+        sqe.execute(sql).close()
+    analyst = govern({"numbers": allow("region = 'eu'")}, canaries=frozenset({"canary"}))
+    assert analyst.run("SELECT id FROM numbers WHERE n > 5") == [[1]]
+    assert analyst.run("SELECT id FROM numbers WHERE n IS NOT NULL AND id < 3") == [[1]]

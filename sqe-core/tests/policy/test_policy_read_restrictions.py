@@ -162,6 +162,8 @@ def wide(levels: int) -> Any:
         [],
         {},
         {"type": "maybe"},
+        {"type": 1},
+        {"type": 0.0},
         {"type": "true", "child": False},
         {"type": "not-equal", "left": reference(1), "right": {"type": "literal", "value": 1}},
         {"type": ["eq"]},

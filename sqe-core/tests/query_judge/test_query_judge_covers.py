@@ -98,6 +98,18 @@ def test_the_plan_of_a_view_stands_below_what_restricts_it() -> None:
         assert not accepted(tree, VIEW, query)
 
 
+@pytest.mark.rule("ENF-12")
+@pytest.mark.rule("ENF-15")
+def test_nothing_is_copied_above_the_plan_of_a_view() -> None:
+    copy = f"({MARKER}.id = 1)"
+    condition = f"({POLICY} AND {copy})"
+    tree = view(policy=condition)
+    node = tree.below[0].below[0].below[0].below[0].below[0]
+    assert node.fields["condition"] == condition
+    node.fields = {"condition": condition, "spine": [[POLICY, copy, True]]}
+    assert not accepted(tree, VIEW, StatementKind.QUERY)
+
+
 RAISED = f"raise_error('USER_RAISED_EXCEPTION', map('errorMessage', '{ROW_REFUSED}'))"
 REFUSAL = f"(IF({BARRIER}, CAST({RAISED} AS BOOLEAN), true))"
 

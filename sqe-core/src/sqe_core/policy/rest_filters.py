@@ -153,9 +153,10 @@ def _constant(node: Any) -> bool | None:
     if isinstance(node, bool):
         return node
     if isinstance(node, Mapping) and node.keys() == {"type"}:
-        if node["type"] in (True, "true"):
+        # Not with `in`: for Python the number 1 is True.
+        if node["type"] is True or node["type"] == "true":
             return True
-        if node["type"] in (False, "false"):
+        if node["type"] is False or node["type"] == "false":
             return False
     return None
 

@@ -7,7 +7,7 @@ now, and analysed. How the engine then writes it is what the verifier has to fin
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import reduce
 from typing import Any
@@ -37,6 +37,9 @@ from sqe_core.sql.statement import SqlReader, StatementKind, mapping_marker
 _log = logging.getLogger(__name__)
 
 _BOOLEAN = "boolean"
+_COMPARISON = frozenset({"AttributeReference", "Cast", "EqualTo", "Literal"})
+_ORDERS = frozenset({"GreaterThan", "GreaterThanOrEqual", "LessThan", "LessThanOrEqual"})
+_RANGES = frozenset({"And", "Between", "CommonExpressionDef", "CommonExpressionRef", "With"})
 _NO_QUERY = "A policy's expression may hold no query"
 _NOT_FIXED = "A policy's expression may not depend on chance, on other rows or on the place of a row"
 
@@ -198,7 +201,7 @@ class RestrictionCompiler:
 
     @staticmethod
     def _guarded(judged: JudgedExpression) -> bool:
-        """Whether an analysed expression could raise; refuses one that may not be part of a policy."""
+        """Whether an analysed expression needs a guard; refuses one that may not be part of a policy."""
         lists = allowed.policies()
         if judged.queries:
             raise UserError(_NO_QUERY)
@@ -207,7 +210,19 @@ class RestrictionCompiler:
             raise UserError(_NOT_FIXED)
         if not judged.deterministic:
             raise UserError(_NOT_FIXED)
-        return not judged.risky <= lists.never_raises
+        return not judged.risky <= lists.never_raises or _keeps_null(judged.classes)
+
+
+def _keeps_null(classes: Set[str]) -> bool:
+    """Whether the catalog's format may find a condition true where it is NULL, and the engine not look again.
+
+    Conditions on columns of partitions are left to the format, to which NULL is less than all, and equal to nothing:
+    `level < 3 OR level > 7` keeps it. The engine excludes NULL itself from what is a comparison and nothing else.
+    """
+    names = {name.rpartition(".")[2] for name in classes}
+    if not names & (_ORDERS | {"Not"}):
+        return False
+    return not (names <= _COMPARISON | _ORDERS | {"Not"} or names <= _COMPARISON | _ORDERS | _RANGES)
 
 
 def unusable_policy() -> SqeError:

@@ -238,6 +238,7 @@ public final class BridgeSession implements Work.Abandoned {
   }
 
   private QueryExecution visibleRows(LogicalPlan parsed, JsonNode rows) throws Exception {
+    VisibleRows.refusePlaces(parsed);
     // Not checked yet: the condition beside the query may be one that Spark does not take there.
     LogicalPlan changed = VisibleRows.within(session.sessionState().analyzer().execute(parsed), rows, plans);
     if (changed == null) {

@@ -32,6 +32,7 @@ import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.catalyst.plans.logical.Sort;
 import org.apache.spark.sql.catalyst.plans.logical.SubqueryAlias;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
 import org.apache.spark.sql.types.AtomicType;
 import org.apache.spark.sql.types.DataType;
 
@@ -143,12 +144,19 @@ final class SafeCopies extends Rebuild {
     throw new BridgeException("SQE_CANNOT_REWRITE", "a condition of a column that is not there");
   }
 
-  /** The policy's own filter below the barrier, under the same name once more; null where the barrier stands alone. */
+  /**
+   * The policy's own filter below the barrier, under the same name once more; null where the barrier stands alone, and
+   * above a view: a column of that may be computed, and a condition on it moves down to rows that are hidden.
+   */
   private static LogicalPlan filter(SubqueryAlias marker) {
     if (!(marker.child() instanceof Project) || !(((Project) marker.child()).child() instanceof Filter)) return null;
     Filter filter = (Filter) ((Project) marker.child()).child();
     boolean ours = isOurs(filter) && ((SubqueryAlias) filter.child()).identifier().equals(marker.identifier());
-    return ours ? filter : null;
+    return ours && isTable(((SubqueryAlias) filter.child()).child()) ? filter : null;
+  }
+
+  private static boolean isTable(LogicalPlan plan) {
+    return plan instanceof SubqueryAlias && ((SubqueryAlias) plan).child() instanceof DataSourceV2Relation;
   }
 
   /** The columns of the parts of a policy that could raise. */

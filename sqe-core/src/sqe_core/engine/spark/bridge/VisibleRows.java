@@ -3,10 +3,14 @@ package sqe.bridge;
 import com.fasterxml.jackson.databind.JsonNode;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.HashSet;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
+import java.util.Set;
 import org.apache.spark.sql.catalyst.AliasIdentifier;
 import org.apache.spark.sql.catalyst.analysis.NamedRelation;
+import org.apache.spark.sql.catalyst.analysis.UnresolvedAttribute;
 import org.apache.spark.sql.catalyst.expressions.And;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.Expression;
@@ -28,6 +32,14 @@ import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
  * stands instead, with the barrier: conditions, joins and new values of the statement meet visible rows only.
  */
 final class VisibleRows extends Rebuild {
+  /** What Iceberg tells of a row beside its columns. */
+  private static final Set PLACES =
+      new HashSet(
+          Arrays.asList(
+              new Object[] {
+                "_spec_id", "_partition", "_file", "_pos", "_deleted", "_row_id", "_last_updated_sequence_number"
+              }));
+
   private final JsonNode restriction;
   private final Map plans;
   private int placed;
@@ -87,6 +99,23 @@ final class VisibleRows extends Rebuild {
         names.add(((Attribute) each.next()).name());
       return new Restricted(restriction)
           .target(named(relation), names, restriction.get("filters"), "target", plans);
+    }
+  }
+
+  /** Where a row lies tells how many hidden rows lie before it: such columns are not there, as in a query. */
+  static void refusePlaces(LogicalPlan parsed) {
+    new Places().apply(parsed);
+  }
+
+  private static final class Places extends Rebuild {
+    TreeNode exchange(TreeNode node) {
+      if (!(node instanceof UnresolvedAttribute)) return null;
+      List parts = Trees.list(((UnresolvedAttribute) node).nameParts());
+      for (int i = 0; i < parts.size(); i++) {
+        String part = (String) parts.get(i);
+        if (PLACES.contains(part.toLowerCase(Locale.ROOT))) Operations.missing(part);
+      }
+      return null;
     }
   }
 

@@ -1,9 +1,13 @@
 package sqe.bridge;
 
 import java.lang.reflect.Field;
+import java.util.Arrays;
+import java.util.HashSet;
+import java.util.Set;
 import org.apache.iceberg.RowLevelOperationMode;
 import org.apache.iceberg.TableUtil;
 import org.apache.iceberg.spark.source.SparkTable;
+import org.apache.spark.sql.connector.expressions.Expression;
 import org.apache.spark.sql.connector.expressions.filter.Predicate;
 import org.apache.spark.sql.connector.write.RowLevelOperationBuilder;
 import org.apache.spark.sql.connector.write.RowLevelOperationInfo;
@@ -14,6 +18,12 @@ import org.apache.spark.sql.connector.write.RowLevelOperationInfo;
  * plan that reads those is no plan that the user's conditions may stand in.
  */
 final class VisibleRowsTable extends SparkTable {
+  /** What Iceberg finds true of no NULL but where SQL does: less than and not equal are true of a NULL there. */
+  private static final Set SAME_OF_NULL =
+      new HashSet(
+          Arrays.asList(
+              new Object[] {"=", "IN", "IS_NULL", "IS_NOT_NULL", "AND", "OR", "ALWAYS_TRUE", "ALWAYS_FALSE"}));
+
   private final boolean dropsFiles;
 
   VisibleRowsTable(org.apache.iceberg.Table table, boolean dropsFiles) {
@@ -23,7 +33,17 @@ final class VisibleRowsTable extends SparkTable {
 
   /** Whether a DELETE may drop whole files by its condition alone. */
   public boolean canDeleteWhere(Predicate[] predicates) {
-    return dropsFiles && super.canDeleteWhere(predicates);
+    if (!dropsFiles) return false;
+    for (int i = 0; i < predicates.length; i++) if (!isSameOfNull(predicates[i])) return false;
+    return super.canDeleteWhere(predicates);
+  }
+
+  private static boolean isSameOfNull(Expression expression) {
+    if (!(expression instanceof Predicate)) return true; // what is compared
+    if (!SAME_OF_NULL.contains(((Predicate) expression).name())) return false;
+    Expression[] children = expression.children();
+    for (int i = 0; i < children.length; i++) if (!isSameOfNull(children[i])) return false;
+    return true;
   }
 
   public RowLevelOperationBuilder newRowLevelOperationBuilder(RowLevelOperationInfo info) {
