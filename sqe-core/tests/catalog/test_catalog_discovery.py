@@ -28,6 +28,7 @@ class Service(CatalogBackend, SupportsDiscovery):
         self.made: list[Service] = []
         self.closed = False
         self.down = False
+        self.serves_everything = False
 
     def spark_properties(self, identity: Identity) -> Mapping[str, str]:
         return {}
@@ -40,6 +41,9 @@ class Service(CatalogBackend, SupportsDiscovery):
             return None
         self.made.append(Service())
         return self.made[-1]
+
+    def is_same(self, other: CatalogBackend, identity: Identity) -> bool:
+        return self.serves_everything
 
     def close(self) -> None:
         self.closed = True
@@ -131,6 +135,20 @@ def test_a_name_is_one_catalog_for_everybody() -> None:
 
     assert discovery(here, found=found).find("lake_alice") is not None
     assert discovery(there, found=found, name="other").find("lake_alice") is None
+
+
+@pytest.mark.rule("POL-9")
+@pytest.mark.parametrize("mode", ["user", "shared"])
+def test_what_is_mounted_is_not_found_under_another_name(mode: Literal["user", "shared"]) -> None:
+    """Policies hold by name: a second one for the same tables would be a way around them."""
+    service, mounted = Service(), Service(mode)
+    mounted.serves_everything = True
+    registry = CatalogRegistry([Mount(name="main", backend=service), Mount(name="lake", backend=mounted)])
+    found = FoundCatalogs()
+
+    assert DiscoveredCatalogs(registry, lambda: ALICE, found).find("lake_alice") is None
+    assert found.backends() == {}
+    assert [backend.closed for backend in service.made] == [True]
 
 
 def test_names_of_statements_are_looked_for() -> None:

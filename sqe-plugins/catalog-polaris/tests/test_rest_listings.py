@@ -213,6 +213,20 @@ def test_other_warehouses_are_found_by_those_who_may(catalog: Any, make: Any) ->
     found.close()
 
 
+@pytest.mark.rule("POL-9")
+def test_a_warehouse_that_is_mounted_is_known_by_whatever_name(catalog: Any, make: Any) -> None:
+    """Its requests go to the same place: the name in the configuration may be another one, or a default."""
+    mounted = make()
+    catalog.warehouses["s3-lake"] = {"alice"}
+    again, other = mounted.discover("s3-lake", ALICE), mounted.discover("other", ALICE)
+
+    assert mounted.is_same(again, ALICE)
+    catalog.config["overrides"] = {"prefix": "other"}
+    assert not mounted.is_same(other, ALICE)
+    assert mounted.is_same(mounted.discover("other", ALICE), BOB)
+    assert not make(catalog_url="https://elsewhere.example/api/catalog").is_same(other, ALICE)
+
+
 @pytest.mark.parametrize("name", ["env:PATH", "a/b", "", "s3://x", "a b", "x" * 200])
 def test_what_is_no_plain_name_is_not_looked_for(catalog: Any, make: Any, name: str) -> None:
     assert make().discover(name, ALICE) is None

@@ -169,6 +169,19 @@ def test_plain_http_to_elsewhere_is_warned_of_and_refused_in_production(
         make(catalog_url="http://catalog.example/api", context=CatalogContext(production_mode=True))
 
 
+@pytest.mark.parametrize(
+    "auth",
+    [{"type": "token_exchange"}, {"type": "client_credentials", "client_secret": Secret("s")}],
+    ids=["token_exchange", "client_credentials"],
+)
+def test_tokens_are_not_fetched_over_plain_http_in_production(make: Any, auth: dict[str, Any]) -> None:
+    """The request for one holds the user's own token, or the secret of the service."""
+    auth = {"token_endpoint": "HTTP://login.example/token", "client_id": "sqe", **auth}
+    make(catalog_url="https://catalog.example/api", auth=auth)
+    with pytest.raises(ConfigError, match=r"auth\.token_endpoint has to be https"):
+        make(catalog_url="https://catalog.example/api", auth=auth, context=CatalogContext(production_mode=True))
+
+
 def test_local_files_are_for_development(make: Any) -> None:
     assert make(store="local").required_jars() == ()
     with pytest.raises(ConfigError, match="local"):

@@ -118,8 +118,17 @@ class DiscoveredCatalogs:
                 _log.warning("catalog %s could not be asked for others: %s", mounted.name, error)
                 return None
             if backend is not None:
-                return everything.keep(mounted.name, name, backend)
+                if not self._is_mounted(backend):
+                    return everything.keep(mounted.name, name, backend)
+                backend.close()
         if len(self._unknown) >= _MOST_UNKNOWN:
             self._unknown.clear()
         self._unknown[name] = time.monotonic() + _UNKNOWN_SECS
         return None
+
+    def _is_mounted(self, backend: CatalogBackend) -> bool:
+        """Whether a catalog is mounted already. Policies are about names: a second one would be a way around them."""
+        return any(
+            isinstance(mounted.backend, SupportsDiscovery) and mounted.backend.is_same(backend, self._identity())
+            for mounted in self._registry.mounts()
+        )

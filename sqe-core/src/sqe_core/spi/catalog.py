@@ -268,6 +268,18 @@ class SupportsDiscovery(ABC):
             identity: the user, with tokens.
         """
 
+    @abstractmethod
+    def is_same(self, other: CatalogBackend, identity: Identity) -> bool:
+        """Whether another catalog is this one, so that its tables would have a second name, on which no policy holds.
+
+        Args:
+            other: a catalog that was discovered.
+            identity: the user, with tokens.
+
+        Returns:
+            True also when that cannot be said.
+        """
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadRestrictions:

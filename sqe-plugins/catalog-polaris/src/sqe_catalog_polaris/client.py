@@ -108,6 +108,17 @@ class RestClient:
             self._handles.keep(found, key)
         return found
 
+    @property
+    def server(self) -> tuple[str, str, int | None]:
+        """Scheme, host and port."""
+        parts = urlsplit(self._config.catalog_url)
+        return parts.scheme, parts.hostname or "", parts.port or {"https": 443, "http": 80}.get(parts.scheme)
+
+    def place(self, identity: Identity) -> tuple[str, str]:
+        """Return where on the server the catalog is, in small letters: not every catalog tells them from others."""
+        handle = self.handle(identity)
+        return handle.base.casefold(), handle.prefix.strip("/").casefold()
+
     def knows_warehouse(self, warehouse: str, identity: Identity) -> bool:
         """Whether the catalog offers a warehouse of that name to this user."""
         return self._read_handle(warehouse, identity) is not None

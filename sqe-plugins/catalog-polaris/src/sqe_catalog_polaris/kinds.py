@@ -19,6 +19,7 @@ from sqe_core.spi import (
     ExternalError,
     Identity,
     ReadRestrictions,
+    SqeError,
     SupportsDiscovery,
     SupportsReadRestrictions,
 )
@@ -59,13 +60,20 @@ class RestBackend(CatalogBackend, SupportsDiscovery, SupportsReadRestrictions):
         self._verdicts = Verdicts(self._client)
         if isinstance(self._login, AwsLogin) and not self._login.signs:
             self.lists_without_engine = False
-        plain = config.catalog_url.startswith("http:") and not is_loopback(config.catalog_url)
-        if plain and not isinstance(self._login, NoLogin):
-            if context.production_mode:
-                raise ConfigError((f"catalog {name}: catalog_url has to be https in production_mode",))
-            _log.warning("catalog %s gets its tokens over plain http: whoever is between can read them", name)
+        if not isinstance(self._login, NoLogin):
+            self._refuse_readable("catalog_url", config.catalog_url)
+        if config.auth.type in ("token_exchange", "client_credentials"):
+            self._refuse_readable("auth.token_endpoint", config.auth.token_endpoint or "")
         if context.production_mode and config.store == "local":
             raise ConfigError((f'catalog {name}: store = "local" is refused by production_mode',))
+
+    def _refuse_readable(self, key: str, url: str) -> None:
+        """Refuse an address over which others could read tokens in production, and warn elsewhere."""
+        if not url.lower().startswith("http:") or is_loopback(url):
+            return
+        if self._context.production_mode:
+            raise ConfigError((f"catalog {self._name}: {key} has to be https in production_mode",))
+        _log.warning("catalog %s: tokens go over plain http (%s): whoever is between can read them", self._name, key)
 
     def _own_headers(self) -> Mapping[str, str]:
         """Headers that the kind adds to each request."""
@@ -130,6 +138,15 @@ class RestBackend(CatalogBackend, SupportsDiscovery, SupportsReadRestrictions):
         if not self._client.knows_warehouse(name, identity):
             return None
         return type(self)(name, replace(self._config, warehouse=name), self._context)
+
+    def is_same(self, other: CatalogBackend, identity: Identity) -> bool:
+        """Whether requests to another catalog go where those to this one go, whatever its warehouse is called."""
+        if not isinstance(other, RestBackend) or other._client.server != self._client.server:
+            return False
+        try:
+            return other._client.place(identity) == self._client.place(identity)
+        except SqeError:
+            return True
 
     def read_restrictions(self, namespace: tuple[str, ...], name: str, identity: Identity) -> ReadRestrictions | None:
         """Return what the catalog says of reading a table as this user."""
