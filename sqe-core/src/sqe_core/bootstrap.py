@@ -338,6 +338,8 @@ def compose(
             context=CatalogContext(
                 metrics=metrics,
                 storage=file_properties(config.storage, None),
+                # As production demands of those in the configuration.
+                require_vended_credentials=production,
                 production_mode=production,
                 sqe_version=__version__,
             ),

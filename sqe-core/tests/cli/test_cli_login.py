@@ -523,7 +523,11 @@ def test_tokens_of_the_keyring_go_to_their_own_issuer(
 
 @pytest.mark.parametrize(
     "options",
-    [{"host": "sql.example.com"}, {"host": "sql.example.com", "tls": True, "check_certificate": False}],
+    [
+        {"host": "sql.example.com"},
+        {"host": "127.0.0.1.example.com"},
+        {"host": "sql.example.com", "tls": True, "check_certificate": False},
+    ],
 )
 def test_tokens_go_to_nobody_unknown(browser: FakeIdp, environ: dict[str, str], options: dict[str, Any]) -> None:
     with pytest.raises(UsageError, match="encrypted and known"):

@@ -337,6 +337,11 @@ CASES: dict[str, list[tuple[str, list[str]]]] = {
             ["auth.external.accept_invalid_certs"],
         ),
         ('[[auth.providers]]\ntype = "x"\nallow_insecure_jwks = true', ["auth.providers[0].allow_insecure_jwks"]),
+        ('[[auth.providers]]\ntype = "x"\ntls_skip_verify = "yes"', ["auth.providers[0].tls_skip_verify"]),
+        (
+            '[auth.external]\nissuer = "http://i"\nclient_id = "x"\ntls_skip_verify = true',
+            ["auth.external.tls_skip_verify"],
+        ),
         ("[policy.ranger]\naccept-invalid-certs = true", ["policy.ranger.accept_invalid_certs"]),
         ("[access_control.ranger]\naccept-invalid-certs = true", ["access_control.ranger.accept_invalid_certs"]),
     ],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -121,6 +122,19 @@ def test_nobody_is_an_administrator_without_logins(tmp_path: Path) -> None:
     sqe = compose(load(file, environ={}), engine=engine)
     for who in (ROOT, make_identity("anonymous")):
         assert isinstance(refusal(sqe, "SHOW SECRETS", who), AccessDeniedError)
+    sqe.release()
+
+
+@pytest.mark.rule("ISO-7")
+@pytest.mark.parametrize("production", [False, True])
+def test_in_production_files_of_attached_catalogs_open_with_vended_keys_only(tmp_path: Path, production: bool) -> None:
+    """As those of configured ones: a catalog that gives none must not have the rights of the machine."""
+    loaded = configured(tmp_path)
+    # Production refuses other things of this file, which belong to other tests.
+    coordinator = replace(loaded.config.coordinator, production_mode=production)
+    engine: Any = NoEngine()
+    sqe = compose(replace(loaded, config=replace(loaded.config, coordinator=coordinator)), engine=engine)
+    assert sqe.service._parts.attachments._rules.context.require_vended_credentials is production
     sqe.release()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import ipaddress
 import os
 import re
 from collections.abc import Mapping, Sequence
@@ -66,7 +67,11 @@ class ServerOptions:
     @property
     def is_local(self) -> bool:
         """Whether nothing leaves this machine."""
-        return self.host in ("localhost", "::1") or self.host.startswith("127.")
+        try:
+            # As an address, and not by its beginning: 127.0.0.1.example.com is somebody else's machine.
+            return ipaddress.ip_address(self.host).is_loopback
+        except ValueError:
+            return self.host == "localhost"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -113,8 +113,11 @@ def refuse_unchecked_certificates(config: SqeConfig) -> Iterator[Fault]:
     if auth is not None and auth.external and auth.external.accept_invalid_certs:
         yield _refuse(("auth", "external", "accept_invalid_certs"), message)
     for index, provider in enumerate(auth.providers if auth else ()):
-        if _is_true(provider.options.get("allow_insecure_jwks")):
-            yield _refuse(("auth", "providers", index, "allow_insecure_jwks"), message)
+        for key in ("allow_insecure_jwks", "tls_skip_verify"):
+            if _is_true(provider.options.get(key)):
+                yield _refuse(("auth", "providers", index, key), message)
+    if auth is not None and auth.external and _is_true(auth.external.options.get("tls_skip_verify")):
+        yield _refuse(("auth", "external", "tls_skip_verify"), message)
     if config.policy.ranger and config.policy.ranger.accept_invalid_certs:
         yield _refuse(("policy", "ranger", "accept_invalid_certs"), message)
     if config.access_control.ranger.accept_invalid_certs:
