@@ -209,7 +209,7 @@ class FakeIdp:
         }
         return {name: value for name, value in found.items() if value is not None}
 
-    def id_token(self, user: str, *, nonce: str | None, **claims: Any) -> str:
+    def id_token(self, user: str, *, nonce: str | None, kid: str = "rs", alg: str = "RS256", **claims: Any) -> str:
         """An ID token of a user."""
         subject, _, _ = USERS[user]
         now = int(time.time())
@@ -226,7 +226,7 @@ class FakeIdp:
             **claims,
         }
         said = {name: value for name, value in found.items() if value is not None}
-        return sign({"alg": "RS256", "kid": "rs", "typ": "JWT"}, said, "rs")
+        return sign({"alg": alg, "kid": kid, "typ": "JWT"}, said, kid)
 
     def honest(self, request: Request) -> Reply:
         """Answer as Keycloak does."""

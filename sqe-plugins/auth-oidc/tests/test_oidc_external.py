@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
-from oidc_idp import ALICE, BOB, CLIENT, CLIENT_SECRET, NOBODY, FakeIdp, answer, basic, bearer, sign
+from oidc_idp import ALICE, BOB, CLIENT, CLIENT_SECRET, NOBODY, FakeIdp, answer, basic, bearer, public_jwk, sign
 
 from sqe_auth_oidc.config import DeviceConfig, ExternalConfig
 from sqe_auth_oidc.external import ExternalProvider
@@ -218,6 +218,26 @@ class TestBrowser:
         ticks.offset += 301
 
         assert provider.is_revoked(alice)
+
+    @pytest.mark.rule("JWT-8")
+    @pytest.mark.parametrize("with_id_token", [True, False])
+    def test_a_key_of_a_moment_ago_ends_no_login_and_is_looked_at_later(
+        self, idp: FakeIdp, provider: ExternalProvider, ticks: Any, with_id_token: bool
+    ) -> None:
+        """A token that is taken for one that SQE cannot read would outlive its key, and keep roles that were taken away."""
+        alice = login(idp, provider)
+        idp.keys = [*idp.keys, public_jwk("es256", alg="ES256")]
+        new: dict[str, Any] = {"kid": "es256", "alg": "ES256"}
+        id_token = {"id_token": idp.id_token("alice", nonce=None, **new)} if with_id_token else {}
+        hand_out(idp, access_token=idp.token("alice", realm_access={"roles": ["fewer"]}, **new), **id_token)
+
+        renewed = provider.refresh(alice)
+
+        assert renewed.roles == {"fewer"}
+        assert not provider.is_revoked(renewed)
+        idp.keys = idp.keys[:-1]
+        ticks.offset += 301
+        assert provider.is_revoked(renewed)
 
     def test_tokens_are_renewed(self, idp: FakeIdp, provider: ExternalProvider) -> None:
         alice = login(idp, provider)

@@ -196,7 +196,7 @@ class ExternalProvider(GrantedProvider, SupportsBrowserLogin, SupportsDeviceLogi
             claims: dict[str, Any] = {}
             ends: datetime | None = None
             if answer.id_token is not None:
-                accepted = self._id_tokens[client].verify(answer.id_token.reveal())
+                accepted = self._id_tokens[client].verify(answer.id_token.reveal(), just_made=True)
                 claims, ends = dict(accepted.claims), accepted.expires_at
                 if nonce is not None and not _is_same(claims.get("nonce"), nonce):
                     raise BadToken("is of another login (nonce)")
@@ -225,7 +225,7 @@ class ExternalProvider(GrantedProvider, SupportsBrowserLogin, SupportsDeviceLogi
 
     def _verified(self, answer: TokenAnswer) -> VerifiedToken:
         assert self._verifier is not None
-        return self._verifier.verify(answer.access_token.reveal())
+        return self._verifier.verify(answer.access_token.reveal(), just_made=True)
 
     def _is_readable(self, answer: TokenAnswer) -> bool:
         """Whether an access token is signed for whoever wants to check it; many providers' are for their own eyes."""
