@@ -224,7 +224,7 @@ class TestBrowser:
     def test_a_key_of_a_moment_ago_ends_no_login_and_is_looked_at_later(
         self, idp: FakeIdp, provider: ExternalProvider, ticks: Any, with_id_token: bool
     ) -> None:
-        """A token that is taken for one that SQE cannot read would outlive its key, and keep roles that were taken away."""
+        """Taken for one that SQE cannot read, a token would outlive its key, and keep roles that were taken away."""
         alice = login(idp, provider)
         idp.keys = [*idp.keys, public_jwk("es256", alg="ES256")]
         new: dict[str, Any] = {"kid": "es256", "alg": "ES256"}
