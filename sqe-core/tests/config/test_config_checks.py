@@ -338,6 +338,7 @@ CASES: dict[str, list[tuple[str, list[str]]]] = {
         ),
         ('[[auth.providers]]\ntype = "x"\nallow_insecure_jwks = true', ["auth.providers[0].allow_insecure_jwks"]),
         ('[[auth.providers]]\ntype = "x"\ntls_skip_verify = "yes"', ["auth.providers[0].tls_skip_verify"]),
+        ('[[auth.providers]]\ntype = "x"\naccept_invalid_certs = true', ["auth.providers[0].accept_invalid_certs"]),
         (
             '[auth.external]\nissuer = "http://i"\nclient_id = "x"\ntls_skip_verify = true',
             ["auth.external.tls_skip_verify"],

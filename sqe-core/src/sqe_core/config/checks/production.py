@@ -113,7 +113,7 @@ def refuse_unchecked_certificates(config: SqeConfig) -> Iterator[Fault]:
     if auth is not None and auth.external and auth.external.accept_invalid_certs:
         yield _refuse(("auth", "external", "accept_invalid_certs"), message)
     for index, provider in enumerate(auth.providers if auth else ()):
-        for key in ("allow_insecure_jwks", "tls_skip_verify"):
+        for key in ("accept_invalid_certs", "allow_insecure_jwks", "tls_skip_verify"):
             if _is_true(provider.options.get(key)):
                 yield _refuse(("auth", "providers", index, key), message)
     if auth is not None and auth.external and _is_true(auth.external.options.get("tls_skip_verify")):
