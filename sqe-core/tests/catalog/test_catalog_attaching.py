@@ -348,7 +348,7 @@ def server(tmp_path: Path) -> Lake:
     [
         *("{}/data", "{}/data/warehouse", "{}/data/warehouse/x", "{}", "/", "{}/link", "{}/free/../data"),
         *("{}/etc", "{}/etc/sqe.toml", "{}/audit", "{}/audit/x", "file://{}/data", "file:{}/data"),
-        *("file://host{}/data", "file://{}/d%61ta", "FILE:{}/data"),
+        *("file://host{}/data", "file://{}/d%61ta", "file://host{}/d%61ta", "FILE:{}/data"),
     ],
 )
 def test_what_the_server_stands_on(server: Lake, tmp_path: Path, location: str) -> None:
@@ -366,6 +366,16 @@ def test_what_the_server_stands_on(server: Lake, tmp_path: Path, location: str) 
         error = server.refusal(sql)
         assert isinstance(error, UserError), sql
         assert str(tmp_path) not in f"{error.message} {error.hint}"
+    assert list((tmp_path / "free").iterdir()) == []
+
+
+@pytest.mark.parametrize("location", ["file://a/b", "file://localhost/a/b"])
+def test_an_address_of_a_file_is_no_relative_path(
+    server: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, location: str
+) -> None:
+    """It would be looked at as one place, and a catalog made at another, below the folder that the server runs in."""
+    monkeypatch.chdir(tmp_path / "free")
+    assert isinstance(server.refusal(f"ATTACH '{location}' AS x (TYPE sqlite)"), UserError)
     assert list((tmp_path / "free").iterdir()) == []
 
 

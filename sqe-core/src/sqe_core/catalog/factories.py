@@ -48,7 +48,9 @@ class SqliteFactory(CatalogFactory[SqliteConfig]):
     def attach(self, request: AttachRequest) -> SqliteConfig:
         """`ATTACH '<directory>' AS x (TYPE sqlite)`."""
         request.check()
-        location = _location(request, "a directory").removeprefix("file://")
+        location = _location(request, "a directory")
+        if location.startswith("file:///"):  # with a host, or with a path that begins elsewhere, it is none
+            location = location.removeprefix("file://")
         if ":" in location.partition("/")[0] or "?" in location:
             raise UserError(
                 "ATTACH of this type needs the path of a directory",

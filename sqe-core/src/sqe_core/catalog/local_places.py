@@ -74,7 +74,9 @@ def local_paths(text: str) -> tuple[Path, ...]:
         case "file":
             # Not everybody decodes an address, and only some take what follows // for the name of a host.
             path = rest.removeprefix("//")
-            return tuple({Path("/" + each.lstrip("/")) for each in (path, unquote(path), path.partition("/")[2])})
+            below_host = path.partition("/")[2]
+            readings = (path, unquote(path), below_host, unquote(below_host))
+            return tuple({Path("/" + each.lstrip("/")) for each in readings})
     return ()
 
 
