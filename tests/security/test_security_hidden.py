@@ -281,7 +281,9 @@ def test_an_old_version_hides_the_same(analyst: Analyst, sqe: EmbeddedSqe) -> No
 def connected(analyst: Analyst) -> ConnectedSession:
     """The analyst behind a wire protocol."""
     live = SimpleNamespace(session=analyst.session, ensure_usable=lambda: None)
-    return ConnectedSession(cast(Any, live), analyst.sqe.service, take=lambda traffic: None)
+    return ConnectedSession(
+        cast(Any, live), analyst.sqe.service, take=lambda traffic: None, renew=lambda credential: None
+    )
 
 
 @pytest.mark.rule("FLT-5")

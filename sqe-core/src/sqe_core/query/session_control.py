@@ -15,7 +15,7 @@ import pyarrow as pa
 from sqe_core.catalog.information_schema import to_table
 from sqe_core.observe.history import HistoryEntry, QueryHistory
 from sqe_core.policy.trail import StoredChange
-from sqe_core.session.directory import ConnectedSession, SessionDirectory
+from sqe_core.session.directory import ListedSession, SessionDirectory
 from sqe_core.session.fingerprint import session_hash
 from sqe_core.session.session import Session
 from sqe_core.spi.errors import ErrorCode, UserError
@@ -87,7 +87,7 @@ class SessionControl:
                 return False
         return True
 
-    def _sessions(self) -> list[ConnectedSession]:
+    def _sessions(self) -> list[ListedSession]:
         return [
             each
             for each in self.directory.sessions()
@@ -133,7 +133,7 @@ class SessionControl:
         name = whose.get("session_id") or whose["query_id"]
         self.changed([StoredChange(operation=operation, before={name: whose}, after={name: {"message": message}})])
 
-    def _session_row(self, each: ConnectedSession) -> tuple[object, ...]:
+    def _session_row(self, each: ListedSession) -> tuple[object, ...]:
         return (
             each.id,
             each.identity.username,

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ConnectedSession:
+class ListedSession:
     """A session at a moment."""
 
     id: str
@@ -45,11 +45,11 @@ class SessionDirectory:
         """List the sessions of this store from now on."""
         self._store = store
 
-    def sessions(self) -> Sequence[ConnectedSession]:
+    def sessions(self) -> Sequence[ListedSession]:
         """Return those that live, the oldest first."""
         return () if self._store is None else self._store.connected()
 
-    def kill(self, session: ConnectedSession) -> None:
+    def kill(self, session: ListedSession) -> None:
         """End one at once, with what runs in it. Idempotent."""
         if self._store is not None:
             self._store.kill(session.live)

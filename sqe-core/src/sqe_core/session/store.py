@@ -19,7 +19,7 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Protocol
 
-from sqe_core.session.directory import ConnectedSession
+from sqe_core.session.directory import ListedSession
 from sqe_core.session.fingerprint import Fingerprints, session_hash
 from sqe_core.session.login import LoginChain, account_of, refuse_other_user, unavailable
 from sqe_core.session.renewal import Renewals, RenewalState
@@ -280,11 +280,11 @@ class SessionStore:
         live.last_used = self._monotonic()
         live.session.last_used = live.last_used
 
-    def connected(self) -> Sequence[ConnectedSession]:
+    def connected(self) -> Sequence[ListedSession]:
         """Describe the sessions that live, the oldest first."""
         now = self._monotonic()
         return [
-            ConnectedSession(
+            ListedSession(
                 id=session_hash(live.session),
                 identity=live.identity,
                 protocol=live.protocol,
