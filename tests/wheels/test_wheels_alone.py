@@ -104,8 +104,8 @@ def test_each_plugin_works_alone_beside_the_core(wheels: Path, plugin: str, tmp_
     installed = run("uv", "pip", "install", "--python", environment / "bin" / "python", *built)
     assert installed.returncode == 0, installed.stderr
     listed = run(environment / "bin" / "sqe", "plugins", "list")
-    (row,) = [line.split() for line in listed.stdout.splitlines() if name in line.split()]
-    assert row[-1] == "installed"
+    rows = [line.split() for line in listed.stdout.splitlines() if name in line.split()]
+    assert {row[-1] for row in rows} == {"installed"}  # one for each kind
     used = "import sys; from sqe_core.plugins.manager import PluginManager; PluginManager().plugin(sys.argv[1])"
     loaded = run(environment / "bin" / "python", "-c", used, plugin)
     assert loaded.returncode == 0, loaded.stderr
