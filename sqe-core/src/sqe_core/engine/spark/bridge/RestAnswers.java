@@ -38,8 +38,8 @@ import org.apache.iceberg.rest.responses.LoadTableResponse;
 
 /**
  * What a REST catalog answers, as far as it is believed. Its settings name no classes, send the user's token to no other
- * server, and do not turn keys of ours to another store (ISO-7); everything else in them is left out. A denial in the dress
- * of a fault becomes a denial, so that a refused commit is no commit of unknown state.
+ * server, and do not turn keys of ours to another store (StoreSettings, ISO-7); everything else in them is left out. A
+ * denial in the dress of a fault becomes a denial, so that a refused commit is no commit of unknown state.
  */
 final class RestAnswers implements InvocationHandler {
   private static final int LOGIN_ENDED = 419; // Iceberg's own status for a token that has ended
@@ -71,9 +71,6 @@ final class RestAnswers implements InvocationHandler {
   /** Where the user's token is sent. */
   private static final Set TOKEN_PLACES =
       new HashSet(Arrays.asList(new Object[] {"uri", "s3.signer.uri", "s3.signer.endpoint", "client.refresh-credentials-endpoint"}));
-
-  private static final String KEY_ID = "s3.access-key-id";
-  private static final String ENDPOINT = "s3.endpoint";
 
   private static final long DEFAULT_MILLIS = 60000;
   private static final ScheduledThreadPoolExecutor TIMER = timer();
@@ -168,15 +165,15 @@ final class RestAnswers implements InvocationHandler {
 
   private Object believed(Object answer) throws ReflectiveOperationException {
     if (answer instanceof ConfigResponse) {
-      replace(answer, "defaults", settings(((ConfigResponse) answer).defaults()));
-      replace(answer, "overrides", settings(((ConfigResponse) answer).overrides()));
+      replace(answer, "defaults", settings(((ConfigResponse) answer).defaults(), true));
+      replace(answer, "overrides", settings(((ConfigResponse) answer).overrides(), false));
     } else if (answer instanceof LoadTableResponse) {
       LoadTableResponse table = (LoadTableResponse) answer;
-      replace(answer, "config", settings(table.config()));
+      replace(answer, "config", settings(table.config(), false));
       List credentials = new ArrayList();
       for (Iterator each = table.credentials().iterator(); each.hasNext(); ) {
         Credential credential = (Credential) each.next();
-        Map settings = settings(credential.config());
+        Map settings = settings(credential.config(), false);
         if (settings.isEmpty()) continue;
         credentials.add(ImmutableCredential.builder().prefix(credential.prefix()).config(settings).build());
       }
@@ -191,7 +188,8 @@ final class RestAnswers implements InvocationHandler {
     field.set(answer, value);
   }
 
-  private Map settings(Map given) {
+  /** What is believed of some settings; those of the mount win against `defaults`. */
+  private Map settings(Map given, boolean defaults) {
     Map kept = new HashMap();
     if (given == null) return kept;
     for (Iterator each = given.entrySet().iterator(); each.hasNext(); ) {
@@ -200,9 +198,9 @@ final class RestAnswers implements InvocationHandler {
       String value = (String) entry.getValue();
       if (value == null || !isKnown(key)) continue;
       if (TOKEN_PLACES.contains(key) && !isHere(value)) continue;
-      if (key.equals(ENDPOINT) && own.containsKey(KEY_ID) && !given.containsKey(KEY_ID)) continue;
       kept.put(key, value);
     }
+    StoreSettings.keepOursHome(kept, own, defaults);
     return kept;
   }
 
