@@ -5,58 +5,29 @@ Iceberg's own adapter shows what the protocol can do; SeaweedFS decides per user
 
 from __future__ import annotations
 
-import http.client
 import json
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, suppress
+from contextlib import closing
 from dataclasses import replace
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import pytest
 from pyiceberg.catalog import load_catalog
+from testbed.connected import Connected, composed
 from testbed.issuer import CLIENT, Issuer
+from testbed.meddler import Meddler
 from testbed.rest_fixture import RestFixture
 from testbed.seaweedfs import BROWSE, READ, REGION, SeaweedFS
 
-from sqe_core.bootstrap import Sqe, compose
-from sqe_core.config.loading import load
+from sqe_core.bootstrap import Sqe
 from sqe_core.engine.spark.engine import SparkEngine
-from sqe_core.spi import ErrorCode, Identity, Secret, SqeError
+from sqe_core.spi import ErrorCode, Secret, SqeError
 from sqe_core.testing.fakes import make_identity
 
 NOBODY = make_identity("nobody")
-OPEN = '[policy]\nengine = "passthrough"\ni_understand_no_enforcement = true\n'
-
-
-class Session:
-    """One person, connected."""
-
-    def __init__(self, sqe: Sqe, identity: Identity, catalog: str) -> None:
-        self._sqe = sqe
-        self.session = sqe.open_session(identity, catalog=catalog, protocol="test")
-
-    def __call__(self, sql: str) -> list[tuple[Any, ...]]:
-        table = self._sqe.service.execute(self.session, sql).read_all()
-        return list(zip(*(column.to_pylist() for column in table.columns), strict=True))
-
-    def fails(self, sql: str) -> SqeError:
-        with pytest.raises(SqeError) as caught:
-            self(sql)
-        return caught.value
-
-    def close(self) -> None:
-        self._sqe.service.close_session(self.session)
-
-
-def composed(engine: SparkEngine, folder: Path, text: str) -> Sqe:
-    file = folder / "sqe.toml"
-    file.write_text(OPEN + text)
-    return compose(load(file, environ={}), engine=engine)
 
 
 # Iceberg's own catalog, which asks nobody for a login: what the protocol can do.
@@ -81,12 +52,12 @@ def open_sqe(engine: SparkEngine, adapter: RestFixture, tmp_path_factory: pytest
 
 
 @pytest.fixture
-def run(open_sqe: Sqe) -> Iterator[Session]:
-    with closing(Session(open_sqe, NOBODY, "lake")) as session:
+def run(open_sqe: Sqe) -> Iterator[Connected]:
+    with closing(Connected(open_sqe, NOBODY, "lake")) as session:
         yield session
 
 
-def test_tables_change_and_remember(run: Session, adapter: RestFixture) -> None:
+def test_tables_change_and_remember(run: Connected, adapter: RestFixture) -> None:
     run("CREATE SCHEMA hr")
     run("CREATE TABLE hr.emp (id BIGINT, name VARCHAR) PARTITIONED BY (bucket(4, id))")
     run("INSERT INTO hr.emp VALUES (1, 'ann'), (2, 'bob'), (3, 'cyd')")
@@ -106,7 +77,7 @@ def test_tables_change_and_remember(run: Session, adapter: RestFixture) -> None:
     assert sorted(reader.load_table("hr.emp").scan().to_arrow()["id"].to_pylist()) == [1, 2, 4]
 
 
-def test_names_come_and_go(run: Session) -> None:
+def test_names_come_and_go(run: Connected) -> None:
     run('CREATE SCHEMA "deep"')
     run('CREATE SCHEMA "deep.below"')
     run('CREATE TABLE "deep.below".t AS SELECT 1 AS id')
@@ -121,7 +92,7 @@ def test_names_come_and_go(run: Session) -> None:
     assert run.fails('SELECT * FROM "deep.below".u').code is ErrorCode.TABLE_NOT_FOUND
 
 
-def test_views(run: Session) -> None:
+def test_views(run: Connected) -> None:
     run("CREATE SCHEMA views")
     run("CREATE TABLE views.t AS SELECT 1 AS id UNION ALL SELECT 2")
     run("CREATE VIEW views.v (n) AS SELECT id + 1 FROM views.t")
@@ -133,73 +104,16 @@ def test_views(run: Session) -> None:
     assert run.fails("SELECT * FROM views.v").code is ErrorCode.TABLE_NOT_FOUND
 
 
-def test_commits_of_others_are_seen_at_once(open_sqe: Sqe, run: Session) -> None:
+def test_commits_of_others_are_seen_at_once(open_sqe: Sqe, run: Connected) -> None:
     run("CREATE SCHEMA seen")
     run("CREATE TABLE seen.t AS SELECT 1 AS id")
     assert run("SELECT count(*) FROM seen.t") == [(1,)]
-    with closing(Session(open_sqe, NOBODY, "lake")) as other:
+    with closing(Connected(open_sqe, NOBODY, "lake")) as other:
         other("INSERT INTO seen.t VALUES 2")
     assert run("SELECT count(*) FROM seen.t") == [(2,)]
 
 
 # A catalog between SQE and the adapter, which says what a test wants.
-
-
-class Meddler:
-    """Passes requests on to a catalog, and may change its answers or put others in their place."""
-
-    def __init__(self, target: str) -> None:
-        self.change: Callable[[str, str, Any], Any] = lambda method, path, body: body
-        self.instead: Callable[[str, str], tuple[int, dict[str, str], bytes] | None] = lambda method, path: None
-        self.seen: list[tuple[str, str, dict[str, str]]] = []
-        meddler, parts = self, urlsplit(target)
-
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-            disable_nagle_algorithm = True
-
-            def log_message(self, *args: Any) -> None:
-                pass
-
-            def _pass(self) -> None:
-                body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-                headers = {name.lower(): value for name, value in self.headers.items()}
-                meddler.seen.append((self.command, self.path, headers))
-                answer = meddler.instead(self.command, urlsplit(self.path).path)
-                if answer is None:
-                    answer = self._ask(body, headers)
-                status, sent, content = answer
-                with suppress(OSError):  # SQE hung up
-                    self.send_response(status)
-                    for name, value in {"Content-Length": str(len(content)), **sent}.items():
-                        self.send_header(name, value)
-                    self.end_headers()
-                    self.wfile.write(content)
-
-            def _ask(self, body: bytes, headers: dict[str, str]) -> tuple[int, dict[str, str], bytes]:
-                connection = http.client.HTTPConnection(str(parts.hostname), parts.port, timeout=60)
-                kept = {name: headers[name] for name in ("content-type", "accept", "authorization") if name in headers}
-                connection.request(self.command, self.path, body=body or None, headers=kept)
-                reply = connection.getresponse()
-                content = reply.read()
-                connection.close()
-                if reply.status == 200 and content:
-                    changed = meddler.change(self.command, urlsplit(self.path).path, json.loads(content))
-                    content = json.dumps(changed).encode()
-                return reply.status, {"Content-Type": "application/json"}, content
-
-            do_GET = do_POST = do_DELETE = do_HEAD = _pass
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._server.daemon_threads = True
-        self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True)
-        self._thread.start()
-
-    def stop(self) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join(5)
 
 
 @pytest.fixture
@@ -210,14 +124,14 @@ def meddler(adapter: RestFixture) -> Iterator[Meddler]:
 
 
 @pytest.fixture
-def between(engine: SparkEngine, meddler: Meddler, run: Session, tmp_path: Path) -> Iterator[Session]:
+def between(engine: SparkEngine, meddler: Meddler, run: Connected, tmp_path: Path) -> Iterator[Connected]:
     """A session that reaches the adapter through the meddler; there is a table `lies.t`."""
     if ("lies",) not in run("SHOW SCHEMAS"):
         run("CREATE SCHEMA lies")
         run("CREATE TABLE lies.t AS SELECT 1 AS id")
     healthy = f'[catalogs.healthy]\ntype = "sqlite"\ndirectory = "{tmp_path}/healthy"\n'
     sqe = composed(engine, tmp_path, anonymous(meddler.url, timeout_secs="3", max_retries="1") + healthy)
-    with closing(Session(sqe, NOBODY, "lake")) as session:
+    with closing(Connected(sqe, NOBODY, "lake")) as session:
         yield session
     sqe.release()
 
@@ -236,7 +150,7 @@ EVIL = {
 
 
 @pytest.mark.rule("ISO-7")
-def test_a_catalog_chooses_no_classes_and_no_other_server(meddler: Meddler, between: Session) -> None:
+def test_a_catalog_chooses_no_classes_and_no_other_server(meddler: Meddler, between: Connected) -> None:
     def lie(method: str, path: str, body: Any) -> Any:
         if path.endswith("/config"):
             return {**body, "overrides": {**body.get("overrides", {}), **EVIL}, "defaults": EVIL}
@@ -266,7 +180,7 @@ def test_a_catalog_chooses_no_classes_and_no_other_server(meddler: Meddler, betw
         (503, ErrorCode.CATALOG_UNAVAILABLE),
     ],
 )
-def test_what_a_status_means_for_a_table(meddler: Meddler, between: Session, status: int, code: ErrorCode) -> None:
+def test_what_a_status_means_for_a_table(meddler: Meddler, between: Connected, status: int, code: ErrorCode) -> None:
     body = {"error": {"message": "Zwiebelfisch", "type": "SomeException", "code": status}}
 
     def answer(method: str, path: str) -> tuple[int, dict[str, str], bytes] | None:
@@ -279,29 +193,69 @@ def test_what_a_status_means_for_a_table(meddler: Meddler, between: Session, sta
     assert between("SELECT 1") == [(1,)]
 
 
-@pytest.mark.rule("ERR-5")
-def test_denied_and_missing_tables_give_the_same_bytes(meddler: Meddler, between: Session) -> None:
-    texts = set()
-    denial = {"message": "'READ_ENTITY_VALUE' is not allowed for role 'bob'", "type": "RuntimeException", "code": 500}
-    for answer in (
-        (403, {"message": "no", "type": "ForbiddenException", "code": 403}),
-        (404, {"message": "no", "type": "NoSuchTableException", "code": 404}),
-        (500, denial),
-    ):
-        content = json.dumps({"error": answer[1]}).encode()
-        meddler.instead = lambda method, path, answer=answer, content=content: (  # type: ignore[misc]
-            (answer[0], {}, content) if "/tables/t" in path or "/views/t" in path else None
-        )
-        error = between.fails("SELECT id FROM lies.t")
-        texts.add((str(error), error.hint, error.code))
+DENIED, HIDDEN, MISSING = (
+    (403, {"message": "no", "type": "ForbiddenException", "code": 403}),
+    (500, {"message": "'READ_ENTITY_VALUE' is not allowed for role 'bob'", "type": "RuntimeException", "code": 500}),
+    (404, {"message": "no", "type": "NoSuchTableException", "code": 404}),
+)
 
-    assert len(texts) == 1
+
+@pytest.mark.rule("ERR-5")
+@pytest.mark.parametrize(
+    "sql",
+    ["SELECT id FROM lies.t", "DESCRIBE lies.t", 'SELECT * FROM lies."t$snapshots"', "INSERT INTO lies.t VALUES 5"],
+)
+def test_denied_hidden_and_missing_give_the_same_bytes_after_the_same_requests(
+    meddler: Meddler, between: Connected, sql: str
+) -> None:
+    """Nothing is asked again because of a denial, whose answer would come seconds later."""
+    between("SELECT id FROM lies.t")  # what is asked once is asked
+    answers = []
+    for status, error in (DENIED, HIDDEN, MISSING):
+        content = json.dumps({"error": error}).encode()
+        meddler.instead = lambda method, path, status=status, content=content: (  # type: ignore[misc]
+            (status, {}, content) if "/tables/t" in path or "/views/t" in path else None
+        )
+        meddler.seen.clear()
+        told = between.fails(sql)
+        answers.append((str(told), told.hint, told.code, [(method, path) for method, path, _ in meddler.seen]))
+
+    assert answers[0] == answers[1] == answers[2]
+
+
+@pytest.mark.rule("ERR-5")
+def test_a_fault_is_not_asked_again_as_it_may_be_a_denial(meddler: Meddler, between: Connected) -> None:
+    between("SELECT id FROM lies.t")
+    counts = {}
+    for status in (500, 503):
+        meddler.instead = lambda method, path, status=status: (  # type: ignore[misc]
+            (status, {}, b"{}") if path.endswith("/tables/t") else None
+        )
+        meddler.seen.clear()
+        between.fails("DESCRIBE lies.t")
+        counts[status] = len([path for _, path, _ in meddler.seen if "/tables/t" in path])
+
+    assert counts[503] > counts[500] == 1
+
+
+def test_redirects_are_not_followed(meddler: Meddler, between: Connected, adapter: RestFixture) -> None:
+    """They would carry the user's token to whomever the catalog names."""
+    between("SELECT id FROM lies.t")
+    other = Meddler(adapter.url)
+    for status in (301, 302, 307, 308):
+        meddler.instead = lambda method, path, status=status: (  # type: ignore[misc]
+            (status, {"Location": other.url + path}, b"") if path.endswith("/tables/t") else None
+        )
+        between.fails("SELECT id FROM lies.t")
+        between.fails("INSERT INTO lies.t VALUES 1")
+    other.stop()
+    assert other.seen == []
 
 
 @pytest.mark.parametrize(
     "content", [b"<html>Zwiebelfisch</html>", b"", b"{", b"[]", b'{"metadata": {"format-version": 99}}', b"null"]
 )
-def test_whatever_is_said_of_a_table_is_an_error_of_ours(meddler: Meddler, between: Session, content: bytes) -> None:
+def test_whatever_is_said_of_a_table_is_an_error_of_ours(meddler: Meddler, between: Connected, content: bytes) -> None:
     meddler.instead = lambda method, path: (200, {}, content) if path.endswith("/tables/t") else None
     error = between.fails("SELECT id FROM lies.t")
 
@@ -312,7 +266,7 @@ def test_whatever_is_said_of_a_table_is_an_error_of_ours(meddler: Meddler, betwe
 
 
 @pytest.mark.parametrize("headers", [{}, {"Retry-After": "3600"}])
-def test_silence_and_long_waits_are_bounded(meddler: Meddler, between: Session, headers: dict[str, str]) -> None:
+def test_silence_and_long_waits_are_bounded(meddler: Meddler, between: Connected, headers: dict[str, str]) -> None:
     release = threading.Event()
 
     def answer(method: str, path: str) -> tuple[int, dict[str, str], bytes] | None:
@@ -334,7 +288,7 @@ def test_silence_and_long_waits_are_bounded(meddler: Meddler, between: Session, 
 
 
 def test_a_denied_commit_is_a_denial_and_leaves_no_files(
-    meddler: Meddler, between: Session, adapter: RestFixture
+    meddler: Meddler, between: Connected, adapter: RestFixture
 ) -> None:
     """Iceberg would take it for a commit of unknown state, and keep the files (testbed §14.5)."""
     error = {"message": "not authorized to update table", "type": "InternalServerError", "code": 500}
@@ -349,12 +303,12 @@ def test_a_denied_commit_is_a_denial_and_leaves_no_files(
     assert between("SELECT id FROM lies.t") == [(1,)]
 
 
-def test_a_commit_of_unknown_state_is_told_as_that(meddler: Meddler, between: Session) -> None:
+def test_a_commit_of_unknown_state_is_told_as_that(meddler: Meddler, between: Connected) -> None:
     meddler.instead = lambda method, path: (502, {}, b"{}") if method == "POST" and path.endswith("/tables/t") else None
     assert "did not say whether" in str(between.fails("INSERT INTO lies.t VALUES 5"))
 
 
-def test_a_drop_that_only_looks_like_success_is_none(meddler: Meddler, between: Session) -> None:
+def test_a_drop_that_only_looks_like_success_is_none(meddler: Meddler, between: Connected) -> None:
     """Some catalogs answer a forbidden DROP with 404, which reads as success (testbed §14.6)."""
     missing = {"error": {"message": "no", "type": "NoSuchTableException", "code": 404}}
     meddler.instead = lambda method, path: (404, {}, json.dumps(missing).encode()) if method == "DELETE" else None
@@ -398,12 +352,12 @@ def personal(engine: SparkEngine, weed: SeaweedFS, tmp_path_factory: pytest.Temp
 
 
 @pytest.fixture
-def person(personal: Sqe, issuer: Issuer) -> Iterator[Callable[[str], Session]]:
-    opened: list[Session] = []
+def person(personal: Sqe, issuer: Issuer) -> Iterator[Callable[[str], Connected]]:
+    opened: list[Connected] = []
 
-    def connect(username: str) -> Session:
+    def connect(username: str) -> Connected:
         identity = make_identity(username, token=issuer.token(username))
-        opened.append(Session(personal, identity, "lake"))
+        opened.append(Connected(personal, identity, "lake"))
         return opened[-1]
 
     yield connect
@@ -412,7 +366,7 @@ def person(personal: Sqe, issuer: Issuer) -> Iterator[Callable[[str], Session]]:
 
 
 @pytest.fixture
-def hr(person: Callable[[str], Session], weed: SeaweedFS) -> Session:
+def hr(person: Callable[[str], Connected], weed: SeaweedFS) -> Connected:
     """Alice, with `hr.emp`, which bob may read, and `hr.secret`, which he may not."""
     alice = person("alice")
     if ("hr",) not in alice("SHOW SCHEMAS"):
@@ -425,7 +379,7 @@ def hr(person: Callable[[str], Session], weed: SeaweedFS) -> Session:
 
 @pytest.mark.rule("AUTHN-3")
 @pytest.mark.rule("ISO-7")
-def test_each_user_has_the_rights_that_the_catalog_gives(hr: Session, person: Callable[[str], Session]) -> None:
+def test_each_user_has_the_rights_that_the_catalog_gives(hr: Connected, person: Callable[[str], Connected]) -> None:
     bob = person("bob")
     assert bob("SELECT id, name FROM hr.emp") == [(1, "ann")]
     assert hr("SELECT id FROM hr.secret") == [(42,)]
@@ -436,7 +390,7 @@ def test_each_user_has_the_rights_that_the_catalog_gives(hr: Session, person: Ca
     assert denied.hint == missing.hint
 
 
-def test_denied_changes_change_nothing(hr: Session, person: Callable[[str], Session]) -> None:
+def test_denied_changes_change_nothing(hr: Connected, person: Callable[[str], Connected]) -> None:
     bob = person("bob")
     before = hr('SELECT count(*) FROM hr."emp$snapshots"')
     for sql in (
@@ -455,7 +409,7 @@ def test_denied_changes_change_nothing(hr: Session, person: Callable[[str], Sess
     assert hr('SELECT count(*) FROM hr."emp$snapshots"') == before
 
 
-def test_two_users_at_once_never_get_each_others(hr: Session, person: Callable[[str], Session]) -> None:
+def test_two_users_at_once_never_get_each_others(hr: Connected, person: Callable[[str], Connected]) -> None:
     bob, faults = person("bob"), []
 
     def as_alice() -> None:
@@ -482,7 +436,7 @@ def test_two_users_at_once_never_get_each_others(hr: Session, person: Callable[[
 def test_a_token_that_nobody_signed_reads_nothing(personal: Sqe, issuer: Issuer) -> None:
     forged = issuer.token("alice")[:-8] + "AAAAAAAA"
     identity = replace(make_identity("alice"), access_token=Secret(forged))
-    with closing(Session(personal, identity, "lake")) as session:
+    with closing(Connected(personal, identity, "lake")) as session:
         for sql in ("SELECT * FROM hr.emp", "SHOW SCHEMAS"):
             error = session.fails(sql)
             assert forged not in f"{error!r} {error.hint}"

@@ -92,7 +92,7 @@ class RestBackend(CatalogBackend, SupportsDiscovery, SupportsReadRestrictions):
             "io-impl": _FILES[config.store],
             "rest.client.connection-timeout-ms": str(config.connect_timeout_secs * 1000),
             "rest.client.socket-timeout-ms": millis,
-            # Nessie's denials are 500, and Iceberg's own five retries of those take 32 s.
+            # Iceberg's own five retries take 32 s.
             "rest.client.max-retries": str(config.max_retries),
             "rest-page-size": str(config.page_size),
             # A report holds the filters of a scan, those of policies too.
