@@ -238,6 +238,7 @@ def test_a_fault_is_not_asked_again_as_it_may_be_a_denial(meddler: Meddler, betw
     assert counts[503] > counts[500] == 1
 
 
+@pytest.mark.rule("ISO-7")
 def test_redirects_are_not_followed(meddler: Meddler, between: Connected, adapter: RestFixture) -> None:
     """They would carry the user's token to whomever the catalog names."""
     between("SELECT id FROM lies.t")
