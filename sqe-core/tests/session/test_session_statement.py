@@ -14,6 +14,7 @@ from sqe_core.session import engine_sides
 from sqe_core.session.engine_pool import EnginePool
 from sqe_core.session.session import Session
 from sqe_core.session.statement_session import StatementSession
+from sqe_core.spi.catalog import SupportsLogout
 from sqe_core.spi.errors import EngineLostError, ErrorCode, ExternalError, InternalError, SqeError, UserError
 from sqe_core.spi.identity import Identity, Secret
 from sqe_core.testing.fakes import make_identity
@@ -319,6 +320,38 @@ def test_a_session_that_ends_closes_all(session: Session, engine: Engine) -> Non
     assert caught.value.code is ErrorCode.SESSION_EXPIRED
     with pytest.raises(UserError):
         session.engine_session()
+
+
+class Exchanging(Backend, SupportsLogout):
+    """A catalog that keeps something for each token."""
+
+    def __init__(self) -> None:
+        self.forgotten: list[str] = []
+        self.broken = False
+
+    def forget_login(self, identity: Identity) -> None:
+        assert identity.access_token
+        self.forgotten.append(identity.access_token.reveal())
+        if self.broken:
+            raise ValueError("broken")
+
+
+@pytest.mark.rule("SESS-6")
+def test_catalogs_forget_a_login_when_its_session_ends(
+    session: Session, engine: Engine, caplog: pytest.LogCaptureFixture
+) -> None:
+    backends = [Exchanging(), Exchanging()]
+    backends[0].broken = True
+    for number, backend in enumerate(backends):
+        session.catalogs.add(Mount(name=f"c{number}", backend=backend))  # type: ignore[arg-type]
+    session.renew(make_identity(token="first"))
+    session.renew(make_identity(token="first", roles=("more",)))
+    session.renew(make_identity(token="second"))
+    assert [backend.forgotten for backend in backends] == [["first"], ["first"]]
+    session.close()
+    session.close()
+    assert [backend.forgotten for backend in backends] == [["first", "second"]] * 2
+    assert "c0 did not forget a login: ValueError" in caplog.text
 
 
 # Tokens of mounts

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
 
 from sqe_catalog_polaris.config import HorizonConfig, NessieConfig, PolarisConfig, RestAuth, RestConfig
 from sqe_catalog_polaris.plugin import PolarisFactory, RestFactory
+from sqe_catalog_polaris.tokens import TokenEndpoint
 from sqe_core.spi import AttachRequest, CatalogContext, ConfigError, ErrorCode, Secret, SqeError, UserError
 from sqe_core.testing.contract import in_threads
 from sqe_core.testing.fakes import make_identity
@@ -88,6 +90,85 @@ def test_an_exchanged_token_stays_its_users(catalog: Any, make: Any) -> None:
     assert [form["audience"] for form in forms] == ["lake", "lake"]
     assert backend.quick_metadata(ALICE).list_namespaces() == [("hr",), ("fin",)]
     assert {request.bearer for request in catalog.requests[2:]} == {"exchanged-token-of-alice-5d1f"}
+
+
+def held_by(thing: Any) -> Iterator[str]:
+    """Every text in an object of this distribution, and in those that it holds; secrets revealed."""
+    if isinstance(thing, str):
+        yield thing
+    elif isinstance(thing, Secret):
+        yield thing.reveal()
+    elif isinstance(thing, Mapping):
+        yield from held_by([*thing.keys(), *thing.values()])
+    elif isinstance(thing, list | tuple | set):
+        for each in thing:
+            yield from held_by(each)
+    elif type(thing).__module__.startswith("sqe_catalog_polaris"):
+        for kept in (vars(thing) if hasattr(thing, "__dict__") else {}).values():
+            yield from held_by(kept)
+
+
+EXCHANGE = {"type": "token_exchange", "client_id": "sqe"}
+
+
+@pytest.mark.rule("SESS-6")
+def test_an_exchanged_token_is_gone_when_its_session_ends(catalog: Any, make: Any) -> None:
+    backend = make(auth={**EXCHANGE, "token_endpoint": catalog.token_endpoint})
+    for each in (ALICE, BOB):
+        backend.spark_properties(each)
+        backend.quick_metadata(each).list_namespaces()
+    backend.forget_login(ALICE)
+    backend.forget_login(make_identity("carol"))
+
+    held = set(held_by(backend))
+    assert "exchanged-token-of-alice-5d1f" not in held
+    assert "exchanged-token-of-bob-77c3" in held
+    catalog.requests.clear()
+    backend.spark_properties(BOB)
+    assert catalog.requests == []
+    assert backend.spark_properties(ALICE)["token"] == "exchanged-token-of-alice-5d1f"
+    assert catalog.paths() == ["oauth/tokens"]
+    backend.quick_metadata(ALICE).list_namespaces()
+    assert "config" in catalog.paths()[1]
+
+
+@pytest.mark.rule("SESS-6")
+def test_a_token_that_comes_after_the_end_of_its_session_is_not_kept(catalog: Any, make: Any) -> None:
+    backend = make(auth={**EXCHANGE, "token_endpoint": catalog.token_endpoint})
+
+    def end_meanwhile(request: Any) -> None:
+        backend.forget_login(ALICE)
+
+    catalog.reply = end_meanwhile
+    assert backend.spark_properties(ALICE)["token"] == "exchanged-token-of-alice-5d1f"
+    catalog.reply = None
+    assert "exchanged-token-of-alice-5d1f" not in held_by(backend)
+    backend.spark_properties(ALICE)
+    assert "exchanged-token-of-alice-5d1f" in held_by(backend)
+
+
+def test_tokens_that_ended_are_not_kept(catalog: Any) -> None:
+    now = [0.0]
+    auth = RestAuth(type="token_exchange", client_id="sqe", token_endpoint=catalog.token_endpoint)
+    endpoint = TokenEndpoint(RestConfig(catalog_url=catalog.url, auth=auth), CatalogContext(), monotonic=lambda: now[0])
+    catalog.misbehave(body={"access_token": "short", "expires_in": 300})
+    endpoint.token("a", {})
+    now[0] = 239.0  # a minute before its end it is as good as ended
+    endpoint.forget("b")
+    assert "short" in held_by(endpoint)
+    now[0] = 240.0
+    endpoint.forget("b")
+    assert "short" not in held_by(endpoint)
+    endpoint.close()
+
+
+def test_the_token_of_a_service_outlives_sessions(catalog: Any, make: Any) -> None:
+    auth = {"type": "client_credentials", "client_id": "root", "client_secret": Secret("s3cr3t")}
+    backend = make(auth={**auth, "token_endpoint": catalog.token_endpoint})
+    backend.spark_properties(ALICE)
+    backend.forget_login(ALICE)
+    backend.spark_properties(BOB)
+    assert len(catalog.requests) == 1
 
 
 def test_a_refused_exchange_is_a_refused_login(catalog: Any, make: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import secrets
 import threading
 import time
@@ -16,8 +17,11 @@ from sqe_core.engine.port import Engine, EngineCatalog, EngineSession
 from sqe_core.session.engine_pool import EnginePool
 from sqe_core.session.engine_sides import EngineSides
 from sqe_core.session.properties import SessionProperties
+from sqe_core.spi.catalog import SupportsLogout
 from sqe_core.spi.errors import ErrorCode, UserError
 from sqe_core.spi.identity import Identity, Secret
+
+_log = logging.getLogger(__name__)
 
 _MAX_VIEWS = 1000
 # A statement that began with an older token may still say it in an error.
@@ -158,9 +162,12 @@ class Session:
         with self._lock:
             if self.closed:
                 return
-            former = (self.identity.access_token, *self._former_tokens)
+            ended = self.identity
+            former = (ended.access_token, *self._former_tokens)
             self._former_tokens = tuple(token for token in former if token)[:_FORMER_TOKENS]
             self.identity = identity
+        if ended.access_token != identity.access_token:
+            self._forget_login(ended)
 
     def renew_catalogs(self, *, idle: bool = True) -> None:
         """Give the catalogs the tokens that they have now, those of running statements too.
@@ -218,6 +225,18 @@ class Session:
             self.closed = True
             self._views.clear()
             # Whoever looks into memory later shall find no tokens (SESS-6).
-            self.identity = self.identity.without_tokens()
+            ended, self.identity = self.identity, self.identity.without_tokens()
             self._former_tokens = ()
         self.sides.close()
+        if ended.access_token:
+            self._forget_login(ended)
+
+    def _forget_login(self, ended: Identity) -> None:
+        """Have the catalogs forget what a token earned."""
+        for mount in (*self.catalogs.mounts(), *self.discovered.mounts()):
+            if not isinstance(mount.backend, SupportsLogout):
+                continue
+            try:
+                mount.backend.forget_login(ended)
+            except Exception as error:  # noqa: BLE001 - the session ends in any case
+                _log.warning("catalog %s did not forget a login: %s", mount.name, type(error).__name__)

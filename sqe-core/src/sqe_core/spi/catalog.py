@@ -322,6 +322,20 @@ class SupportsReadRestrictions(ABC):
         """
 
 
+class SupportsLogout(ABC):
+    """Capability of a `CatalogBackend`: it keeps what a login earned, such as tokens, for the next request."""
+
+    @abstractmethod
+    def forget_login(self, identity: Identity) -> None:
+        """Forget what was kept for a token. Its session ended, or goes on with another one.
+
+        What else goes on with the same token gets anew what it needs. Nobody waits for a network here.
+
+        Args:
+            identity: the user, with the tokens that ended.
+        """
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CatalogContext(PluginContext):
     """What the core offers to a catalog's factory, beside the rest.

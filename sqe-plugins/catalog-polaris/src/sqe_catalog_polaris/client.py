@@ -67,6 +67,12 @@ class Kept(Generic[T]):
             while len(self._entries) > self._most:
                 self._entries.popitem(last=False)
 
+    def forget(self, first: str) -> None:
+        """Forget every entry whose key begins with this part."""
+        with self._lock:
+            for key in [key for key in self._entries if key[0] == first]:
+                del self._entries[key]
+
     def clear(self) -> None:
         """Forget everything."""
         with self._lock:
@@ -291,6 +297,11 @@ class RestClient:
                 "The catalog does not answer", code=ErrorCode.CATALOG_UNAVAILABLE, hint="try again later"
             )
         raise ExternalError("The catalog refuses the request")
+
+    def forget(self, key: str) -> None:
+        """Forget what a login was told."""
+        self._handles.forget(key)
+        self._answers.forget(key)
 
     def close(self) -> None:
         """Forget what users were told, and close the connections."""

@@ -21,6 +21,7 @@ from sqe_core.spi import (
     ReadRestrictions,
     SqeError,
     SupportsDiscovery,
+    SupportsLogout,
     SupportsReadRestrictions,
 )
 
@@ -37,7 +38,7 @@ _ANY_REGION = "us-east-1"
 _NOBODY = Identity(issuer="sqe:catalog", subject="check", username="check", provider="none", personal=False)
 
 
-class RestBackend(CatalogBackend, SupportsDiscovery, SupportsReadRestrictions):
+class RestBackend(CatalogBackend, SupportsDiscovery, SupportsReadRestrictions, SupportsLogout):
     """A catalog that speaks the Iceberg REST protocol."""
 
     lists_without_engine = True
@@ -158,6 +159,15 @@ class RestBackend(CatalogBackend, SupportsDiscovery, SupportsReadRestrictions):
                 hint="give the catalog keys of its own, or set read_restrictions = false",
             )
         return self._client.read_restrictions(identity, namespace, name)
+
+    def forget_login(self, identity: Identity) -> None:
+        """Forget the token that this login earned, and what it was told. A service account's stay."""
+        if not isinstance(self._login, UserLogin) or not identity.access_token:
+            return
+        key = self._login.key(identity)
+        self._login.forget(identity)
+        self._verdicts.forget(key)
+        self._client.forget(key)
 
     def close(self) -> None:
         """Close connections, and forget tokens and what users were told."""

@@ -49,6 +49,10 @@ class Verdicts:
             return None
         return True
 
+    def forget(self, key: str) -> None:
+        """Forget those of a login."""
+        self._kept.forget(key)
+
     def clear(self) -> None:
         """Forget them."""
         self._kept.clear()

@@ -76,6 +76,9 @@ class UserLogin(BearerLogin):
         """A token is its user's."""
         return fingerprint(self.token(identity))
 
+    def forget(self, identity: Identity) -> None:
+        """Forget what this token earned."""
+
 
 class ExchangeLogin(UserLogin):
     """The user's token, exchanged for one that is meant for this catalog (RFC 8693)."""
@@ -106,6 +109,10 @@ class ExchangeLogin(UserLogin):
     def key(self, identity: Identity) -> str:
         """The user's own token says who it is, however often it is exchanged."""
         return fingerprint(super().token(identity))
+
+    def forget(self, identity: Identity) -> None:
+        """Forget the exchanged token."""
+        self._endpoint.forget(self.key(identity))
 
     def close(self) -> None:
         """Forget the tokens."""

@@ -42,6 +42,8 @@ class TokenEndpoint:
         self._monotonic = monotonic
         self._lock = threading.Lock()
         self._asking: dict[str, threading.Lock] = {}
+        self._unwanted: set[str] = set()
+        """Of those that are asked for, what was forgotten meanwhile."""
         self._tokens: OrderedDict[str, tuple[Secret, float]] = OrderedDict()
 
     def token(self, key: str, form: Mapping[str, Secret | str]) -> Secret:
@@ -59,6 +61,21 @@ class TokenEndpoint:
             with self._lock:
                 if not asking.locked():
                     self._asking.pop(key, None)
+                    self._unwanted.discard(key)
+
+    def forget(self, key: str) -> None:
+        """Forget the token of a key, also one that is on its way."""
+        with self._lock:
+            self._tokens.pop(key, None)
+            if key in self._asking:
+                self._unwanted.add(key)
+            self._drop_ended()
+
+    def _drop_ended(self) -> None:
+        """Forget what nobody asked for since it ended. Call with the lock."""
+        now = self._monotonic()
+        for key in [key for key, (_, until) in self._tokens.items() if until <= now]:
+            del self._tokens[key]
 
     def _find(self, key: str) -> Secret | None:
         with self._lock:
@@ -93,6 +110,9 @@ class TokenEndpoint:
         kept = max((float(secs) if known else _USUAL_SECS) - _EARLY_SECS, _SHORTEST_SECS)
         secret = Secret(str(token))
         with self._lock:
+            self._drop_ended()
+            if key in self._unwanted:
+                return secret
             self._tokens[key] = (secret, self._monotonic() + min(kept, 86_400.0))
             while len(self._tokens) > _MOST_TOKENS:
                 self._tokens.popitem(last=False)
