@@ -650,6 +650,8 @@ def session_store(
             idle_secs=config.session.idle_timeout_secs,
             absolute_secs=config.session.absolute_timeout_secs,
             sweep_secs=config.session.expiry_sweep_interval_secs,
+            most=config.session.max_sessions,
+            most_per_user=config.session.max_sessions_per_user,
             refresh_buffer_secs=config.auth.token_refresh_buffer_secs if config.auth else 60,
         ),
         observer=SessionAudit(sqe.audit) if sqe.audit is not None else None,

@@ -387,6 +387,8 @@ ADDED = {
     "engine.jar_mirror",
     "engine.class_archive",
     "engine.jar_groups",
+    "session.max_sessions",
+    "session.max_sessions_per_user",
     "session.secrets_key",
     "query.max_queued_queries",
     "query.queue_timeout_secs",

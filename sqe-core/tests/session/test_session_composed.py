@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -122,6 +123,20 @@ def test_the_limits_of_the_file(make_store) -> None:
     limits = store._limits
     assert (limits.idle_secs, limits.absolute_secs, limits.sweep_secs) == (5, 9, 3)
     assert store._chain.timeout_secs == 7
+
+
+@pytest.mark.rule("SESS-6")
+def test_the_bounds_of_sessions_of_the_file(make_store, tmp_path: Path) -> None:
+    assert (make_store(CHAIN)._limits.most, make_store(CHAIN)._limits.most_per_user) == (10_000, 200)
+    store = make_store(CHAIN + "[session]\nmax_sessions = 3\nmax_sessions_per_user = 2\n")
+    key = BearerCredential(token=Secret(KEY))
+    mine = [store.authenticate(key, replace(HERE, protocol=f"p{number}")) for number in range(3)]
+    assert [live.session.closed for live in mine] == [True, False, False]
+
+    store.authenticate(NoCredential(), HERE)
+    with pytest.raises(ResourcesError):
+        store.authenticate(NoCredential(), replace(HERE, protocol="other"))
+    assert [live.session.closed for live in mine] == [True, False, False]
 
 
 @pytest.mark.rule("AUTHN-7")

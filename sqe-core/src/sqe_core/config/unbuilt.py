@@ -88,6 +88,8 @@ BUILT: frozenset[str] = frozenset(
         "session.idle_timeout_secs",
         "session.absolute_timeout_secs",
         "session.expiry_sweep_interval_secs",
+        "session.max_sessions",
+        "session.max_sessions_per_user",
         "security.allow_insecure_transport",
         "security.tls_ends_upstream",
         "security.allow_password_grant",

@@ -16,10 +16,14 @@ READER = "Parquet and S3 readers take it where Iceberg has the option"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionConfig:
-    """`[session]`. At most 10,000 sessions."""
+    """`[session]`."""
 
     idle_timeout_secs: int = setting(900, "A session ends after this long without a statement.", minimum=1)
     absolute_timeout_secs: int = setting(28800, "A session ends after this long in any case.", minimum=1)
+    max_sessions: int = setting(10_000, "Sessions at a time; one more is refused.", minimum=1, maximum=100_000)
+    max_sessions_per_user: int = setting(
+        200, "Sessions of one user; one more ends the longest unused of them.", minimum=1, maximum=100_000
+    )
     persistence: Literal["memory", "file"] = setting("memory", "`file` keeps session metadata, never tokens.")
     persistence_path: str = setting("/tmp/sqe-sessions.json", "Where sessions are kept.")  # noqa: S108
     secrets_path: str = setting(
