@@ -11,7 +11,6 @@ from sqe_core.catalog.registry import Mount
 from sqe_core.catalog.types import datetime_precision, display_type, numeric_precision
 from sqe_core.catalog.visible import INFORMATION_SCHEMA, VisibleCatalogs
 from sqe_core.spi.catalog import Column, ObjectType, TableMetadata, ViewMetadata
-from sqe_core.spi.errors import ObjectNotFoundError
 from sqe_core.spi.names import ObjectName
 
 _TEXT, _LONG = pa.string(), pa.int64()
@@ -90,29 +89,17 @@ class InformationSchema:
         for namespace in self._visible.schemas(mount):
             yield mount.name, ".".join(namespace)
 
-    def _objects(self, mount: Mount) -> Iterator[tuple[tuple[str, ...], str, ObjectType]]:
-        for namespace in self._visible.schemas(mount):
-            if namespace == (INFORMATION_SCHEMA,):
-                continue
-            try:
-                listed = self._visible.objects(mount, namespace)
-            except ObjectNotFoundError:  # dropped by somebody else between two calls
-                continue
-            for name, kind in listed:
-                yield namespace, name, kind
-
     def _tables(self, mount: Mount) -> Iterator[tuple[Any, ...]]:
-        for namespace, name, kind in self._objects(mount):
-            yield mount.name, ".".join(namespace), name, "VIEW" if kind is ObjectType.VIEW else "BASE TABLE"
-        for name in SCHEMAS:
-            yield mount.name, INFORMATION_SCHEMA, name, "SYSTEM VIEW"
+        for name, kind in self._visible.all_objects(mount):
+            yield mount.name, ".".join(name.namespace), name.name, "VIEW" if kind is ObjectType.VIEW else "BASE TABLE"
+        for system in SCHEMAS:
+            yield mount.name, INFORMATION_SCHEMA, system, "SYSTEM VIEW"
 
     def _loaded(self, mount: Mount) -> Iterator[tuple[ObjectName, TableMetadata | ViewMetadata]]:
-        for namespace, name, _ in self._objects(mount):
-            full_name = ObjectName(catalog=mount.name, namespace=namespace, name=name)
-            loaded = self._visible.find(mount, full_name)
+        for name, _ in self._visible.all_objects(mount):
+            loaded = self._visible.find(mount, name)
             if loaded is not None:
-                yield full_name, loaded
+                yield name, loaded
 
     def _views(self, mount: Mount) -> Iterator[tuple[Any, ...]]:
         for name, loaded in self._loaded(mount):

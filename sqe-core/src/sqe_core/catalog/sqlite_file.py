@@ -88,36 +88,57 @@ class SqliteListing(CatalogMetadata):
 
     def list_namespaces(self, parent: tuple[str, ...] = ()) -> Sequence[tuple[str, ...]]:
         """List the namespaces directly below another one."""
-        known = self._namespaces()
+        known = self.all_namespaces()
         if parent and parent not in known:
             raise self._missing(parent)
-        return sorted(namespace for namespace in known if namespace[:-1] == parent)
+        return [namespace for namespace in known if namespace[:-1] == parent]
+
+    def all_namespaces(self) -> Sequence[tuple[str, ...]]:
+        """List the namespaces of every level."""
+        with self._open() as connection:
+            return sorted(self._namespaces(connection))
 
     def list_tables(self, namespace: tuple[str, ...]) -> Sequence[str]:
         """List the tables of a namespace."""
-        return self._names_in(namespace, views=False)
+        return self.list_objects(namespace)[0]
 
     def list_views(self, namespace: tuple[str, ...]) -> Sequence[str]:
         """List the views of a namespace."""
-        return self._names_in(namespace, views=True)
+        return self.list_objects(namespace)[1]
+
+    def list_objects(self, namespace: tuple[str, ...]) -> tuple[Sequence[str], Sequence[str]]:
+        """List the tables and the views of a namespace."""
+        with self._open() as connection:
+            if namespace not in self._namespaces(connection):
+                raise self._missing(namespace)
+            # A file of schema version V0 knows tables only.
+            columns = {row[1] for row in connection.execute("PRAGMA table_info(iceberg_tables)")}
+            is_view = "iceberg_type IS 'VIEW'" if "iceberg_type" in columns else "FALSE"
+            rows = connection.execute(
+                f"SELECT table_name, {is_view} FROM iceberg_tables"  # noqa: S608 - our text
+                " WHERE catalog_name = ? AND table_namespace = ? ORDER BY table_name",
+                (self._name, ".".join(namespace)),
+            ).fetchall()
+        return [name for name, view in rows if not view], [name for name, view in rows if view]
 
     def load_namespace(self, namespace: tuple[str, ...]) -> Mapping[str, str]:
         """Return the properties of a namespace."""
-        if namespace not in self._namespaces():
-            raise self._missing(namespace)
-        rows = self._query(
-            "SELECT property_key, property_value FROM iceberg_namespace_properties"
-            " WHERE catalog_name = ? AND namespace = ?",
-            (self._name, ".".join(namespace)),
-        )
+        with self._open() as connection:
+            if namespace not in self._namespaces(connection):
+                raise self._missing(namespace)
+            rows = connection.execute(
+                "SELECT property_key, property_value FROM iceberg_namespace_properties"
+                " WHERE catalog_name = ? AND namespace = ?",
+                (self._name, ".".join(namespace)),
+            ).fetchall()
         return {key: value for key, value in rows if (key, value) != _EXISTS}
 
     def load_table(self, namespace: tuple[str, ...], name: str) -> TableMetadata:
         """Refuse: the file knows where a table's metadata is, not what it says."""
         raise NotSupportedError("loading a table needs the engine")
 
-    def _namespaces(self) -> frozenset[tuple[str, ...]]:
-        rows = self._query(
+    def _namespaces(self, connection: sqlite3.Connection) -> frozenset[tuple[str, ...]]:
+        rows = connection.execute(
             "SELECT namespace FROM iceberg_namespace_properties WHERE catalog_name = ?"
             " UNION SELECT table_namespace FROM iceberg_tables WHERE catalog_name = ?",
             (self._name, self._name),
@@ -127,21 +148,11 @@ class SqliteListing(CatalogMetadata):
             tuple(parts[:depth]) for parts in (row[0].split(".") for row in rows) for depth in range(1, len(parts) + 1)
         )
 
-    def _names_in(self, namespace: tuple[str, ...], *, views: bool) -> Sequence[str]:
-        if namespace not in self._namespaces():
-            raise self._missing(namespace)
-        where, values = "catalog_name = ? AND table_namespace = ?", (self._name, ".".join(namespace))
-        if "iceberg_type" in {row[1] for row in self._query("PRAGMA table_info(iceberg_tables)")}:
-            where += " AND iceberg_type = 'VIEW'" if views else " AND (iceberg_type = 'TABLE' OR iceberg_type IS NULL)"
-        elif views:
-            return ()
-        rows = self._query(f"SELECT table_name FROM iceberg_tables WHERE {where} ORDER BY table_name", values)  # noqa: S608
-        return [row[0] for row in rows]
-
-    def _query(self, sql: str, values: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
+    @contextmanager
+    def _open(self) -> Iterator[sqlite3.Connection]:
         try:
             with _reading(self._path) as connection:
-                return connection.execute(sql, values).fetchall()
+                yield connection
         except sqlite3.Error as exc:
             raise ExternalError(
                 f"The catalog file {self._path.name} cannot be read", code=ErrorCode.CATALOG_ERROR

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from operator import itemgetter
 
 from sqe_core.catalog.registry import CatalogRegistry, Mount
 from sqe_core.spi.catalog import CatalogMetadata, Column, ObjectType, TableMetadata, ViewMetadata
@@ -10,6 +11,9 @@ from sqe_core.spi.errors import ObjectNotFoundError
 from sqe_core.spi.names import NamespaceName, ObjectName
 
 INFORMATION_SCHEMA = "information_schema"
+
+# So many names are in one question to the policies when a whole catalog is listed.
+_ASKED_AT_ONCE = 1000
 
 MetadataOf = Callable[[Mount], CatalogMetadata]
 AnyName = ObjectName | NamespaceName
@@ -79,13 +83,7 @@ class VisibleCatalogs:
         """List the namespaces of a catalog, nested ones after their parent, and information_schema last."""
         if not self.shows(mount):
             return []
-        metadata = self._listing_of(mount)
-        found: list[tuple[str, ...]] = []
-        pending = sorted(metadata.list_namespaces(), reverse=True)
-        while pending:
-            namespace = pending.pop()
-            found.append(namespace)
-            pending.extend(sorted(metadata.list_namespaces(namespace), reverse=True))
+        found = sorted(self._listing_of(mount).all_namespaces())
         visible = self._visible_of([_namespace(mount, namespace) for namespace in found])
         return [*(name for name in found if _namespace(mount, name) in visible), (INFORMATION_SCHEMA,)]
 
@@ -103,19 +101,61 @@ class VisibleCatalogs:
         return True
 
     def objects(
-        self, mount: Mount, namespace: tuple[str, ...], *, views_only: bool = False
-    ) -> list[tuple[str, ObjectType]]:
-        """List tables and views of a namespace by name; raise when the namespace is missing."""
+        self,
+        mount: Mount,
+        namespace: tuple[str, ...],
+        *,
+        kinds: Collection[ObjectType] = (ObjectType.TABLE, ObjectType.VIEW),
+        matches: Callable[[str], bool] = lambda name: True,
+    ) -> list[tuple[ObjectName, ObjectType]]:
+        """List tables and views of a namespace by name; raise when the namespace is missing.
+
+        Args:
+            mount: the catalog.
+            namespace: the schema.
+            kinds: what is listed.
+            matches: which names are; policies are not asked about others.
+        """
         if not self.shows(mount, namespace):
             self._refused(_namespace(mount, namespace))
             raise ObjectNotFoundError(f"Schema {_namespace(mount, namespace)} does not exist")
+        return self._allowed(_objects(self._listing_of(mount), mount, namespace, kinds, matches))
+
+    def all_objects(
+        self,
+        mount: Mount,
+        *,
+        kinds: Collection[ObjectType] = (ObjectType.TABLE, ObjectType.VIEW),
+        in_schema: Callable[[str], bool] = lambda name: True,
+        matches: Callable[[str], bool] = lambda name: True,
+    ) -> Iterator[tuple[ObjectName, ObjectType]]:
+        """List tables and views of all schemas, by schema and name; `information_schema` is not among them.
+
+        Args:
+            mount: the catalog.
+            kinds: what is listed.
+            in_schema: of which schemas, by their names in one text.
+            matches: which names.
+        """
         metadata = self._listing_of(mount)
-        listed = [(name, ObjectType.VIEW) for name in metadata.list_views(namespace)]
-        if not views_only:
-            listed += [(name, ObjectType.TABLE) for name in metadata.list_tables(namespace)]
-        names = {name: ObjectName(catalog=mount.name, namespace=namespace, name=name) for name, _ in listed}
-        allowed = self._visible_of(tuple(names.values()))
-        return sorted(((name, kind) for name, kind in listed if names[name] in allowed), key=lambda entry: entry[0])
+        found: list[tuple[ObjectName, ObjectType]] = []
+        for namespace in sorted(self.schemas(mount)):
+            if namespace == (INFORMATION_SCHEMA,) or not in_schema(".".join(namespace)):
+                continue
+            try:
+                found += _objects(metadata, mount, namespace, kinds, matches)
+            except ObjectNotFoundError:
+                continue  # dropped by somebody else between two calls
+            if len(found) >= _ASKED_AT_ONCE:
+                yield from self._allowed(found)
+                found = []
+        yield from self._allowed(found)
+
+    def _allowed(self, listed: list[tuple[ObjectName, ObjectType]]) -> list[tuple[ObjectName, ObjectType]]:
+        allowed = self._visible_of([name for name, _ in listed])
+        if len(allowed) == len(listed):
+            return listed
+        return [entry for entry in listed if entry[0] in allowed]
 
     def find(self, mount: Mount, name: ObjectName) -> TableMetadata | ViewMetadata | None:
         """Load a table or a view, or None when it is missing or hidden."""
@@ -141,6 +181,24 @@ class VisibleCatalogs:
             return metadata.load_view(name.namespace, name.name)
         except ObjectNotFoundError:
             return None
+
+
+def _objects(
+    metadata: CatalogMetadata,
+    mount: Mount,
+    namespace: tuple[str, ...],
+    kinds: Collection[ObjectType],
+    matches: Callable[[str], bool],
+) -> list[tuple[ObjectName, ObjectType]]:
+    tables, views = metadata.list_objects(namespace)
+    found = [(name, ObjectType.TABLE) for name in tables if matches(name)] if ObjectType.TABLE in kinds else []
+    if ObjectType.VIEW in kinds:
+        found += [(name, ObjectType.VIEW) for name in views if matches(name)]
+    catalog = mount.name
+    return [
+        (ObjectName(catalog=catalog, namespace=namespace, name=name), kind)
+        for name, kind in sorted(found, key=itemgetter(0))
+    ]
 
 
 def _namespace(mount: Mount, namespace: tuple[str, ...] = ()) -> NamespaceName:

@@ -158,11 +158,13 @@ class DeadlineWatch:
         with self._changed:
             number = next(self._numbers)
             self._callbacks[number] = callback
-            heapq.heappush(self._due, (time.monotonic() + seconds, number))
+            entry = (time.monotonic() + seconds, number)
+            heapq.heappush(self._due, entry)
             if self._thread is None:
                 self._thread = threading.Thread(target=self._watch, name="sqe-deadlines", daemon=True)
                 self._thread.start()
-            self._changed.notify()
+            elif self._due[0] is entry:  # otherwise it looks early enough
+                self._changed.notify()
 
         def forget() -> None:
             with self._changed:

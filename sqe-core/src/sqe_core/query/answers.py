@@ -93,15 +93,15 @@ class MetadataAnswers:
             statement.schema or (self.session.catalog, ".".join(self.session.schema)), self.context
         )
         if schema.namespace == (INFORMATION_SCHEMA,):
-            listed = [(name, ObjectType.SYSTEM_TABLE) for name in sorted(SCHEMAS) if not statement.views_only]
+            names = [] if statement.views_only else sorted(SCHEMAS)
         else:
+            kinds = (ObjectType.VIEW,) if statement.views_only else (ObjectType.TABLE, ObjectType.VIEW)
             try:
-                listed = self.visible.objects(mount, schema.namespace, views_only=statement.views_only)
+                names = [name.name for name, _ in self.visible.objects(mount, schema.namespace, kinds=kinds)]
             except ObjectNotFoundError:
                 known = [".".join(namespace) for namespace in self.visible.schemas(mount)]
                 written = ".".join(schema.namespace)
                 raise schema_not_found(schema, hint=did_you_mean(written, known)) from None
-        names = [name for name, _ in listed]
         if statement.schema is None:
             names = sorted({*names, *(view.name for view in self.session.views())})
         matches = like_filter(statement.like)
@@ -138,7 +138,7 @@ class MetadataAnswers:
         except ObjectNotFoundError:
             known = [".".join(namespace) for namespace in self.visible.schemas(resolved.mount)]
             return did_you_mean(".".join(resolved.name.namespace), known)
-        names = [name for name, _ in listed] + [view.name for view in self.session.views()]
+        names = [name.name for name, _ in listed] + [view.name for view in self.session.views()]
         return did_you_mean(resolved.name.name, names)
 
     def _columns(self, statement: ShowColumns) -> pa.Table:

@@ -11,7 +11,6 @@ from types import MappingProxyType
 from sqe_core.catalog.visible import INFORMATION_SCHEMA, VisibleCatalogs
 from sqe_core.spi.catalog import ViewMetadata
 from sqe_core.spi.errors import SqeError
-from sqe_core.spi.names import ObjectName
 
 _MAX_TABLES_WITH_COLUMNS = 200
 _REFRESH_SECS = 5.0
@@ -91,16 +90,16 @@ class CompletionCache:
                 if namespace == (INFORMATION_SCHEMA,):
                     continue
                 key = (mount.name, ".".join(namespace))
-                tables[key] = tuple(name for name, _ in visible.objects(mount, namespace))
-                for name in tables[key]:
+                names = [name for name, _ in visible.objects(mount, namespace)]
+                tables[key] = tuple(name.name for name in names)
+                for name in names:
                     if len(columns) >= _MAX_TABLES_WITH_COLUMNS:
                         break
-                    full_name = ObjectName(catalog=mount.name, namespace=namespace, name=name)
-                    loaded = visible.find(mount, full_name)
+                    loaded = visible.find(mount, name)
                     if loaded is None or (visible.enforced and isinstance(loaded, ViewMetadata)):
                         continue  # what this user sees of a view takes the engine to tell (VIEW-4)
-                    columns[(*key, name)] = tuple(
-                        column.name for column in visible.columns_of(full_name, loaded.columns)
+                    columns[(*key, name.name)] = tuple(
+                        column.name for column in visible.columns_of(name, loaded.columns)
                     )
         return VisibleNames(
             catalogs=tuple(mount.name for mount in visible.mounts()),

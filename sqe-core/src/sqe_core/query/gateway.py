@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import time
+from bisect import bisect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -27,7 +28,7 @@ from sqe_core.session.session import SessionState
 from sqe_core.session.statement_session import StatementSession
 from sqe_core.session.store import LiveSession, SessionStore
 from sqe_core.spi.auth import CertificateCredential, ClientInfo, Credential
-from sqe_core.spi.catalog import ObjectType
+from sqe_core.spi.catalog import Column, ObjectType
 from sqe_core.spi.errors import ErrorCode, InvalidCredentialsError, SqeError, UserError
 from sqe_core.spi.identity import Identity, Secret
 from sqe_core.spi.names import NamespaceName, ObjectName
@@ -46,7 +47,7 @@ from sqe_core.spi.protocol import (
     TableListing,
 )
 
-_SYSTEM_TABLES = [(name, ObjectType.SYSTEM_TABLE) for name in sorted(SCHEMAS)]
+_SYSTEM_TABLES = sorted(SCHEMAS)
 
 
 class Gateway:
@@ -219,17 +220,20 @@ class ConnectedSession:
 
     def _tables(self, filter: TableFilter) -> Sequence[TableListing]:
         in_schema, in_table = _like(filter.schema_pattern), _like(filter.table_pattern)
+        kinds = frozenset(ObjectType) if filter.types is None else filter.types
         visible = self._visible()
         found: list[TableListing] = []
         for mount in _mounts(visible, filter.catalog):
-            for namespace in sorted(visible.schemas(mount)):
-                if not in_schema(".".join(namespace)):
-                    continue
-                system = namespace == (INFORMATION_SCHEMA,)
-                objects = _SYSTEM_TABLES if system else visible.objects(mount, namespace)
-                for name, kind in objects:
-                    if in_table(name) and (filter.types is None or kind in filter.types):
-                        found += self._listing(visible, mount, namespace, name, kind, with_columns=filter.with_columns)
+            listed = list(visible.all_objects(mount, kinds=kinds, in_schema=in_schema, matches=in_table))
+            if ObjectType.SYSTEM_TABLE in kinds and in_schema(INFORMATION_SCHEMA):
+                schema: tuple[str, ...] = (INFORMATION_SCHEMA,)
+                names = (ObjectName(catalog=mount.name, namespace=schema, name=name) for name in _SYSTEM_TABLES)
+                place = bisect(listed, schema, key=lambda entry: entry[0].namespace)
+                listed[place:place] = [(name, ObjectType.SYSTEM_TABLE) for name in names if in_table(name.name)]
+            if filter.with_columns:
+                found += self._with_columns(visible, mount, listed)
+            else:
+                found += [TableListing(name=name, type=kind) for name, kind in listed]
         return found
 
     def properties(self) -> Mapping[str, str]:
@@ -273,26 +277,18 @@ class ConnectedSession:
         self._count(Traffic.METADATA)
         return self._service.visible(self._session)
 
-    def _listing(
-        self,
-        visible: VisibleCatalogs,
-        mount: Mount,
-        namespace: tuple[str, ...],
-        name: str,
-        kind: ObjectType,
-        *,
-        with_columns: bool,
-    ) -> Sequence[TableListing]:
-        found = ObjectName(catalog=mount.name, namespace=namespace, name=name)
-        if not with_columns:
-            return [TableListing(name=found, type=kind)]
-        if kind is ObjectType.SYSTEM_TABLE:
-            return [TableListing(name=found, type=kind, columns=arrow_schema(system_columns(name)))]
-        loaded = visible.find(mount, found)
-        if loaded is None:
-            return []  # it went away meanwhile
-        columns = self._service.visible_columns(self._session, found, loaded)
-        return [TableListing(name=found, type=kind, columns=arrow_schema(columns))]
+    def _with_columns(
+        self, visible: VisibleCatalogs, mount: Mount, listed: Sequence[tuple[ObjectName, ObjectType]]
+    ) -> Iterator[TableListing]:
+        for name, kind in listed:
+            if kind is ObjectType.SYSTEM_TABLE:
+                columns: Sequence[Column] = system_columns(name.name)
+            else:
+                loaded = visible.load(mount, name)  # what was listed may be known
+                if loaded is None:
+                    continue  # it went away meanwhile
+                columns = self._service.visible_columns(self._session, name, loaded)
+            yield TableListing(name=name, type=kind, columns=arrow_schema(columns))
 
     def _seen_by(self, request: StatementRequest) -> StatementSession | None:
         """What a statement sees that brings names or settings of its own; None is the session as it is."""

@@ -181,16 +181,18 @@ class StatementRun:
         planned_at = time.monotonic()
 
         def start(finish: Finish) -> StatementResult:
-            with self._engine_scope() as engine:
-                decided = secured
+            with self._engine() as engine:
                 # Rights and tables are those of the moment at which it runs, give or take a round trip (ENF-13).
-                if time.monotonic() - planned_at > _PLAN_SECS or engine is not opened:
-                    decided = self._secure(statement, values)
+                stands = engine is opened and time.monotonic() - planned_at <= _PLAN_SECS
+                if stands and not secured.plan.is_command:
+                    return self._execute(engine, statement, secured, finish)  # its tables are loaded
+                with engine.statement_scope():
+                    decided = secured if stands else self._secure(statement, values)
                     if decided.plan.schema != secured.plan.schema:
                         raise UserError(
                             "What the statement reads has changed since it was planned", hint="run it again"
                         )
-                return self._execute(engine, statement, decided, finish)
+                    return self._execute(engine, statement, decided, finish)
 
         schema = None if secured.plan.is_command else self._shown_schema(statement, secured.plan.schema)
         return PlannedRun(kind=statement.kind, schema=schema, start=start)
@@ -284,11 +286,16 @@ class StatementRun:
     @contextmanager
     def _engine_scope(self) -> Iterator[EngineSession]:
         """The statement has an engine session to itself, and loads each table once."""
+        with self._engine() as engine, engine.statement_scope():
+            yield engine
+
+    @contextmanager
+    def _engine(self) -> Iterator[EngineSession]:
+        """The statement has an engine session to itself."""
         self._wait_for_engine()
         with self._session.engine() as engine:
             self._running.attach(engine)
-            with engine.statement_scope():
-                yield engine
+            yield engine
 
     def _wait_for_engine(self) -> None:
         """Wait while the engine starts; a statement that is cancelled meanwhile waits no longer."""

@@ -146,6 +146,29 @@ class CatalogMetadata(ABC):
             namespace: the namespace.
         """
 
+    def all_namespaces(self) -> Sequence[tuple[str, ...]]:
+        """List the namespaces of every level, in any order.
+
+        Worth overriding where a catalog answers that at once.
+        """
+        found: list[tuple[str, ...]] = []
+        pending = list(self.list_namespaces())
+        while pending:
+            namespace = pending.pop()
+            found.append(namespace)
+            pending.extend(self.list_namespaces(namespace))
+        return found
+
+    def list_objects(self, namespace: tuple[str, ...]) -> tuple[Sequence[str], Sequence[str]]:
+        """List the tables and the views of a namespace.
+
+        Worth overriding where a catalog answers both at once.
+
+        Args:
+            namespace: the namespace.
+        """
+        return self.list_tables(namespace), self.list_views(namespace)
+
     @abstractmethod
     def load_namespace(self, namespace: tuple[str, ...]) -> Mapping[str, str]:
         """Return the properties of a namespace.

@@ -86,6 +86,18 @@ class SparkEngineCatalog(EngineCatalog):
             return []  # a file warehouse before its first schema has no folder either
         return [tuple(parts) for parts in found]
 
+    def all_namespaces(self) -> Sequence[tuple[str, ...]]:
+        try:
+            with self._errors((), missing=None):
+                return [tuple(parts) for parts in json.loads(self._catalogs.allNamespaces())]
+        except ObjectNotFoundError:
+            return []  # as above
+
+    def list_objects(self, namespace: tuple[str, ...]) -> tuple[Sequence[str], Sequence[str]]:
+        with self._errors(namespace, missing="NoSuchNamespaceException"):
+            tables, views = json.loads(self._catalogs.listObjects(json.dumps(namespace)))
+        return tables, views
+
     def list_tables(self, namespace: tuple[str, ...]) -> Sequence[str]:
         with self._errors(namespace, missing="NoSuchNamespaceException"):
             return list(json.loads(self._catalogs.listTables(json.dumps(namespace))))

@@ -80,10 +80,11 @@ def _failure(described: bytes, text: str) -> EngineExecutionError:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _ExecutionBridge:
-    """The methods of one JVM's bridge that run statements; looking a class up costs three round trips."""
+    """The methods of one JVM's bridge that run statements; looking one up costs round trips."""
 
     gateway: Gateway
     statements: Any
+    execute: Any
     address: str
 
     @staticmethod
@@ -94,11 +95,13 @@ class _ExecutionBridge:
                 with engine_errors(gateway):
                     package = gateway.jvm.sqe.bridge
                     address = package.StreamHub.open(_BUFFER_BYTES, _SPILL_BYTES, _DISK_RESERVE_BYTES)
-                    bridge = _BRIDGES[gateway] = _ExecutionBridge(gateway, package.Exec, address)
+                    statements = package.Exec
+                    bridge = _ExecutionBridge(gateway, statements, statements.execute, address)
+                    _BRIDGES[gateway] = bridge
             return bridge
 
     def run(self, session: Any, plan: int, tag: str, settings: str) -> bytes:
-        answer: bytes = self.statements.execute(session, plan, tag, settings)
+        answer: bytes = self.execute(session, plan, tag, settings)
         return answer
 
     def cancel(self, tag: str) -> None:

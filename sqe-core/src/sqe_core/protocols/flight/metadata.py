@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -125,15 +125,14 @@ def _tables(session: GatewaySession, command: sql.CommandGetTables, schema: pa.S
         types=frozenset(_KINDS[word] for word in wanted if word in _KINDS) if wanted else None,
         with_columns=command.include_schema,
     )
-    rows: list[tuple[Any, ...]] = []
-    for listed in session.tables(filter):
-        name = listed.name
-        row: tuple[Any, ...] = (name.catalog, ".".join(name.namespace), name.name, _WORDS[listed.type])
-        if command.include_schema:
-            columns = listed.columns if listed.columns is not None else pa.schema([])
-            row += (schema_bytes(described(columns, (name.catalog, ".".join(name.namespace), name.name))),)
-        rows.append(row)
-    return _table(schema, rows)
+    found = session.tables(filter)
+    names = [(listed.name.catalog, ".".join(listed.name.namespace), listed.name.name) for listed in found]
+    columns: list[Sequence[object]] = list(zip(*names, strict=True)) or [[], [], []]
+    columns.append([_WORDS[listed.type] for listed in found])
+    if command.include_schema:
+        shown = zip((listed.columns or pa.schema([]) for listed in found), names, strict=True)
+        columns.append([schema_bytes(described(columns, name)) for columns, name in shown])
+    return pa.table([pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)], schema)
 
 
 def _optional(command: Any, name: str) -> str | None:

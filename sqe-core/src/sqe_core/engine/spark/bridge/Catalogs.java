@@ -21,6 +21,7 @@ import org.apache.iceberg.catalog.Namespace;
 import org.apache.iceberg.catalog.SupportsNamespaces;
 import org.apache.iceberg.catalog.TableIdentifier;
 import org.apache.iceberg.catalog.ViewCatalog;
+import org.apache.iceberg.exceptions.ForbiddenException;
 import org.apache.iceberg.exceptions.NoSuchNamespaceException;
 import org.apache.iceberg.exceptions.NoSuchTableException;
 import org.apache.iceberg.exceptions.NoSuchViewException;
@@ -94,6 +95,32 @@ public final class Catalogs {
     return out.append(']').toString();
   }
 
+  /** The namespaces of every level, in one round trip. */
+  public String allNamespaces() {
+    StringBuilder out = new StringBuilder("[");
+    below(Namespace.empty(), out);
+    return out.append(']').toString();
+  }
+
+  private void below(Namespace parent, StringBuilder out) {
+    List found;
+    try {
+      found = namespaces().listNamespaces(parent);
+    } catch (NoSuchNamespaceException gone) {
+      if (parent.isEmpty()) throw gone;
+      return; // somebody dropped it meanwhile
+    } catch (ForbiddenException denied) {
+      if (parent.isEmpty()) throw denied;
+      return; // its name may be known, what is in it may not
+    }
+    for (Iterator each = found.iterator(); each.hasNext(); ) {
+      Namespace namespace = (Namespace) each.next();
+      Json.element(out);
+      Json.strings(out, namespace.levels());
+      below(namespace, out);
+    }
+  }
+
   public String loadNamespace(String name) {
     StringBuilder out = new StringBuilder();
     Json.map(out, namespaces().loadNamespaceMetadata(namespace(name)));
@@ -127,6 +154,11 @@ public final class Catalogs {
 
   public String listTables(String namespace) {
     return names(catalog.listTables(namespace(namespace)));
+  }
+
+  /** Tables and views, in one round trip. */
+  public String listObjects(String namespace) {
+    return "[" + listTables(namespace) + "," + listViews(namespace) + "]";
   }
 
   private static String names(List identifiers) {
