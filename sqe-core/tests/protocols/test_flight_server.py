@@ -405,6 +405,9 @@ def test_stopping_ends_what_does_not_finish(core: Core) -> None:
         assert waiting.endpoint
         with pytest.raises(grpc.RpcError):
             list(call)
+    deadline = time.monotonic() + 20  # the client is told first
+    while not core.results[-1].closed and time.monotonic() < deadline:
+        time.sleep(0.02)
     assert core.results[-1].closed
     assert all(plan.closed for plan in core.plans)
 
