@@ -51,6 +51,7 @@ from sqe_core.policy.authorizer import Authorizer
 from sqe_core.policy.builtin import AllowAllEnforcer
 from sqe_core.policy.cache import DecisionCache
 from sqe_core.policy.masks import MaskWriter
+from sqe_core.policy.outside import OutsideGrants
 from sqe_core.policy.read_restrictions import CatalogRestrictions
 from sqe_core.query.admission import QueryLimits
 from sqe_core.query.audited import SessionAudit, StatementAudit
@@ -74,9 +75,10 @@ from sqe_core.session.rate_limits import RateLimiter, RateLimits
 from sqe_core.session.session import Session
 from sqe_core.session.store import SessionLimits, SessionStore
 from sqe_core.spi.auth import AuthProvider, ClientInfo, SupportsBrowserLogin, SupportsDeviceLogin
-from sqe_core.spi.catalog import CatalogContext, CatalogFactory
+from sqe_core.spi.catalog import CatalogBackend, CatalogContext, CatalogFactory
 from sqe_core.spi.errors import ConfigError, ObjectNotFoundError, SqeError, StartupError
 from sqe_core.spi.factory import Metrics, NoMetrics, PluginContext
+from sqe_core.spi.grants import GrantStore, GrantStoreContext
 from sqe_core.spi.identity import Identity
 from sqe_core.spi.policy import PolicyEnforcer
 from sqe_core.spi.protocol import BrowserLogins, DeviceLogins, ProtocolContext, ProtocolServer, ServerState, TlsFiles
@@ -88,6 +90,9 @@ _log = logging.getLogger(__name__)
 
 EMBEDDED_CATALOG = "iceberg"
 DEFAULT_SCHEMA = ("default",)
+
+CatalogsOf = Callable[[], Mapping[str, CatalogBackend]]
+"""Returns what serves each catalog at this moment."""
 
 # A person at their own machine: the file permissions of the warehouse are the only login there is.
 OWNER = Identity(issuer="sqe:embedded", subject="owner", username="owner", provider="embedded", personal=False)
@@ -107,6 +112,7 @@ class Sqe:
     pool: EnginePool = field(default_factory=EnginePool)
     engine_idle_secs: float = 60
     found: FoundCatalogs | None = None
+    outside: GrantStore | None = None
 
     def open_session(
         self, identity: Identity, *, catalog: str, protocol: str, client_address: str | None = None
@@ -138,6 +144,8 @@ class Sqe:
             self.found.close()
         for enforcer in self.enforcers:
             enforcer.close()
+        if self.outside is not None:
+            self.outside.close()
         if self.audit is not None:
             self.audit.close()
 
@@ -161,26 +169,30 @@ def build(
     attach: AttachRules | None = None,
     kept_secrets: Secrets | None = None,
     discovers: bool = False,
+    grant_store: Callable[[CatalogsOf], GrantStore] | None = None,
 ) -> Sqe:
     """Wire an SQE around an engine, which need not have started yet.
 
-    Without `attach`, what is installed can be attached from everywhere: people at their own machine may.
+    Without `attach`, what is installed can be attached from everywhere: people at their own machine may. `grant_store`
+    makes the store that keeps grants and roles in the place of the policy engines; it is told which catalogs there are.
     """
     catalogs = CatalogRegistry(mounts)
     history = history or QueryHistory()
     sessions = SessionDirectory()
     found = FoundCatalogs() if discovers else None
-    authorizer = Authorizer(
-        enforcers,
-        masks=masks,
-        cache=decisions,
-        catalogs=CatalogRestrictions(
-            lambda: {
-                **(found.backends() if found else {}),
-                **{mount.name: mount.backend for mount in catalogs.mounts()},
-            }
-        ),
-    )
+
+    def backends() -> Mapping[str, CatalogBackend]:
+        mounted = {mount.name: mount.backend for mount in catalogs.mounts()}
+        return {**(found.backends() if found else {}), **mounted}
+
+    authorizer = Authorizer(enforcers, masks=masks, cache=decisions, catalogs=CatalogRestrictions(backends))
+
+    def rights_changed() -> None:
+        authorizer.flush()
+        for backend in backends().values():
+            backend.flush()
+
+    outside = OutsideGrants(grant_store(backends), rights_changed) if grant_store is not None else None
     service = QueryService(
         QueryParts(
             engine=engine,
@@ -204,6 +216,7 @@ def build(
             functions=functions.documented,
             admins=admins,
             sessions=sessions,
+            outside=outside,
         )
     )
     return Sqe(
@@ -216,6 +229,7 @@ def build(
         sessions=sessions,
         engine_idle_secs=engine_idle_secs,
         found=found,
+        outside=outside,
     )
 
 
@@ -295,6 +309,24 @@ def compose(
                     ),
                 )
             )
+    grant_store: Callable[[CatalogsOf], GrantStore] | None = None
+    backend_kind = config.access_control.backend
+    if backend_kind != "none":
+        store_factory = plugins.grant_store(backend_kind)
+        settings, found = bind(loaded.grant_store_table(), store_factory.config_type)
+        faults += found
+        if settings is not None:
+
+            def grant_store(catalogs: CatalogsOf) -> GrantStore:
+                context = GrantStoreContext(
+                    metrics=metrics,
+                    state_dir=state_dir(loaded.environ),
+                    production_mode=production,
+                    sqe_version=__version__,
+                    catalogs=catalogs,
+                )
+                return store_factory.create(backend_kind, settings, context)
+
     if faults:
         raise ConfigError(tuple(faults))
     query = config.query
@@ -349,6 +381,7 @@ def compose(
         ),
         kept_secrets=secrets_of(loaded),
         discovers=query.catalog_discovery == "polaris-auto",
+        grant_store=grant_store,
     )
 
 

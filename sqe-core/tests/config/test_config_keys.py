@@ -482,7 +482,7 @@ def test_the_documented_defaults_are_the_defaults(tmp_path: Path) -> None:
     written = load(file, environ={}).config
     defaults = load(None, environ={}).config
 
-    optional = {"auth", "catalog", "policy"}
+    optional = {"auth", "catalog", "policy", "access_control"}
     for field in fields(SqeConfig):
         if field.name not in optional:
             assert getattr(written, field.name) == getattr(defaults, field.name), field.name

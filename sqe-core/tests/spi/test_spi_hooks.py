@@ -20,11 +20,12 @@ from sqe_core.spi import (
 )
 
 
-def test_hooks_are_the_six_of_the_design() -> None:
+def test_hooks_are_those_of_the_design_and_of_adr_9() -> None:
     assert HOOKS == (
         "sqe_provide_auth_providers",
         "sqe_provide_catalogs",
         "sqe_provide_policy_enforcers",
+        "sqe_provide_grant_stores",
         "sqe_provide_protocols",
         "sqe_provide_lineage_sinks",
         "sqe_on_query_event",

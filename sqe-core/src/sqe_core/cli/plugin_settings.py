@@ -13,6 +13,7 @@ from sqe_core.config.loading import LoadedConfig
 from sqe_core.config.login_chain import login_chain
 from sqe_core.config.origin import Fault, KeyPath
 from sqe_core.config.plugin_table import PluginTable
+from sqe_core.config.unbuilt import UNBUILT_GRANT_STORES
 from sqe_core.plugins.kinds import KNOWN_DISTRIBUTIONS, ExtensionPoint, Kind
 from sqe_core.plugins.manager import PluginManager
 from sqe_core.spi.errors import PluginError
@@ -90,6 +91,10 @@ def _uses(loaded: LoadedConfig, plugins: PluginManager) -> Iterator[_Use]:
     for engine in loaded.config.policy.engines:
         kind = Kind(ExtensionPoint.POLICY, engine)
         yield _Use(kind=kind, path=("policy", "engine"), table=loaded.engine_table(engine), shared=("policy",))
+    backend = loaded.config.access_control.backend
+    if backend != "none" and backend not in UNBUILT_GRANT_STORES:
+        kind, path = Kind(ExtensionPoint.GRANTS, backend), ("access_control", "backend")
+        yield _Use(kind=kind, path=path, table=loaded.grant_store_table(), shared=("access_control",))
 
 
 def _is_known(kind: Kind, plugins: PluginManager) -> bool:

@@ -11,7 +11,8 @@ import socket
 import ssl
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, fields, is_dataclass
 from email.utils import parsedate_to_datetime
 from pathlib import Path
@@ -30,11 +31,13 @@ from sqe_core.config.loading import LoadedConfig
 from sqe_core.config.login_chain import LoginProvider, login_chain
 from sqe_core.config.origin import dotted
 from sqe_core.config.plugin_table import PluginTable
+from sqe_core.config.unbuilt import UNBUILT_GRANT_STORES
 from sqe_core.observe.logging import redact_secrets
 from sqe_core.plugins.manager import PluginManager
 from sqe_core.spi.catalog import CatalogBackend, CatalogContext
 from sqe_core.spi.errors import ExternalError, PluginError, SqeError
 from sqe_core.spi.factory import PluginContext
+from sqe_core.spi.grants import GrantStoreContext
 from sqe_core.spi.identity import Secret
 
 # All of it, so that `sqe doctor` itself answers in time.
@@ -74,7 +77,7 @@ def examine_servers(
     plugins = plugins or PluginManager(sqe_version=__version__)
     hidden = [secret for secret in _secrets(loaded.config) if len(secret) >= _SHORTEST_SECRET]
     tasks = [*_logins(loaded, plugins), *_clocks(loaded), *_catalogs(loaded, plugins)]
-    tasks += [*_engines(loaded, plugins), *_stores(loaded)]
+    tasks += [*_engines(loaded, plugins), *_grants(loaded, plugins), *_stores(loaded)]
     for task, findings in zip(tasks, _ask_all(tasks, patience_secs), strict=True):
         for level, subject, text in findings:
             yield Finding(level=level, subject=subject, text=_without(hidden, text))
@@ -195,6 +198,49 @@ def _engines(loaded: LoadedConfig, plugins: PluginManager) -> Iterator[_Task]:
             say(Level.OK, subject, f"{name} decides")
 
         yield _Task(subject=subject, name=name, ask=_unless_missing(ask))
+
+
+def _grants(loaded: LoadedConfig, plugins: PluginManager) -> Iterator[_Task]:
+    """Where GRANT and REVOKE are written, when that is no policy engine."""
+    kind, subject = loaded.config.access_control.backend, "grants"
+    if kind == "none" or kind in UNBUILT_GRANT_STORES:
+        return
+    name = f"store of grants {kind}"
+
+    def ask(say: Say) -> None:
+        factory = plugins.grant_store(kind)
+        settings, _ = bind(loaded.grant_store_table(), factory.config_type)
+        if settings is None:
+            say(Level.NOTE, subject, f"{name} was not asked: its settings have faults")
+            return
+        with _backends(loaded, plugins) as backends:
+            context = GrantStoreContext(sqe_version=__version__, catalogs=lambda: backends)
+            store = factory.create(kind, settings, context)
+            try:
+                store.check()
+            finally:
+                store.close()
+        say(Level.OK, subject, f"{name} answers")
+
+    yield _Task(subject=subject, name=name, ask=_unless_missing(ask))
+
+
+@contextmanager
+def _backends(loaded: LoadedConfig, plugins: PluginManager) -> Iterator[Mapping[str, CatalogBackend]]:
+    """The catalogs that can be made; what is wrong with others is told of them."""
+    with ExitStack() as made:
+        backends: dict[str, CatalogBackend] = {}
+        for entry in mounted_catalogs(loaded.config):
+            if entry.kind in _LOCAL_CATALOGS:
+                continue
+            with suppress(SqeError):
+                factory = plugins.catalog(entry.kind)
+                settings, _ = bind(entry.config.options, factory.config_type)
+                if settings is not None:
+                    backend = factory.create(entry.name, settings, CatalogContext(sqe_version=__version__))
+                    made.callback(backend.close)
+                    backends[entry.name] = backend
+        yield backends
 
 
 def _stores(loaded: LoadedConfig) -> Iterator[_Task]:

@@ -47,6 +47,11 @@ class LoadedConfig:
         table = self.table("policy", name)
         return replace(table, shared=self._node(("policy",)).value)
 
+    def grant_store_table(self) -> PluginTable:
+        """The settings of the store of grants: its own table, and what it asks for of `[access_control]`."""
+        table = self.table("access_control", self.config.access_control.backend)
+        return replace(table, shared=self._node(("access_control",)).value)
+
     def _node(self, path: tuple[str, ...]) -> Node:
         node = self.tree
         for part in path:

@@ -19,6 +19,8 @@ from sqe_core.config.walk import Leaf, leaves
 # Kinds of ours; those of others are built by others, and found or missed by their names.
 UNBUILT_CATALOGS = frozenset({"glue", "s3tables", "hms", "hive"})
 UNBUILT_ENGINES = frozenset({"ranger"})
+UNBUILT_GRANT_STORES = frozenset({"ranger"})
+_NO_RANGER = "writing grants to Apache Ranger is not built yet"
 
 _S3_KEYS = ("endpoint", "region", "access_key", "secret_key", "path_style", "allow_http")
 
@@ -60,6 +62,7 @@ BUILT: frozenset[str] = frozenset(
         "policy.enabled",
         "policy.mask_precedence",
         "policy.i_understand_no_enforcement",
+        "access_control",
         "query.default_catalog",
         "query.catalog_discovery",
         "query.timeout_secs",
@@ -138,14 +141,9 @@ UNBUILT: tuple[Unbuilt, ...] = (
     Unbuilt(prefix="storage", sentence="this store is not built yet"),
     Unbuilt(prefix="storage.tvf", sentence="file functions on a server are not built yet"),
     Unbuilt(
-        prefix="access_control.backend",
-        sentence="writing grants to another system is not built yet",
-        uses=lambda config: config.access_control.backend != "none",
-    ),
-    Unbuilt(
-        prefix="access_control",
-        sentence="writing grants to another system is not built yet",
-        uses=lambda config: False,  # means nothing while `backend` is "none"
+        prefix="access_control.ranger",
+        sentence=_NO_RANGER,
+        uses=lambda config: False,  # means nothing with another `backend`
     ),
     Unbuilt(
         prefix="session.persistence",
@@ -270,6 +268,8 @@ def _kinds(config: SqeConfig) -> Iterator[Fault]:
     for engine in config.policy.engines:
         if engine in UNBUILT_ENGINES:
             yield Fault(("policy", "engine"), f"the policy engine `{engine}` is not built yet")
+    if config.access_control.backend in UNBUILT_GRANT_STORES:
+        yield Fault(("access_control", "backend"), _NO_RANGER)
 
 
 def _capabilities(config: SqeConfig, consumed: frozenset[KeyPath]) -> Iterator[Fault]:

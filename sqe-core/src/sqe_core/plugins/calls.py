@@ -14,6 +14,7 @@ from sqe_core.spi.catalog import CatalogFactory
 from sqe_core.spi.errors import PluginError
 from sqe_core.spi.events import QueryEvent
 from sqe_core.spi.factory import Metrics, NoMetrics
+from sqe_core.spi.grants import GrantStoreFactory
 from sqe_core.spi.hooks import PROJECT, SqePlugin, StartupContext
 from sqe_core.spi.lineage import LineageSinkFactory
 from sqe_core.spi.policy import PolicyEnforcerFactory
@@ -65,6 +66,10 @@ class HookCalls:
     def provide_policy_enforcers(self, label: str, context: StartupContext) -> Sequence[PolicyEnforcerFactory[Any]]:
         """Call `sqe_provide_policy_enforcers` of one plugin."""
         return self._collect("sqe_provide_policy_enforcers", label, context, PolicyEnforcerFactory)
+
+    def provide_grant_stores(self, label: str, context: StartupContext) -> Sequence[GrantStoreFactory[Any]]:
+        """Call `sqe_provide_grant_stores` of one plugin."""
+        return self._collect("sqe_provide_grant_stores", label, context, GrantStoreFactory)
 
     def provide_protocols(self, label: str, context: StartupContext) -> Sequence[ProtocolFactory[Any]]:
         """Call `sqe_provide_protocols` of one plugin."""

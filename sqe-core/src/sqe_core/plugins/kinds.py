@@ -8,11 +8,12 @@ from enum import Enum
 
 
 class ExtensionPoint(Enum):
-    """The five places where a plugin can stand; the value is the first part of a declared kind."""
+    """The six places where a plugin can stand; the value is the first part of a declared kind."""
 
     AUTH = "auth"
     CATALOG = "catalog"
     POLICY = "policy"
+    GRANTS = "grants"
     PROTOCOL = "protocol"
     LINEAGE = "lineage"
 
@@ -26,6 +27,7 @@ _LABELS = {
     ExtensionPoint.AUTH: "login provider",
     ExtensionPoint.CATALOG: "catalog type",
     ExtensionPoint.POLICY: "policy engine",
+    ExtensionPoint.GRANTS: "store of grants",
     ExtensionPoint.PROTOCOL: "protocol",
     ExtensionPoint.LINEAGE: "lineage sink",
 }
@@ -73,6 +75,7 @@ _DISTRIBUTIONS = {
         "catalog.nessie",
         "catalog.unity",
         "catalog.horizon",
+        "grants.polaris",
     ),
     "sqe-catalog-glue": ("catalog.glue", "catalog.s3tables"),
     "sqe-catalog-hive": ("catalog.hms", "catalog.hive"),

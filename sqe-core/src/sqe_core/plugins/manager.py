@@ -16,6 +16,7 @@ from sqe_core.spi.auth import AuthProviderFactory
 from sqe_core.spi.catalog import CatalogFactory
 from sqe_core.spi.errors import PluginError
 from sqe_core.spi.factory import Metrics, PluginContext, PluginFactory
+from sqe_core.spi.grants import GrantStoreFactory
 from sqe_core.spi.hooks import SqePlugin, StartupContext
 from sqe_core.spi.lineage import LineageSinkFactory
 from sqe_core.spi.policy import PolicyEnforcerFactory
@@ -89,6 +90,10 @@ class PluginManager:
         """Return the factory of a policy engine."""
         return cast("PolicyEnforcerFactory[Any]", self._factory(Kind(ExtensionPoint.POLICY, kind)))
 
+    def grant_store(self, kind: str) -> GrantStoreFactory[Any]:
+        """Return the factory of a store of grants."""
+        return cast("GrantStoreFactory[Any]", self._factory(Kind(ExtensionPoint.GRANTS, kind)))
+
     def protocol(self, kind: str) -> ProtocolFactory[Any]:
         """Return the factory of a protocol."""
         return cast("ProtocolFactory[Any]", self._factory(Kind(ExtensionPoint.PROTOCOL, kind)))
@@ -155,6 +160,7 @@ class PluginManager:
             (ExtensionPoint.AUTH, calls.provide_auth_providers(label, context)),
             (ExtensionPoint.CATALOG, calls.provide_catalogs(label, context)),
             (ExtensionPoint.POLICY, calls.provide_policy_enforcers(label, context)),
+            (ExtensionPoint.GRANTS, calls.provide_grant_stores(label, context)),
             (ExtensionPoint.PROTOCOL, calls.provide_protocols(label, context)),
             (ExtensionPoint.LINEAGE, calls.provide_lineage_sinks(label, context)),
         )

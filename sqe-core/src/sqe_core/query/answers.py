@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -16,7 +17,7 @@ from sqe_core.query.secured import unreadable_view
 from sqe_core.query.suggestions import did_you_mean
 from sqe_core.session.statement_session import StatementSession
 from sqe_core.spi.catalog import Column, ObjectType, TableMetadata, ViewMetadata
-from sqe_core.spi.errors import ErrorCode, ObjectNotFoundError, UserError
+from sqe_core.spi.errors import ErrorCode, ObjectNotFoundError, SqeError, UserError
 from sqe_core.spi.names import ObjectName, quote_part
 from sqe_core.sql.statement import (
     Name,
@@ -133,6 +134,12 @@ class MetadataAnswers:
         """Suggest visible names close to one that was not found."""
         if not self.visible.shows(resolved.mount):
             return self.resolver.suggest(resolved.mount.name)
+        # Whoever may not list has no hint, and the same error as everybody else.
+        with suppress(SqeError):
+            return self._suggest(resolved)
+        return None
+
+    def _suggest(self, resolved: ResolvedName) -> str | None:
         try:
             listed = self.visible.objects(resolved.mount, resolved.name.namespace)
         except ObjectNotFoundError:

@@ -128,7 +128,11 @@ class GovernanceAnswers:
         held = identity.roles if identity.all_roles is None else identity.all_roles
         if statement.which == "current":
             return text_table(("role",), [(role,) for role in sorted(identity.roles)])
-        stores = self.governing.authorizer.stores(SupportsRoles)
+        stores: Sequence[SupportsRoles] = self.governing.authorizer.stores(SupportsRoles)
+        outside = self.governing.outside
+        if outside is not None:
+            # It lists who has which role to those only who may know all of it.
+            stores = [outside] if self.governing.is_admin else []
         if statement.which == "all":
             names = set(held)
             if self.governing.is_admin:

@@ -13,6 +13,7 @@ from typing import TypeVar
 from sqe_core.catalog.registry import Mount
 from sqe_core.catalog.visible import INFORMATION_SCHEMA, VisibleCatalogs
 from sqe_core.policy.authorizer import Access, Authorizer, Circumstances
+from sqe_core.policy.outside import OutsideGrants
 from sqe_core.query.answers import MetadataAnswers
 from sqe_core.query.names import NameContext, NameResolver, ResolvedName, schema_not_found, table_not_found
 from sqe_core.query.suggestions import did_you_mean
@@ -54,7 +55,10 @@ class GovernedObject:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Governing:
-    """One session's way to the stores. `admins` says who is an administrator."""
+    """One session's way to the stores. `admins` says who is an administrator.
+
+    `outside` keeps grants and roles in the place of the policy engines, which go on to keep everything else.
+    """
 
     session: StatementSession
     authorizer: Authorizer
@@ -68,6 +72,7 @@ class Governing:
     """Returns an expression as it is stored."""
     looks_up: Callable[[SqlExpression], bool]
     """Whether a row filter looks into other tables."""
+    outside: OutsideGrants | None = None
 
     @property
     def identity(self) -> Identity:
@@ -85,7 +90,9 @@ class Governing:
         return NameContext(catalog=self.session.catalog, schema=self.session.schema)
 
     def store(self, capability: type[_Capability]) -> _Capability:
-        """Return the first engine that keeps such things."""
+        """Return what keeps such things: the store outside of the engines, or the first engine that does."""
+        if isinstance(self.outside, capability):
+            return self.outside
         found = self.authorizer.stores(capability)
         if not found:
             raise NotSupportedError(NOT_CONFIGURED, hint='[policy] engine = "grants" keeps grants, roles and policies')

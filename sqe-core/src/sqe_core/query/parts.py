@@ -9,6 +9,7 @@ from sqe_core.catalog.attaching import Attachments
 from sqe_core.catalog.registry import CatalogRegistry
 from sqe_core.engine.port import Engine
 from sqe_core.policy.authorizer import Authorizer
+from sqe_core.policy.outside import OutsideGrants
 from sqe_core.query.admission import QueryLimits
 from sqe_core.query.inspect import PlanLimits
 from sqe_core.query.record import Recorder
@@ -23,7 +24,7 @@ class QueryParts:
 
     `template_functions` are the names of SQE's own function templates, which users cannot write; `functions` lists
     (name, kind, description) of what users can call. `admins` says who is an administrator,
-    `sessions` who is connected.
+    `sessions` who is connected. `outside` is where grants and roles are kept when no policy engine keeps them.
     """
 
     engine: Engine
@@ -38,3 +39,4 @@ class QueryParts:
     functions: Callable[[], Sequence[tuple[str, str, str]]]
     admins: Callable[[Identity], bool] = field(default=lambda identity: False)
     sessions: SessionDirectory = field(default_factory=SessionDirectory)
+    outside: OutsideGrants | None = None

@@ -510,7 +510,9 @@ class StatementRun:
         if not governance.changes(statement):
             return False
         self._begins_change(statement.kind)
-        stores = self._parts.authorizer.stores(KeepsChanges)
+        stores = [*self._parts.authorizer.stores(KeepsChanges)]
+        if self._parts.outside is not None:
+            stores.append(self._parts.outside)
         before = [(store, store.last_change()) for store in stores] if self._trail is not None else []
         try:
             return governance.apply(statement)
@@ -544,6 +546,7 @@ class StatementRun:
         governing = Governing(
             session=self._session,
             authorizer=self._parts.authorizer,
+            outside=self._parts.outside,
             circumstances=self._circumstances,
             resolver=resolver,
             visible=visible,

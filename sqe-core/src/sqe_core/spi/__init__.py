@@ -6,6 +6,7 @@ A plugin is a `SqePlugin` whose hooks register factories; a factory makes the ob
     sqe_provide_auth_providers    AuthProviderFactory     AuthProvider
     sqe_provide_catalogs          CatalogFactory          CatalogBackend
     sqe_provide_policy_enforcers  PolicyEnforcerFactory   PolicyEnforcer
+    sqe_provide_grant_stores      GrantStoreFactory       GrantStore
     sqe_provide_protocols         ProtocolFactory         ProtocolServer
     sqe_provide_lineage_sinks     LineageSinkFactory      LineageSink
     sqe_on_query_event            (the plugin observes)
@@ -73,6 +74,7 @@ from sqe_core.spi.errors import (
 )
 from sqe_core.spi.events import ObjectDecision, QueryCounts, QueryEvent, QueryPhase, QueryTimings
 from sqe_core.spi.factory import Clock, ConfigT, Metrics, NoConfig, NoMetrics, PluginContext, PluginFactory, SystemClock
+from sqe_core.spi.grants import GrantStore, GrantStoreContext, GrantStoreFactory
 from sqe_core.spi.hooks import HOOKS, SPI_VERSION, SqePlugin, StartupContext, hookimpl
 from sqe_core.spi.identity import Identity, Secret, is_clean_name
 from sqe_core.spi.lineage import (
@@ -197,6 +199,9 @@ __all__ = [
     "ExternalError",
     "GatewaySession",
     "Grant",
+    "GrantStore",
+    "GrantStoreContext",
+    "GrantStoreFactory",
     "GrantTarget",
     "Grantee",
     "HashMask",

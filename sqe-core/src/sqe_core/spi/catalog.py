@@ -275,6 +275,9 @@ class CatalogBackend(ABC):
     def check(self) -> None:
         """Raise when the catalog cannot be used; called at start-up, by `/readyz` and by `sqe doctor`."""
 
+    def flush(self) -> None:
+        """Forget what users were told they may see; called when rights at the catalog were changed with SQL."""
+
     def close(self) -> None:
         """Free what the backend holds."""
 

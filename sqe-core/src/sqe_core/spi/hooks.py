@@ -13,6 +13,7 @@ from sqe_core.spi.auth import AuthProviderFactory
 from sqe_core.spi.catalog import CatalogFactory
 from sqe_core.spi.events import QueryEvent
 from sqe_core.spi.factory import NoConfig, PluginContext
+from sqe_core.spi.grants import GrantStoreFactory
 from sqe_core.spi.lineage import LineageSinkFactory
 from sqe_core.spi.policy import PolicyEnforcerFactory
 from sqe_core.spi.protocol import ProtocolFactory
@@ -112,6 +113,18 @@ class SqePlugin:
     @hookspec
     def sqe_provide_policy_enforcers(self, context: StartupContext) -> Sequence[PolicyEnforcerFactory[Any]]:
         """Contribute policy engines.
+
+        Called: once, when the plugin is loaded. Thread: main. Policy: collecting; a duplicate kind stops the server.
+        Returns: one factory per kind; no network access here. Since: SPI 1.0.
+
+        Args:
+            context: versions.
+        """
+        return ()
+
+    @hookspec
+    def sqe_provide_grant_stores(self, context: StartupContext) -> Sequence[GrantStoreFactory[Any]]:
+        """Contribute stores of grants outside of the policy engines.
 
         Called: once, when the plugin is loaded. Thread: main. Policy: collecting; a duplicate kind stops the server.
         Returns: one factory per kind; no network access here. Since: SPI 1.0.

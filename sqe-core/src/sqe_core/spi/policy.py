@@ -468,7 +468,7 @@ class Grant:
 
 
 class SupportsGrants(ABC):
-    """Capability of a `PolicyEnforcer`, or of a `CatalogBackend`: GRANT, REVOKE and DENY are written here.
+    """Capability of a `PolicyEnforcer`, and what a `GrantStore` is: GRANT, REVOKE and DENY are written here.
 
     The core has checked that the author may grant, and that filter and masks compile (POL-15). What a store cannot
     express exactly it refuses with `NotSupportedError`; it never widens a grant.
@@ -561,7 +561,10 @@ class RoleGrant:
 
 
 class SupportsRoles(ABC):
-    """Capability of a `PolicyEnforcer`: roles are made and given with SQL. The core has checked who may."""
+    """Capability of a `PolicyEnforcer`, and what a `GrantStore` is: roles are made and given with SQL.
+
+    The core has checked who may.
+    """
 
     @abstractmethod
     def create_role(self, name: str, *, author: Identity) -> None:

@@ -25,6 +25,7 @@ from sqe_core.testing.auth import AuthProviderContract
 from sqe_core.testing.catalog import CatalogContract
 from sqe_core.testing.contract import Contract, FactoryContract
 from sqe_core.testing.fakes import FakeAnswer, FakeGateway, FixedClock, RecordingMetrics, make_identity
+from sqe_core.testing.grants import GrantStoreContract
 from sqe_core.testing.lineage import LineageSinkContract, make_lineage_event
 from sqe_core.testing.plugin import PluginContract
 from sqe_core.testing.policy import PolicyEnforcerContract, make_policy_request
@@ -38,6 +39,7 @@ __all__ = [
     "FakeAnswer",
     "FakeGateway",
     "FixedClock",
+    "GrantStoreContract",
     "LineageSinkContract",
     "PluginContract",
     "PolicyEnforcerContract",

@@ -47,6 +47,7 @@ class Kept(Generic[T]):
         self._most = most
         self._secs = secs
         self._lock = threading.Lock()
+        self._generation = 0
         self._entries: OrderedDict[tuple[str, ...], tuple[T, float]] = OrderedDict()
 
     def find(self, *key: str) -> T | None:
@@ -59,9 +60,20 @@ class Kept(Generic[T]):
             self._entries.move_to_end(key)
             return entry[0]
 
-    def keep(self, value: T, *key: str) -> None:
-        """Keep a value; the one that was not needed for longest makes room."""
+    @property
+    def generation(self) -> int:
+        """A number that grows each time everything is forgotten."""
         with self._lock:
+            return self._generation
+
+    def keep(self, value: T, *key: str, asked_in: int | None = None) -> None:
+        """Keep a value; the one that was not needed for longest makes room.
+
+        What was asked in an earlier generation was said before something changed, and is not kept.
+        """
+        with self._lock:
+            if asked_in is not None and asked_in != self._generation:
+                return
             self._entries[key] = (value, time.monotonic() + self._secs)
             self._entries.move_to_end(key)
             while len(self._entries) > self._most:
@@ -76,6 +88,7 @@ class Kept(Generic[T]):
     def clear(self) -> None:
         """Forget everything."""
         with self._lock:
+            self._generation += 1
             self._entries.clear()
 
 
@@ -244,6 +257,7 @@ class RestClient:
     ) -> Mapping[str, Any]:
         target = self._target(path, query, self.handle(identity))
         key = self._login.key(identity)
+        generation = self._answers.generation
         known = None if fresh else self._answers.find(key, target)
         headers = self._signed(identity, target)
         if known is not None:
@@ -254,7 +268,7 @@ class RestClient:
         elif answer.status == HTTPStatus.OK:
             body = answer.body
             if "etag" in answer.headers and not fresh:
-                self._answers.keep((answer.headers["etag"], body), key, target)
+                self._answers.keep((answer.headers["etag"], body), key, target, asked_in=generation)
         else:
             self._refuse(answer, identity, namespace)
         if not isinstance(body, Mapping):
@@ -303,10 +317,14 @@ class RestClient:
         self._handles.forget(key)
         self._answers.forget(key)
 
-    def close(self) -> None:
-        """Forget what users were told, and close the connections."""
+    def forget_all(self) -> None:
+        """Forget what users were told."""
         self._handles.clear()
         self._answers.clear()
+
+    def close(self) -> None:
+        """Forget what users were told, and close the connections."""
+        self.forget_all()
         self.transport.close()
 
 

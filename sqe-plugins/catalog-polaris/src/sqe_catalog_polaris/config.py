@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ipaddress
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 from urllib.parse import urlsplit
@@ -120,6 +122,11 @@ class RestConfig:
         """The scope to ask a token endpoint for."""
         return POLARIS_SCOPE if self.auth.scope is None else self.auth.scope
 
+    @property
+    def own_headers(self) -> Mapping[str, str]:
+        """Headers that the kind adds to each request."""
+        return {}
+
 
 _OWN_HEADERS = frozenset(
     {"authorization", "cookie", "host", "content-length", "transfer-encoding", "x-iceberg-access-delegation"}
@@ -137,6 +144,62 @@ class PolarisConfig(RestConfig):
         default="Polaris-Realm",
         metadata={"doc": "Header that carries the realm.", "pattern": ("[A-Za-z0-9-]+", "the name of a header")},
     )
+
+    @property
+    def own_headers(self) -> Mapping[str, str]:
+        """The realm: several may live behind one address."""
+        return {self.realm_header: self.realm} if self.realm else {}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PolarisGrantsConfig:
+    """`[access_control] backend = "polaris"`; the keys of `[access_control]` stand there."""
+
+    url: str = field(
+        metadata={"doc": "Address of Polaris, without `/api/management/v1`.", "url": ("https", "http")},
+    )
+    timeout_secs: int = field(
+        default=30, metadata={"doc": "Time for one statement at Polaris.", "minimum": 1, "maximum": 600}
+    )
+    client_id: str | None = field(
+        default=None, metadata={"doc": "Service account; unset = the administrator's own token."}
+    )
+    client_secret: Secret | None = field(default=None, metadata={"doc": "Its secret.", "secret": True})
+    scope: str = field(default=POLARIS_SCOPE, metadata={"doc": "Scope of the service account."})
+    realm: str | None = field(
+        default=None, metadata={"doc": "Realm at a Polaris that has several.", "pattern": _HEADER_TEXT}
+    )
+    realm_header: str = field(
+        default="Polaris-Realm",
+        metadata={"doc": "Header that carries the realm.", "pattern": ("[A-Za-z0-9-]+", "the name of a header")},
+    )
+
+    def __post_init__(self) -> None:
+        if (self.client_id is None) != (self.client_secret is None):
+            raise ValueError("client_id and client_secret belong together")
+        if re.search(r"/api(/|$)", urlsplit(self.url).path):
+            raise ValueError("url ends before /api, which SQE adds: https://polaris.example.com")
+
+    @property
+    def server(self) -> PolarisConfig:
+        """How the server is reached: as its catalogs are."""
+        base = self.url.rstrip("/") + "/api/catalog"
+        auth = RestAuth()
+        if self.client_id is not None:
+            auth = RestAuth(
+                type="client_credentials",
+                token_endpoint=f"{base}/v1/oauth/tokens",
+                client_id=self.client_id,
+                client_secret=self.client_secret,
+                scope=self.scope,
+            )
+        return PolarisConfig(
+            catalog_url=base,
+            auth=auth,
+            timeout_secs=self.timeout_secs,
+            realm=self.realm,
+            realm_header=self.realm_header,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from sqe_catalog_polaris.client import RestClient
-from sqe_catalog_polaris.config import PolarisConfig, RestConfig, UnityConfig, is_loopback
+from sqe_catalog_polaris.config import RestConfig, UnityConfig, is_loopback
 from sqe_catalog_polaris.listing import RestListing, Verdicts
-from sqe_catalog_polaris.login import AwsLogin, NoLogin, UserLogin, make_login
+from sqe_catalog_polaris.login import AwsLogin, Login, NoLogin, UserLogin, make_login
 from sqe_core.spi import (
     CatalogBackend,
     CatalogContext,
@@ -18,6 +18,7 @@ from sqe_core.spi import (
     ConfigError,
     ExternalError,
     Identity,
+    PluginContext,
     ReadRestrictions,
     SqeError,
     SupportsDiscovery,
@@ -55,30 +56,28 @@ class RestBackend(CatalogBackend, SupportsDiscovery, SupportsReadRestrictions, S
             delegation = {_DELEGATION: wanted}
         else:
             delegation = {}
-        self._headers = {**config.headers, **self._own_headers(), **delegation}
+        self._headers = {**config.headers, **config.own_headers, **delegation}
         self._properties = self._fixed_properties()
         self._client = RestClient(config, self._login, context, self._headers)
         self._verdicts = Verdicts(self._client)
         if isinstance(self._login, AwsLogin) and not self._login.signs:
             self.lists_without_engine = False
         if not isinstance(self._login, NoLogin):
-            self._refuse_readable("catalog_url", config.catalog_url)
+            refuse_readable(f"catalog {name}", "catalog_url", config.catalog_url, context)
         if config.auth.type in ("token_exchange", "client_credentials"):
-            self._refuse_readable("auth.token_endpoint", config.auth.token_endpoint or "")
+            refuse_readable(f"catalog {name}", "auth.token_endpoint", config.auth.token_endpoint or "", context)
         if context.production_mode and config.store == "local":
             raise ConfigError((f'catalog {name}: store = "local" is refused by production_mode',))
 
-    def _refuse_readable(self, key: str, url: str) -> None:
-        """Refuse an address over which others could read tokens in production, and warn elsewhere."""
-        if not url.lower().startswith("http:") or is_loopback(url):
-            return
-        if self._context.production_mode:
-            raise ConfigError((f"catalog {self._name}: {key} has to be https in production_mode",))
-        _log.warning("catalog %s: tokens go over plain http (%s): whoever is between can read them", self._name, key)
+    @property
+    def config(self) -> RestConfig:
+        """Where the catalog is, and what it is called there."""
+        return self._config
 
-    def _own_headers(self) -> Mapping[str, str]:
-        """Headers that the kind adds to each request."""
-        return {}
+    @property
+    def login(self) -> Login:
+        """What goes with each request of a user."""
+        return self._login
 
     def _fixed_properties(self) -> Mapping[str, str]:
         config, context = self._config, self._context
@@ -169,20 +168,16 @@ class RestBackend(CatalogBackend, SupportsDiscovery, SupportsReadRestrictions, S
         self._verdicts.forget(key)
         self._client.forget(key)
 
+    def flush(self) -> None:
+        """Forget what users were told."""
+        self._verdicts.clear()
+        self._client.forget_all()
+
     def close(self) -> None:
         """Close connections, and forget tokens and what users were told."""
         self._verdicts.clear()
         self._client.close()
         self._login.close()
-
-
-class PolarisBackend(RestBackend):
-    """Apache Polaris: several realms may live behind one address."""
-
-    def _own_headers(self) -> Mapping[str, str]:
-        config = self._config
-        assert isinstance(config, PolarisConfig)
-        return {config.realm_header: config.realm} if config.realm else {}
 
 
 class UnityBackend(RestBackend):
@@ -194,8 +189,15 @@ class UnityBackend(RestBackend):
 
 def make_backend(name: str, config: RestConfig, context: CatalogContext) -> RestBackend:
     """Return the catalog of a configuration."""
-    if isinstance(config, PolarisConfig):
-        return PolarisBackend(name, config, context)
     if isinstance(config, UnityConfig):
         return UnityBackend(name, config, context)
     return RestBackend(name, config, context)
+
+
+def refuse_readable(whose: str, key: str, url: str, context: PluginContext) -> None:
+    """Refuse an address over which others could read tokens in production, and warn elsewhere."""
+    if not url.lower().startswith("http:") or is_loopback(url):
+        return
+    if context.production_mode:
+        raise ConfigError((f"{whose}: {key} has to be https in production_mode",))
+    _log.warning("%s: tokens go over plain http (%s): whoever is between can read them", whose, key)

@@ -29,6 +29,7 @@ class Verdicts:
 
     def visible(self, identity: Identity, key: str, namespaces: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
         """Return those that are not refused; a catalog that cannot say hides nothing."""
+        generation = self._kept.generation
         known = {namespace: self._kept.find(key, *namespace) for namespace in namespaces}
         unknown = [namespace for namespace, verdict in known.items() if verdict is None]
         if unknown:
@@ -37,7 +38,7 @@ class Verdicts:
                 for namespace, verdict in zip(unknown, verdicts, strict=True):
                     known[namespace] = verdict
                     if verdict is not None:
-                        self._kept.keep(verdict, key, *namespace)
+                        self._kept.keep(verdict, key, *namespace, asked_in=generation)
         return [namespace for namespace in namespaces if known[namespace] is not False]
 
     def _ask(self, identity: Identity, namespace: tuple[str, ...]) -> bool | None:

@@ -9,7 +9,7 @@ from typing import Literal
 from sqe_catalog_polaris.config import RestConfig
 from sqe_catalog_polaris.signature import Signer
 from sqe_catalog_polaris.tokens import TokenEndpoint, fingerprint
-from sqe_core.spi import CatalogContext, ErrorCode, Identity, Secret, UserError
+from sqe_core.spi import ErrorCode, Identity, PluginContext, Secret, UserError
 
 _EXCHANGE = "urn:ietf:params:oauth:grant-type:token-exchange"
 _ACCESS_TOKEN = "urn:ietf:params:oauth:token-type:access_token"  # noqa: S105 - the name of a kind
@@ -83,7 +83,7 @@ class UserLogin(BearerLogin):
 class ExchangeLogin(UserLogin):
     """The user's token, exchanged for one that is meant for this catalog (RFC 8693)."""
 
-    def __init__(self, config: RestConfig, context: CatalogContext) -> None:
+    def __init__(self, config: RestConfig, context: PluginContext) -> None:
         self._config = config
         self._endpoint = TokenEndpoint(config, context)
 
@@ -133,7 +133,7 @@ class StaticLogin(BearerLogin):
 class ServiceLogin(BearerLogin):
     """A service principal of the configuration."""
 
-    def __init__(self, config: RestConfig, context: CatalogContext) -> None:
+    def __init__(self, config: RestConfig, context: PluginContext) -> None:
         self._config = config
         self._endpoint = TokenEndpoint(config, context)
 
@@ -207,7 +207,7 @@ class AwsLogin(Login):
         return self._signer.headers(method, url) if self._signer is not None else {}
 
 
-def make_login(config: RestConfig, context: CatalogContext) -> Login:
+def make_login(config: RestConfig, context: PluginContext) -> Login:
     """Return the login of `[catalog.auth]`."""
     auth = config.auth
     match auth.type:

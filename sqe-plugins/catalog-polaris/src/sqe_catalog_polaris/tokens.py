@@ -11,7 +11,7 @@ from urllib.parse import urlencode, urlsplit
 
 from sqe_catalog_polaris.config import RestConfig
 from sqe_catalog_polaris.transport import Transport
-from sqe_core.spi import CatalogContext, ErrorCode, ExternalError, Secret, UserError
+from sqe_core.spi import ErrorCode, ExternalError, PluginContext, Secret, UserError
 
 _EARLY_SECS = 60.0
 _SHORTEST_SECS = 30.0
@@ -31,7 +31,7 @@ class TokenEndpoint:
     def __init__(
         self,
         config: RestConfig,
-        context: CatalogContext,
+        context: PluginContext,
         *,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -39,6 +39,10 @@ class TokenEndpoint:
         parts = urlsplit(url)
         self._target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
         self._transport = Transport(url, "the token endpoint", config, context)
+        # A catalog that gives tokens itself does so apart for each of its realms.
+        catalog = urlsplit(config.catalog_url)
+        own = (parts.scheme, parts.netloc) == (catalog.scheme, catalog.netloc)
+        self._headers = {**(config.own_headers if own else {}), "Content-Type": "application/x-www-form-urlencoded"}
         self._monotonic = monotonic
         self._lock = threading.Lock()
         self._asking: dict[str, threading.Lock] = {}
@@ -91,7 +95,7 @@ class TokenEndpoint:
         answer = self._transport.send(
             "POST",
             self._target,
-            headers={"Content-Type": "application/x-www-form-urlencoded"},
+            headers=self._headers,
             body=urlencode(fields).encode(),
         )
         body = answer.body if isinstance(answer.body, Mapping) else {}

@@ -23,7 +23,7 @@ from urllib3.exceptions import TimeoutError as PoolTimeoutError
 from sqe_catalog_polaris.breaker import Breaker, BreakerState
 from sqe_catalog_polaris.config import RestConfig
 from sqe_catalog_polaris.deadline import deadline_pool
-from sqe_core.spi import CatalogContext, ErrorCode, ExternalError
+from sqe_core.spi import ErrorCode, ExternalError, PluginContext
 
 # Below the server's own logger, whose level SQE_LOG sets; other libraries only warn.
 _log = logging.getLogger("sqe_core.catalog_polaris")
@@ -75,7 +75,7 @@ class Transport:
         url: str,
         what: str,
         config: RestConfig,
-        context: CatalogContext,
+        context: PluginContext,
         *,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -100,15 +100,17 @@ class Transport:
         headers: Mapping[str, str],
         body: bytes | None = None,
         deadline: float | None = None,
+        again: bool = True,
     ) -> Answer:
         """Send one request and return its answer, whatever its status.
 
         Args:
-            method: a method that changes nothing, or that may be repeated.
+            method: a method that changes nothing, or that may be repeated; else `again` is False.
             target: path and query.
             headers: of this request.
             body: its body.
             deadline: when it has to be over.
+            again: whether it may be sent again when there is no answer.
 
         Raises:
             ExternalError: there is no answer.
@@ -120,7 +122,8 @@ class Transport:
         outcome = "error"
         try:
             # The probe is one request.
-            answer = self._with_retries(method, target, sent, body, deadline, 0 if probe else self._config.max_retries)
+            retries = self._config.max_retries if again and not probe else 0
+            answer = self._with_retries(method, target, sent, body, deadline, retries)
             outcome = str(answer.status)
         except EmptyPoolError as error:
             # Our own requests fill the pool, which says nothing new of the server.

@@ -8,7 +8,7 @@ from dataclasses import fields
 from sqe_core.config.checks.catalogs import configured_catalogs
 from sqe_core.config.kinds import POLICY_ENGINES
 from sqe_core.config.origin import Fault, unknown_key
-from sqe_core.config.sections.policy import PolicyConfig
+from sqe_core.config.sections.policy import AccessControlConfig, PolicyConfig
 from sqe_core.config.sections.root import SqeConfig
 
 PASSTHROUGH = "passthrough"
@@ -68,7 +68,11 @@ def check_metadata_cache_for_policies(config: SqeConfig) -> Iterator[Fault]:
 def check_grant_store(config: SqeConfig) -> Iterator[Fault]:
     """Where GRANT writes can be reached."""
     control = config.access_control
-    if control.backend != "none" and not control.url:
+    known = [field.name for field in fields(AccessControlConfig) if field.name != "options"]
+    for key, node in control.options.entries.items():
+        if key != control.backend or key == "none" or not isinstance(node.value, dict):
+            yield Fault(("access_control", key), unknown_key(key, known), node.origin)
+    if control.backend in ("polaris", "ranger") and not control.url:
         yield Fault(("access_control", "url"), f'is missing; backend "{control.backend}" needs it')
     if control.backend == "ranger" and not control.ranger.admin_password:
         yield Fault(("access_control", "ranger", "admin_password"), 'is missing; backend "ranger" needs it')

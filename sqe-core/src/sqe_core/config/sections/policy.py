@@ -75,13 +75,16 @@ class RangerGrantsConfig:
 class AccessControlConfig:
     """`[access_control]`: where GRANT and REVOKE are written."""
 
-    backend: Literal["none", "polaris", "ranger"] = setting("none", "`none` = the policy engine's own store.")
+    backend: str = setting(
+        "none", "`polaris`, `ranger` (not built yet), or what a plugin brings; `none` = the policy engine's own store."
+    )
     url: str | None = setting(None, "Address of that system.", url=HTTP)
-    timeout_secs: int = setting(30, "Time for one request.", minimum=1)
-    client_id: str | None = setting(None, "Service account; unset = the user's own token.")
+    timeout_secs: int = setting(30, "Time for the requests of one statement.", minimum=1)
+    client_id: str | None = setting(None, "Service account; unset = the administrator's own token.")
     client_secret: Secret | None = secret("Its secret.")
     grant_authority: Literal["admin-role", "ranger-delegate"] = setting("admin-role", "Who may grant.")
     ranger: RangerGrantsConfig = section(RangerGrantsConfig)
+    options: PluginTable = remainder("Tables of stores that plugins bring: `[access_control.<backend>]`.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
