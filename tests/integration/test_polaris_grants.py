@@ -169,6 +169,21 @@ def test_a_schema_shows_when_it_may_be_seen(world: World) -> None:
     assert alice.fails("SHOW SCHEMAS").message == "The catalog refuses this to you"
 
 
+def test_everybody_sees_what_their_roles_have(service: World) -> None:
+    root, alice = service.root, service.alice
+    give_alice_a_role(service)
+    root("CREATE ROLE auditor")
+    root("GRANT SELECT ON hr.emp TO ROLE analyst, ROLE auditor")
+    before = len(service.polaris.asked())
+    assert [row[3] for row in alice("SHOW GRANTS ON hr.emp")] == ["analyst"]
+    assert all("auditor" not in what for what in service.polaris.asked()[before:])
+    assert [row[3] for row in alice("SHOW GRANTS TO ROLE analyst")] == ["analyst"]
+    assert isinstance(alice.fails("SHOW GRANTS TO ROLE auditor"), AccessDeniedError)
+    assert isinstance(alice.fails("SHOW EFFECTIVE GRANTS FOR USER bob"), AccessDeniedError)
+    assert alice("SHOW ROLES") == [("analyst",)]
+    assert [row[0] for row in alice("SHOW ROLE GRANTS")] == ["analyst"]
+
+
 def test_roles_in_sql(world: World) -> None:
     root = world.root
     root("CREATE ROLE reader")

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from operator import itemgetter
 
 from sqe_core.catalog.registry import CatalogRegistry, Mount
+from sqe_core.catalog.system import RUNTIME, SYSTEM, TABLES
 from sqe_core.spi.catalog import CatalogMetadata, Column, ObjectType, TableMetadata, ViewMetadata
 from sqe_core.spi.errors import ObjectNotFoundError
 from sqe_core.spi.names import NamespaceName, ObjectName
@@ -76,6 +77,8 @@ class VisibleCatalogs:
 
     def shows(self, mount: Mount, namespace: tuple[str, ...] = ()) -> bool:
         """Whether a catalog, and a schema of it, may be known to this user; it may be missing."""
+        if mount is SYSTEM:
+            return True
         names = {_namespace(mount), _namespace(mount, namespace)}
         return names <= self._visible_of(tuple(names))
 
@@ -83,12 +86,16 @@ class VisibleCatalogs:
         """List the namespaces of a catalog, nested ones after their parent, and information_schema last."""
         if not self.shows(mount):
             return []
+        if mount is SYSTEM:
+            return [RUNTIME]
         found = sorted(self._listing_of(mount).all_namespaces())
         visible = self._visible_of([_namespace(mount, namespace) for namespace in found])
         return [*(name for name in found if _namespace(mount, name) in visible), (INFORMATION_SCHEMA,)]
 
     def has_schema(self, mount: Mount, namespace: tuple[str, ...]) -> bool:
         """Whether a schema exists for this user."""
+        if mount is SYSTEM:
+            return namespace == RUNTIME
         if namespace == (INFORMATION_SCHEMA,):
             return self.shows(mount)
         if not self.shows(mount, namespace):
@@ -116,6 +123,8 @@ class VisibleCatalogs:
             kinds: what is listed.
             matches: which names are; policies are not asked about others.
         """
+        if mount is SYSTEM:
+            return _system_objects(namespace, kinds, matches)
         if not self.shows(mount, namespace):
             self._refused(_namespace(mount, namespace))
             raise ObjectNotFoundError(f"Schema {_namespace(mount, namespace)} does not exist")
@@ -137,6 +146,9 @@ class VisibleCatalogs:
             in_schema: of which schemas, by their names in one text.
             matches: which names.
         """
+        if mount is SYSTEM:
+            yield from _system_objects(RUNTIME, kinds, matches) if in_schema(RUNTIME[0]) else ()
+            return
         metadata = self._listing_of(mount)
         found: list[tuple[ObjectName, ObjectType]] = []
         for namespace in sorted(self.schemas(mount)):
@@ -170,6 +182,8 @@ class VisibleCatalogs:
 
     def load(self, mount: Mount, name: ObjectName) -> TableMetadata | ViewMetadata | None:
         """Load a table or a view for a decision about it, or None when it is missing."""
+        if mount is SYSTEM:
+            return None
         metadata = self._metadata_of(mount)
         try:
             return metadata.load_table(name.namespace, name.name)
@@ -181,6 +195,15 @@ class VisibleCatalogs:
             return metadata.load_view(name.namespace, name.name)
         except ObjectNotFoundError:
             return None
+
+
+def _system_objects(
+    namespace: tuple[str, ...], kinds: Collection[ObjectType], matches: Callable[[str], bool]
+) -> list[tuple[ObjectName, ObjectType]]:
+    if namespace != RUNTIME:
+        raise ObjectNotFoundError(f"Schema {_namespace(SYSTEM, namespace)} does not exist")
+    names = sorted(name for name in TABLES if matches(name)) if ObjectType.TABLE in kinds else []
+    return [(ObjectName(catalog=SYSTEM.name, namespace=RUNTIME, name=name), ObjectType.SYSTEM_TABLE) for name in names]
 
 
 def _objects(

@@ -27,6 +27,11 @@ class HistoryEntry:
     planning_ms: float | None = None
     rows: int | None = None
     error_code: ErrorCode | None = None
+    error_type: str | None = None
+    """Whose fault the error is, as protocols send it."""
+    protocol: str = ""
+    writes: bool = False
+    """Whether `rows` are rows that were written."""
 
 
 class QueryHistory:

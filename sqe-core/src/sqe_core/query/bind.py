@@ -8,6 +8,7 @@ from enum import Enum
 from pathlib import Path
 from types import MappingProxyType
 
+from sqe_core.catalog.system import SYSTEM
 from sqe_core.catalog.visible import INFORMATION_SCHEMA, VisibleCatalogs
 from sqe_core.engine.port import PlanDescription, Relation, RelationKind
 from sqe_core.query.names import NameContext, NameResolver, ResolvedName, schema_not_found, table_not_found
@@ -86,7 +87,8 @@ class BoundRelation:
     @property
     def system(self) -> bool:
         """Whether these are rows of ours."""
-        return self.resolved is not None and self.resolved.name.namespace == (INFORMATION_SCHEMA,)
+        resolved = self.resolved
+        return resolved is not None and (resolved.mount is SYSTEM or resolved.name.namespace == (INFORMATION_SCHEMA,))
 
 
 class RelationBinder:

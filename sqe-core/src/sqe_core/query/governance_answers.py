@@ -73,7 +73,12 @@ class GovernanceAnswers:
         if statement.object is not None:
             found = governing.find(statement.object, must_exist=not governing.is_admin)
             target = found.target
-        listed = store.list_grants(target=target, grantee=grantee, author=governing.identity)
+        if grantee is None and governing.outside is not None and not governing.is_admin:
+            # Everybody's grants are many requests there, and few of them would be shown.
+            mine = store.effective_grants(governing.identity, author=governing.identity)
+            listed: Sequence[Grant] = [grant for grant in mine if target is None or grant.target == target]
+        else:
+            listed = store.list_grants(target=target, grantee=grantee, author=governing.identity)
         if not listed and target is not None and target.name is not None and governing.is_admin:
             governing.find(statement.object or GrantObject(scope="object", name=()))
         if not governing.is_admin:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from sqe_core.catalog.registry import Mount
+from sqe_core.catalog.system import SYSTEM
 from sqe_core.catalog.visible import INFORMATION_SCHEMA, VisibleCatalogs
 from sqe_core.policy.authorizer import Access, Authorizer, Circumstances
 from sqe_core.policy.outside import OutsideGrants
@@ -133,13 +134,15 @@ class Governing:
         match written.scope:
             case "catalog":
                 mount = self.resolver.catalog(written.name[0])
+                if mount is SYSTEM:
+                    raise NotSupportedError(f"Catalog {SYSTEM.name} belongs to SQE and cannot be granted")
                 return GovernedObject(target=GrantTarget(scope="catalog", catalog=mount.name))
             case "table" | "view" | "object":
                 resolved, loaded = self.find_object(written.name, must_exist=must_exist)
                 return self._governed_object(written, resolved, loaded)
         mount, schema = self.resolver.schema(written.name, self.context)
-        if not _may_be_governed(schema.namespace):
-            raise NotSupportedError(f"Schema {INFORMATION_SCHEMA} belongs to SQE and cannot be granted")
+        if mount is SYSTEM or not _may_be_governed(schema.namespace):
+            raise NotSupportedError(f"Schema {schema.namespace[0]} belongs to SQE and cannot be granted")
         if must_exist and not self.visible.has_schema(mount, schema.namespace):
             known = [".".join(namespace) for namespace in self.visible.schemas(mount)]
             raise schema_not_found(schema, hint=did_you_mean(".".join(schema.namespace), known))

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from sqe_core.catalog.registry import CatalogRegistry, Mount
+from sqe_core.catalog.system import SYSTEM
 from sqe_core.query.suggestions import did_you_mean
 from sqe_core.spi.errors import ErrorCode, NotSupportedError, ObjectNotFoundError, Position, UserError
 from sqe_core.spi.names import NamespaceName, ObjectName, quote_part
@@ -79,12 +80,15 @@ class NameResolver:
 
     def find(self, name: str) -> Mount | None:
         """Return the mount of a catalog name, or None."""
-        return self._registry.find(name) or (self._discover(name) if _usable(name) else None)
+        mounted = self._registry.find(name)
+        if mounted is None and name.lower() == SYSTEM.name:
+            return SYSTEM
+        return mounted or (self._discover(name) if _usable(name) else None)
 
     def catalog(self, name: str) -> Mount:
         """Return the mount of a catalog name."""
         mount = self.find(name)
-        if mount is None or not self._shows(mount):
+        if mount is None or not (mount is SYSTEM or self._shows(mount)):
             raise UserError(
                 f"Catalog {quote_part(name)} does not exist",
                 code=ErrorCode.CATALOG_NOT_FOUND,
@@ -97,7 +101,8 @@ class NameResolver:
         if not 1 <= len(parts) <= 2 or not all(_usable(part) for part in parts):
             raise UserError(f"Schema {_printable(parts)} does not exist", code=ErrorCode.SCHEMA_NOT_FOUND)
         mount = self.catalog(parts[0] if len(parts) == 2 else context.catalog)
-        return mount, NamespaceName(catalog=mount.name, namespace=tuple(parts[-1].split(".")))
+        schema = parts[-1].lower() if mount is SYSTEM else parts[-1]
+        return mount, NamespaceName(catalog=mount.name, namespace=tuple(schema.split(".")))
 
     def object(self, parts: Sequence[str], context: NameContext, *, position: Position | None = None) -> ResolvedName:
         """Resolve a name of 1 to 3 parts."""
@@ -108,6 +113,9 @@ class NameResolver:
             raise table_not_found(parts, position=position, hint=self.suggest(parts[0]))
         self.used.add(mount)
         namespace = context.schema if len(parts) == 1 else tuple(parts[-2].split("."))
+        if mount is SYSTEM:
+            # Its names are ours, so that nobody has to know their case.
+            namespace, parts = tuple(part.lower() for part in namespace), [*parts[:-1], parts[-1].lower()]
         base, separator, suffix = parts[-1].rpartition("$")
         metadata_table = None
         if separator:

@@ -100,6 +100,7 @@ class Recorder:
             user=(identity.issuer, identity.subject),
             username=identity.username,
             session=session_hash(session),
+            protocol=session.protocol,
             sql=redact_secrets(without_secrets(kept, dialect)) if self._full_text else redacted.text,
         )
         self._history.add(entry)
@@ -209,9 +210,11 @@ class StatementRecord:
             return
         self._entry.ended = time.time()
         self._entry.rows = rows
+        self._entry.writes = self._entry.kind in _WRITES
         phase = QueryPhase.FINISHED
         if error is not None:
             self._entry.error_code = error.code
+            self._entry.error_type = error.kind.value
             cancelled = error.code is ErrorCode.QUERY_CANCELLED
             phase = QueryPhase.CANCELLED if cancelled else QueryPhase.FAILED
         self._entry.state = {"cancelled": "CANCELED"}.get(phase.value, phase.value.upper())

@@ -91,6 +91,9 @@ class RoleChanges:
     def _require_admin_option(self, store: SupportsRoles, roles: Sequence[str]) -> None:
         if self.governing.is_admin:
             return
+        if self.governing.outside is not None:
+            # Not asked for others than administrators: it may answer with rights that are not theirs.
+            raise denied("pass this role on")
         mine = {one.role for one in self._grants(store) if one.admin_option and self.governing.is_me(one.grantee)}
         if not set(roles) <= mine:
             raise denied("pass this role on")

@@ -14,6 +14,7 @@ from typing import Any
 import pyarrow as pa
 
 from sqe_core.catalog.information_schema import SCHEMAS, InformationSchema, system_columns, view_text
+from sqe_core.catalog.system import RUNTIME, SYSTEM, TABLES, runtime_columns
 from sqe_core.catalog.types import display_type
 from sqe_core.catalog.visible import INFORMATION_SCHEMA, VisibleCatalogs
 from sqe_core.engine.port import EngineExecutionError, EngineSession, EngineState, ParameterMarker, ResultStream
@@ -712,9 +713,14 @@ class StatementRun:
 
     def _system_rows(self, name: ObjectName) -> pa.Table | None:
         mount = self._resolver.catalog(name.catalog)
+        if mount is SYSTEM:
+            return self._session_control().rows(name) if name.namespace == RUNTIME else None
         return self._information_schema().rows(mount, name.name)
 
     def _system_columns(self, resolved: ResolvedName) -> tuple[Column, ...] | None:
+        if resolved.mount is SYSTEM:
+            known = resolved.name.namespace == RUNTIME and resolved.name.name in TABLES
+            return runtime_columns(resolved.name.name) if known and not resolved.metadata_table else None
         if resolved.name.namespace != (INFORMATION_SCHEMA,) or resolved.name.name not in SCHEMAS:
             return None
         if resolved.metadata_table or not self._visible.shows(resolved.mount):

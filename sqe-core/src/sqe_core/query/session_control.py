@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 import pyarrow as pa
 
 from sqe_core.catalog.information_schema import to_table
+from sqe_core.catalog.system import TABLES
 from sqe_core.observe.history import HistoryEntry, QueryHistory
 from sqe_core.policy.trail import StoredChange
 from sqe_core.session.directory import ListedSession, SessionDirectory
@@ -20,23 +21,11 @@ from sqe_core.session.fingerprint import session_hash
 from sqe_core.session.session import Session
 from sqe_core.spi.errors import ErrorCode, UserError
 from sqe_core.spi.identity import Identity
+from sqe_core.spi.names import ObjectName
 from sqe_core.sql.session_control import KillQuery, KillSession, ShowQueries, ShowSessions
 from sqe_core.sql.statement import Statement
 
 _TEXT, _LONG, _TIME = pa.string(), pa.int64(), pa.timestamp("us", tz="UTC")
-_SESSIONS = pa.schema(
-    [
-        ("session_id", _TEXT),
-        ("user", _TEXT),
-        ("protocol", _TEXT),
-        ("client_address", _TEXT),
-        ("state", _TEXT),
-        ("created", _TIME),
-        ("idle_secs", _LONG),
-        ("expires", _TIME),
-        ("current", pa.bool_()),
-    ]
-)
 _QUERIES = pa.schema(
     [
         ("query_id", _TEXT),
@@ -71,10 +60,22 @@ class SessionControl:
         """Return the rows of a statement that asks, or None when it is none of these."""
         match statement:
             case ShowSessions():
-                return to_table(_SESSIONS, [self._session_row(each) for each in self._sessions()])
+                return self._session_table()
             case ShowQueries():
                 return to_table(_QUERIES, [_query_row(each) for each in self._queries()])
         return None
+
+    def rows(self, name: ObjectName) -> pa.Table | None:
+        """Return the rows of a table of `system.runtime`, of which SHOW has the same, or None when there is none."""
+        match name.name:
+            case "sessions":
+                return self._session_table()
+            case "queries":
+                return to_table(TABLES["queries"], [_runtime_row(each) for each in self._queries()])
+        return None
+
+    def _session_table(self) -> pa.Table:
+        return to_table(TABLES["sessions"], [self._session_row(each) for each in self._sessions()])
 
     def apply(self, statement: Statement) -> bool:
         """End what a statement names; False when it is none of these."""
@@ -160,3 +161,30 @@ def _query_row(each: HistoryEntry) -> tuple[object, ...]:
         each.rows,
         None if each.error_code is None else each.error_code.name,
     )
+
+
+def _runtime_row(each: HistoryEntry) -> tuple[object, ...]:
+    """What is not measured is NULL, and never 0."""
+    started = datetime.fromtimestamp(each.started, UTC)
+    ended = None if each.ended is None else datetime.fromtimestamp(each.ended, UTC)
+    execution = None
+    if each.ended is not None:
+        execution = max(0, round((each.ended - each.started) * 1000 - (each.planning_ms or 0)))
+    known: dict[str, object] = {
+        "query_id": each.query_id,
+        "state": each.state,
+        "user": each.username,
+        "source": each.protocol,
+        "query": each.sql,
+        "planning_time_ms": None if each.planning_ms is None else int(each.planning_ms),
+        "execution_time_ms": execution,
+        "created": started,
+        "started": started,
+        "last_heartbeat": datetime.now(UTC) if ended is None else ended,
+        "end": ended,
+        "output_rows": None if each.writes else each.rows,
+        "error_type": each.error_type,
+        "error_code": None if each.error_code is None else each.error_code.name,
+        "rows_written": each.rows if each.writes else None,
+    }
+    return tuple(known.get(column) for column in TABLES["queries"].names)
