@@ -104,7 +104,8 @@ class PolarisGrants(GrantStore):
                 raise _refused(text, "take it from them")
             if own in given:
                 return
-            if polaris.rights(catalog, own):
+            # Looked at again: another server may have made it meanwhile, and gives it before it grants anything to it.
+            if polaris.rights(catalog, own) and own not in polaris.catalog_roles_of(role, catalog):
                 polaris.delete_catalog_role(catalog, own)
                 found = None
         if found is None:
