@@ -33,6 +33,9 @@ from sqe_core.spi import (
     Endpoint,
     Grant,
     Grantee,
+    GrantStore,
+    GrantStoreFactory,
+    GrantTarget,
     Identity,
     InvalidCredentialsError,
     LineageEvent,
@@ -42,6 +45,7 @@ from sqe_core.spi import (
     NamespaceName,
     NoConfig,
     NoCredential,
+    NotSupportedError,
     NullMask,
     ObjectName,
     ObjectNotFoundError,
@@ -65,15 +69,18 @@ from sqe_core.spi import (
     SupportsPolicies,
     SupportsRoles,
     UserError,
+    is_clean_name,
     to_run_event,
 )
 from sqe_core.testing import (
     AuthProviderContract,
     CatalogContract,
+    GrantStoreContract,
     LineageSinkContract,
     PluginContract,
     PolicyEnforcerContract,
     ProtocolContract,
+    make_identity,
     make_policy_request,
 )
 
@@ -976,6 +983,179 @@ class TableClosesOnce(Table):
 
 class TestTableClosesOnce(TestTable):
     enforcer_class = TableClosesOnce
+    breaks = ("test_closes_twice",)
+
+
+# Grant stores
+
+
+class Ledger(GrantStore):
+    """Grants and roles in memory."""
+
+    restricts = False
+
+    def __init__(self) -> None:
+        self.grants: list[Grant] = []
+        self.roles: set[str] = set()
+        self.members: set[tuple[str, Grantee]] = set()
+
+    def check_name(self, name: str) -> None:
+        if not is_clean_name(name) or not set(name).isdisjoint("/%?."):
+            raise UserError("a name that is none")
+
+    def put_grant(self, grant: Grant, *, author: Identity) -> None:
+        self.check_name(grant.grantee.name)
+        if not self.restricts and (grant.columns or grant.row_filter or grant.effect is Effect.DENY):
+            raise NotSupportedError("too narrow")
+        if grant not in self.grants:
+            self.grants.append(grant)
+
+    def delete_grant(self, grant: Grant, *, author: Identity) -> bool:
+        found = grant in self.grants
+        self.grants = [one for one in self.grants if one != grant]
+        return found
+
+    def list_grants(
+        self, *, target: GrantTarget | None = None, grantee: Grantee | None = None, author: Identity
+    ) -> Sequence[Grant]:
+        return [
+            one
+            for one in self.grants
+            if (target is None or one.target == target) and (grantee is None or one.grantee == grantee)
+        ]
+
+    def create_role(self, name: str, *, author: Identity) -> None:
+        self.check_name(name)
+        if name in self.roles:
+            raise UserError("it exists")
+        self.roles.add(name)
+
+    def drop_role(self, name: str, *, author: Identity) -> bool:
+        if name not in self.roles:
+            return False
+        self.roles.remove(name)
+        self.grants = [one for one in self.grants if one.grantee.name != name]
+        return True
+
+    def grant_role(self, role: str, grantee: Grantee, *, admin_option: bool, author: Identity) -> None:
+        self.members.add((role, grantee))
+
+    def revoke_role(self, role: str, grantee: Grantee, *, author: Identity) -> bool:
+        found = (role, grantee) in self.members
+        self.members.discard((role, grantee))
+        return found
+
+    def list_roles(self, *, author: Identity) -> Sequence[RoleInfo]:
+        return [RoleInfo(name=name) for name in sorted(self.roles)]
+
+    def list_role_grants(self, *, author: Identity) -> Sequence[RoleGrant]:
+        return [RoleGrant(role=role, grantee=grantee) for role, grantee in self.members]
+
+    def roles_of(self, principal: Identity) -> frozenset[str]:
+        return frozenset()
+
+
+class LedgerFactory(GrantStoreFactory[NoConfig]):
+    kind = "ledger"
+    config_type = NoConfig
+    store: type[GrantStore] = Ledger
+
+    def create(self, name: str, config: NoConfig, context: Any) -> GrantStore:
+        return self.store()
+
+
+class TestLedger(GrantStoreContract):
+    store_class: type[GrantStore] = Ledger
+
+    @pytest.fixture
+    def factory(self) -> LedgerFactory:
+        factory = LedgerFactory()
+        factory.store = self.store_class
+        return factory
+
+    @pytest.fixture
+    def config(self) -> NoConfig:
+        return NoConfig()
+
+    @pytest.fixture
+    def admin(self) -> Identity:
+        return make_identity("root", token="token-of-root")
+
+    @pytest.fixture
+    def table(self) -> GrantTarget:
+        return GrantTarget(scope="table", catalog="lake", namespace=("hr",), name="emp")
+
+    @pytest.fixture
+    def user(self) -> str:
+        return "alice"
+
+
+class KeepsRestrictions(Ledger):
+    restricts = True
+
+
+class TestKeepsRestrictions(TestLedger):
+    capabilities: ClassVar[frozenset[str]] = frozenset({"restricts"})
+    store_class = KeepsRestrictions
+
+
+class TestLeavesRestrictionsOut(TestLedger):
+    store_class = KeepsRestrictions
+    breaks = ("test_refuses_what_it_cannot_keep",)
+
+
+class RevokesNothing(Ledger):
+    def delete_grant(self, grant: Grant, *, author: Identity) -> bool:
+        return True
+
+
+class TestRevokesNothing(TestLedger):
+    store_class = RevokesNothing
+    breaks = ("test_grants",)
+
+
+class GrantsOutliveTheirRole(Ledger):
+    def drop_role(self, name: str, *, author: Identity) -> bool:
+        found = name in self.roles
+        self.roles.discard(name)
+        return found
+
+
+class TestGrantsOutliveTheirRole(TestLedger):
+    store_class = GrantsOutliveTheirRole
+    breaks = ("test_roles",)
+
+
+class TakesAnyName(Ledger):
+    def check_name(self, name: str) -> None:
+        pass
+
+
+class TestTakesAnyName(TestLedger):
+    store_class = TakesAnyName
+    breaks = ("test_odd_names",)
+
+
+class LedgerIsGone(Ledger):
+    def check(self) -> None:
+        raise StartupError("nobody is there")
+
+
+class TestLedgerIsGone(TestLedger):
+    store_class = LedgerIsGone
+    breaks = ("test_is_a_store",)
+
+
+class LedgerClosesOnce(Ledger):
+    closed = False
+
+    def close(self) -> None:
+        assert not self.closed, "closed twice"
+        self.closed = True
+
+
+class TestLedgerClosesOnce(TestLedger):
+    store_class = LedgerClosesOnce
     breaks = ("test_closes_twice",)
 
 

@@ -19,13 +19,21 @@ from sqe_core.testing import (
     AuthProviderContract,
     CatalogContract,
     Contract,
+    GrantStoreContract,
     LineageSinkContract,
     PolicyEnforcerContract,
     ProtocolContract,
 )
 
 FAKES = Path(__file__).with_name("contract_fakes.py")
-CONTRACTS = (AuthProviderContract, CatalogContract, LineageSinkContract, PolicyEnforcerContract, ProtocolContract)
+CONTRACTS = (
+    AuthProviderContract,
+    CatalogContract,
+    GrantStoreContract,
+    LineageSinkContract,
+    PolicyEnforcerContract,
+    ProtocolContract,
+)
 
 
 def load_fakes() -> ModuleType:
@@ -121,6 +129,8 @@ def test_unknown_capability_fails() -> None:
             capabilities = frozenset({"refreshes"})
 
 
-@pytest.mark.parametrize("module", ["auth", "catalog", "contract", "fakes", "lineage", "plugin", "policy", "protocol"])
+@pytest.mark.parametrize(
+    "module", ["auth", "catalog", "contract", "fakes", "grants", "lineage", "plugin", "policy", "protocol"]
+)
 def test_examples_of_the_kit_run(module: str) -> None:
     assert doctest.testmod(importlib.import_module(f"sqe_core.testing.{module}")).failed == 0
