@@ -7,7 +7,8 @@ Cases are random and repeatable. A deviation is told with its seed:
     SQE_POLICY_FIRST=20    pytest …                                              beginning at another world
     SQE_POLICY_CHANGES=50  pytest …                                              more UPDATE, DELETE and MERGE of each
 
-Changes that passed beyond those of every run: the first 12 of worlds 0 and 1.
+Cases that passed without a deviation: worlds 0 to 41, 5,040 in all, each a seed `world.policy.query` of three policies
+and forty queries. Changes that passed beyond those of every run: the first 12 of worlds 0 and 1.
 """
 
 from __future__ import annotations
