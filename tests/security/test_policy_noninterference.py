@@ -157,6 +157,36 @@ STATEMENTS = (
     "SHOW CREATE VIEW over_{t}",
 )
 
+# On a table with a filter alone. Hidden rows have the ids 5, 6, -7, 8, 1, and 100 on.
+CHANGES = (
+    "UPDATE team SET name = 'x' WHERE id = 5",
+    "UPDATE team SET name = 'x' WHERE id = 1",
+    "UPDATE team SET age = age + 1",
+    "UPDATE team SET age = 10 / (id - 5)",
+    "UPDATE team SET pay = pay * 5062",
+    "UPDATE team SET age = age + 1 WHERE 10 / (id - 8) > 1000",
+    "UPDATE team SET code = CAST(CAST(code AS integer) AS varchar) WHERE code = '12' OR id > 4",
+    "UPDATE team SET dept = 'hr' WHERE id = 1",
+    "UPDATE team SET dept = NULL WHERE id = 5",
+    "UPDATE team SET age = CAST(id * 100 AS tinyint)",
+    "UPDATE team SET name = 'y' WHERE id IN (SELECT id FROM team WHERE name LIKE 'canary%')",
+    "UPDATE team SET name = 'y' WHERE id = (SELECT max(id) FROM team)",
+    "DELETE FROM team WHERE name LIKE 'canary%'",
+    "DELETE FROM team WHERE dept = 'hr' OR dept IS NULL",
+    "DELETE FROM team WHERE id = 4 OR dept = 'hr'",
+    "DELETE FROM team WHERE 10 / (id - 5) > 1000",
+    "DELETE FROM team WHERE id NOT IN (SELECT id FROM team)",
+    "DELETE FROM team WHERE CAST(code AS integer) = 12",
+    "MERGE INTO team USING (VALUES (1, 'm'), (5, 'n'), (8, 'o')) AS s (k, n) ON id = k"
+    " WHEN MATCHED THEN UPDATE SET name = n WHEN NOT MATCHED THEN INSERT (id, dept, name) VALUES (k, 'eng', n)",
+    "MERGE INTO team USING (VALUES (100, 'm'), (100, 'n')) AS s (k, n) ON id = k WHEN MATCHED THEN UPDATE SET name = n",
+    "MERGE INTO team USING (VALUES (2, 'm'), (2, 'n')) AS s (k, n) ON id = k WHEN MATCHED THEN UPDATE SET name = n",
+    "MERGE INTO team USING (VALUES (6), (2)) AS s (k) ON id = k WHEN MATCHED THEN DELETE",
+    "MERGE INTO team USING (VALUES (9)) AS s (k) ON id = k WHEN NOT MATCHED THEN INSERT (id, dept) VALUES (k, 'hr')",
+    "DELETE FROM team WHERE id > 4",
+    "DELETE FROM team WHERE true",
+)
+
 POLICIES = {
     # A filter with masks, and the same over files that are sorted apart by the column of the filter.
     "people": allow(
@@ -175,6 +205,7 @@ POLICIES = {
         hidden=frozenset({"secret"}),
     ),
 }
+_CHANGED = {"team": allow("dept = 'eng'")}
 
 
 def _governed(engine: SparkEngine, owner: EmbeddedSqe, enforcer: PolicyEnforcer, *, ttl_secs: float = 0) -> Sqe:
@@ -211,7 +242,13 @@ def twins(engine: SparkEngine, tmp_path_factory: pytest.TempPathFactory) -> Iter
             if kept:
                 owner.execute(f"DELETE FROM {table} WHERE id BETWEEN 200 AND 300").close()
             owner.execute(f"CREATE VIEW over_{table} AS SELECT id, name, pay FROM {table}").close()
-        policies = WrittenPolicies(dict(POLICIES))
+        owner.execute(f"CREATE TABLE team ({_COLUMNS})").close()
+        for rows in kept[:2]:
+            owner.execute(f"INSERT INTO team VALUES {rows}").close()
+        # In one file with hidden rows, and beside others.
+        seen = [", ".join(_SEEN).format("100", "p", "3", "7"), *kept[2:]]
+        owner.execute(f"INSERT INTO team VALUES {', '.join(seen)}").close()
+        policies = WrittenPolicies(POLICIES | _CHANGED)
         governed = _governed(engine, owner, policies)
         opened.append((owner, Governed(governed, _session(governed, "test"), policies)))
     yield opened[0][1], opened[1][1]
@@ -274,6 +311,40 @@ def test_what_is_hidden_changes_nothing_that_is_observed(twins: tuple[Governed, 
             differing.append(f"{sql}\n    {one}\n    {other}")
     assert not differing, "\n".join(differing)
     assert answered > 40
+
+
+@pytest.mark.rule("TEST-4")
+@pytest.mark.rule("DML-5")
+@pytest.mark.rule("ERR-4")
+@pytest.mark.rule("ERR-5")
+def test_what_is_hidden_changes_no_change(twins: tuple[Governed, Governed]) -> None:
+    hidden = [_all_rows(who) - _visible_rows(who) for who in twins]
+    assert not hidden[0]
+    assert len(hidden[1]) > 100
+    changed = 0
+    for sql in CHANGES:
+        one, other = (_observe(who, sql) for who in twins)
+        assert one == other, sql
+        assert _observe(twins[0], _TEAM) == _observe(twins[1], _TEAM), sql
+        changed += bool(one.affected)
+    assert changed > 8
+    # Nor does a change touch what its author does not see.
+    assert [_all_rows(who) - _visible_rows(who) for who in twins] == hidden
+
+
+_TEAM = "SELECT * FROM team ORDER BY id, name, age"
+
+
+def _visible_rows(who: Governed) -> frozenset[str]:
+    return frozenset(_observe(who, _TEAM).rows)
+
+
+def _all_rows(who: Governed) -> frozenset[str]:
+    policy = who.policies.decisions.pop("team")
+    try:
+        return _visible_rows(who)
+    finally:
+        who.policies.decisions["team"] = policy
 
 
 @pytest.mark.rule("ENF-17")
