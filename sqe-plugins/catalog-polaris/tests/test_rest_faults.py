@@ -78,6 +78,14 @@ def test_a_redirect_is_not_followed(catalog: Any, make: Any) -> None:
             elsewhere.accept()
 
 
+def test_a_redirect_within_the_catalog_is_not_followed_either(catalog: Any, make: Any) -> None:
+    """Whatever is behind it may send the next one."""
+    catalog.misbehave(status=307, headers={"Location": "/api/catalog/v1/elsewhere"})
+    fails(make())
+    assert catalog.paths()
+    assert "elsewhere" not in catalog.paths()
+
+
 @pytest.mark.parametrize("reply", [{"wait_secs": 30}, {"body": {"overrides": {}}, "drip_secs": 0.3}])
 def test_a_catalog_that_hangs_or_drips_costs_the_configured_time(
     catalog: Any, make: Any, reply: dict[str, Any]
