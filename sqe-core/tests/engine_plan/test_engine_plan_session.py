@@ -75,6 +75,7 @@ class FakeBridge:
             tag,
             json.loads(settings),
             is_command=False,
+            divisible=True,
             schema=base64.b64encode(schema.serialize()).decode(),
             column_types=["int"],
         )
@@ -158,6 +159,7 @@ def test_plans_that_nobody_holds_are_released_with_the_next_statement(
     assert analysed.schema == pa.schema([("a", pa.int32())])
     assert analysed.column_types == ("int",)
     assert not analysed.is_command
+    assert analysed.is_divisible
 
 
 def test_a_plan_of_another_session_is_refused(session: SparkEngineSession, bridge: FakeBridge) -> None:

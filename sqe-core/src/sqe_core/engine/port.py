@@ -297,6 +297,11 @@ class AnalysedPlan(EnginePlan):
     def is_command(self) -> bool:
         """Whether executing it changes something, and returns no rows of its own."""
 
+    @property
+    @abstractmethod
+    def is_divisible(self) -> bool:
+        """Whether its rows may go to several readers: they have no order, and nothing says that they are few."""
+
     @abstractmethod
     def lineage(self) -> Mapping[str, tuple[tuple[str, str], ...]]:
         """For each output column, the (relation, column) pairs that it derives from."""

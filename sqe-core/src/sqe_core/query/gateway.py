@@ -20,6 +20,7 @@ from sqe_core.catalog.arrow_types import arrow_schema
 from sqe_core.catalog.information_schema import SCHEMAS, system_columns
 from sqe_core.catalog.registry import Mount
 from sqe_core.catalog.visible import INFORMATION_SCHEMA, VisibleCatalogs
+from sqe_core.query.division import divide
 from sqe_core.query.result import StatementPlan, StatementResult
 from sqe_core.query.service import QueryService, StatementOptions
 from sqe_core.session.properties import find_property
@@ -361,6 +362,10 @@ class PlannedQuery:
     def schema(self) -> pa.Schema | None:
         """The columns, as the result will have them."""
         return self._plan.schema
+
+    def divide(self, count: int) -> Sequence[PlannedQuery]:
+        """Return plans of parts of the rows."""
+        return [PlannedQuery(part, self._live, self._changes) for part in divide(self._plan, count)]
 
     def start(self) -> RunningQuery:
         """Run it."""

@@ -15,7 +15,7 @@ from sqe_core.sql.statement import StatementKind
 class StatementPlan:
     """A statement that was judged and has not run. Start it once, or close it.
 
-    `schema` is None for statements without rows.
+    `schema` is None for statements without rows. `is_divisible` says whether the rows may go to several readers.
     """
 
     def __init__(
@@ -26,10 +26,12 @@ class StatementPlan:
         schema: pa.Schema | None,
         start: Callable[[], StatementResult],
         abandon: Callable[[], None],
+        is_divisible: bool = False,
     ) -> None:
         self.query_id = query_id
         self.kind = kind
         self.schema = schema
+        self.is_divisible = is_divisible
         self._start = start
         self._abandon = abandon
         self._unused = threading.Lock()

@@ -78,11 +78,15 @@ _LOOK_SECS = 0.05
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedRun:
-    """A statement that was judged. `schema` is None for statements without rows."""
+    """A statement that was judged.
+
+    `schema` is None for statements without rows. `is_divisible` says whether the rows may go to several readers.
+    """
 
     kind: StatementKind
     schema: pa.Schema | None
     start: Callable[[Finish], StatementResult]
+    is_divisible: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -189,14 +193,16 @@ class StatementRun:
                     return self._execute(engine, statement, secured, finish)  # its tables are loaded
                 with engine.statement_scope():
                     decided = secured if stands else self._secure(statement, values)
-                    if decided.plan.schema != secured.plan.schema:
+                    # An order that a view has since is no order of parts.
+                    divided = secured.plan.is_divisible and not decided.plan.is_divisible
+                    if divided or decided.plan.schema != secured.plan.schema:
                         raise UserError(
                             "What the statement reads has changed since it was planned", hint="run it again"
                         )
                     return self._execute(engine, statement, decided, finish)
 
         schema = None if secured.plan.is_command else self._shown_schema(statement, secured.plan.schema)
-        return PlannedRun(kind=statement.kind, schema=schema, start=start)
+        return PlannedRun(kind=statement.kind, schema=schema, start=start, is_divisible=secured.plan.is_divisible)
 
     def describe(self, sql: str, dialect: str) -> StatementShape:
         """Judge the statement and say what it expects and answers, without values for its parameters."""
@@ -343,7 +349,8 @@ class StatementRun:
             schema=schema,
             batches=self._batches(stream, schema, self._max_rows(), end),
             progress=self._running.progress,
-            on_close=lambda: end(None, None),
+            # Closed before its end it may have been cancelled, which nobody has read yet.
+            on_close=lambda: end(self._running.end_error(), None),
             on_cancel=self._running.cancel,
         )
 

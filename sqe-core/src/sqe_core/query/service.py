@@ -145,7 +145,12 @@ class QueryService:
             record.end(running.end_error(), None)
 
         return StatementPlan(
-            query_id=running.query_id, kind=planned.kind, schema=planned.schema, start=start, abandon=abandon
+            query_id=running.query_id,
+            kind=planned.kind,
+            schema=planned.schema,
+            start=start,
+            abandon=abandon,
+            is_divisible=planned.is_divisible,
         )
 
     def describe(

@@ -126,6 +126,7 @@ from sqe_core.spi.policy import (
     YearMask,
 )
 from sqe_core.spi.protocol import (
+    MOST_PARTS,
     BrowserLogin,
     BrowserLogins,
     DeviceLogins,
@@ -154,6 +155,7 @@ from sqe_core.spi.sql import Dialect, SqlExpression
 
 __all__ = [
     "HOOKS",
+    "MOST_PARTS",
     "SPI_VERSION",
     "Access",
     "AccessDeniedError",

@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 
 _EMPTY: Mapping[str, str] = MappingProxyType({})
 
+MOST_PARTS = 16
+"""Into how many parts `StatementPlan.divide` divides a result at most."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatementRequest:
@@ -160,6 +163,20 @@ class StatementPlan(Protocol):
     @property
     def schema(self) -> pa.Schema | None:
         """The columns, as the result will have them; None for statements without rows."""
+
+    def divide(self, count: int) -> Sequence[StatementPlan]:
+        """Return plans of parts of the rows, for clients that fetch them side by side, each in a thread of its own.
+
+        The statement runs once, when the first of them is started, and each of its rows comes through one of them:
+        whoever asks first gets the next batch, so a part may be empty. A part that is closed before its end, once it
+        was started, ends the statement, and the others fail; so does whatever ends it otherwise.
+
+        Args:
+            count: how many; `MOST_PARTS` at most.
+
+        Returns:
+            As many plans, in the place of this one, which is used up. It alone where rows have an order, or are few.
+        """
 
     def start(self) -> QueryResult:
         """Run it.

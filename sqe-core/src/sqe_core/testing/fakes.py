@@ -199,6 +199,10 @@ class FakePlan:
         self.schema = described.schema
         self.closed = False
 
+    def divide(self, count: int) -> Sequence[StatementPlan]:
+        """Divide nothing."""
+        return [self]
+
     def start(self) -> QueryResult:
         """Run it."""
         self._begin()

@@ -78,6 +78,10 @@ class SparkAnalysedPlan(SparkPlan, AnalysedPlan):
     def is_command(self) -> bool:
         return bool(self._answer["is_command"])
 
+    @property
+    def is_divisible(self) -> bool:
+        return bool(self._answer["divisible"])
+
     def explain(self) -> Sequence[tuple[str, str]]:
         with engine_errors(self.session.gateway, self.text):
             rows = json.loads(self.session.bridge.explain(self.handle))

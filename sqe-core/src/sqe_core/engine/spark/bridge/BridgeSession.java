@@ -267,7 +267,9 @@ public final class BridgeSession implements Work.Abandoned {
     StringBuilder out = new StringBuilder("{");
     Json.member(out, "plan").append(id);
     if (outcome.execution != null) {
-      Json.member(out, "is_command").append(isCommand(outcome.plan));
+      boolean command = isCommand(outcome.plan);
+      Json.member(out, "is_command").append(command);
+      Json.member(out, "divisible").append(!command && Divisible.is(outcome.plan));
       Json.member(out, "column_types").append('[');
       StructField[] columns = outcome.columns.fields();
       for (int i = 0; i < columns.length; i++) {
