@@ -306,8 +306,9 @@ def seconds(answer: str) -> int:
     return int(found[1])
 
 
-def test_running_statements(jdbc: Jdbc, url: str, login: dict[str, str]) -> None:
-    answers = jdbc.ask("running", url, **login)
+@pytest.mark.parametrize("asked", [{}, {"x-sqe-endpoints": "3"}], ids=["one endpoint", "three endpoints"])
+def test_running_statements(jdbc: Jdbc, url: str, login: dict[str, str], asked: dict[str, str]) -> None:
+    answers = jdbc.ask("running", url, **login, **asked)
     assert answers["a million"] == f"1000000:{sum(range(1_000_000))}"
     assert answers["left early"] == answers["afterwards"] == "[[1]]"
     assert answers["max rows"] == answers["large max rows"] == "7"

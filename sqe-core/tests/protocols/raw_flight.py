@@ -25,7 +25,7 @@ from sqe_core.spi.auth import (
     Credential,
     NoCredential,
 )
-from sqe_core.spi.errors import ErrorCode, InvalidCredentialsError, QueryCancelledError, UserError
+from sqe_core.spi.errors import ErrorCode, InvalidCredentialsError, QueryCancelledError, SqeError, UserError
 from sqe_core.spi.identity import Secret
 from sqe_core.spi.protocol import (
     GatewaySession,
@@ -57,6 +57,67 @@ class SlowResult(FakeResult):
         return QueryProgress(state="running", tasks=4, tasks_done=1, tasks_active=1, rows=1)
 
 
+class Part:
+    """A part of a statement's rows: whoever asks gets the next batch. Also its plan, as far as Flight can tell."""
+
+    def __init__(self, plan: Plan, shared: dict[str, Any]) -> None:
+        self.query_id, self.statement_kind, self.schema = plan.query_id, plan.statement_kind, plan.schema
+        self.closed = False
+        self.started = False
+        self._plan = plan
+        self._shared = shared
+
+    def divide(self, count: int) -> Sequence[StatementPlan]:
+        raise AssertionError("a part of a part")
+
+    def start(self) -> QueryResult:
+        if self.closed:
+            raise UserError("This statement was started or cancelled before")
+        self.started = True
+        with self._shared["starting"]:
+            if "result" not in self._shared:
+                self._shared["result"] = self._plan.start()
+                self._shared["rows"] = iter(self._shared["result"])
+        return PartResult(self._shared)
+
+    def close(self) -> None:
+        self.closed = True
+
+
+class PartResult(FakeResult):
+    """The rows of a part."""
+
+    def __init__(self, shared: dict[str, Any]) -> None:
+        self._whole: FakeResult = shared["result"]
+        assert self._whole.schema is not None
+        super().__init__(self._whole.schema.empty_table(), query_id=self._whole.query_id)
+        self._shared = shared
+        self._complete = False
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        while True:
+            with self._shared["reading"]:
+                if "error" in self._shared:
+                    raise self._shared["error"]
+                try:
+                    batch = next(self._shared["rows"], None)
+                except SqeError as error:
+                    self._shared["error"] = error
+                    raise
+            if batch is None:
+                break
+            yield batch
+        self._complete = True
+
+    def cancel(self) -> None:
+        self._whole.cancel()
+
+    def close(self) -> None:
+        if not self._complete:
+            self._whole.cancel()
+        self._whole.close()
+
+
 class Plan:
     """A statement. Texts with `endless` are judged, those with `stuck` started, until they are cancelled."""
 
@@ -64,6 +125,7 @@ class Plan:
         self.query_id = "q-" + secrets.token_hex(8)
         self.statement_kind = described.statement_kind
         self.schema = described.schema
+        self.parts: list[Part] = []
         self.closed = False
         self.cancelled = threading.Event()
         self.entered = threading.Event()
@@ -80,6 +142,13 @@ class Plan:
     def _begin(self) -> None:
         if self._request.began is not None:
             self._request.began(self.query_id)
+
+    def divide(self, count: int) -> Sequence[StatementPlan]:
+        if self.schema is None or "ORDER BY" in self._request.sql:
+            return [self]
+        shared: dict[str, Any] = {"starting": threading.Lock(), "reading": threading.Lock()}
+        self.parts = [Part(self, shared) for _ in range(count)]
+        return self.parts
 
     def start(self) -> QueryResult:
         self._begin()
@@ -102,7 +171,7 @@ class CoreSession(FakeSession):
     def __init__(self, core: Core, username: str) -> None:
         super().__init__(core, make_identity(username), Secret(secrets.token_urlsafe(24)))
         self.core = core
-        self._properties = {"dialect": "sqe", "query_max_run_time": ""}
+        self._properties = {"dialect": "sqe", "query_max_run_time": "", "parallel_endpoints": "1"}
 
     def execute(self, request: StatementRequest) -> QueryResult:
         if request.sql.startswith("slow"):

@@ -517,9 +517,22 @@ INVALID_NAME, INVALID_VALUE = flight.SetSessionOptionsResult.INVALID_NAME, fligh
 
 
 def test_options(core: Core, alice: RawClient, bob: RawClient) -> None:
-    assert options(alice) == {"catalog": "iceberg", "schema": "default", "dialect": "sqe", "query_max_run_time": ""}
+    kept = {"parallel_endpoints": "1"}
+    assert options(alice) == {
+        "catalog": "iceberg",
+        "schema": "default",
+        "dialect": "sqe",
+        "query_max_run_time": "",
+        **kept,
+    }
     assert set_options(alice, catalog="other", schema="a.b", dialect="trino", query_max_run_time=5) == {}
-    assert options(alice) == {"catalog": "other", "schema": "a.b", "dialect": "trino", "query_max_run_time": "5"}
+    assert options(alice) == {
+        "catalog": "other",
+        "schema": "a.b",
+        "dialect": "trino",
+        "query_max_run_time": "5",
+        **kept,
+    }
     assert options(bob)["dialect"] == "sqe"
     # Without a value an option goes back to its default.
     assert set_options(alice, dialect=None) == {}

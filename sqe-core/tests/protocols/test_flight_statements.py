@@ -89,18 +89,6 @@ def test_batches_say_which_statement_they_are_of(core: Core, alice: RawClient) -
     assert {each["query_id"] for each in counts} == {core.plans[-1].query_id}
 
 
-@pytest.mark.parametrize("asked", ["1", "4", "nonsense"])
-def test_asked_for_several_endpoints_there_is_one_with_the_whole_result(
-    core: Core, alice: RawClient, asked: str
-) -> None:
-    core.answers["many"] = pa.table({"n": range(2500)})
-    alice.metadata += (("x-sqe-endpoints", asked),)
-    info = alice.plan("many")
-    assert len(info.endpoint) == 1
-    assert not info.endpoint[0].location
-    assert alice.fetch(info).column("n").to_pylist() == list(range(2500))
-
-
 def test_a_result_without_rows_has_its_schema(core: Core, alice: RawClient) -> None:
     core.answers["none"] = EVERYTHING.slice(0, 0)
     assert alice.query("none").equals(EVERYTHING.slice(0, 0))

@@ -28,6 +28,9 @@ def test_an_unknown_property_is_an_error_that_lists_the_known_ones(name: str) ->
         ("query_max_result_rows", 0),
         ("query_max_result_rows", True),
         ("query_max_result_rows", "10"),
+        ("parallel_endpoints", 0),
+        ("parallel_endpoints", 17),
+        ("parallel_endpoints", 2.0),
         ("iceberg.compression_codec", "rar"),
     ],
 )

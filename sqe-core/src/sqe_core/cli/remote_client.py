@@ -133,7 +133,8 @@ class FlightClient:
     def _headers(self) -> tuple[tuple[str, str], ...]:
         if self._authorization is None:
             raise SignedOutError("Nobody is signed in")
-        return (("authorization", self._authorization), ("x-sqe-source", "sqe-cli"))
+        # Whatever the session says: rows are shown in one place.
+        return (("authorization", self._authorization), ("x-sqe-source", "sqe-cli"), ("x-sqe-endpoints", "1"))
 
     def _waiting(self, running: Interruptible, method: Any, descriptor: flight.FlightDescriptor) -> Any:
         with self._failures():

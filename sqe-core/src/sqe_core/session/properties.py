@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sqe_core.spi.errors import ErrorCode, UserError
+from sqe_core.spi.protocol import MOST_PARTS
 
 DIALECTS = ("sqe", "trino", "spark")
 _CODECS = ("zstd", "snappy", "gzip", "lz4", "none")
@@ -82,6 +83,13 @@ PROPERTIES: Mapping[str, SessionProperty] = {
             default=None,
             description="Most rows that a query may return, at most the server's own limit",
             check=_integer(1, 2**62),
+        ),
+        SessionProperty(
+            name="parallel_endpoints",
+            type="bigint",
+            default=1,
+            description="How many Arrow Flight endpoints a big result without ORDER BY has, to be fetched in parallel",
+            check=_integer(1, MOST_PARTS),
         ),
         SessionProperty(
             name="iceberg.compression_codec",

@@ -14,7 +14,7 @@ import json
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any, NoReturn
@@ -31,6 +31,7 @@ from sqe_core.protocols.flight.idle import IdleWatch
 from sqe_core.protocols.flight.incoming import PutStream, parsed, read_request
 from sqe_core.protocols.flight.messages import batch_messages, schema_bytes, schema_message
 from sqe_core.protocols.flight.metadata import answer_to
+from sqe_core.protocols.flight.session_options import ENDPOINTS, endpoints_wanted
 from sqe_core.protocols.flight.statements import Statements, Ticket
 from sqe_core.protocols.flight.status import status_code, status_text, trailing_metadata
 from sqe_core.protocols.flight.wire import flight_pb2 as flight
@@ -93,6 +94,8 @@ class Call:
     plain: bool
     """Whether batches are better sent uncompressed."""
     enders: ThreadPoolExecutor
+    endpoints: str | None = None
+    """How many endpoints a result may have, where the call says so."""
 
     def on_end(self, callback: Callable[[], object]) -> bool:
         """Call back when the call has ended, in whatever way; False when it has already.
@@ -248,6 +251,7 @@ class FlightRpcs:
             sign_in.is_java(client),
             sign_in.reads_plain_only(client),
             self._enders,
+            headers.get(ENDPOINTS),
         )
 
     def _request_of(self, requests: Iterator[bytes], context: grpc.ServicerContext, kind: Any) -> Any:
@@ -299,8 +303,13 @@ class FlightRpcs:
         answer = answer_to(command, self._gateway.status)
         if answer is not None:
             return _info(answer.schema, descriptor, descriptor.cmd)
-        handle, ticket = self._statements.plan(call.session, self._request(call, command), on_end=call.on_end)
-        return self._statement_info(ticket, descriptor, handle)
+        ticket, handles = self._statements.plan(
+            call.session,
+            self._request(call, command),
+            on_end=call.on_end,
+            most_parts=endpoints_wanted(call.session, call.endpoints),
+        )
+        return self._statement_info(ticket, descriptor, handles)
 
     def _get_schema(self, call: Call, descriptor: flight.FlightDescriptor) -> flight.SchemaResult:
         command = _command(descriptor)
@@ -318,10 +327,10 @@ class FlightRpcs:
         if isinstance(command, sql.TicketStatementQuery):
             handle = command.statement_handle
         else:
-            handle, _ = self._statements.plan(call.session, self._request(call, command), on_end=call.on_end, run=False)
+            handle = self._statements.plan_later(call.session, self._request(call, command), call.on_end)
         ticket, progress = self._statements.poll(call.session, handle, _POLL_WAIT_SECS)
         again = flight.FlightDescriptor(type=flight.FlightDescriptor.CMD, cmd=_ticket_of(handle))
-        info = self._statement_info(ticket, descriptor, handle)
+        info = self._statement_info(ticket, descriptor, [handle])
         if progress is None:
             return flight.PollInfo(info=info, progress=1.0)
         del info.endpoint[:]
@@ -402,22 +411,24 @@ class FlightRpcs:
                 raise NotSupportedError("Substrait plans are not supported", hint="send SQL")
         raise _bad_argument("This command returns no rows", "updates and ingest are sent with DoPut")
 
-    def _statement_info(self, ticket: Ticket, descriptor: flight.FlightDescriptor, handle: bytes) -> flight.FlightInfo:
-        info = _info(ticket.schema, descriptor, _ticket_of(handle))
+    def _statement_info(
+        self, ticket: Ticket, descriptor: flight.FlightDescriptor, handles: Sequence[bytes]
+    ) -> flight.FlightInfo:
+        info = _info(ticket.schema, descriptor, *map(_ticket_of, handles))
         info.app_metadata = ticket.plan.query_id.encode()
         info.total_records = ticket.row_count
         return info
 
 
-def _info(schema: pa.Schema, descriptor: flight.FlightDescriptor, ticket: bytes) -> flight.FlightInfo:
-    """Return an answer with one endpoint, which is fetched from where the answer came from (FLT-6).
+def _info(schema: pa.Schema, descriptor: flight.FlightDescriptor, *tickets: bytes) -> flight.FlightInfo:
+    """Return an answer with an endpoint for each ticket, which is fetched from where the answer came from (FLT-6).
 
-    It has no `expiration_time`, which would say that it may be fetched again until then.
+    They have no `expiration_time`, which would say that they may be fetched again until then.
     """
     return flight.FlightInfo(
         schema=schema_bytes(schema),
         flight_descriptor=descriptor,
-        endpoint=[flight.FlightEndpoint(ticket=flight.Ticket(ticket=ticket))],
+        endpoint=[flight.FlightEndpoint(ticket=flight.Ticket(ticket=ticket)) for ticket in tickets],
         total_records=-1,
         total_bytes=-1,
     )

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from sqe_core.protocols.flight.wire import flight_pb2 as flight
-from sqe_core.spi.errors import ErrorCode, SqeError
-from sqe_core.spi.protocol import GatewaySession
+from sqe_core.spi.errors import ErrorCode, SqeError, UserError
+from sqe_core.spi.protocol import MOST_PARTS, GatewaySession
 
+ENDPOINTS = "x-sqe-endpoints"
+"""Header that says for one call what the property of the same meaning says for the session."""
+_PARALLEL_ENDPOINTS = "parallel_endpoints"
 _ERRORS = flight.SetSessionOptionsResult
 
 
@@ -15,6 +18,17 @@ def get_options(session: GatewaySession) -> flight.GetSessionOptionsResult:
     return flight.GetSessionOptionsResult(
         session_options={name: flight.SessionOptionValue(string_value=value) for name, value in values.items()}
     )
+
+
+def endpoints_wanted(session: GatewaySession, asked: str | None) -> int:
+    """Return how many endpoints a result may have: as the call asks, else as the session does."""
+    if asked is None:
+        return int(session.properties().get(_PARALLEL_ENDPOINTS) or 1)
+    if not (asked.isascii() and asked.isdigit() and len(asked) < 3 and 1 <= int(asked) <= MOST_PARTS):
+        raise UserError(
+            f"The header {ENDPOINTS} must be a number from 1 to {MOST_PARTS}", code=ErrorCode.INVALID_ARGUMENTS
+        )
+    return int(asked)
 
 
 def set_options(session: GatewaySession, request: flight.SetSessionOptionsRequest) -> flight.SetSessionOptionsResult:

@@ -19,7 +19,7 @@ from sqe_core.protocols.flight.handles import Handles
 from sqe_core.protocols.flight.leaving import Leaving, OnEnd
 from sqe_core.protocols.flight.messages import batch_messages, schema_message
 from sqe_core.protocols.flight.sign_in import PROTOCOL
-from sqe_core.spi.errors import ErrorCode, NotSupportedError, QueryCancelledError, UserError
+from sqe_core.spi.errors import ErrorCode, NotSupportedError, QueryCancelledError, ResourcesError, UserError
 from sqe_core.spi.factory import Metrics, NoMetrics
 from sqe_core.spi.protocol import (
     GatewaySession,
@@ -42,11 +42,17 @@ class Ticket:
     """A statement that a client may fetch once.
 
     `done` is the result of a statement without rows, which ran when it was planned; `started` is set when
-    PollFlightInfo has run it already.
+    PollFlightInfo has run it already. Where several tickets stand for parts of one statement, `parts` are all of them.
     """
 
-    def __init__(self, plan: StatementPlan, cancel: Callable[[], object] = lambda: None) -> None:
+    def __init__(
+        self,
+        plan: StatementPlan,
+        cancel: Callable[[], object] = lambda: None,
+        parts: Sequence[StatementPlan] = (),
+    ) -> None:
         self.plan = plan
+        self._parts = parts or (plan,)
         self.schema = described(plan.schema) if plan.schema is not None else _NO_COLUMNS
         self.done: QueryResult | None = None
         self.started: _Started | None = None
@@ -77,6 +83,13 @@ class Ticket:
             return self.started.take()
         result = self.plan.start()
         return result, iter(result)
+
+    def cancel(self) -> None:
+        """End the whole statement, whoever fetches parts of it."""
+        for part in self._parts:
+            part.close()
+        self._cancel()
+        self.close()
 
     def close(self) -> None:
         """Forget it; what runs is ended."""
@@ -264,18 +277,37 @@ class Statements:
         self._running: dict[bytes, _Fetch] = {}
 
     def plan(
-        self, session: GatewaySession, request: StatementRequest, *, on_end: OnEnd, run: bool = True
-    ) -> tuple[bytes, Ticket]:
-        """Judge a statement and return the handle of its ticket.
+        self, session: GatewaySession, request: StatementRequest, *, on_end: OnEnd, most_parts: int = 1
+    ) -> tuple[Ticket, Sequence[bytes]]:
+        """Judge a statement and return the handles of its tickets, one for each part of its rows.
 
-        One without rows runs at once, unless `run` is False: many clients never fetch what has no columns.
+        One without rows runs at once: many clients never fetch what has no columns.
         """
         with Leaving(session, on_end) as leaving:
             plan = session.plan(replace(request, began=leaving.began))
-            ticket = Ticket(plan, lambda: session.cancel(plan.query_id))
-            if plan.schema is None and run:
-                ticket.done = _run_now(plan, leaving)
-        return self.tickets.put(session, ticket), ticket
+            parts = plan.divide(most_parts) if most_parts > 1 else (plan,)
+            tickets = [Ticket(part, lambda: session.cancel(plan.query_id), parts) for part in parts]
+            if plan.schema is None:
+                tickets[0].done = _run_now(plan, leaving)
+        return tickets[0], self._keep(session, tickets)
+
+    def plan_later(self, session: GatewaySession, request: StatementRequest, on_end: OnEnd) -> bytes:
+        """Judge a statement, to be run by `poll`, and return the handle of its ticket."""
+        with Leaving(session, on_end) as leaving:
+            plan = session.plan(replace(request, began=leaving.began))
+        return self.tickets.put(session, Ticket(plan, lambda: session.cancel(plan.query_id)))
+
+    def _keep(self, session: GatewaySession, tickets: Sequence[Ticket]) -> Sequence[bytes]:
+        handles: list[bytes] = []
+        try:
+            for ticket in tickets:
+                handles.append(self.tickets.put(session, ticket))
+        except ResourcesError:
+            for handle in handles:
+                self.tickets.take(session, handle)
+            tickets[0].cancel()
+            raise
+        return handles
 
     def poll(self, session: GatewaySession, handle: bytes, wait_secs: float) -> tuple[Ticket, float | None]:
         """Run a planned statement in the background; return its progress, or None when it can be fetched."""
@@ -379,9 +411,10 @@ class Statements:
             running.cancel()
             return True
         try:
-            self.tickets.take(session, handle).close()
+            ticket = self.tickets.take(session, handle)
         except UserError:
             return False
+        ticket.cancel()
         return True
 
     def end_session(self, session: GatewaySession) -> None:
@@ -405,7 +438,6 @@ class _Fetch:
 
     def __init__(self, session: GatewaySession, ticket: Ticket) -> None:
         self.user = session.identity.key
-        self._session = session
         self._ticket = ticket
         self._result: QueryResult | None = None
         self._cancelled = threading.Event()
@@ -433,8 +465,7 @@ class _Fetch:
         if result is not None:
             result.cancel()
         else:
-            self._ticket.plan.close()
-            self._session.cancel(self._ticket.plan.query_id)
+            self._ticket.cancel()
 
     def close(self) -> None:
         """Free everything."""
@@ -478,7 +509,7 @@ class _Counts:
         self._bytes += pa.ipc.get_record_batch_size(batch)
 
     def told(self, *, done: bool = False) -> bytes:
-        """Return the counts; with `done` they are those of the whole result."""
+        """Return the counts; with `done` they are those of everything that came through this stream."""
         told: dict[str, object] = {
             "query_id": self._result.query_id,
             "statement": self._result.statement_kind,
