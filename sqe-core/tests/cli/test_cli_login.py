@@ -310,7 +310,7 @@ def test_answers_that_hold_no_token(browser: FakeIdp, environ: dict[str, str], c
         login(environ)
 
 
-@pytest.mark.parametrize("expiry", [None, "soon", -1, 0, True, 1e300, [], float("nan")])
+@pytest.mark.parametrize("expiry", [None, "soon", -1, 0, True, 1e300, []])
 def test_lifetimes_that_are_none(browser: FakeIdp, environ: dict[str, str], expiry: Any) -> None:
     browser.claims = {"nonce": None}
     idp_tokens = browser.tokens
@@ -326,6 +326,7 @@ REPLIES = [
     Reply(body=b'"canary"'),
     Reply(body=b"\xff\xfe"),
     Reply(body=b'{"issuer": "a", "issuer": "b"}'),
+    Reply(body=b'{"expires_in": NaN}'),
     Reply(body=b"[" * 100_000),
     Reply(body=b" " * 300_000),
     Reply(status=302, headers={"Location": "http://127.0.0.1:1/canary"}),

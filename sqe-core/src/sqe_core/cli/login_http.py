@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import http.client
 import ipaddress
-import json
 import ssl
 import threading
 import urllib.error
@@ -19,6 +18,7 @@ from urllib.parse import urlencode, urlsplit
 
 from sqe_core import __version__
 from sqe_core.spi.errors import ErrorCode, SqeError, UserError
+from sqe_core.spi.strict_json import read_json
 
 _LARGEST_ANSWER = 256 * 1024
 _SECS = 20.0
@@ -137,16 +137,9 @@ def _document(raw: bytes) -> Mapping[str, Any]:
     if len(raw) > _LARGEST_ANSWER:
         raise LoginError("The answer of the identity provider is too large")
     try:
-        document = json.loads(raw, object_pairs_hook=_without_duplicates) if raw else {}
-    except (ValueError, RecursionError):
+        document = read_json(raw) if raw else {}
+    except ValueError:
         document = None
     if not isinstance(document, dict):
         raise LoginError("The answer of the identity provider is no JSON object")
     return document
-
-
-def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        raise ValueError("a key stands twice in an object")
-    return found

@@ -152,6 +152,7 @@ from sqe_core.spi.protocol import (
     TlsFiles,
 )
 from sqe_core.spi.sql import Dialect, SqlExpression
+from sqe_core.spi.strict_json import read_json
 
 __all__ = [
     "HOOKS",
@@ -301,5 +302,6 @@ __all__ = [
     "hookimpl",
     "is_clean_name",
     "quote_part",
+    "read_json",
     "to_run_event",
 ]

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import base64
 import binascii
-import json
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
+
+from sqe_core.spi import read_json
 
 _LONGEST = 16 * 1024
 _LATEST = datetime(9999, 1, 1, tzinfo=UTC).timestamp()
@@ -51,14 +52,7 @@ def _claims(token: str) -> dict[str, Any] | None:
         return None
     try:
         text = base64.b64decode(parts[1] + "=" * (-len(parts[1]) % 4), altchars=b"-_", validate=True)
-        claims = json.loads(text, object_pairs_hook=_without_duplicates)
-    except (binascii.Error, ValueError, RecursionError):
+        claims = read_json(text)
+    except (binascii.Error, ValueError):
         return None
     return claims if isinstance(claims, dict) else None
-
-
-def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        raise ValueError("a claim stands twice")
-    return found

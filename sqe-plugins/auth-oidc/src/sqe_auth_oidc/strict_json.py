@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
-import math
-from typing import Any, NoReturn
+from typing import Any
+
+from sqe_core.spi import read_json
 
 _MOST_VALUES = 20_000
 
@@ -12,10 +12,8 @@ _MOST_VALUES = 20_000
 def read_object(raw: bytes, *, depth: int) -> dict[str, Any]:
     """Read one object. Raises ValueError for everything that is not exactly one, without repeating any of it."""
     try:
-        # json would guess UTF-16 from the first bytes.
-        text = raw.decode("utf-8")
-        document = json.loads(text, object_pairs_hook=_without_duplicates, parse_constant=_no_number)
-    except (ValueError, RecursionError):
+        document = read_json(raw)
+    except ValueError:
         raise ValueError("is no JSON") from None
     if not isinstance(document, dict):
         raise ValueError("is no JSON object")
@@ -24,7 +22,7 @@ def read_object(raw: bytes, *, depth: int) -> dict[str, Any]:
 
 
 def _check(document: dict[str, Any], depth: int) -> None:
-    """Bound depth and size, and refuse what cannot be written again: half characters and infinite numbers."""
+    """Bound depth and size, and refuse what cannot be written again: half characters."""
     level: list[Any] = [document]
     seen = 0
     while level:
@@ -42,19 +40,6 @@ def _check(document: dict[str, Any], depth: int) -> None:
                 following += value.values()
             elif isinstance(value, list):
                 following += value
-            elif isinstance(value, float) and not math.isfinite(value):
-                raise ValueError("holds a number that is none")
         if seen > _MOST_VALUES:
             raise ValueError("holds too many values")
         level = following
-
-
-def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        raise ValueError("a key stands twice in an object")
-    return found
-
-
-def _no_number(text: str) -> NoReturn:
-    raise ValueError(f"{text} is no JSON")

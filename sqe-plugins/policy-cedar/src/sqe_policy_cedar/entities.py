@@ -13,7 +13,7 @@ from typing import Any
 
 import cedarpy
 
-from sqe_core.spi import Identity, NamespaceName, ObjectName, Resource
+from sqe_core.spi import Identity, NamespaceName, ObjectName, Resource, read_json
 from sqe_policy_cedar.bounds import check_ancestry
 from sqe_policy_cedar.names import (
     CATALOG,
@@ -157,8 +157,8 @@ class EntityGraph:
 
 def _read(text: str) -> list[Any]:
     try:
-        written = json.loads(text, object_pairs_hook=_without_duplicates)
-    except (ValueError, RecursionError) as error:
+        written = read_json(text)
+    except ValueError as error:
         raise EntityError(f"is no JSON that can be used: {error}"[:200]) from error
     if not isinstance(written, list) or not all(isinstance(entity, dict) for entity in written):
         raise EntityError("is not a list of entities")
@@ -177,13 +177,6 @@ def _ancestry(written: list[Any]) -> dict[object, list[object]]:
 def _key(uid: Any) -> object:
     uid = uid.get("__entity", uid) if isinstance(uid, dict) else uid
     return (str(uid.get("type")), str(uid.get("id"))) if isinstance(uid, dict) else str(uid)
-
-
-def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    tree = dict(pairs)
-    if len(tree) != len(pairs):
-        raise ValueError("a key stands twice in one object")
-    return tree
 
 
 def _completed(written: dict[str, Any]) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from urllib3 import BaseHTTPResponse, Timeout
 from urllib3.exceptions import ConnectTimeoutError, EmptyPoolError, HTTPError, SSLError
 from urllib3.exceptions import TimeoutError as PoolTimeoutError
 
-from sqe_core.spi import ExternalError, PluginContext, StartupError
+from sqe_core.spi import ExternalError, PluginContext, StartupError, read_json
 from sqe_policy_opa.breaker import Breaker, BreakerState
 from sqe_policy_opa.config import OpaConfig
 from sqe_policy_opa.deadline import DeadlinePool, SecureDeadlinePool
@@ -176,10 +176,8 @@ class Transport:
         if 300 <= response.status < 400:
             raise _Silence("OPA answered with a redirect, which is not followed", again=False)
         try:
-            document = (
-                json.loads(raw, object_pairs_hook=_without_duplicates, parse_constant=_no_number) if raw else None
-            )
-        except (ValueError, RecursionError) as error:
+            document = read_json(raw) if raw else None
+        except ValueError as error:
             raise _Silence("The answer of OPA is no JSON", again=False) from error
         if response.status >= 500 and not _is_about_the_question(document):
             raise _Silence(f"OPA answered with status {response.status}", again=False)
@@ -240,14 +238,3 @@ def _is_about_the_question(document: Any) -> bool:
         return False
     codes = [error.get("code") for error in document["errors"] if isinstance(error, Mapping)]
     return bool(codes) and all(isinstance(code, str) and code.startswith("eval_") for code in codes)
-
-
-def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        raise ValueError("a key stands twice in an object")
-    return found
-
-
-def _no_number(text: str) -> NoReturn:
-    raise ValueError(f"{text} is no JSON")
