@@ -92,12 +92,8 @@ class SecretFile(SecretStore):
     """
 
     def __init__(self, path: Path, key: Secret) -> None:
-        try:
-            from cryptography.hazmat.primitives.ciphers.aead import AESGCM
-        except ImportError as error:
-            raise StartupError(
-                "session.secrets_path needs the library cryptography", hint="pip install 'sqe-core[secrets]'"
-            ) from error
+        from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
         self._path = path
         self._lock = threading.Lock()
         self._cipher: Any = AESGCM(base64.b64decode(parse_key(key).reveal()))
