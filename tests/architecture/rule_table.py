@@ -13,7 +13,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "security-rules.md"
-TESTS = ("sqe-core/tests", "sqe-bench/tests", "sqe-plugins", "tests")
+TESTS = ("sqe-core/tests", "sqe-bench/tests", "sqe-http/tests", "sqe-plugins", "tests")
 ATTACKS = ROOT / "tests" / "security" / "attacks.toml"
 
 # The families that the query path must cover by now, with what each rule asks in short.

@@ -24,7 +24,7 @@ from pathlib import Path
 from attached import VARIABLE
 from table import ROOT, Edit, Mutation, read_mutations
 
-COPIED = ("sqe-core", "sqe-bench", "sqe-plugins", "tests", "docs", "pytest.ini", "mypy.ini", "ruff.toml")
+COPIED = ("sqe-core", "sqe-bench", "sqe-http", "sqe-plugins", "tests", "docs", "pytest.ini", "mypy.ini", "ruff.toml")
 TIMEOUT_SECS = 240
 
 
@@ -64,7 +64,8 @@ class Copy:
             shutil.copy2(jar, self._cache / "sqe" / "jars" / jar.name)
 
     def _environment(self, *, own_cache: bool = False) -> dict[str, str]:
-        paths = [self.root / "tests" / "mutations", self.root / "sqe-core" / "src", self.root / "sqe-bench" / "src"]
+        paths = [self.root / "tests" / "mutations"]
+        paths += [self.root / name / "src" for name in ("sqe-core", "sqe-bench", "sqe-http")]
         paths += sorted((self.root / "sqe-plugins").glob("*/src"))
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, paths)), "PYTHONDONTWRITEBYTECODE": "1"}
         if own_cache:
@@ -75,6 +76,7 @@ class Copy:
         """Tests of the real sources would prove nothing."""
         for module in (
             "sqe_core",
+            "sqe_http",
             "sqe_auth_aws",
             "sqe_auth_oidc",
             "sqe_catalog_polaris",

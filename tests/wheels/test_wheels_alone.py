@@ -1,11 +1,13 @@
-"""Each distribution builds, and the core works alone in a clean environment."""
+"""Each distribution builds, and the core works alone in a clean environment, as does each plugin with what it names."""
 
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
+import tomllib
 import zipfile
 from pathlib import Path
 
@@ -14,7 +16,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 DISTRIBUTIONS = sorted(
     path.parent
-    for pattern in ("sqe-core", "sqe-bench", "sqe-plugins/*")
+    for pattern in ("sqe-core", "sqe-bench", "sqe-http", "sqe-plugins/*")
     for path in ROOT.glob(f"{pattern}/pyproject.toml")
 )
 
@@ -41,6 +43,14 @@ def path_without_java(folder: Path) -> Path:
         if found:
             (commands / name).symlink_to(found)
     return commands
+
+
+def ours_below(plugin: str) -> list[str]:
+    """The distributions of this repository that a plugin says it needs; all others come from the index."""
+    with (ROOT / "sqe-plugins" / plugin / "pyproject.toml").open("rb") as file:
+        needed = tomllib.load(file)["project"]["dependencies"]
+    names = [re.split(r"[^a-z0-9-]", requirement, maxsplit=1)[0] for requirement in needed]
+    return [name for name in names if name in {path.name for path in DISTRIBUTIONS}]
 
 
 @pytest.fixture(scope="session")
@@ -100,7 +110,7 @@ def test_each_plugin_works_alone_beside_the_core(wheels: Path, plugin: str, tmp_
     name = f"sqe-{plugin}"
     environment = tmp_path / "venv"
     assert run("uv", "venv", "--python", sys.executable, environment).returncode == 0
-    built = [next(wheels.glob(f"{wheel.replace('-', '_')}-*.whl")) for wheel in ("sqe-core", name)]
+    built = [next(wheels.glob(f"{wheel.replace('-', '_')}-*.whl")) for wheel in (name, *ours_below(plugin))]
     installed = run("uv", "pip", "install", "--python", environment / "bin" / "python", *built)
     assert installed.returncode == 0, installed.stderr
     listed = run(environment / "bin" / "sqe", "plugins", "list")

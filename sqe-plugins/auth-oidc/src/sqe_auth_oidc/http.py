@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 from urllib.parse import urlencode, urlsplit
 
-from urllib3 import BaseHTTPResponse, Timeout
+from urllib3 import BaseHTTPResponse, HTTPConnectionPool, Timeout
 from urllib3.exceptions import (
     ConnectTimeoutError,
     EmptyPoolError,
@@ -28,9 +28,9 @@ from urllib3.exceptions import (
 )
 from urllib3.exceptions import TimeoutError as PoolTimeoutError
 
-from sqe_auth_oidc.deadline import DeadlinePool, SecureDeadlinePool
 from sqe_auth_oidc.strict_json import read_object
 from sqe_core.spi import ErrorCode, ExternalError, StartupError
+from sqe_http.deadline import deadline_pool, tls_context
 
 _log = logging.getLogger("sqe_core.auth_oidc")
 _MOST_ORIGINS = 8
@@ -65,9 +65,9 @@ class HttpClient:
         self._ca_file = ca_file
         self._skip_verify = skip_verify
         # The system's certificates take long to read, and an identity provider on this machine needs none.
-        self._tls = None if ca_file is None else _tls(ca_file, skip_verify)
+        self._tls = None if ca_file is None else _read_tls(ca_file, skip_verify)
         self._headers = {"Accept": "application/json", "User-Agent": f"sqe/{version or '0'}"}
-        self._pools: dict[tuple[str, str, int | None], DeadlinePool | SecureDeadlinePool] = {}
+        self._pools: dict[tuple[str, str, int | None], HTTPConnectionPool] = {}
         self._lock = threading.Lock()
 
     def get(self, url: str) -> Answer:
@@ -113,7 +113,7 @@ class HttpClient:
         except (HTTPError, OSError) as error:
             _raise_silence(url, error)
 
-    def _pool(self, url: str) -> DeadlinePool | SecureDeadlinePool:
+    def _pool(self, url: str) -> HTTPConnectionPool:
         parts = urlsplit(url)
         origin = (parts.scheme, parts.hostname or "", parts.port)
         with self._lock:
@@ -121,15 +121,12 @@ class HttpClient:
             if pool is None:
                 if len(self._pools) >= _MOST_ORIGINS:
                     raise ExternalError("The identity provider names too many hosts")
-                if parts.scheme == "https":
-                    self._tls = self._tls or _tls(self._ca_file, self._skip_verify)
-                    pool = SecureDeadlinePool(
-                        origin[1], origin[2], maxsize=_MOST_CONNECTIONS, block=True, ssl_context=self._tls
-                    )
-                else:
-                    pool = DeadlinePool(origin[1], origin[2], maxsize=_MOST_CONNECTIONS, block=True)
-                self._pools[origin] = pool
+                pool = self._pools[origin] = deadline_pool(url, _MOST_CONNECTIONS, tls=self._shared_tls)
             return pool
+
+    def _shared_tls(self) -> ssl.SSLContext:
+        self._tls = self._tls or _read_tls(self._ca_file, self._skip_verify)
+        return self._tls
 
     def close(self) -> None:
         """Close the connections."""
@@ -167,16 +164,11 @@ def _read(url: str, response: BaseHTTPResponse) -> Answer:
         raise _silence(url, f"answered with {what} (status {status}); is the address right?") from None
 
 
-def _tls(ca_file: Path | None, skip_verify: bool) -> ssl.SSLContext:
+def _read_tls(ca_file: Path | None, skip_verify: bool) -> ssl.SSLContext:
     try:
-        tls = ssl.create_default_context(cafile=ca_file)
-    except (OSError, ssl.SSLError) as error:
+        return tls_context(ca_file=ca_file, skip_verify=skip_verify)
+    except OSError as error:
         raise StartupError(f"The certificates of {ca_file} cannot be read") from error
-    tls.minimum_version = ssl.TLSVersion.TLSv1_2
-    if skip_verify:
-        tls.check_hostname = False
-        tls.verify_mode = ssl.CERT_NONE
-    return tls
 
 
 def _raise_silence(url: str, error: Exception) -> NoReturn:

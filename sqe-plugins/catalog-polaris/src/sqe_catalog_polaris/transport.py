@@ -20,10 +20,10 @@ from urllib3 import BaseHTTPResponse, Timeout
 from urllib3.exceptions import ConnectTimeoutError, EmptyPoolError, HTTPError, SSLError
 from urllib3.exceptions import TimeoutError as PoolTimeoutError
 
-from sqe_catalog_polaris.breaker import Breaker, BreakerState
 from sqe_catalog_polaris.config import RestConfig
-from sqe_catalog_polaris.deadline import deadline_pool
 from sqe_core.spi import ErrorCode, ExternalError, PluginContext
+from sqe_http.breaker import Breaker, BreakerState
+from sqe_http.deadline import deadline_pool
 
 # Below the server's own logger, whose level SQE_LOG sets; other libraries only warn.
 _log = logging.getLogger("sqe_core.catalog_polaris")
@@ -85,7 +85,11 @@ class Transport:
         self._agent = f"sqe/{context.sqe_version or '0'}"
         self._pool = deadline_pool(url, config.max_connections)
         self.breaker = Breaker(
-            config.breaker_failure_threshold, config.breaker_recovery_secs, monotonic, self._breaker_changed
+            _capital(what),
+            config.breaker_failure_threshold,
+            config.breaker_recovery_secs,
+            monotonic,
+            self._breaker_changed,
         )
 
     def deadline(self) -> float:

@@ -13,6 +13,7 @@ import ssl
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from http import HTTPStatus
 from typing import Any, NoReturn
 from urllib.parse import quote, urlsplit
@@ -22,9 +23,9 @@ from urllib3.exceptions import ConnectTimeoutError, EmptyPoolError, HTTPError, S
 from urllib3.exceptions import TimeoutError as PoolTimeoutError
 
 from sqe_core.spi import ExternalError, PluginContext, StartupError, read_json
-from sqe_policy_opa.breaker import Breaker, BreakerState
+from sqe_http.breaker import Breaker, BreakerState
+from sqe_http.deadline import deadline_pool, tls_context
 from sqe_policy_opa.config import OpaConfig
-from sqe_policy_opa.deadline import DeadlinePool, SecureDeadlinePool
 
 # Below the server's own logger, whose level SQE_LOG sets; other libraries only warn.
 _log = logging.getLogger("sqe_core.policy_opa")
@@ -65,8 +66,7 @@ class Transport:
     ) -> None:
         self._config = config
         self._metrics = context.metrics
-        parts = urlsplit(config.url)
-        self._prefix = parts.path.rstrip("/")
+        self._prefix = urlsplit(config.url).path.rstrip("/")
         self._headers = {
             "Accept": "application/json",
             "Content-Type": "application/json",
@@ -74,9 +74,9 @@ class Transport:
         }
         if config.token:
             self._headers["Authorization"] = f"Bearer {config.token.reveal()}"
-        self._pool = _pool(config)
+        self._pool = deadline_pool(config.url, config.max_connections, tls=partial(_tls, config))
         self.breaker = Breaker(
-            config.breaker_failure_threshold, config.breaker_recovery_secs, monotonic, self._breaker_changed
+            "OPA", config.breaker_failure_threshold, config.breaker_recovery_secs, monotonic, self._breaker_changed
         )
         self._breaker_changed(BreakerState.CLOSED)
 
@@ -198,24 +198,13 @@ def key_segment(key: str) -> str:
     return quote(key, safe="")
 
 
-def _pool(config: OpaConfig) -> DeadlinePool | SecureDeadlinePool:
-    parts = urlsplit(config.url)
-    host = parts.hostname or ""
-    if parts.scheme == "http":
-        return DeadlinePool(host, parts.port, maxsize=config.max_connections, block=True)
-    return SecureDeadlinePool(host, parts.port, maxsize=config.max_connections, block=True, ssl_context=_tls(config))
-
-
 def _tls(config: OpaConfig) -> ssl.SSLContext:
     try:
-        tls = ssl.create_default_context(cafile=config.ca_file)
-        if config.client_cert_file and config.client_key_file:
-            # An encrypted key would ask for its password at the terminal.
-            tls.load_cert_chain(config.client_cert_file, config.client_key_file, password=lambda: "")
-    except (OSError, ssl.SSLError) as error:
+        return tls_context(
+            ca_file=config.ca_file, client_cert_file=config.client_cert_file, client_key_file=config.client_key_file
+        )
+    except OSError as error:
         raise StartupError("The certificates of [policy.opa] cannot be read") from error
-    tls.minimum_version = ssl.TLSVersion.TLSv1_2
-    return tls
 
 
 def _raise_silence(error: Exception) -> NoReturn:

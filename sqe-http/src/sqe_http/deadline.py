@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import http.client
 import io
+import os
 import socket
 import ssl
 import time
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
@@ -62,10 +64,8 @@ class _Connection(HTTPConnection):
         return super().getresponse()
 
 
-class _SecureConnection(HTTPSConnection):
-    def getresponse(self) -> HTTPResponse:  # type: ignore[override] # as in urllib3
-        self.response_class = partial(_answer, time.monotonic() + float(self.timeout or 0))  # type: ignore[assignment]
-        return super().getresponse()
+class _SecureConnection(_Connection, HTTPSConnection):
+    pass
 
 
 class _Pool(HTTPConnectionPool):
@@ -76,12 +76,48 @@ class _SecurePool(HTTPSConnectionPool):
     ConnectionCls = _SecureConnection
 
 
-def deadline_pool(url: str, max_connections: int) -> HTTPConnectionPool:
-    """Return a pool of connections to the host of an address."""
+def tls_context(
+    *,
+    ca_file: str | os.PathLike[str] | None = None,
+    client_cert_file: str | os.PathLike[str] | None = None,
+    client_key_file: str | os.PathLike[str] | None = None,
+    skip_verify: bool = False,
+) -> ssl.SSLContext:
+    """Return how a client speaks TLS: 1.2 or later.
+
+    Args:
+        ca_file: whose certificates count; None for the system's.
+        client_cert_file: the client's own certificate, with its chain.
+        client_key_file: its key, without a password; None when it stands in the same file.
+        skip_verify: do not check certificates (development).
+
+    Raises:
+        OSError: a file cannot be read, or holds something else.
+    """
+    tls = ssl.create_default_context(cafile=ca_file)
+    tls.minimum_version = ssl.TLSVersion.TLSv1_2
+    if client_cert_file is not None:
+        # An encrypted key would ask for its password at the terminal.
+        tls.load_cert_chain(client_cert_file, client_key_file, password=lambda: "")
+    if skip_verify:
+        tls.check_hostname = False
+        tls.verify_mode = ssl.CERT_NONE
+    return tls
+
+
+def deadline_pool(
+    url: str, max_connections: int, *, tls: Callable[[], ssl.SSLContext] = tls_context
+) -> HTTPConnectionPool:
+    """Return a pool of connections to the host of an address, whose requests need a total time.
+
+    Args:
+        url: http or https; its path is ignored.
+        max_connections: further requests wait for one of these.
+        tls: makes the TLS of an https address, and is not called for another: the system's certificates take long to
+            read.
+    """
     parts = urlsplit(url)
     host = parts.hostname or ""
     if parts.scheme == "http":
         return _Pool(host, parts.port, maxsize=max_connections, block=True)
-    tls = ssl.create_default_context()
-    tls.minimum_version = ssl.TLSVersion.TLSv1_2
-    return _SecurePool(host, parts.port, maxsize=max_connections, block=True, ssl_context=tls)
+    return _SecurePool(host, parts.port, maxsize=max_connections, block=True, ssl_context=tls())

@@ -21,6 +21,7 @@ class Breaker:
     """Counts failures in a row.
 
     Args:
+        name: of whoever is asked, for messages: `OPA`, `The catalog`.
         threshold: how many open it.
         recovery_secs: how long it stays open.
         monotonic: the clock.
@@ -29,11 +30,13 @@ class Breaker:
 
     def __init__(
         self,
+        name: str,
         threshold: int,
         recovery_secs: float,
         monotonic: Callable[[], float],
         changed: Callable[[BreakerState], None],
     ) -> None:
+        self._name = name
         self._threshold = threshold
         self._recovery_secs = recovery_secs
         self._monotonic = monotonic
@@ -52,18 +55,18 @@ class Breaker:
                 self._become(BreakerState.HALF_OPEN)
                 return True
         raise ExternalError(
-            "OPA did not answer several times and is not asked now", code=ErrorCode.CIRCUIT_BREAKER_OPEN
+            f"{self._name} did not answer several times and is not asked now", code=ErrorCode.CIRCUIT_BREAKER_OPEN
         )
 
     def succeeded(self, *, probe: bool) -> None:
-        """OPA answered. What was sent before it failed does not close the breaker; only a probe does."""
+        """An answer came. What was sent before the breaker opened does not close the breaker; only a probe does."""
         with self._lock:
             if probe or self._state is BreakerState.CLOSED:
                 self._failures = 0
                 self._become(BreakerState.CLOSED)
 
     def failed(self, *, probe: bool) -> None:
-        """OPA did not answer."""
+        """No answer came."""
         with self._lock:
             self._failures += 1
             if probe or (self._state is BreakerState.CLOSED and self._failures >= self._threshold):
