@@ -17,7 +17,9 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 if TYPE_CHECKING:
+    from testbed.issuer import Issuer
     from testbed.keycloak import Keycloak
+    from testbed.seaweedfs import SeaweedFS
 
     from sqe_core.bootstrap import EmbeddedSqe
     from sqe_core.engine.spark.engine import SparkEngine
@@ -43,6 +45,26 @@ def keycloak() -> Iterator[Keycloak]:
     from testbed.keycloak import Keycloak
 
     with Keycloak() as server:
+        yield server.ready()
+
+
+@pytest.fixture(scope="module")
+def issuer() -> Iterator[Issuer]:
+    """An identity provider in this process."""
+    from testbed.issuer import Issuer
+
+    issuer = Issuer()
+    yield issuer
+    issuer.stop()
+
+
+@pytest.fixture(scope="module")
+def weed(issuer: Issuer) -> Iterator[SeaweedFS]:
+    """An object store with a catalog, which takes the tokens of `issuer` and allows nobody anything."""
+    from testbed.issuer import CLIENT
+    from testbed.seaweedfs import SeaweedFS
+
+    with SeaweedFS(issuer.url, issuer.jwks_url, CLIENT) as server:
         yield server.ready()
 
 

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from pyiceberg.catalog import load_catalog
 from testbed.connected import Connected, composed
-from testbed.issuer import CLIENT, Issuer
+from testbed.issuer import Issuer
 from testbed.meddler import Meddler
 from testbed.rest_fixture import RestFixture
 from testbed.seaweedfs import BROWSE, READ, REGION, SeaweedFS
@@ -164,7 +164,7 @@ def test_a_catalog_chooses_no_classes_and_no_other_server(meddler: Meddler, betw
     between("INSERT INTO lies.t VALUES 1")
     between("DELETE FROM lies.t WHERE id = 1")
     between("INSERT INTO lies.t VALUES 1")
-    assert all("authorization" not in headers for _, _, headers in meddler.seen)
+    assert all("authorization" not in seen.headers for seen in meddler.seen)
 
 
 @pytest.mark.rule("ERR-1")
@@ -218,7 +218,7 @@ def test_denied_hidden_and_missing_give_the_same_bytes_after_the_same_requests(
         )
         meddler.seen.clear()
         told = between.fails(sql)
-        answers.append((str(told), told.hint, told.code, [(method, path) for method, path, _ in meddler.seen]))
+        answers.append((str(told), told.hint, told.code, [(seen.method, seen.path) for seen in meddler.seen]))
 
     assert answers[0] == answers[1] == answers[2]
 
@@ -233,7 +233,7 @@ def test_a_fault_is_not_asked_again_as_it_may_be_a_denial(meddler: Meddler, betw
         )
         meddler.seen.clear()
         between.fails("DESCRIBE lies.t")
-        counts[status] = len([path for _, path, _ in meddler.seen if "/tables/t" in path])
+        counts[status] = len([seen for seen in meddler.seen if "/tables/t" in seen.path])
 
     assert counts[503] > counts[500] == 1
 
@@ -321,18 +321,9 @@ def test_a_drop_that_only_looks_like_success_is_none(meddler: Meddler, between: 
 
 
 @pytest.fixture(scope="module")
-def issuer() -> Iterator[Issuer]:
-    issuer = Issuer()
-    yield issuer
-    issuer.stop()
-
-
-@pytest.fixture(scope="module")
-def weed(issuer: Issuer) -> Iterator[SeaweedFS]:
-    with SeaweedFS(issuer.url, issuer.jwks_url, CLIENT) as server:
-        server.ready()
-        server.allow({"alice": ["s3tables:*"], "bob": BROWSE})
-        yield server
+def weed(weed: SeaweedFS) -> SeaweedFS:
+    weed.allow({"alice": ["s3tables:*"], "bob": BROWSE})
+    return weed
 
 
 @pytest.fixture(scope="module")

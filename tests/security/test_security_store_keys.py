@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import json
 import secrets
-import threading
 from collections.abc import Iterator, Mapping
 from contextlib import closing
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
 from testbed.connected import Connected, composed
-from testbed.issuer import CLIENT, Issuer
+from testbed.issuer import Issuer
+from testbed.loopback import Loopback, QuietHandler
 from testbed.meddler import Meddler
 from testbed.rest_fixture import RestFixture
 from testbed.seaweedfs import REGION, SeaweedFS
@@ -147,18 +146,16 @@ def test_a_store_may_be_named_apart_from_its_keys_where_there_is_no_key_of_ours(
     assert [each["s3.secret-access-key"] for each in found] == ["vended-keys-only", "their-secret"]
 
 
-class Thief:
+class Thief(Loopback):
     """A store that notes who comes."""
 
     def __init__(self) -> None:
         self.seen: list[str] = []
         thief = self
 
-        class Handler(BaseHTTPRequestHandler):
-            def log_message(self, *args: Any) -> None:
-                pass
-
+        class Handler(QuietHandler):
             def _note(self) -> None:
+                self.read_body()
                 thief.seen.append(self.headers.get("Authorization", ""))
                 self.send_response(403)
                 self.send_header("Content-Length", "0")
@@ -166,16 +163,7 @@ class Thief:
 
             do_GET = do_HEAD = do_PUT = do_POST = do_DELETE = _note
 
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._server.daemon_threads = True
-        self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True)
-        self._thread.start()
-
-    def stop(self) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join(5)
+        super().__init__(Handler)
 
 
 @pytest.fixture
@@ -185,19 +173,10 @@ def thief() -> Iterator[Thief]:
     thief.stop()
 
 
-@pytest.fixture
-def issuer() -> Iterator[Issuer]:
-    issuer = Issuer()
-    yield issuer
-    issuer.stop()
-
-
-@pytest.fixture
-def weed(issuer: Issuer) -> Iterator[SeaweedFS]:
-    with SeaweedFS(issuer.url, issuer.jwks_url, CLIENT) as server:
-        server.ready()
-        server.allow({"alice": ["s3tables:*"]})
-        yield server
+@pytest.fixture(scope="module")
+def weed(weed: SeaweedFS) -> SeaweedFS:
+    weed.allow({"alice": ["s3tables:*"]})
+    return weed
 
 
 def test_a_real_store_is_read_with_keys_of_ours_whatever_the_catalog_names(

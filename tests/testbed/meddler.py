@@ -4,35 +4,47 @@ from __future__ import annotations
 
 import http.client
 import json
-import threading
 from collections.abc import Callable
 from contextlib import suppress
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
+from testbed.loopback import Loopback, QuietHandler
 
-class Meddler:
+_PASSED_ON = ("content-type", "accept", "authorization", "x-iceberg-access-delegation")
+
+
+class Seen(NamedTuple):
+    """A request; names of headers are small."""
+
+    method: str
+    path: str
+    headers: dict[str, str]
+    body: bytes
+
+
+Answer = tuple[int, dict[str, str], bytes]
+"""Status, headers, content."""
+
+
+class Meddler(Loopback):
     """Passes requests on to a catalog, and may change its answers or put others in their place."""
 
     def __init__(self, target: str) -> None:
         self.change: Callable[[str, str, Any], Any] = lambda method, path, body: body
-        self.instead: Callable[[str, str], tuple[int, dict[str, str], bytes] | None] = lambda method, path: None
-        self.seen: list[tuple[str, str, dict[str, str]]] = []
+        self.instead: Callable[[str, str], Answer | None] = lambda method, path: None
+        self.serve: Callable[[Seen], Answer | None] = lambda request: None
+        """The same, for what has to know more of a request."""
+        self.seen: list[Seen] = []
         meddler, parts = self, urlsplit(target)
 
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-            disable_nagle_algorithm = True
-
-            def log_message(self, *args: Any) -> None:
-                pass
-
+        class Handler(QuietHandler):
             def _pass(self) -> None:
-                body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+                body = self.read_body()
                 headers = {name.lower(): value for name, value in self.headers.items()}
-                meddler.seen.append((self.command, self.path, headers))
-                answer = meddler.instead(self.command, urlsplit(self.path).path)
+                request = Seen(self.command, self.path, headers, body)
+                meddler.seen.append(request)
+                answer = meddler.instead(self.command, urlsplit(self.path).path) or meddler.serve(request)
                 if answer is None:
                     answer = self._ask(body, headers)
                 status, sent, content = answer
@@ -43,9 +55,9 @@ class Meddler:
                     self.end_headers()
                     self.wfile.write(content)
 
-            def _ask(self, body: bytes, headers: dict[str, str]) -> tuple[int, dict[str, str], bytes]:
+            def _ask(self, body: bytes, headers: dict[str, str]) -> Answer:
                 connection = http.client.HTTPConnection(str(parts.hostname), parts.port, timeout=60)
-                kept = {name: headers[name] for name in ("content-type", "accept", "authorization") if name in headers}
+                kept = {name: headers[name] for name in _PASSED_ON if name in headers}
                 connection.request(self.command, self.path, body=body or None, headers=kept)
                 reply = connection.getresponse()
                 content = reply.read()
@@ -57,13 +69,4 @@ class Meddler:
 
             do_GET = do_POST = do_DELETE = do_HEAD = _pass
 
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._server.daemon_threads = True
-        self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True)
-        self._thread.start()
-
-    def stop(self) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join(5)
+        super().__init__(Handler)

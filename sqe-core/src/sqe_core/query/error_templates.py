@@ -586,6 +586,21 @@ JAVA: Mapping[str, Template] = {
     "ForbiddenException": Template(text="The catalog refuses this to you", code=_C.ACCESS_DENIED),
     "SQE_CATALOG_BUSY": _resources("The catalog is asked too often", "try again later"),
     "SQE_CATALOG_SILENT": _UNAVAILABLE,
+    "SQE_FILE_KEYS_REFUSED": Template(
+        text="The catalog gives no new keys for the files of a table", code=_C.ACCESS_DENIED, hint=_AGAIN
+    ),
+    "SQE_FILES_ON_EXECUTOR": _unsupported(
+        "Executors in other processes cannot ask the catalog for keys or signatures",
+        "have it give keys that are good for longer than the statement",
+    ),
+    "SQE_SIGNER_ELSEWHERE": _external(
+        "The catalog has the files of a table opened by another server than its own, which would get your token",
+        _C.CATALOG_ERROR,
+        'have it give keys: access_delegation = "vended-credentials"',
+    ),
+    "SQE_SIGNER_UNKNOWN": _external(
+        "The catalog signs the requests for the files of a table, and does not say where", _C.CATALOG_ERROR
+    ),
     "ServiceUnavailableException": _UNAVAILABLE,
     "ServiceFailureException": _UNAVAILABLE,
     "RESTException": _external("The catalog does not answer as expected", _C.CATALOG_ERROR),

@@ -28,6 +28,8 @@ _RUNNER = "org.codehaus.commons.compiler.samples.ClassBodyDemo"
 _BRIDGE = Path(__file__).parent / "bridge"
 _DRIVER = _BRIDGE / "compile.janino"
 _COMPILER_JARS = ("commons-compiler-", "janino-")
+_AWS_JAR = "iceberg-aws-bundle-"
+_USES_AWS = b"\nimport software.amazon."
 _TIMEOUT_SECS = 120
 _KEPT_JARS = 5
 _LOCATION = re.compile(r"File '([^']+)', Line (\d+), Column (\d+): ")
@@ -40,7 +42,7 @@ def bridge_jar(
     report: Callable[[str, float | None], None] = lambda step, share: None,
 ) -> Path:
     """Return the compiled bridge, compiling it when its sources, its class path or the Java are new."""
-    sources = sorted(_BRIDGE.glob("*.java"))
+    sources = bridge_sources(class_path)
     jar = folder / f"sqe-bridge-{_fingerprint(java, class_path, sources)}.jar"
     if jar.exists():
         check_private(folder)
@@ -54,6 +56,14 @@ def bridge_jar(
                 _pack(Path(classes), class_path, draft)
             _forget_old_jars(folder, jar)
     return jar
+
+
+def bridge_sources(class_path: Sequence[Path]) -> Sequence[Path]:
+    """Return the sources of the bridge; those that use the AWS SDK only where there is one."""
+    sources = sorted(_BRIDGE.glob("*.java"))
+    if any(path.name.startswith(_AWS_JAR) for path in class_path):
+        return sources
+    return [source for source in sources if _USES_AWS not in source.read_bytes()]
 
 
 def _fingerprint(java: Java, class_path: Sequence[Path], sources: Sequence[Path]) -> str:

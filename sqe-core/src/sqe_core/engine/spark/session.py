@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 
 _EMPTY: Mapping[str, Any] = MappingProxyType({})
 _AND = re.compile(r"\band\b", re.IGNORECASE)
+_S3_FILES = "org.apache.iceberg.aws.s3.S3FileIO"
 _TEMPLATES = "sqe_core.engine.spark.templates"
 
 
@@ -78,6 +79,8 @@ class SparkEngineSession(EngineSession):
         if wanted.get("type") == "rest":
             del wanted["type"]
             wanted["catalog-impl"] = "sqe.bridge.RestMount"
+            if wanted.get("io-impl") == _S3_FILES:
+                wanted["s3.client-factory-impl"] = "sqe.bridge.StoreClients"
         with engine_errors(self.gateway):
             if token is not None:
                 handle = self._token_handles[alias] = secrets.token_hex(16)

@@ -3,6 +3,7 @@ package sqe.bridge;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import org.apache.iceberg.exceptions.NotAuthorizedException;
+import org.apache.spark.SparkEnv;
 
 /**
  * The tokens that mounted catalogs send, by random handles. A mount knows its handle alone: no setting, plan or task holds
@@ -31,6 +32,12 @@ public final class MountTokens {
 
   public static int count() {
     return TOKENS.size();
+  }
+
+  /** Whether this is the process that has them: executors in others have handles that mean nothing there. */
+  static boolean areHere() {
+    SparkEnv here = SparkEnv.get();
+    return here == null || "driver".equals(here.executorId());
   }
 
   static String current(String handle) {

@@ -59,7 +59,8 @@ final class RestAnswers implements InvocationHandler {
                 "prefix", "uri", "warehouse", "namespace-separator", "view-endpoints-supported", "token", "client.region",
                 "client.refresh-credentials-endpoint", "client.refresh-credentials-enabled", "s3.endpoint", "s3.access-key-id",
                 "s3.secret-access-key", "s3.session-token", "s3.session-token-expires-at-ms", "s3.path-style-access",
-                "s3.remote-signing-enabled", "s3.signer.uri", "s3.signer.endpoint", "s3.cross-region-access-enabled",
+                "s3.remote-signing-enabled", "s3.signer", "s3.signer.uri", "s3.signer.endpoint", "signer.uri",
+                "signer.endpoint", "s3.cross-region-access-enabled",
                 "s3.use-arn-region-enabled", "s3.checksum-enabled", "s3.chunked-encoding-enabled", "s3.dualstack-enabled",
                 "s3.acceleration-enabled", "s3.delete-enabled", "s3.sse.type", "s3.sse.key", "s3.sse.md5"
               }));
@@ -70,27 +71,44 @@ final class RestAnswers implements InvocationHandler {
 
   /** Where the user's token is sent. */
   private static final Set TOKEN_PLACES =
-      new HashSet(Arrays.asList(new Object[] {"uri", "s3.signer.uri", "s3.signer.endpoint", "client.refresh-credentials-endpoint"}));
+      new HashSet(
+          Arrays.asList(
+              new Object[] {
+                "uri", "s3.signer.uri", "s3.signer.endpoint", "signer.uri", "signer.endpoint",
+                "client.refresh-credentials-endpoint"
+              }));
 
   private static final long DEFAULT_MILLIS = 60000;
   private static final ScheduledThreadPoolExecutor TIMER = timer();
 
   private final RESTClient client;
   private final Map own; // the settings of the mount
+  private final boolean changes; // whether what is posted may change something
 
-  private RestAnswers(RESTClient client, Map own) {
+  private RestAnswers(RESTClient client, Map own, boolean changes) {
     this.client = client;
     this.own = own;
+    this.changes = changes;
   }
 
   static RESTClient over(RESTClient client, Map own) {
+    return over(client, own, true);
+  }
+
+  /** A client for requests that change nothing, even where they are posted. */
+  static RESTClient reading(RESTClient client, Map own) {
+    return over(client, own, false);
+  }
+
+  private static RESTClient over(RESTClient client, Map own, boolean changes) {
     return (RESTClient)
         Proxy.newProxyInstance(
-            RestAnswers.class.getClassLoader(), new Class[] {RESTClient.class}, new RestAnswers(client, own));
+            RestAnswers.class.getClassLoader(), new Class[] {RESTClient.class}, new RestAnswers(client, own, changes));
   }
 
   public Object invoke(Object proxy, Method method, Object[] arguments) throws Throwable {
-    if (method.getName().equals("withAuthSession")) return over(client.withAuthSession((AuthSession) arguments[0]), own);
+    if (method.getName().equals("withAuthSession"))
+      return over(client.withAuthSession((AuthSession) arguments[0]), own, changes);
     Deadline deadline = new Deadline(Thread.currentThread());
     Future planned = TIMER.schedule(deadline, millis(), TimeUnit.MILLISECONDS);
     try {
@@ -104,11 +122,11 @@ final class RestAnswers implements InvocationHandler {
   }
 
   /** What became of a request without an answer: a change may have been made, unless it was never sent. */
-  private static Throwable told(String method, Throwable thrown, boolean late) {
+  private Throwable told(String method, Throwable thrown, boolean late) {
     Throwable cause = thrown instanceof RESTException ? thrown.getCause() : null;
     if (!late && !(cause instanceof IOException)) return thrown;
     boolean sent = !(cause instanceof ConnectException || cause instanceof UnknownHostException) && !isConnecting(cause);
-    if (sent && (method.equals("post") || method.equals("delete"))) return new CommitStateUnknownException(thrown);
+    if (changes && sent && (method.equals("post") || method.equals("delete"))) return new CommitStateUnknownException(thrown);
     if (!late && cause.getClass().getName().indexOf("jackson") >= 0) return thrown;
     return new BridgeException("SQE_CATALOG_SILENT", "the catalog did not answer");
   }
@@ -175,6 +193,7 @@ final class RestAnswers implements InvocationHandler {
         Credential credential = (Credential) each.next();
         Map settings = settings(credential.config(), false);
         if (settings.isEmpty()) continue;
+        settings.put(StoreSettings.PREFIX, credential.prefix());
         credentials.add(ImmutableCredential.builder().prefix(credential.prefix()).config(settings).build());
       }
       replace(answer, "credentials", credentials);
@@ -197,10 +216,14 @@ final class RestAnswers implements InvocationHandler {
       String key = (String) entry.getKey();
       String value = (String) entry.getValue();
       if (value == null || !isKnown(key)) continue;
-      if (TOKEN_PLACES.contains(key) && !isHere(value)) continue;
+      if (TOKEN_PLACES.contains(key) && !isHere(value)) {
+        if (key.indexOf("signer") >= 0) kept.put(StoreSettings.SIGNER_ELSEWHERE, "true");
+        continue;
+      }
       kept.put(key, value);
     }
     StoreSettings.keepOursHome(kept, own, defaults);
+    StoreSettings.rename(kept);
     return kept;
   }
 

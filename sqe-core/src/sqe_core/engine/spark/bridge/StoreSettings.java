@@ -18,6 +18,21 @@ final class StoreSettings {
   static final String REGION = "client.region";
   static final String SIGNING = "s3.remote-signing-enabled";
 
+  /** What Iceberg's file access would do by itself, under names of ours: as the user of the mount, see StoreClients. */
+  static final String RENEWAL = "sqe.files.renewal-endpoint";
+
+  static final String ENDS = "sqe.files.keys-end-at-ms";
+
+  /** Which files the settings of a credential are for. */
+  static final String PREFIX = "sqe.files.prefix";
+
+  static final String SIGNER_ELSEWHERE = "sqe.files.signer-elsewhere";
+
+  /** How PyIceberg is told of signing. */
+  private static final String SIGNER = "s3.signer";
+
+  private static final String REMOTE_SIGNER = "S3V4RestSigner";
+
   /** In the place of keys where only those of the catalog count: whoever learns it learns nothing. */
   static final String NO_KEY = "vended-keys-only";
 
@@ -39,10 +54,23 @@ final class StoreSettings {
       group.remove(EXPIRES);
     }
     // Only ever switched on: what opens a store for one group must not end with the next.
-    boolean signing = "true".equalsIgnoreCase((String) group.get(SIGNING));
-    if (!signing) group.remove(SIGNING);
+    boolean signing =
+        "true".equalsIgnoreCase((String) group.get(SIGNING))
+            || (!theirKeys && REMOTE_SIGNER.equals(group.get(SIGNER)));
+    group.remove(SIGNER);
+    if (signing) group.put(SIGNING, "true");
+    else group.remove(SIGNING);
     if (!theirKeys && !signing && !nothingToLose) group.remove(ENDPOINT);
     if (group.containsKey(REGION) && !PLAIN_REGION.matcher((String) group.get(REGION)).matches()) group.remove(REGION);
+  }
+
+  static void rename(Map group) {
+    Object endpoint = group.remove("client.refresh-credentials-endpoint");
+    Object enabled = group.remove("client.refresh-credentials-enabled");
+    if ("false".equalsIgnoreCase((String) enabled)) group.put(RENEWAL, "");
+    else if (endpoint != null) group.put(RENEWAL, endpoint);
+    Object ends = group.remove(EXPIRES);
+    if (ends != null) group.put(ENDS, ends);
   }
 
   private static boolean isGiven(Map group, String key) {

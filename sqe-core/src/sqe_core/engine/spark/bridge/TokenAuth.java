@@ -32,7 +32,8 @@ public final class TokenAuth implements AuthManager {
 
   /** For what storage asks the catalog: credentials when the old ones end, and signatures. */
   public AuthSession tableSession(RESTClient client, Map properties) {
-    return session(properties);
+    String own = (String) properties.get(TOKEN);
+    return own == null ? session(properties) : new Bearer(null, own);
   }
 
   public AuthSession tableSession(TableIdentifier table, Map properties, AuthSession parent) {
