@@ -167,6 +167,19 @@ def test_a_catalog_chooses_no_classes_and_no_other_server(meddler: Meddler, betw
     assert all("authorization" not in seen.headers for seen in meddler.seen)
 
 
+@pytest.mark.rule("ISO-7")
+@pytest.mark.parametrize("said", [{"rest.sigv4-enabled": "true"}, {"rest.auth.type": "sigv4"}])
+def test_a_catalog_that_asks_for_signatures_gets_none_of_the_machines_keys(
+    meddler: Meddler, between: Connected, said: dict[str, str]
+) -> None:
+    meddler.change = lambda method, path, body: {**body, "overrides": said} if path.endswith("/config") else body
+    error = between.fails("SELECT id FROM lies.t")
+    assert "signed with AWS keys" in str(error)
+    assert error.hint is not None
+    assert 'auth.type = "aws"' in error.hint
+    assert all("authorization" not in seen.headers for seen in meddler.seen)
+
+
 @pytest.mark.rule("ERR-1")
 @pytest.mark.parametrize(
     ("status", "code"),

@@ -11,7 +11,16 @@ import pytest
 from sqe_catalog_polaris.config import HorizonConfig, NessieConfig, PolarisConfig, RestAuth, RestConfig
 from sqe_catalog_polaris.plugin import PolarisFactory, RestFactory
 from sqe_catalog_polaris.tokens import TokenEndpoint
-from sqe_core.spi import AttachRequest, CatalogContext, ConfigError, ErrorCode, Secret, SqeError, UserError
+from sqe_core.spi import (
+    AttachRequest,
+    CatalogContext,
+    ConfigError,
+    ErrorCode,
+    ExternalError,
+    Secret,
+    SqeError,
+    UserError,
+)
 from sqe_core.testing.contract import in_threads
 from sqe_core.testing.fakes import make_identity
 
@@ -230,6 +239,29 @@ def test_signed_requests(catalog: Any, make: Any) -> None:
     header = catalog.requests[-1].headers["authorization"]
     assert header.startswith("AWS4-HMAC-SHA256 Credential=AKIDEXAMPLE/")
     assert catalog.requests[-1].headers["x-amz-security-token"] == "hunter3"
+
+
+@pytest.mark.rule("ISO-7")
+@pytest.mark.parametrize("group", ["defaults", "overrides"])
+@pytest.mark.parametrize("said", [{"rest.sigv4-enabled": "true"}, {"rest.auth.type": "sigv4"}])
+def test_requests_are_signed_where_keys_are_configured_and_not_because_a_catalog_asks(
+    catalog: Any, make: Any, monkeypatch: pytest.MonkeyPatch, group: str, said: dict[str, str]
+) -> None:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIDMACHINE")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "hunter2")
+    catalog.config = {**catalog.config, group: {**catalog.config[group], **said}}
+    with pytest.raises(ExternalError) as caught:
+        make().quick_metadata(ALICE).list_namespaces()
+    assert caught.value.hint == 'set auth.type = "aws" and its keys in [catalog.auth]'
+    assert [request.bearer for request in catalog.requests] == ["token-of-alice-5d1f"]
+
+    catalog.requests.clear()
+    catalog.reply = lambda request: catalog.Reply(
+        body=catalog.config if request.path.endswith("config") else {"namespaces": []}
+    )
+    auth = {"type": "aws", "region": "eu-central-1", "access_key": "AKIDEXAMPLE", "secret_key": Secret("hunter3")}
+    assert make(auth=auth).quick_metadata(ALICE).list_namespaces() == []
+    assert all("Credential=AKIDEXAMPLE/" in request.headers["authorization"] for request in catalog.requests)
 
 
 def test_the_keys_of_the_machine_are_for_the_engine(make: Any) -> None:

@@ -586,6 +586,11 @@ JAVA: Mapping[str, Template] = {
     "ForbiddenException": Template(text="The catalog refuses this to you", code=_C.ACCESS_DENIED),
     "SQE_CATALOG_BUSY": _resources("The catalog is asked too often", "try again later"),
     "SQE_CATALOG_SILENT": _UNAVAILABLE,
+    "SQE_CATALOG_WANTS_SIGNATURES": _external(
+        "The catalog wants its requests signed with AWS keys, and none are configured for it",
+        _C.CATALOG_ERROR,
+        'set auth.type = "aws" and its keys in [catalog.auth]',
+    ),
     "SQE_FILE_KEYS_REFUSED": Template(
         text="The catalog gives no new keys for the files of a table", code=_C.ACCESS_DENIED, hint=_AGAIN
     ),

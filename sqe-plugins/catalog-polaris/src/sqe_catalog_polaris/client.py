@@ -163,6 +163,12 @@ class RestClient:
         if not isinstance(body, Mapping):
             raise _unexpected()
         settings = {**_texts(body.get("defaults")), **_texts(body.get("overrides"))}
+        if not self._login.signs_requests and _wants_signatures(settings):
+            # Never with the machine's own keys because a catalog asks for it: they may open more than its tables.
+            raise ExternalError(
+                "The catalog wants its requests signed with AWS keys, and none are configured for it",
+                hint='set auth.type = "aws" and its keys in [catalog.auth]',
+            )
         endpoints = body.get("endpoints")
         if not isinstance(endpoints, list):
             # Catalogs from before the list was part of the protocol say it this way, or have none.
@@ -330,6 +336,11 @@ class RestClient:
 
 def _unexpected() -> ExternalError:
     return ExternalError("The catalog does not answer as expected")
+
+
+def _wants_signatures(settings: Mapping[str, str]) -> bool:
+    named = settings.get("rest.auth.type", "").lower() == "sigv4"
+    return named or settings.get("rest.sigv4-enabled", "").lower() == "true"
 
 
 def _texts(value: object) -> Mapping[str, str]:

@@ -19,6 +19,8 @@ class Login(ABC):
     """What goes with each request of a user."""
 
     identity_mode: Literal["user", "shared"] = "shared"
+    signs_requests = False
+    """Whether requests are signed with AWS keys."""
 
     @abstractmethod
     def properties(self, identity: Identity) -> Mapping[str, str]:
@@ -168,6 +170,8 @@ class NoLogin(Login):
 
 class AwsLogin(Login):
     """Requests signed with AWS keys (SigV4): those of the configuration, or of the machine."""
+
+    signs_requests = True
 
     def __init__(self, config: RestConfig) -> None:
         auth = config.auth

@@ -78,6 +78,9 @@ final class RestAnswers implements InvocationHandler {
                 "client.refresh-credentials-endpoint"
               }));
 
+  private static final String AUTH_TYPE = "rest.auth.type";
+  private static final String SIGNATURES = "sigv4";
+
   private static final long DEFAULT_MILLIS = 60000;
   private static final ScheduledThreadPoolExecutor TIMER = timer();
 
@@ -183,6 +186,10 @@ final class RestAnswers implements InvocationHandler {
 
   private Object believed(Object answer) throws ReflectiveOperationException {
     if (answer instanceof ConfigResponse) {
+      boolean wanted =
+          wantsSignatures(((ConfigResponse) answer).defaults()) || wantsSignatures(((ConfigResponse) answer).overrides());
+      if (wanted && !SIGNATURES.equals(own.get(AUTH_TYPE)))
+        throw new BridgeException("SQE_CATALOG_WANTS_SIGNATURES", "the catalog asks for SigV4, which is not configured");
       replace(answer, "defaults", settings(((ConfigResponse) answer).defaults(), true));
       replace(answer, "overrides", settings(((ConfigResponse) answer).overrides(), false));
     } else if (answer instanceof LoadTableResponse) {
@@ -199,6 +206,13 @@ final class RestAnswers implements InvocationHandler {
       replace(answer, "credentials", credentials);
     }
     return answer;
+  }
+
+  /** Never answered with the machine's own keys: they may open more than the catalog's tables. */
+  private static boolean wantsSignatures(Map given) {
+    return given != null
+        && ("true".equalsIgnoreCase((String) given.get("rest.sigv4-enabled"))
+            || SIGNATURES.equalsIgnoreCase((String) given.get(AUTH_TYPE)));
   }
 
   private static void replace(Object answer, String name, Object value) throws ReflectiveOperationException {
