@@ -306,9 +306,8 @@ def seconds(answer: str) -> int:
     return int(found[1])
 
 
-@pytest.mark.parametrize("asked", [{}, {"x-sqe-endpoints": "3"}], ids=["one endpoint", "three endpoints"])
-def test_running_statements(jdbc: Jdbc, url: str, login: dict[str, str], asked: dict[str, str]) -> None:
-    answers = jdbc.ask("running", url, **login, **asked)
+def test_running_statements(jdbc: Jdbc, url: str, login: dict[str, str]) -> None:
+    answers = jdbc.ask("running", url, **login)
     assert answers["a million"] == f"1000000:{sum(range(1_000_000))}"
     assert answers["left early"] == answers["afterwards"] == "[[1]]"
     assert answers["max rows"] == answers["large max rows"] == "7"
