@@ -163,7 +163,8 @@ def shared_engine(mutations: Sequence[Mutation]) -> Iterator[str | None]:
         return
     from sqe_core.engine.spark.engine import EngineOptions, SparkEngine
 
-    engine = SparkEngine(EngineOptions(memory_bytes=2 << 30))
+    # As the fixture of the tests has it.
+    engine = SparkEngine(EngineOptions(memory_bytes=2 << 30, jar_groups=frozenset({"aws"})))
     engine.start()
     try:
         engine.wait_ready(timeout_secs=600)
