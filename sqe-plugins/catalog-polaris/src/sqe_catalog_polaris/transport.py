@@ -5,7 +5,6 @@ What fails is told without addresses, paths, headers or bodies (ERR-1).
 
 from __future__ import annotations
 
-import json
 import logging
 import math
 import random
@@ -21,7 +20,7 @@ from urllib3.exceptions import ConnectTimeoutError, EmptyPoolError, HTTPError, S
 from urllib3.exceptions import TimeoutError as PoolTimeoutError
 
 from sqe_catalog_polaris.config import RestConfig
-from sqe_core.spi import ErrorCode, ExternalError, PluginContext
+from sqe_core.spi import ErrorCode, ExternalError, PluginContext, read_json
 from sqe_http.breaker import Breaker, BreakerState
 from sqe_http.deadline import deadline_pool
 
@@ -214,8 +213,8 @@ class Transport:
         if 300 <= response.status < 400 and response.status != HTTPStatus.NOT_MODIFIED:
             raise _Silence(f"{_capital(self._what)} answered with a redirect, which is not followed", again=False)
         try:
-            document = json.loads(raw, parse_constant=_no_number) if raw else None
-        except (ValueError, RecursionError) as error:
+            document = read_json(raw) if raw else None
+        except ValueError as error:
             if response.status < 300:
                 raise _Silence(f"The answer of {self._what} is no JSON", again=False) from error
             document = None
@@ -256,7 +255,3 @@ def retry_after(answer: Answer) -> float:
 
 def _capital(text: str) -> str:
     return text[:1].upper() + text[1:]
-
-
-def _no_number(text: str) -> NoReturn:
-    raise ValueError(f"{text} is no JSON")
