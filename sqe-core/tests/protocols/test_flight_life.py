@@ -342,9 +342,9 @@ def test_who_goes_away_before_the_statement_has_an_id(core: Core, gone_first: bo
     cancelled: list[str] = []
     session.cancel = lambda query_id: bool(cancelled.append(query_id))  # type: ignore[method-assign]
     if gone_first:
-        leaving = Leaving(session, lambda callback: False)
+        leaving = Leaving(session, lambda callback, over: False)
     else:
-        leaving = Leaving(session, lambda callback: bool(ended.append(callback)) or True)
+        leaving = Leaving(session, lambda callback, over: bool(ended.append(callback)) or True)
         ended[0]()
     assert cancelled == []
     with pytest.raises(QueryCancelledError):

@@ -9,8 +9,8 @@ from types import TracebackType
 from sqe_core.spi.errors import QueryCancelledError
 from sqe_core.spi.protocol import GatewaySession
 
-OnEnd = Callable[[Callable[[], object]], bool]
-"""Calls back when the call of the client has ended; False when it has ended already."""
+OnEnd = Callable[[Callable[[], object], Callable[[], bool]], bool]
+"""Calls back when the call of the client has ended, unless the second says that all is over; False when it has."""
 
 
 class Leaving:
@@ -26,7 +26,7 @@ class Leaving:
         self._query_id: str | None = None
         self._gone = False
         self._over = False
-        if not on_end(self._ended):
+        if not on_end(self._ended, lambda: self._over):
             self._ended()
 
     def began(self, query_id: str) -> None:

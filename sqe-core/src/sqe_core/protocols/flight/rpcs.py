@@ -97,12 +97,12 @@ class Call:
     endpoints: str | None = None
     """How many endpoints a result may have, where the call says so."""
 
-    def on_end(self, callback: Callable[[], object]) -> bool:
-        """Call back when the call has ended, in whatever way; False when it has already.
+    def on_end(self, callback: Callable[[], object], over: Callable[[], bool]) -> bool:
+        """Call back when the call has ended, unless there is nothing left to end; False when it has ended already.
 
         Not in gRPC's own thread, which serves everybody: to cancel a statement may take a while.
         """
-        return bool(self.context.add_callback(lambda: self.enders.submit(callback)))
+        return bool(self.context.add_callback(lambda: None if over() else self.enders.submit(callback)))
 
     def ensure_complete(self) -> None:
         """Raise when the client did not end its messages but went away.

@@ -338,7 +338,7 @@ class Statements:
             self._running[handle] = fetch
             self._count()
         try:
-            if not on_end(fetch.cancel):
+            if not on_end(fetch.cancel, lambda: fetch.closed):
                 fetch.cancel()
             result, batches = fetch.run()
             counts = _Counts(result)
@@ -441,7 +441,7 @@ class _Fetch:
         self._ticket = ticket
         self._result: QueryResult | None = None
         self._cancelled = threading.Event()
-        self._closed = False
+        self.closed = False
         self._lock = threading.RLock()
 
     def run(self) -> tuple[QueryResult, Iterator[pa.RecordBatch]]:
@@ -459,7 +459,7 @@ class _Fetch:
         """End it, in whatever phase it is."""
         self._cancelled.set()
         with self._lock:
-            if self._closed:
+            if self.closed:
                 return
             result = self._result
         if result is not None:
@@ -470,7 +470,7 @@ class _Fetch:
     def close(self) -> None:
         """Free everything."""
         with self._lock:
-            self._closed = True
+            self.closed = True
         self._ticket.close()
         if self._result is not None:
             self._result.close()
