@@ -11,6 +11,7 @@ from governed import Govern, Governed, allow
 
 from sqe_core.bootstrap import EmbeddedSqe
 from sqe_core.query.division import divide
+from sqe_core.spi.errors import ObjectNotFoundError
 from sqe_core.spi.policy import ConstantMask, Decision
 
 ROWS = 60_000
@@ -64,6 +65,21 @@ def test_what_is_revoked_before_the_first_part_starts_is_gone_for_all(
     found = [part.start().read_all() for part in parts]
     assert HIDDEN not in pa.concat_tables(found)["who"].to_pylist()
     assert len(governed.policies.asked) == asked + 1, "once, not for each part"
+
+
+@pytest.mark.rule("ENF-13", "POL-9")
+def test_what_is_revoked_here_between_plan_and_start_is_gone_at_once(govern: Govern) -> None:
+    governed = govern({"divided": Decision.allow()})
+    service = governed.sqe.service
+    plan = service.plan(governed.session, "SELECT * FROM divided")
+    governed.policies.decisions["divided"] = allow("who <> 'kept away'")
+    service._parts.authorizer.flush()  # as every GRANT, REVOKE and policy does
+    assert HIDDEN not in plan.start().read_all()["who"].to_pylist()
+    plan = service.plan(governed.session, "SELECT * FROM divided")
+    governed.policies.decisions["divided"] = Decision.deny("revoked")
+    service._parts.authorizer.flush()
+    with pytest.raises(ObjectNotFoundError):
+        plan.start()
 
 
 def test_a_restricted_reader_learns_nothing_from_the_progress_of_a_part(govern: Govern) -> None:

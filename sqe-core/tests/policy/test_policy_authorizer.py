@@ -1,6 +1,6 @@
 """Combining the answers of policy engines: restrictively, and failing closed."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import pytest
@@ -236,6 +236,47 @@ def test_an_answer_that_was_asked_for_before_a_flush_is_not_kept() -> None:
     cache.flush()
     cache.put("key", Decision.allow(), generation=before)
     assert cache.get("key") is None
+
+
+class Remembering(Fixed):
+    """Answers from its own memory until it is flushed; meanwhile somebody else asks."""
+
+    meanwhile: Callable[[], object] = staticmethod(lambda: None)
+
+    def flush(self) -> None:
+        self.meanwhile()
+        self.decisions = (Decision.deny("revoked"),)
+
+
+@pytest.mark.rule("POL-9")
+def test_what_an_engine_says_while_it_is_being_flushed_is_not_kept() -> None:
+    engine = Remembering(Decision.allow())
+    authorizer = Authorizer([engine], cache=DecisionCache(ttl_secs=60))
+
+    def denied() -> bool:
+        return authorizer.decide(ALICE, [READ], NOW)[NAME, Action.SELECT].denied
+
+    engine.meanwhile = denied
+    before = authorizer.generation
+    authorizer.flush()
+    assert denied()
+    assert authorizer.generation != before
+
+
+@pytest.mark.rule("POL-9")
+def test_an_engine_that_cannot_be_flushed_leaves_no_decision_behind() -> None:
+    engine = Remembering(Decision.allow())
+    authorizer = Authorizer([engine], cache=DecisionCache(ttl_secs=60))
+    authorizer.decide(ALICE, [READ], NOW)
+
+    def breaks() -> None:
+        raise ConnectionError
+
+    engine.meanwhile = breaks
+    with pytest.raises(ConnectionError):
+        authorizer.flush()
+    authorizer.decide(ALICE, [READ], NOW)
+    assert len(engine.requests) == 2
 
 
 def test_the_cache_is_bounded() -> None:

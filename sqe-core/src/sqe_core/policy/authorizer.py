@@ -141,11 +141,19 @@ class Authorizer:
 
     def flush(self) -> None:
         """Forget every decision, for all users: a grant or a policy has changed (POL-9)."""
-        self._cache.flush()
-        if self._catalogs is not None:
-            self._catalogs.flush()
-        for enforcer in self._enforcers:
-            enforcer.flush()
+        try:
+            if self._catalogs is not None:
+                self._catalogs.flush()
+            for enforcer in self._enforcers:
+                enforcer.flush()
+        finally:
+            # The last: what an engine still said from its own memory until now is not kept either.
+            self._cache.flush()
+
+    @property
+    def generation(self) -> int:
+        """A number that grows with each flush: what was decided in an earlier one may not hold any more."""
+        return self._cache.generation
 
     def decide(
         self, identity: Identity, requests: Sequence[AccessRequest], circumstances: Circumstances

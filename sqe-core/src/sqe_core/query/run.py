@@ -179,6 +179,7 @@ class StatementRun:
                 start=lambda finish: self._answered(statement, rows, finish),
             )
         values = bind_parameters(statement, parameters)
+        rights = self._parts.authorizer.generation
         with self._engine_scope() as opened:
             if self._is_void(statement):
                 return PlannedRun(kind=statement.kind, schema=None, start=lambda finish: self._empty(statement, finish))
@@ -187,8 +188,10 @@ class StatementRun:
 
         def start(finish: Finish) -> StatementResult:
             with self._engine() as engine:
-                # Rights and tables are those of the moment at which it runs, give or take a round trip (ENF-13).
-                stands = engine is opened and time.monotonic() - planned_at <= _PLAN_SECS
+                # Rights and tables are those of the moment at which it runs, give or take a round trip (ENF-13); what
+                # was revoked here meanwhile is gone at once.
+                unchanged = rights == self._parts.authorizer.generation
+                stands = unchanged and engine is opened and time.monotonic() - planned_at <= _PLAN_SECS
                 if stands and not secured.plan.is_command:
                     return self._execute(engine, statement, secured, finish)  # its tables are loaded
                 with engine.statement_scope():
