@@ -124,7 +124,9 @@ class FakeTime:
 @pytest.mark.rule("LIM-10")
 def test_handles_are_bounded_and_expire(core: Core) -> None:
     clock = FakeTime()
-    handles: Handles[Held] = Handles("ticket", ttl_secs=10, most=3, most_per_session=2, monotonic=clock)
+    handles: Handles[Held] = Handles(
+        "ticket", ttl_secs=10, most=3, most_per_session=2, most_per_user=3, monotonic=clock
+    )
     alice, bob = CoreSession(core, "alice"), CoreSession(core, "bob")
     first, second, third, fourth = Held(), Held(), Held(), Held()
     one = handles.put(alice, first)
@@ -148,6 +150,34 @@ def test_handles_are_bounded_and_expire(core: Core) -> None:
         handles.take(alice, two)
     handles.close()
     assert second.closed == 1
+
+
+@pytest.mark.rule("LIM-10")
+def test_one_user_with_many_sessions_leaves_handles_for_others(core: Core) -> None:
+    clock = FakeTime()
+    handles: Handles[Held] = Handles(
+        "ticket", ttl_secs=10, most=4, most_per_session=2, most_per_user=3, monotonic=clock
+    )
+    first, second, bob = CoreSession(core, "alice"), CoreSession(core, "alice"), CoreSession(core, "bob")
+    taken = [handles.put(first, Held()), handles.put(first, Held()), handles.put(second, Held())]
+    refused = Held()
+    with pytest.raises(ResourcesError):
+        handles.put(second, refused)
+    assert refused.closed == 1
+    kept = handles.put(bob, Held())
+    handles.take(first, taken[0])
+    clock.now = 5
+    one_more = handles.put(second, Held())
+    handles.end_session(second)
+    assert len(handles) == 2
+    clock.now = 11
+    handles.sweep()
+    for _ in range(2):
+        handles.put(first, Held())
+    handles.put(second, Held())
+    for handle in (kept, one_more):
+        with pytest.raises(UserError):
+            handles.get(bob, handle)
 
 
 @pytest.mark.rule("LIM-10")

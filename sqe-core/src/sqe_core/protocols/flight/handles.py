@@ -45,6 +45,7 @@ class Handles(Generic[HeldT]):
         ttl_secs: how long something is kept after its last use.
         most: how many are kept.
         most_per_session: how many of one session.
+        most_per_user: how many of one user, so that nobody else is left without any.
     """
 
     def __init__(
@@ -54,16 +55,19 @@ class Handles(Generic[HeldT]):
         ttl_secs: float,
         most: int,
         most_per_session: int,
+        most_per_user: int,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._what = what
         self._ttl_secs = ttl_secs
         self._most = most
         self._most_per_session = most_per_session
+        self._most_per_user = most_per_user
         self._monotonic = monotonic
         self._lock = threading.Lock()
         self._entries: OrderedDict[bytes, _Entry[HeldT]] = OrderedDict()  # what expires first comes first
         self._counts: Counter[Secret] = Counter()
+        self._counts_of_users: Counter[tuple[str, str]] = Counter()
 
     def __len__(self) -> int:
         with self._lock:
@@ -73,12 +77,17 @@ class Handles(Generic[HeldT]):
         """Keep something and return its handle."""
         self.sweep()
         handle = secrets.token_bytes(_HANDLE_BYTES)
-        token = session.token
+        token, user = session.token, session.identity.key
         with self._lock:
-            if len(self._entries) < self._most and self._counts[token] < self._most_per_session:
+            if (
+                len(self._entries) < self._most
+                and self._counts[token] < self._most_per_session
+                and self._counts_of_users[user] < self._most_per_user
+            ):
                 expires = self._monotonic() + self._ttl_secs
-                self._entries[handle] = _Entry(held, session.identity.key, token, expires)
+                self._entries[handle] = _Entry(held, user, token, expires)
                 self._counts[token] += 1
+                self._counts_of_users[user] += 1
                 return handle
         held.close()
         raise ResourcesError(f"Too many open {self._what}s", hint=f"close or read the {self._what}s that are open")
@@ -131,6 +140,7 @@ class Handles(Generic[HeldT]):
             entries = list(self._entries.values())
             self._entries.clear()
             self._counts.clear()
+            self._counts_of_users.clear()
         for entry in entries:
             entry.held.close()
 
@@ -139,6 +149,9 @@ class Handles(Generic[HeldT]):
         self._counts[entry.session] -= 1
         if not self._counts[entry.session]:
             del self._counts[entry.session]
+        self._counts_of_users[entry.user] -= 1
+        if not self._counts_of_users[entry.user]:
+            del self._counts_of_users[entry.user]
         return entry
 
     def _owned(self, session: GatewaySession, handle: bytes) -> _Entry[HeldT]:

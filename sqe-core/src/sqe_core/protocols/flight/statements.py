@@ -33,6 +33,8 @@ from sqe_core.spi.protocol import (
 
 TICKET_SECS = 300.0
 PREPARED_SECS = 300.0
+# A parallel result has many tickets, and a user many sessions.
+_BOUNDS = {"most": 10_000, "most_per_session": 1_000, "most_per_user": 5_000}
 _NO_COLUMNS = pa.schema([])
 _MOST_PARAMETER_ROWS = 100_000
 _MOST_PARAMETER_BYTES = 64 << 20
@@ -266,11 +268,9 @@ class Statements:
         metrics: Metrics | None = None,
     ) -> None:
         self._metrics = metrics or NoMetrics()
-        self.tickets: Handles[Ticket] = Handles(
-            "ticket", ttl_secs=ticket_secs, most=10_000, most_per_session=1_000, monotonic=monotonic
-        )
+        self.tickets: Handles[Ticket] = Handles("ticket", ttl_secs=ticket_secs, monotonic=monotonic, **_BOUNDS)
         self.prepared: Handles[Prepared] = Handles(
-            "prepared statement", ttl_secs=PREPARED_SECS, most=10_000, most_per_session=1_000, monotonic=monotonic
+            "prepared statement", ttl_secs=PREPARED_SECS, monotonic=monotonic, **_BOUNDS
         )
         # Reentrant, like those below: a stream that nobody reads on is closed by the garbage collector, anywhere.
         self._lock = threading.RLock()
