@@ -12,10 +12,12 @@ from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from testbed.loopback import Loopback, QuietHandler
 
 from sqe_core.engine.port import EngineCatalog, EngineExecutionError
 from sqe_core.engine.spark.engine import SparkEngine
@@ -98,6 +100,53 @@ def test_namespaces(lake: Mounted) -> None:
     catalog.drop_namespace(("a", "b"))
     catalog.drop_namespace(("a",))
     assert ("a",) not in catalog.list_namespaces()
+
+
+def test_all_namespaces(lake: Mounted) -> None:
+    made = [("all",), ("all", "a"), ("all", "a", "b")]
+    for namespace in made:
+        lake.catalog.create_namespace(namespace, {})
+    found = lake.catalog.all_namespaces()
+    assert {*made, ("ns",)} <= set(found)
+    assert len(found) == len(set(found))
+    for namespace in reversed(made):
+        lake.catalog.drop_namespace(namespace)
+
+
+class Endless(QuietHandler):
+    """A REST catalog that answers what it is asked last, and one more; or always the same."""
+
+    circles = False
+
+    def do_GET(self) -> None:
+        where = urlsplit(self.path)
+        parent = [part for part in parse_qs(where.query).get("parent", [""])[0].split("\x1f") if part]
+        listed = [["a"], ["b", "c"]] if self.circles else [[*parent, "a"]]
+        body = json.dumps({"namespaces": listed} if where.path.endswith("/namespaces") else {}).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+
+@pytest.mark.rule("LIM-10")
+@pytest.mark.parametrize("circles", [True, False])
+def test_a_catalog_that_lies_is_not_listed_for_ever(engine: SparkEngine, circles: bool) -> None:
+    server = Loopback(type("Lying", (Endless,), {"circles": circles}))
+    session = engine.open_session()
+    try:
+        session.mount("_sqe_c_endless", {"type": "rest", "uri": server.url, "rest.auth.type": "none"})
+        catalog = session.catalog("_sqe_c_endless")
+        if circles:
+            assert catalog.all_namespaces() == [("a",)]
+        else:
+            with pytest.raises(EngineExecutionError) as caught:
+                catalog.all_namespaces()
+            assert caught.value.failure.condition == "SQE_CATALOG_ENDLESS"
+    finally:
+        session.close()
+        server.stop()
 
 
 def test_what_is_missing_and_what_is_there_already(lake: Mounted, table: str) -> None:

@@ -231,6 +231,19 @@ def test_namespaces_that_nobody_asked_for_are_left_out(catalog: Any, make: Any) 
     assert make().quick_metadata(ALICE).list_namespaces(HR) == [("hr", "pay")]
 
 
+@pytest.mark.rule("LIM-10")
+def test_a_catalog_with_more_below_everything_is_not_asked_for_ever(catalog: Any, make: Any) -> None:
+    def below(request: Any) -> Any:
+        if not request.path.endswith("/namespaces"):
+            return None
+        parent = [part for part in request.query.get("parent", "").split("\x1f") if part]
+        return catalog.Reply(body={"namespaces": [[*parent, "a"]] if len(parent) < 300 else []})
+
+    catalog.reply = below
+    with pytest.raises(ResourcesError, match="more schemas than SQE lists"):
+        make(namespace_visibility_filter=False).quick_metadata(ALICE).all_namespaces()
+
+
 def test_nothing_secret_is_logged(catalog: Any, make: Any, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG, logger="sqe_core")
     catalog.misbehave(status=500, text=SECRET_TEXT.encode())

@@ -585,6 +585,7 @@ JAVA: Mapping[str, Template] = {
     ),
     "ForbiddenException": Template(text="The catalog refuses this to you", code=_C.ACCESS_DENIED),
     "SQE_CATALOG_BUSY": _resources("The catalog is asked too often", "try again later"),
+    "SQE_CATALOG_ENDLESS": _resources("The catalog has more schemas than SQE lists", "name the schema"),
     "SQE_CATALOG_SILENT": _UNAVAILABLE,
     "SQE_CATALOG_WANTS_SIGNATURES": _external(
         "The catalog wants its requests signed with AWS keys, and none are configured for it",

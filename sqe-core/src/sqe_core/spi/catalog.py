@@ -10,7 +10,7 @@ from enum import Enum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
-from sqe_core.spi.errors import ErrorCode, NotSupportedError, UserError
+from sqe_core.spi.errors import ErrorCode, NotSupportedError, ResourcesError, UserError
 from sqe_core.spi.factory import ConfigT, PluginContext, PluginFactory
 from sqe_core.spi.identity import Identity, Secret
 
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _EMPTY: Mapping[str, str] = MappingProxyType({})
+_MOST_NAMESPACES = 100_000
+_DEEPEST_NAMESPACE = 100
 
 
 class ObjectType(Enum):
@@ -150,11 +152,17 @@ class CatalogMetadata(ABC):
         """List the namespaces of every level, in any order.
 
         Worth overriding where a catalog answers that at once.
+
+        Raises:
+            ResourcesError: there are more, or deeper ones, than any honest catalog has.
         """
         found: list[tuple[str, ...]] = []
         pending = list(self.list_namespaces())
         while pending:
             namespace = pending.pop()
+            # One that says of everything that there is more below would be asked for ever.
+            if len(namespace) > _DEEPEST_NAMESPACE or len(found) + len(pending) >= _MOST_NAMESPACES:
+                raise ResourcesError("The catalog has more schemas than SQE lists", hint="name the schema")
             found.append(namespace)
             pending.extend(self.list_namespaces(namespace))
         return found

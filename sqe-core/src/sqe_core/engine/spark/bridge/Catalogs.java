@@ -47,6 +47,9 @@ public final class Catalogs {
                 "write.data.path", "write.metadata.path", "write.object-storage.path", "write.folder-storage.path"
               }));
 
+  private static final int MOST_NAMESPACES = 100000;
+  private static final int DEEPEST_NAMESPACE = 100;
+
   private final SparkSession session;
   private final Catalog catalog;
 
@@ -97,15 +100,20 @@ public final class Catalogs {
 
   /** The namespaces of every level, in one round trip. */
   public String allNamespaces() {
+    List found = new ArrayList();
+    below(Namespace.empty(), found);
     StringBuilder out = new StringBuilder("[");
-    below(Namespace.empty(), out);
+    for (Iterator each = found.iterator(); each.hasNext(); ) {
+      Json.element(out);
+      Json.strings(out, ((Namespace) each.next()).levels());
+    }
     return out.append(']').toString();
   }
 
-  private void below(Namespace parent, StringBuilder out) {
-    List found;
+  private void below(Namespace parent, List found) {
+    List children;
     try {
-      found = namespaces().listNamespaces(parent);
+      children = namespaces().listNamespaces(parent);
     } catch (NoSuchNamespaceException gone) {
       if (parent.isEmpty()) throw gone;
       return; // somebody dropped it meanwhile
@@ -113,12 +121,20 @@ public final class Catalogs {
       if (parent.isEmpty()) throw denied;
       return; // its name may be known, what is in it may not
     }
-    for (Iterator each = found.iterator(); each.hasNext(); ) {
+    for (Iterator each = children.iterator(); each.hasNext(); ) {
       Namespace namespace = (Namespace) each.next();
-      Json.element(out);
-      Json.strings(out, namespace.levels());
-      below(namespace, out);
+      // A catalog that answers with more than it was asked for must not make this run in circles, or for ever.
+      if (!isChild(namespace, parent)) continue;
+      if (namespace.length() > DEEPEST_NAMESPACE || found.size() >= MOST_NAMESPACES)
+        throw new BridgeException("SQE_CATALOG_ENDLESS", "the catalog has more namespaces than are listed");
+      found.add(namespace);
+      below(namespace, found);
     }
+  }
+
+  private static boolean isChild(Namespace namespace, Namespace parent) {
+    return namespace.length() == parent.length() + 1
+        && Arrays.asList(namespace.levels()).subList(0, parent.length()).equals(Arrays.asList(parent.levels()));
   }
 
   public String loadNamespace(String name) {
