@@ -8,8 +8,8 @@ from sqe_core.spi import read_json
 
 
 def test_what_json_has_is_read() -> None:
-    text = '{"a": [1, -2.5e3, true, null, "\\u00e9"], "b": {"a": {}}, "": 12345678901234567890}'
-    expected = {"a": [1, -2500.0, True, None, "é"], "b": {"a": {}}, "": 12345678901234567890}
+    text = '{"a": [1, -2.5e3, true, null, "\\u00e9\\ud83d\\ude00"], "b": {"a": {}}, "": 12345678901234567890}'
+    expected = {"a": [1, -2500.0, True, None, "é😀"], "b": {"a": {}}, "": 12345678901234567890}
     assert read_json(text) == expected
     assert read_json(text.encode()) == expected
 
@@ -32,6 +32,8 @@ REFUSED: dict[str, tuple[str | bytes, str]] = {
     "no UTF-8": (b'{"a": "\xff"}', "utf-8"),
     "UTF-16": ("{}".encode("utf-16"), "utf-8"),
     "UTF-16 without a mark": ("{}".encode("utf-16-le"), "Expecting property name"),
+    "half a surrogate pair": ('{"sub": "anna\\ud800"}', "half a surrogate pair"),
+    "half a surrogate pair, as a key": ('[{"\\uDC00": 1}]', "half a surrogate pair"),
     "a byte order mark": (b"\xef\xbb\xbf{}", "BOM"),
 }
 

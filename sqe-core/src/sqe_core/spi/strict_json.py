@@ -12,7 +12,7 @@ def read_json(text: str | bytes) -> Any:
 
     Python's own reader keeps the last of two equal keys, takes `NaN` and `Infinity` for numbers, makes infinity of a
     number that is too large for it, and guesses from the first bytes whether they are UTF-8. Another reader may see
-    something else in each of these, so they are refused.
+    something else in each of these, and in half a surrogate pair (`"\\ud800"`), so they are refused.
 
     Args:
         text: the document; bytes are UTF-8, without a byte order mark.
@@ -34,11 +34,16 @@ def read_json(text: str | bytes) -> Any:
     if isinstance(text, bytes):
         text = text.decode("utf-8")
     try:
-        return json.loads(
+        found = json.loads(
             text, object_pairs_hook=_without_duplicates, parse_float=_finite, parse_constant=_refuse_constant
         )
+        if "\\u" in text:  # nothing else can write one
+            json.dumps(found, ensure_ascii=False).encode()
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
+    except UnicodeEncodeError:
+        raise ValueError("half a surrogate pair is no text") from None
+    return found
 
 
 def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
