@@ -16,7 +16,7 @@ from sqe_catalog_polaris.config import PolarisConfig, PolarisGrantsConfig
 from sqe_catalog_polaris.grant_words import rights_to_grant, rights_to_revoke, still_brings, words_of
 from sqe_catalog_polaris.kinds import RestBackend, refuse_readable
 from sqe_catalog_polaris.login import Login, UserLogin, make_login
-from sqe_catalog_polaris.management import Conversation, ManagementClient, Right, check_name
+from sqe_catalog_polaris.management import Conversation, ManagementClient, Right, check_name, is_name
 from sqe_core.spi import (
     CommitConflictError,
     Effect,
@@ -179,8 +179,8 @@ class PolarisGrants(GrantStore):
             names |= polaris.roles_of_principal(principal.username)
         found: list[Grant] = []
         for place in self._places():
-            for name in sorted(names):
-                # Not every role of a login is one of Polaris.
+            # Not every role of a login is one of Polaris: some identity providers write them as paths.
+            for name in filter(is_name, sorted(names)):
                 given = polaris.catalog_roles_of(name, place.warehouse, must_exist=False)
                 found += _grants(place, name, self._rights_of_all(polaris, place, given), None)
         return found
@@ -342,7 +342,8 @@ def _ordered(rights: frozenset[Right]) -> list[Right]:
 
 def _check_role(name: str) -> None:
     check_name(name)
-    if name in _OF_POLARIS:
+    # Not every store below a Polaris tells capitals from small letters.
+    if name.strip().casefold() in _OF_POLARIS:
         raise NotSupportedError(f"The role {name} is not given, made or dropped with SQL", hint="use Polaris for it")
 
 

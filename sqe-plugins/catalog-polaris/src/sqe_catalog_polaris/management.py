@@ -294,16 +294,20 @@ class Conversation:
         raise ExternalError("Polaris refuses the request")
 
 
-def check_name(name: str) -> None:
-    """Refuse a name that is none at Polaris, or that would mean another path on the way there."""
-    bad = (
+def is_name(name: str) -> bool:
+    """Whether Polaris can have a name, and it would mean no other path on the way there."""
+    return not (
         len(name) > _LONGEST_NAME
         or not is_clean_name(name)
         or name in _DOTS
         or not _UNSAFE.isdisjoint(name)
         or name.lstrip().lower().startswith(_SYSTEM)
     )
-    if bad:
+
+
+def check_name(name: str) -> None:
+    """Refuse what is no name."""
+    if not is_name(name):
         raise UserError(
             "A name cannot be used at Polaris",
             code=ErrorCode.INVALID_ARGUMENTS,
