@@ -15,9 +15,10 @@ import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
+
+from testbed.loopback import Loopback, QuietHandler
 
 MANAGEMENT = "/api/management/v1/"
 CATALOG = "/api/catalog/v1/"
@@ -90,7 +91,7 @@ class Request:
         return f"{self.method} {self.path.removeprefix(MANAGEMENT)}"
 
 
-class StandInPolaris:
+class StandInPolaris(Loopback):
     """Principals, roles and grants, in memory. `admins` may use the management API; nobody else may."""
 
     def __init__(self, forward_to: str | None = None) -> None:
@@ -113,22 +114,13 @@ class StandInPolaris:
         """Says whether the answer to a request gets lost, after the request was carried out."""
         self._forward = urlsplit(forward_to) if forward_to else None
         self._lock = threading.RLock()
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
-        self._server.daemon_threads = True
-        self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True)
-        self._thread.start()
+        super().__init__(self._handler())
 
     def __enter__(self) -> StandInPolaris:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.stop()
-
-    def stop(self) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join(5)
 
     def add_catalog(self, name: str) -> None:
         self.catalogs[name] = {"catalog_admin": CatalogRole(rights={("catalog", "CATALOG_MANAGE_ACCESS", (), None)})}
@@ -147,19 +139,14 @@ class StandInPolaris:
 
     # The server
 
-    def _handler(self) -> type[BaseHTTPRequestHandler]:
+    def _handler(self) -> type[QuietHandler]:
         standin = self
 
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
+        class Handler(QuietHandler):
             timeout = 20
-            disable_nagle_algorithm = True
-
-            def log_message(self, *args: Any) -> None:
-                pass
 
             def _serve(self) -> None:
-                raw = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+                raw = self.read_body()
                 parts = urlsplit(self.path)
                 request = Request(
                     method=self.command,

@@ -11,11 +11,11 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 import pytest
+from testbed.loopback import Loopback, QuietHandler
 
 from sqe_catalog_polaris.config import RestAuth, RestConfig
 from sqe_catalog_polaris.kinds import RestBackend, make_backend
@@ -71,7 +71,7 @@ def error(status: int, kind: str = "Exception", message: str = "no", **headers: 
     return Reply(status=status, body=body, headers={name.replace("_", "-"): value for name, value in headers.items()})
 
 
-class FakeCatalog:
+class FakeCatalog(Loopback):
     """Lists what each user may see, and notes every request that the protocol does not have."""
 
     Reply = Reply
@@ -101,13 +101,9 @@ class FakeCatalog:
         self.reply: Callable[[Request], Reply | None] | None = None
         """Takes the place of everything below, where it returns something."""
         self._ending = threading.Event()
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
-        self._server.daemon_threads = True
-        self.port: int = self._server.server_address[1]
-        self.url = f"http://127.0.0.1:{self.port}/api/catalog"
+        super().__init__(self._handler())
+        self.url += "/api/catalog"
         self.token_endpoint = f"{self.url}/v1/oauth/tokens"
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True)
-        self._thread.start()
 
     def misbehave(self, **reply: Any) -> None:
         """Answer everything with this `Reply`."""
@@ -120,27 +116,20 @@ class FakeCatalog:
     def stop(self) -> None:
         """Stop listening, and leave nobody waiting."""
         self._ending.set()
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join(5)
+        super().stop()
 
-    def _handler(self) -> type[BaseHTTPRequestHandler]:
+    def _handler(self) -> type[QuietHandler]:
         fake = self
 
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
+        class Handler(QuietHandler):
             timeout = 10
-            disable_nagle_algorithm = True
 
             def setup(self) -> None:
                 fake.connections += 1
                 super().setup()
 
-            def log_message(self, *args: Any) -> None:
-                pass
-
             def _answer(self) -> None:
-                raw = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+                raw = self.read_body()
                 parts = urlsplit(self.path)
                 request = Request(
                     method=self.command,
