@@ -17,6 +17,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 if TYPE_CHECKING:
+    from testbed.gate import Gate
     from testbed.issuer import Issuer
     from testbed.keycloak import Keycloak
     from testbed.seaweedfs import SeaweedFS
@@ -66,6 +67,16 @@ def weed(issuer: Issuer) -> Iterator[SeaweedFS]:
 
     with SeaweedFS(issuer.url, issuer.jwks_url, CLIENT) as server:
         yield server.ready()
+
+
+@pytest.fixture(scope="module")
+def gate(weed: SeaweedFS) -> Iterator[Gate]:
+    """What stands in front of the object store of `weed`."""
+    from testbed.gate import Gate
+
+    gate = Gate(weed.s3_url)
+    yield gate
+    gate.stop()
 
 
 @pytest.fixture(scope="module")

@@ -35,13 +35,6 @@ def weed(weed: SeaweedFS) -> SeaweedFS:
     return weed
 
 
-@pytest.fixture(scope="module")
-def gate(weed: SeaweedFS) -> Iterator[Gate]:
-    gate = Gate(weed.s3_url)
-    yield gate
-    gate.stop()
-
-
 @dataclass
 class ShortKeys:
     """What the catalog says of the keys that it gives."""

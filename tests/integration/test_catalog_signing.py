@@ -33,13 +33,6 @@ def weed(weed: SeaweedFS) -> SeaweedFS:
     return weed
 
 
-@pytest.fixture(scope="module")
-def gate(weed: SeaweedFS) -> Iterator[Gate]:
-    gate = Gate(weed.s3_url)
-    yield gate
-    gate.stop()
-
-
 class SigningCatalog(Meddler):
     """Gives no keys, and signs."""
 
