@@ -19,17 +19,29 @@ class CedarConfig:
     """Where the policies are, and how people are called in them."""
 
     policies_path: Path | None = field(
-        default=None, metadata={"doc": "File of policies, or a folder whose *.cedar files are read. Required."}
+        default=None,
+        metadata={
+            "doc": "File of policies, or a folder whose `*.cedar` files are read; together at most 4 MiB and 1000 "
+            "files. Required."
+        },
     )
     schema_path: Path | None = field(
-        default=None, metadata={"doc": "Schema that policies are checked against; unset = the one that SQE brings."}
+        default=None,
+        metadata={
+            "doc": "Schema that policies and entities are checked against, in either of Cedar's forms; at most 1 MiB. "
+            "Unset = the one that SQE brings."
+        },
     )
     entities_path: Path | None = field(
-        default=None, metadata={"doc": "JSON file of further entities: attributes and parents of users, roles, tables."}
+        default=None,
+        metadata={
+            "doc": "JSON file of further entities: attributes and parents of users, roles, tables; at most 16 MiB. "
+            "What SQE sets itself (`username`, `name`, …) may not stand in it."
+        },
     )
     principal: PrincipalId = field(
         default="username",
-        metadata={"doc": 'What stands in User::"…"; the forms with an issuer write <issuer>|<name>.'},
+        metadata={"doc": 'What stands in `User::"…"`; the forms with an issuer write `<issuer>|<name>`.'},
     )
     issuer: str | None = field(
         default=None,
@@ -41,7 +53,7 @@ class CedarConfig:
     claims: tuple[str, ...] = field(
         default=(),
         metadata={
-            "doc": "Claims that policies find in `context.claims`; a schema of your own declares them.",
+            "doc": "Claims of the token that policies find in `context.claims`; a schema of your own declares them.",
             "pattern": _CLAIM,
         },
     )
