@@ -61,6 +61,7 @@ def test_commands_are_statements(bench: Any, line: str, sql: str) -> None:
         (".tabels", "unknown command .tabels\nHint: did you mean .tables?"),
         (".zzzzzz", "unknown command .zzzzzz\nHint: .help lists the commands"),
         (".mode csv", "Hint: the output format is chosen with .format: table, csv, tsv, json, vertical"),
+        ("\\du", "Hint: write SHOW ROLES"),
         ("\\c other", "Hint: write USE schema, or USE catalog.schema"),
         (".schema", "which table?"),
         (".schema a.b.c.d", "'a.b.c.d' has 4 parts; at most 3 are possible here"),

@@ -55,6 +55,9 @@ _ELSEWHERE = {
     ".import": "write CREATE TABLE, then INSERT",
     "\\c": "write USE schema, or USE catalog.schema",
     "\\connect": "write USE schema, or USE catalog.schema",
+    "\\du": "write SHOW ROLES",
+    "\\dp": "write SHOW GRANTS ON t",
+    "\\z": "write SHOW GRANTS ON t",
     "\\o": "send the output of sqe-cli -e to a file",
     "\\copy": "send the output of sqe-cli -e --format csv to a file",
 }
