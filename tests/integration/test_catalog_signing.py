@@ -148,14 +148,14 @@ def test_what_was_signed_for_one_user_serves_no_other(
 ) -> None:
     """Iceberg's own signer keeps signatures for all users of a JVM."""
     before = alice("SELECT id, name FROM hr.emp ORDER BY id")
-    bob, carl = person("bob", frozenset()), person("bob", MAY_READ)
+    bob, reader = person("bob", frozenset()), person("bob", MAY_READ)
     error = bob.fails("SELECT id, name FROM hr.emp ORDER BY id")
     assert error.code is ErrorCode.ACCESS_DENIED
     assert "Zwiebelfisch" not in f"{error} {error.hint}"
     assert {token for token, _, _ in catalog.signer.refused} == {bob.token}
 
-    assert carl("SELECT id, name FROM hr.emp ORDER BY id") == before
-    assert carl.fails("INSERT INTO hr.emp VALUES (9, 'eve')").code is ErrorCode.ACCESS_DENIED
+    assert reader("SELECT id, name FROM hr.emp ORDER BY id") == before
+    assert reader.fails("INSERT INTO hr.emp VALUES (9, 'eve')").code is ErrorCode.ACCESS_DENIED
     assert alice("SELECT id, name FROM hr.emp ORDER BY id") == before
 
 

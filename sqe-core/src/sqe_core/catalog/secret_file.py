@@ -92,6 +92,7 @@ class SecretFile(SecretStore):
     """
 
     def __init__(self, path: Path, key: Secret) -> None:
+        # Imported for those alone who keep secrets: it delays every start.
         from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
         self._path = path
