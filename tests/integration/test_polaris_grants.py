@@ -13,13 +13,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from testbed.connected import Connected
 from testbed.polaris import CLIENT, StandInPolaris
 from testbed.rest_fixture import RestFixture
 
-from sqe_core.bootstrap import Sqe, compose
+from sqe_core.bootstrap import compose
 from sqe_core.config.loading import load
 from sqe_core.engine.spark.engine import SparkEngine
-from sqe_core.spi import AccessDeniedError, ErrorCode, Identity, NotSupportedError, SqeError
+from sqe_core.spi import AccessDeniedError, ErrorCode, NotSupportedError, SqeError
 from sqe_core.testing.fakes import make_identity
 
 ROOT = make_identity("root", token="token-of-root-31fa", roles=frozenset({"catalog_admin"}))
@@ -47,38 +48,14 @@ audit_log_path = "{folder}/audit.jsonl"
 
 
 @dataclass
-class Person:
-    """One person, connected."""
-
-    sqe: Sqe
-    identity: Identity
-    _session: Any = None
-
-    def __call__(self, sql: str) -> list[tuple[Any, ...]]:
-        if self._session is None:
-            self._session = self.sqe.open_session(self.identity, catalog="lake", protocol="test")
-        table = self.sqe.service.execute(self._session, sql).read_all()
-        return list(zip(*(column.to_pylist() for column in table.columns), strict=True))
-
-    def fails(self, sql: str) -> SqeError:
-        with pytest.raises(SqeError) as caught:
-            self(sql)
-        return caught.value
-
-    def close(self) -> None:
-        if self._session is not None:
-            self.sqe.service.close_session(self._session)
-
-
-@dataclass
 class World:
     """Polaris, and three people: an administrator, an analyst and somebody else."""
 
     polaris: StandInPolaris
     folder: Path
-    root: Person
-    alice: Person
-    bob: Person
+    root: Connected
+    alice: Connected
+    bob: Connected
 
     def audit(self, kind: str) -> list[dict[str, Any]]:
         lines = (self.folder / "audit.jsonl").read_text("utf-8").splitlines()
@@ -102,7 +79,7 @@ def worlds(engine: SparkEngine, adapter: RestFixture, folder: Path, more: str) -
         file = folder / "sqe.toml"
         file.write_text(CONFIG.format(url=polaris.url, folder=folder, more=more))
         sqe = compose(load(file, environ={}), engine=engine)
-        people = [Person(sqe, who) for who in (ROOT, ALICE, BOB)]
+        people = [Connected(sqe, who, "lake") for who in (ROOT, ALICE, BOB)]
         root = people[0]
         with suppress(SqeError):
             root("DROP TABLE hr.emp")
