@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 import json
-import threading
 import time
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from joserfc import jwt
 from joserfc.jwk import RSAKey
+from testbed.loopback import Loopback, QuietHandler
 
 CLIENT = "sqe"
 
 
-class Issuer:
+class Issuer(Loopback):
     """Where tokens come from for servers that check them by keys alone. `stop` ends it."""
 
     def __init__(self) -> None:
         self._key = RSAKey.generate_key(2048, {"kid": "one", "use": "sig", "alg": "RS256"})
         keys = json.dumps({"keys": [self._key.as_dict(private=False)]}).encode()
 
-        class Handler(BaseHTTPRequestHandler):
+        class Handler(QuietHandler):
             def do_GET(self) -> None:
                 self.send_response(200)
                 self.send_header("Content-Type", "application/json")
@@ -29,15 +28,8 @@ class Issuer:
                 self.end_headers()
                 self.wfile.write(keys)
 
-            def log_message(self, *args: Any) -> None:
-                pass
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._server.daemon_threads = True
-        self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
+        super().__init__(Handler)
         self.jwks_url = f"{self.url}/keys"
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True)
-        self._thread.start()
 
     def token(self, username: str, *, secs: int = 3600, **claims: Any) -> str:
         """Sign a token of a person, whose subject is their name."""
@@ -53,9 +45,3 @@ class Issuer:
             **claims,
         }
         return jwt.encode({"alg": "RS256", "kid": "one"}, payload, self._key)
-
-    def stop(self) -> None:
-        """Stop listening."""
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join(5)

@@ -12,7 +12,7 @@ import ssl
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, fields, is_dataclass
 from email.utils import parsedate_to_datetime
 from pathlib import Path
@@ -124,13 +124,11 @@ def _logins(loaded: LoadedConfig, plugins: PluginManager) -> Iterator[_Task]:
             if settings is None:
                 say(Level.NOTE, subject, f"{name} was not asked: its settings have faults")
                 return
-            provider = factory.create(entry.kind, settings, PluginContext(sqe_version=__version__))
-            try:
+            context = PluginContext(sqe_version=__version__)
+            with closing(factory.create(entry.kind, settings, context)) as provider:
                 if provider.production_objection:
                     say(Level.NOTE, "production", f"would be refused: {provider.production_objection}")
                 provider.check()
-            finally:
-                provider.close()
             say(Level.OK, subject, f"{name} can be used")
 
         yield _Task(subject=subject, name=name, ask=_unless_missing(ask))
@@ -151,13 +149,10 @@ def _catalogs(loaded: LoadedConfig, plugins: PluginManager) -> Iterator[_Task]:
                 return
             vended = entry.config.require_vended_credentials
             context = CatalogContext(require_vended_credentials=vended, sqe_version=__version__)
-            backend = factory.create(entry.name, settings, context)
-            try:
+            with closing(factory.create(entry.name, settings, context)) as backend:
                 if type(backend).check is CatalogBackend.check:
                     _connect(entry.config.options.get("url"))
                 backend.check()
-            finally:
-                backend.close()
             say(Level.OK, subject, f"{name} ({entry.kind}) answers")
 
         yield _Task(subject=subject, name=name, ask=_unless_missing(ask))
@@ -190,11 +185,8 @@ def _engines(loaded: LoadedConfig, plugins: PluginManager) -> Iterator[_Task]:
                 say(Level.NOTE, subject, f"{name} was not asked: its settings have faults")
                 return
             context = PluginContext(state_dir=state_dir(loaded.environ), sqe_version=__version__)
-            enforcer = factory.create(kind, settings, context)
-            try:
+            with closing(factory.create(kind, settings, context)) as enforcer:
                 enforcer.check()
-            finally:
-                enforcer.close()
             say(Level.OK, subject, f"{name} decides")
 
         yield _Task(subject=subject, name=name, ask=_unless_missing(ask))
@@ -215,11 +207,8 @@ def _grants(loaded: LoadedConfig, plugins: PluginManager) -> Iterator[_Task]:
             return
         with _backends(loaded, plugins) as backends:
             context = GrantStoreContext(sqe_version=__version__, catalogs=lambda: backends)
-            store = factory.create(kind, settings, context)
-            try:
+            with closing(factory.create(kind, settings, context)) as store:
                 store.check()
-            finally:
-                store.close()
         say(Level.OK, subject, f"{name} answers")
 
     yield _Task(subject=subject, name=name, ask=_unless_missing(ask))
