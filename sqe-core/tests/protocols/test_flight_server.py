@@ -329,6 +329,50 @@ def test_a_client_that_does_not_send_is_ended(core: Core, impatient: Endpoint, n
     assert 0.9 < time.monotonic() - began < 5
 
 
+@pytest.mark.rule("LIM-2")
+def test_one_user_does_not_hold_the_threads_of_all(core: Core, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sqe_core.protocols.flight.server._MOST_CALLS_OF_USER", 3)
+    server = FlightServer(FlightConfig(), ProtocolContext())
+    over = threading.Event()
+
+    def nothing() -> Iterator[bytes]:
+        over.wait(20)
+        yield from ()
+
+    def refusal(client: RawClient) -> Refused | None:
+        try:
+            client.query("SELECT 1 AS one")
+        except Refused as refused:
+            return refused
+        return None
+
+    def until(client: RawClient, *, refused: bool) -> Refused | None:
+        deadline = time.monotonic() + 10
+        while ((found := refusal(client)) is not None) is not refused:
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        return found
+
+    endpoint = server.start(core)
+    try:
+        with grpc.insecure_channel(f"127.0.0.1:{endpoint.port}") as channel:
+            alice = RawClient(channel, (("authorization", basic("alice")),))
+            bob = RawClient(channel, (("authorization", basic("bob")),))
+            idle = [alice.begin("DoPut", nothing()) for _ in range(3)]
+            refused = until(alice, refused=True)
+            assert refused is not None
+            assert (refused.status, refused.code) == (grpc.StatusCode.RESOURCE_EXHAUSTED, "RESOURCE_EXHAUSTED")
+            assert refusal(bob) is None
+            over.set()
+            for call in idle:
+                with pytest.raises(grpc.RpcError):
+                    list(call)
+            until(alice, refused=False)
+    finally:
+        over.set()
+        server.stop(0)
+
+
 def test_a_client_that_is_slow_but_comes_is_not(core: Core, impatient: Endpoint) -> None:
     core.answers["many"] = pa.table({"n": range(5000)})
     with grpc.insecure_channel(f"127.0.0.1:{impatient.port}") as channel:

@@ -34,6 +34,7 @@ from sqe_core.protocols.flight.metadata import answer_to
 from sqe_core.protocols.flight.session_options import ENDPOINTS, endpoints_wanted
 from sqe_core.protocols.flight.statements import Statements, Ticket
 from sqe_core.protocols.flight.status import status_code, status_text, trailing_metadata
+from sqe_core.protocols.flight.user_calls import UserCalls
 from sqe_core.protocols.flight.wire import flight_pb2 as flight
 from sqe_core.protocols.flight.wire import flight_sql_pb2 as sql
 from sqe_core.spi.auth import ClientInfo, Credential
@@ -125,10 +126,11 @@ class Call:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallLimits:
-    """How long a client may keep a call waiting: for its login, and afterwards."""
+    """How long a client may keep a call waiting, for its login and afterwards, and how many calls a user may have."""
 
     login_secs: float = 30.0
     idle_secs: float = 300.0
+    most_of_user: int = 256
 
 
 class FlightRpcs:
@@ -140,7 +142,7 @@ class FlightRpcs:
         secure: whether connections are encrypted.
         compression: of the rows that go over a network.
         watch: ends the calls of clients that keep a thread waiting.
-        limits: how long they may.
+        limits: how long they may, and how many calls one user may have.
         connections: how many clients there may be.
     """
 
@@ -162,6 +164,7 @@ class FlightRpcs:
         self._watch = watch
         self._limits = limits
         self._connections = connections
+        self._calls = UserCalls(limits.most_of_user)
         self._old_handshakes = threading.BoundedSemaphore(_MOST_OLD_HANDSHAKES)
         self._enders = ThreadPoolExecutor(_MOST_ENDERS, thread_name_prefix="sqe-flight-end")
         self._actions = Actions(statements)
@@ -273,7 +276,8 @@ class FlightRpcs:
         def run(requests: Iterator[bytes], context: grpc.ServicerContext) -> Message:
             try:
                 call = self._signed_in(context)
-                return method(call, self._request_of(requests, context, flight.FlightDescriptor))
+                with self._calls.one_more(call.session.identity.key):
+                    return method(call, self._request_of(requests, context, flight.FlightDescriptor))
             except BaseException as error:  # noqa: BLE001 - becomes the status
                 _abort(context, error)
 
@@ -283,9 +287,10 @@ class FlightRpcs:
         def run(requests: Iterator[bytes], context: grpc.ServicerContext) -> Iterator[Any]:
             try:
                 call = self._signed_in(context)
-                for message in method(call, self._request_of(requests, context, kind)):
-                    with self._watch.waiting(context, self._limits.idle_secs):
-                        yield message
+                with self._calls.one_more(call.session.identity.key):
+                    for message in method(call, self._request_of(requests, context, kind)):
+                        with self._watch.waiting(context, self._limits.idle_secs):
+                            yield message
             except GeneratorExit:
                 raise
             except BaseException as error:  # noqa: BLE001 - becomes the status

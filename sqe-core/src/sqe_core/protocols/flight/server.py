@@ -26,6 +26,7 @@ _log = logging.getLogger(__name__)
 
 # A call holds a thread; connections that only wait hold none.
 _MOST_CALLS = 512
+_MOST_CALLS_OF_USER = _MOST_CALLS // 2
 _MOST_HEADER_BYTES = 32 << 10  # LIM-2
 # A batch of an ingest; other requests are bounded where they are read, after login.
 _MOST_MESSAGE_BYTES = 257 << 20
@@ -90,7 +91,9 @@ class FlightServer(ProtocolServer):
             compression=None if compression == "none" else compression,
             watch=self._watch,
             limits=CallLimits(
-                login_secs=self._config.auth_handshake_timeout_secs, idle_secs=self._context.stream_idle_secs
+                login_secs=self._config.auth_handshake_timeout_secs,
+                idle_secs=self._context.stream_idle_secs,
+                most_of_user=_MOST_CALLS_OF_USER,
             ),
             connections=self._connections,
         )
