@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
 
 from sqe_core.engine.port import EngineExecutionError
+from sqe_core.engine.spark.catalog import SparkEngineCatalog
 from sqe_core.engine.spark.failures import decode, engine_errors, offset, translate
-from sqe_core.spi.errors import EngineLostError, InternalError, QueryCancelledError
+from sqe_core.spi.errors import EngineLostError, InternalError, ObjectNotFoundError, QueryCancelledError
 
 
 class FakeFailures:
@@ -112,3 +114,42 @@ def test_our_own_errors_pass() -> None:
     gateway: Any = FakeGateway({})
     with pytest.raises(ZeroDivisionError), engine_errors(gateway):
         raise ZeroDivisionError
+
+
+# Catalogs
+
+
+class Refusing:
+    """The Java side of a catalog that refuses everything."""
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        def refuse(*arguments: object) -> Any:
+            raise JavaError
+
+        return refuse
+
+
+READS: dict[str, tuple[str, Callable[[SparkEngineCatalog], object]]] = {
+    "namespaces": ("NoSuchNamespaceException", lambda catalog: catalog.list_namespaces(("hr",))),
+    "objects": ("NoSuchNamespaceException", lambda catalog: catalog.list_objects(("hr",))),
+    "tables": ("NoSuchNamespaceException", lambda catalog: catalog.list_tables(("hr",))),
+    "views": ("NoSuchNamespaceException", lambda catalog: catalog.list_views(("hr",))),
+    "namespace": ("NoSuchNamespaceException", lambda catalog: catalog.load_namespace(("hr",))),
+    "table": ("NoSuchTableException", lambda catalog: catalog.load_table(("hr",), "pay")),
+    "snapshots": ("NoSuchTableException", lambda catalog: catalog.load_snapshots(("hr",), "pay")),
+    "view": ("NoSuchViewException", lambda catalog: catalog.load_view(("hr",), "pay")),
+}
+
+
+@pytest.mark.rule("ERR-5")
+@pytest.mark.parametrize(("missing", "read"), READS.values(), ids=READS)
+def test_what_a_catalog_denies_reads_like_what_it_does_not_have(
+    missing: str, read: Callable[[SparkEngineCatalog], object]
+) -> None:
+    told = []
+    for condition in ("ForbiddenException", missing):
+        gateway: Any = FakeGateway(described(condition=condition))
+        with pytest.raises(ObjectNotFoundError) as caught:
+            read(SparkEngineCatalog(gateway, Refusing()))
+        told.append((str(caught.value), caught.value.hint, caught.value.code))
+    assert told[0] == told[1]
