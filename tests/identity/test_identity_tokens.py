@@ -29,14 +29,18 @@ def short_tokens(bed: Bed, seconds: int = LIFETIME_SECS) -> Iterator[None]:
 
 
 def rows_for(server: Server, connection: flight_sql.Connection, seconds: float) -> int:
-    """Say how many rows keep one statement busy about so long."""
+    """Say how many rows keep one statement busy about so long; the fastest of some runs counts, as machines are busy."""
     number = 20_000
     while True:
-        began = time.monotonic()
-        server.run(connection, busy(number))
-        took = time.monotonic() - began
-        if took > 1.5:
-            return int(number * (seconds / took) ** 0.5)
+        took = []
+        for _ in range(3):
+            began = time.monotonic()
+            server.run(connection, busy(number))
+            took.append(time.monotonic() - began)
+            if took[-1] <= 1.5:
+                break
+        else:
+            return int(number * (seconds / min(took)) ** 0.5)
         number *= 2
 
 

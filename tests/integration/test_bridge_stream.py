@@ -300,6 +300,27 @@ def test_a_reader_that_hangs_up_ends_its_statement(engine: SparkEngine, session:
     wait_until(slots_are_free(engine), 2)
 
 
+def test_a_job_that_was_on_its_way_when_its_statement_was_cancelled_ends_too(
+    engine: SparkEngine, session: SparkEngineSession
+) -> None:
+    """A thread that is interrupted while it hands a job to Spark leaves it behind."""
+    tag = uuid.uuid4().hex
+    stream = start(session, "SELECT count(*) FROM range(1000000000000)", tag=tag)
+    session.cancel(tag)
+    with pytest.raises(QueryCancelledError):
+        list(stream)
+    wait_until(slots_are_free(engine), 5)
+    context = engine.gateway.jvm.org.apache.spark.SparkContext.getOrCreate()
+    context.addJobTag(tag)
+    context.setInterruptOnCancel(True)
+    try:
+        late = session.spark.range(10**9).toJavaRDD().countAsync()
+    finally:
+        context.setLocalProperties(engine.gateway.jvm.java.util.Properties())
+    wait_until(late.isDone, 3)
+    wait_until(slots_are_free(engine), 60)  # a task that is told to end before it has begun goes on to its own end
+
+
 def test_a_cancel_that_comes_first_stops_the_statement(session: SparkEngineSession) -> None:
     tag = uuid.uuid4().hex
     plan = session.analyse(session.parse("SELECT 1 AS x"), tag=tag)

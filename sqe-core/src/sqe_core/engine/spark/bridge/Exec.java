@@ -36,6 +36,7 @@ public final class Exec implements Runnable {
   private static final long WRITE_GRACE_MILLIS = 5000;
   private static final long ABANDON_MILLIS = 2000;
   private static final long ATTACH_MILLIS = 30000;
+  private static final int ASKED_AFTERWARDS = 10;
   private static final long STACK_BYTES = 64L << 20; // the optimizer recurses as deep as the plan is
   private static final String POOL_KEY = "spark.scheduler.pool";
 
@@ -248,19 +249,24 @@ public final class Exec implements Runnable {
     return cancelledAt != 0 && System.nanoTime() - cancelledAt > WRITE_GRACE_MILLIS * 1000000;
   }
 
-  /** Libraries swallow interrupts, and a statement may begin another job: ask until the thread has ended. */
+  /**
+   * Libraries swallow interrupts, and a statement may begin another job: ask until the thread has ended, and some seconds
+   * longer. Who is interrupted while a job is on its way to the scheduler leaves it behind, and no one would end it.
+   */
   private static final class Again implements Runnable {
     private final Exec statement;
     private long pause = 50;
+    private int asked; // since the thread has ended
 
     Again(Exec statement) {
       this.statement = statement;
     }
 
     public void run() {
-      if (statement.isEnded()) return;
+      boolean over = statement.isEnded();
       Running.cancel(statement.tag);
-      pause = Math.min(2 * pause, 5000);
+      if (over && ++asked > ASKED_AFTERWARDS) return;
+      pause = over ? 500 : Math.min(2 * pause, 5000);
       StreamHub.later(this, pause);
     }
   }
@@ -299,6 +305,8 @@ public final class Exec implements Runnable {
     else if (Running.isCancelled(tag)) sink.cancel();
     else sink.fail(failure);
     end();
+    // Also when it has ended before anybody could ask again.
+    if (failure != null && Running.isCancelled(tag)) StreamHub.later(new Again(this), 50);
   }
 
   private void runAs(ExecQuery query) throws Throwable {

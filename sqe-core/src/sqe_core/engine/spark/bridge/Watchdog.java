@@ -6,6 +6,7 @@ import java.util.HashMap;
 import java.util.Iterator;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
+import org.apache.spark.SparkContext;
 
 /**
  * Ends the JVM when cancelled statements do not let go of it. Java cannot end a thread that never looks at its interrupt
@@ -82,6 +83,8 @@ final class Watchdog implements Runnable {
       Map.Entry task = (Map.Entry) each.next();
       Long since = (Long) cancelledSince.get(task.getKey());
       if (since != null) {
+        // A task that was told to end before it had begun goes on, and Spark tells it no second time.
+        SparkContext.getOrCreate().killTaskAttempt(((Long) task.getKey()).longValue(), true, "cancelled");
         if (now - since.longValue() > GRACE_NANOS) stuck++;
       } else if (Running.isCancelled((String) task.getValue())) cancelledSince.put(task.getKey(), Long.valueOf(now));
     }
