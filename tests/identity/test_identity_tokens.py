@@ -29,7 +29,7 @@ def short_tokens(bed: Bed, seconds: int = LIFETIME_SECS) -> Iterator[None]:
 
 
 def rows_for(server: Server, connection: flight_sql.Connection, seconds: float) -> int:
-    """Say how many rows keep one statement busy about so long; the fastest of some runs counts, as machines are busy."""
+    """Say how many rows keep one statement busy about so long, by the fastest of some runs: machines are busy."""
     number = 20_000
     while True:
         took = []
