@@ -151,7 +151,7 @@ class VisibleCatalogs:
             return
         metadata = self._listing_of(mount)
         found: list[tuple[ObjectName, ObjectType]] = []
-        for namespace in sorted(self.schemas(mount)):
+        for namespace in self.schemas(mount):
             if namespace == (INFORMATION_SCHEMA,) or not in_schema(".".join(namespace)):
                 continue
             try:

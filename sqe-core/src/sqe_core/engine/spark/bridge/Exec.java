@@ -245,6 +245,10 @@ public final class Exec implements Runnable {
     StreamHub.later(new Again(this), 50);
   }
 
+  private synchronized boolean isAsked() {
+    return cancelledAt != 0;
+  }
+
   private synchronized boolean graceIsOver() {
     return cancelledAt != 0 && System.nanoTime() - cancelledAt > WRITE_GRACE_MILLIS * 1000000;
   }
@@ -305,8 +309,8 @@ public final class Exec implements Runnable {
     else if (Running.isCancelled(tag)) sink.cancel();
     else sink.fail(failure);
     end();
-    // Also when it has ended before anybody could ask again.
-    if (failure != null && Running.isCancelled(tag)) StreamHub.later(new Again(this), 50);
+    // Who asks already goes on after the end; otherwise it ended before `cancelled` was called.
+    if (failure != null && !isAsked() && Running.isCancelled(tag)) StreamHub.later(new Again(this), 50);
   }
 
   private void runAs(ExecQuery query) throws Throwable {
