@@ -306,8 +306,10 @@ def seconds(answer: str) -> int:
     return int(found[1])
 
 
-def test_running_statements(jdbc: Jdbc, url: str, login: dict[str, str]) -> None:
-    answers = jdbc.ask("running", url, **login)
+@pytest.mark.parametrize("parts", [{}, {"x-sqe-endpoints": "4"}])
+def test_running_statements(jdbc: Jdbc, url: str, login: dict[str, str], parts: dict[str, str]) -> None:
+    """Properties that the driver does not know are headers of its calls."""
+    answers = jdbc.ask("running", url, **login, **parts)
     assert answers["a million"] == f"1000000:{sum(range(1_000_000))}"
     assert answers["left early"] == answers["afterwards"] == "[[1]]"
     assert answers["max rows"] == answers["large max rows"] == "7"
@@ -317,3 +319,8 @@ def test_running_statements(jdbc: Jdbc, url: str, login: dict[str, str]) -> None
     assert seconds(answers["cancel while reading"]) < 5
     assert "timed out after 2 SECONDS" in answers["timeout"]
     assert 1 <= seconds(answers["timeout"]) < 6
+
+
+def test_the_number_of_endpoints_is_a_property(jdbc: Jdbc, url: str, login: dict[str, str]) -> None:
+    answers = jdbc.ask("running", url, **login, **{"x-sqe-endpoints": "many"})
+    assert "x-sqe-endpoints must be a number" in answers["a million"]

@@ -310,15 +310,20 @@ def test_a_job_that_was_on_its_way_when_its_statement_was_cancelled_ends_too(
     with pytest.raises(QueryCancelledError):
         list(stream)
     wait_until(slots_are_free(engine), 5)
-    context = engine.gateway.jvm.org.apache.spark.SparkContext.getOrCreate()
+    jvm = engine.gateway.jvm
+    context = jvm.org.apache.spark.SparkContext.getOrCreate()
+    numbers = jvm.org.apache.spark.api.java.JavaSparkContext(context).parallelize(
+        jvm.java.util.Collections.nCopies(9999, 1)
+    )
+    endless = numbers.cartesian(numbers).cartesian(numbers)
     context.addJobTag(tag)
     context.setInterruptOnCancel(True)
     try:
-        late = session.spark.range(10**9).toJavaRDD().countAsync()
+        late = endless.countAsync()
     finally:
-        context.setLocalProperties(engine.gateway.jvm.java.util.Properties())
+        context.setLocalProperties(jvm.java.util.Properties())
     wait_until(late.isDone, 3)
-    wait_until(slots_are_free(engine), 60)  # a task that is told to end before it has begun goes on to its own end
+    wait_until(slots_are_free(engine), 10)
 
 
 def test_a_cancel_that_comes_first_stops_the_statement(session: SparkEngineSession) -> None:

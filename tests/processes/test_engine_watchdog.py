@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,6 +12,7 @@ import pytest
 
 from sqe_core.bootstrap import EmbeddedSqe, open_embedded
 from sqe_core.engine.spark.engine import EngineOptions, SparkEngine
+from sqe_core.engine.spark.session import SparkEngineSession
 from sqe_core.spi.errors import EngineLostError, QueryTimeoutError, SqeError
 
 # Backtracks for longer than anybody waits, and looks at nothing meanwhile.
@@ -72,6 +75,30 @@ def test_the_engine_outlives_what_cannot_be_cancelled(sqe: EmbeddedSqe) -> None:
             time.sleep(0.2)
         engine.wait_ready(60)
         assert ask(sqe) == 2
+
+
+@pytest.mark.rule("LIM-7")
+def test_what_a_cancelled_statement_leaves_behind_is_known_too(sqe: EmbeddedSqe) -> None:
+    """A job that reaches Spark when its statement is over; this one never looks whether it is to end."""
+    engine = sqe.sqe.engine
+    assert isinstance(engine, SparkEngine)
+    before, tag = engine.pid, uuid.uuid4().hex
+    session = engine.open_session()
+    assert isinstance(session, SparkEngineSession)
+    session.cancel(tag)
+    context = engine.gateway.jvm.org.apache.spark.SparkContext.getOrCreate()
+    context.addJobTag(tag)
+    jobs = session.spark.range(0, 10**15, 1, 2).toJavaRDD()
+    tracker = context.statusTracker()
+    deadline = time.monotonic() + 60
+    while engine.pid == before:
+        assert time.monotonic() < deadline, "the engine was not replaced"
+        with contextlib.suppress(Exception):  # whatever is said of an engine that ends at this moment
+            if not list(tracker.getActiveStageIds()):
+                jobs.countAsync()  # until one has begun before it is told to end
+        time.sleep(1)
+    engine.wait_ready(60)
+    assert ask(sqe) == 2
 
 
 def ask(sqe: EmbeddedSqe) -> int:

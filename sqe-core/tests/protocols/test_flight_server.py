@@ -358,11 +358,14 @@ def test_one_user_does_not_hold_the_threads_of_all(core: Core, monkeypatch: pyte
         with grpc.insecure_channel(f"127.0.0.1:{endpoint.port}") as channel:
             alice = RawClient(channel, (("authorization", basic("alice")),))
             bob = RawClient(channel, (("authorization", basic("bob")),))
+            planned = flight.CancelFlightInfoRequest(info=alice.plan("SELECT 1 AS one"))
             idle = [alice.begin("DoPut", nothing()) for _ in range(3)]
             refused = until(alice, refused=True)
             assert refused is not None
             assert (refused.status, refused.code) == (grpc.StatusCode.RESOURCE_EXHAUSTED, "RESOURCE_EXHAUSTED")
             assert refusal(bob) is None
+            (cancelled,) = alice.action("CancelFlightInfo", planned.SerializeToString())
+            assert flight.CancelFlightInfoResult.FromString(cancelled).status == flight.CANCEL_STATUS_CANCELLED
             over.set()
             for call in idle:
                 with pytest.raises(grpc.RpcError):

@@ -387,6 +387,7 @@ FEATURES = [
     "current_database",
     "current_schema",
     "current_catalog",
+    "version",
     "row_number",
     "rank",
     "dense_rank",

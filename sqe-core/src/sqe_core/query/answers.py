@@ -13,7 +13,7 @@ from sqe_core.catalog.types import display_type
 from sqe_core.catalog.visible import INFORMATION_SCHEMA, VisibleCatalogs
 from sqe_core.query.like import like_filter
 from sqe_core.query.names import NameContext, NameResolver, ResolvedName, schema_not_found, table_not_found
-from sqe_core.query.secured import unreadable_view
+from sqe_core.query.secured import VIEW_SECURITY_PROPERTY, unreadable_view
 from sqe_core.query.suggestions import did_you_mean
 from sqe_core.session.statement_session import StatementSession
 from sqe_core.spi.catalog import Column, ObjectType, TableMetadata, ViewMetadata
@@ -186,7 +186,8 @@ class MetadataAnswers:
         if text is None:
             raise unreadable_view(str(name))
         comment = f"\nCOMMENT {_literal(loaded.comment)}" if loaded.comment else ""
-        return f"CREATE VIEW {name}{comment} AS\n{text}"
+        security = "\nSECURITY DEFINER" if loaded.properties.get(VIEW_SECURITY_PROPERTY) == "definer" else ""
+        return f"CREATE VIEW {name}{comment}{security} AS\n{text}"
 
 
 def _literal(value: str) -> str:

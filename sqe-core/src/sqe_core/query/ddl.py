@@ -22,7 +22,7 @@ from sqe_core.query.names import (
     schema_not_found,
     table_not_found,
 )
-from sqe_core.query.secured import VIEW_COLUMNS_PROPERTY, SecuredStatement
+from sqe_core.query.secured import VIEW_COLUMNS_PROPERTY, VIEW_SECURITY_PROPERTY, SecuredStatement
 from sqe_core.query.table_clauses import check_table_properties
 from sqe_core.session.session import SessionView
 from sqe_core.session.statement_session import StatementSession
@@ -370,12 +370,6 @@ class CatalogChanges:
         )
 
     def _create_view(self, statement: CreateView) -> None:
-        if statement.security == "definer":
-            # Its owner's roles would have to be known whenever somebody reads it, and its rows to the owner's login.
-            raise NotSupportedError(
-                "A view runs with the rights of whoever reads it; SECURITY DEFINER is not supported",
-                hint="leave the clause out, and grant the readers what the view reads",
-            )
         resolved = self._new(statement.name, Action.CREATE_VIEW)
         if not resolved.mount.backend.supports_views:
             raise NotSupportedError(f"Catalog {resolved.mount.name} has no views")
@@ -409,7 +403,8 @@ class CatalogChanges:
         properties = {
             VIEW_COLUMNS_PROPERTY: "\n".join(inner for inner, _ in columns),
             "sqe.view-text": statement.query.text,
-            "sqe.view-security": statement.security,
+            # Kept, since dbt writes DEFINER into every view; whoever reads the view reads with their own rights (VIEW-2).
+            VIEW_SECURITY_PROPERTY: statement.security,
             "sqe.view-definer": self.session.identity.username,
         }
         if statement.comment is not None:

@@ -11,6 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from sqe_core import __version__
 from sqe_core.catalog.registry import Mount
 from sqe_core.catalog.visible import VisibleCatalogs
 from sqe_core.engine.port import (
@@ -68,6 +69,7 @@ _CHANGES_ROWS = frozenset({Action.UPDATE, Action.DELETE, Action.MERGE})
 _MOST_LOOKED_UP = 1000
 _LOOK_UP = "row filter"
 VIEW_COLUMNS_PROPERTY = "sqe.view-query-columns"
+VIEW_SECURITY_PROPERTY = "sqe.view-security"
 
 
 Decisions = Mapping[tuple[ObjectName, Action], Access]
@@ -685,6 +687,7 @@ class StatementSecurer:
             "current_schema": schema,
             "current_database": schema,
             "current_role": ",".join(sorted(session.identity.roles)) or None,
+            "version": f"SQE {__version__}",
         }
         return {session_marker(name): values[name] for name in SESSION_FUNCTIONS}
 

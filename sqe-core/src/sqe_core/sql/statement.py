@@ -24,6 +24,7 @@ SESSION_FUNCTIONS = (
     "current_schema",
     "current_database",
     "current_role",
+    "version",
 )
 """Functions that are literals of the server's session (FUNC-2). `spark_sql` holds each as the marker `:_sqe_<name>`,
 which `query` binds beside the user's parameters; they are not listed in `EngineStatement.parameters`."""

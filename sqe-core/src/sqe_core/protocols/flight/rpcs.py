@@ -56,6 +56,8 @@ _SERVICE = "arrow.flight.protocol.FlightService"
 _POLL_WAIT_SECS = 1.0
 _SETTLE_SECS = 0.1
 _MOST_ENDERS = 16
+# Who has as many calls as they may can still cancel some.
+_SPARE_ACTIONS = 16
 # A message of somebody who has not logged in may be as big as any.
 _MOST_OLD_HANDSHAKES = 2
 _PLAIN = pa.ipc.IpcWriteOptions()
@@ -185,7 +187,7 @@ class FlightRpcs:
                 "DoGet": self._streamed(self._do_get, flight.Ticket),
                 "DoPut": self._streamed(self._do_put),
                 "DoExchange": self._streamed(self._do_exchange),
-                "DoAction": self._streamed(self._do_action, flight.Action),
+                "DoAction": self._streamed(self._do_action, flight.Action, spare=_SPARE_ACTIONS),
                 "ListActions": self._streamed(self._list_actions, flight.Empty),
             },
         )
@@ -283,11 +285,13 @@ class FlightRpcs:
 
         return grpc.stream_unary_rpc_method_handler(run, None, _to_bytes)
 
-    def _streamed(self, method: Callable[[Call, Any], Iterator[Any]], kind: Any = None) -> grpc.RpcMethodHandler:
+    def _streamed(
+        self, method: Callable[[Call, Any], Iterator[Any]], kind: Any = None, *, spare: int = 0
+    ) -> grpc.RpcMethodHandler:
         def run(requests: Iterator[bytes], context: grpc.ServicerContext) -> Iterator[Any]:
             try:
                 call = self._signed_in(context)
-                with self._calls.one_more(call.session.identity.key):
+                with self._calls.one_more(call.session.identity.key, spare=spare):
                     for message in method(call, self._request_of(requests, context, kind)):
                         with self._watch.waiting(context, self._limits.idle_secs):
                             yield message

@@ -24,10 +24,10 @@ class UserCalls:
         self._counts: Counter[tuple[str, str]] = Counter()
 
     @contextmanager
-    def one_more(self, user: tuple[str, str]) -> Iterator[None]:
-        """Count a call for as long as it runs; refuse it when there are too many."""
+    def one_more(self, user: tuple[str, str], *, spare: int = 0) -> Iterator[None]:
+        """Count a call for as long as it runs; refuse it when there are too many, `spare` of them not counted."""
         with self._lock:
-            if self._counts[user] >= self._most:
+            if self._counts[user] >= self._most + spare:
                 raise ResourcesError(f"You have {self._most} calls open", hint="end some of them", retry_after_secs=1)
             self._counts[user] += 1
         try:

@@ -1,5 +1,8 @@
 package sqe.bridge;
 
+import java.util.Collections;
+import java.util.LinkedHashMap;
+import java.util.Map;
 import java.util.Properties;
 import java.util.concurrent.ConcurrentHashMap;
 import org.apache.spark.scheduler.SparkListener;
@@ -12,26 +15,40 @@ import org.apache.spark.scheduler.StageInfo;
 
 /** Counts stages and tasks for each statement, and tells its result which attempts are lost. */
 final class ExecListener extends SparkListener {
+  private static final int REMEMBERED = 4096;
+
   private final ConcurrentHashMap stages = new ConcurrentHashMap(); // stage id -> Exec
 
+  /** stage id -> tag, of jobs that began when their statement was over; a task may begin when its stage is over, too. */
+  private final Map late =
+      Collections.synchronizedMap(
+          new LinkedHashMap() {
+            protected boolean removeEldestEntry(Map.Entry eldest) {
+              return size() > REMEMBERED;
+            }
+          });
+
   public void onJobStart(SparkListenerJobStart event) {
-    Exec statement = statement(event.properties());
-    if (statement == null) return;
-    scala.collection.Iterator infos = event.stageInfos().iterator();
-    while (infos.hasNext()) stages.put(Integer.valueOf(((StageInfo) infos.next()).stageId()), statement);
-    // A job that began between the cancel and the end of its thread.
-    if (Running.isCancelled(statement.tag)) StreamHub.cancelJobs(statement.tag);
+    String[] tags = tags(event.properties());
+    for (int i = 0; i < tags.length; i++) {
+      Exec statement = Exec.find(tags[i]);
+      boolean cancelled = Running.isCancelled(tags[i]);
+      if (statement == null && !cancelled) continue;
+      scala.collection.Iterator infos = event.stageInfos().iterator();
+      while (infos.hasNext()) {
+        Integer stage = Integer.valueOf(((StageInfo) infos.next()).stageId());
+        if (statement != null) stages.put(stage, statement);
+        if (cancelled) late.put(stage, tags[i]);
+      }
+      // A job that began between the cancel and the end of its thread.
+      if (cancelled) StreamHub.cancelJobs(tags[i]);
+      return;
+    }
   }
 
-  private static Exec statement(Properties properties) {
+  private static String[] tags(Properties properties) {
     String tags = properties == null ? null : properties.getProperty("spark.job.tags");
-    if (tags == null) return null;
-    String[] each = tags.split(",");
-    for (int i = 0; i < each.length; i++) {
-      Exec statement = Exec.find(each[i]);
-      if (statement != null) return statement;
-    }
-    return null;
+    return tags == null ? new String[0] : tags.split(",");
   }
 
   public void onStageSubmitted(SparkListenerStageSubmitted event) {
@@ -46,9 +63,9 @@ final class ExecListener extends SparkListener {
 
   public void onTaskStart(SparkListenerTaskStart event) {
     Exec statement = statement(event.stageId());
-    if (statement == null) return;
-    statement.progress.taskStarted();
-    if (event.taskInfo() != null) Watchdog.taskStarted(event.taskInfo().taskId(), statement.tag);
+    if (statement != null) statement.progress.taskStarted();
+    String tag = statement != null ? statement.tag : (String) late.get(Integer.valueOf(event.stageId()));
+    if (tag != null && event.taskInfo() != null) Watchdog.taskStarted(event.taskInfo().taskId(), tag);
   }
 
   public void onTaskEnd(SparkListenerTaskEnd event) {
