@@ -403,7 +403,7 @@ class CatalogChanges:
         properties = {
             VIEW_COLUMNS_PROPERTY: "\n".join(inner for inner, _ in columns),
             "sqe.view-text": statement.query.text,
-            # Kept, since dbt writes DEFINER into every view; whoever reads the view reads with their own rights (VIEW-2).
+            # Kept, since dbt writes DEFINER into every view; whoever reads it reads with their own rights (VIEW-2).
             VIEW_SECURITY_PROPERTY: statement.security,
             "sqe.view-definer": self.session.identity.username,
         }
