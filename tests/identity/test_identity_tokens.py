@@ -1,7 +1,11 @@
-"""Tokens end while statements run, people are signed out, the identity provider is away, keys come and go."""
+"""Tokens end while statements run, people are signed out, the identity provider is away, keys come and go.
+
+    SQE_STATEMENT_SECS=120 SQE_AWAY_SECS=60  pytest …    a longer statement, and a longer outage
+"""
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -16,6 +20,8 @@ from identity.people import KEYS_SECS, Bed, Server
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning", "ignore::ResourceWarning")
 
 LIFETIME_SECS = 20
+STATEMENT_SECS = float(os.environ.get("SQE_STATEMENT_SECS", 2.2 * LIFETIME_SECS))
+AWAY_SECS = float(os.environ.get("SQE_AWAY_SECS", "10"))
 ENDLESS = "SELECT count(*) FROM range(3000000) AS a(id) CROSS JOIN range(3000000) AS b(id) WHERE a.id * b.id % 7 = 3"
 
 
@@ -59,7 +65,7 @@ def test_a_statement_outlives_its_token(
     with short_tokens(bed):
         alice = connect("alice")
         server.run(alice, "CREATE TABLE lake.hr.long (n bigint)")
-        number = rows_for(server, alice, 2.2 * LIFETIME_SECS)
+        number = rows_for(server, alice, STATEMENT_SECS)
         renewed = server.metric("sqe_auth_refreshes_total{")
         began = time.monotonic()
         server.run(alice, f"INSERT INTO lake.hr.long {busy(number)}")
@@ -108,7 +114,7 @@ def test_people_work_on_while_the_identity_provider_is_away(
     token = bed.keycloak.access_token("bob")
     bed.keycloak.end()
     try:
-        until = time.monotonic() + 10
+        until = time.monotonic() + AWAY_SECS
         while time.monotonic() < until:
             for who in (alice, bob):
                 assert server.run(who, statement) == [(3,)]
