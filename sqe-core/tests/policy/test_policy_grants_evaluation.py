@@ -264,6 +264,30 @@ def test_all_means_what_is_there_and_future_what_comes(engine: GrantsEnforcer) -
     assert [allows(engine, person(who), name=unseen) for who in ("alice", "bob")] == [True, False]
 
 
+@pytest.mark.rule("POL-10")
+def test_a_name_of_another_case_makes_no_table_newer_and_takes_nothing(engine: GrantsEnforcer) -> None:
+    put(engine, grant(on(PEOPLE), user("alice"), Privilege.SELECT, row_filter=EU, object_uuid="uuid"))
+    put(engine, grant(on(HR, "future_tables"), user("bob"), Privilege.SELECT))
+    put(engine, grant(on(HR, "all_tables"), user("carol"), Privilege.SELECT))
+    engine.set_owner(PEOPLE, role("stewards"), author=ADMIN)
+    other = replace(PEOPLE, name="People")
+    engine.object_created(other, uuid="2", owner=person("mallory"))
+    assert not allows(engine, person("bob"))
+    assert not allows(engine, person("carol"), name=other)
+    assert allows(engine, person("bob"), name=other)
+    assert engine.owner_of(PEOPLE) == role("stewards")
+    assert allows(engine, person("dave", "stewards"))
+    for change in (
+        lambda: engine.object_renamed(other, replace(PEOPLE, name="x"), author=person("mallory")),
+        lambda: engine.object_renamed(replace(PEOPLE, name="x"), other, author=person("mallory")),
+        lambda: engine.object_dropped(other, uuid="2", author=person("mallory")),
+    ):
+        change()
+        assert ask(engine, ALICE, uuid="uuid").row_filters == (EU,)
+        assert allows(engine, ALICE, uuid="uuid")
+        assert [one.target for one in engine.list_grants(grantee=user("alice"), author=ADMIN)] == [on(PEOPLE)]
+
+
 def test_nested_schemas_inherit(engine: GrantsEnforcer) -> None:
     deep = ObjectName(catalog="lake", namespace=("hr", "eu", "de"), name="people")
     put(engine, grant(on(NamespaceName(catalog="lake", namespace=("hr", "eu"))), role("eu"), Privilege.SELECT))
@@ -379,6 +403,15 @@ def test_the_stricter_mask_holds(engine: GrantsEnforcer, one: Mask | None, other
 @pytest.mark.rule("POL-6")
 def test_a_mask_on_a_missing_column_denies(engine: GrantsEnforcer) -> None:
     put(engine, grant(on(PEOPLE), role("a"), Privilege.SELECT, Privilege.ALTER, masks={"ssn": NullMask()}))
+    assert not allows(engine, person("alice", "a"), columns=("id", "social"))
+    assert allows(engine, person("alice", "a"), Action.ALTER, columns=("id", "social"))
+
+
+@pytest.mark.rule("POL-6")
+def test_a_denied_column_that_is_missing_denies(engine: GrantsEnforcer) -> None:
+    put(engine, grant(on(PEOPLE), role("a"), Privilege.SELECT, Privilege.ALTER))
+    put(engine, grant(on(PEOPLE), role("a"), Privilege.SELECT, columns=("SSN",), effect=Effect.DENY))
+    assert ask(engine, person("alice", "a")).hidden_columns == {"ssn"}
     assert not allows(engine, person("alice", "a"), columns=("id", "social"))
     assert allows(engine, person("alice", "a"), Action.ALTER, columns=("id", "social"))
 

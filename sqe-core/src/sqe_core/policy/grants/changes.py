@@ -287,14 +287,16 @@ def object_renamed(draft: Draft, old: ObjectName, new: ObjectName, *, governed: 
     covered = governed(old)
     _take_back(draft, new)
     for key, row in _rows(draft):
-        if _is_about(row.grant.target, old):
+        if _is_about(row.grant.target, old) and not _is_of_another_case(row.grant, old):
             draft.delete(Kind.GRANT, key)
             moved = replace(target, scope=row.grant.target.scope)
             written = records.encode_grant(replace(row.grant, target=moved), row.privilege, written=row.written)
             draft.put(Kind.GRANT, records.grant_key(written), written)
     for key, body in draft.all(Kind.POLICY):
         policy = records.decode_policy(body)
-        if isinstance(policy.target, ObjectName) and fold(policy.target) == fold(old):
+        if not isinstance(policy.target, ObjectName) or fold(policy.target) != fold(old):
+            continue
+        if policy.target == old or policy.object_uuid is None:
             draft.put(Kind.POLICY, key, records.encode_policy(replace(policy, target=new)))
     owner = draft.find(Kind.OWNER, records.name_key(old))
     if owner is not None:
@@ -311,12 +313,26 @@ def object_renamed(draft: Draft, old: ObjectName, new: ObjectName, *, governed: 
 
 
 def _take_back(draft: Draft, name: ObjectName | NamespaceName, *, but_of: str | None = None) -> None:
-    """Remove owner and grants of a name, but not what is pinned to an id."""
+    """Remove owner and grants of a name, but not what is pinned to an id, nor what is another object's."""
     draft.delete(Kind.OWNER, records.name_key(name))
     for key, row in _rows(draft):
-        kept = but_of is not None and row.grant.object_uuid == but_of
+        kept = (but_of is not None and row.grant.object_uuid == but_of) or _is_of_another_case(row.grant, name)
         if row.grant.effect is Effect.ALLOW and _is_about(row.grant.target, name) and not kept:
             draft.delete(Kind.GRANT, key)
+
+
+def _is_of_another_case(grant: Grant, name: ObjectName | NamespaceName) -> bool:
+    """Whether a grant on a name of other case stays where it is: most catalogs have two objects then.
+
+    Its filters and masks still hold for the other one, which somebody else may make, drop and rename. To this one it
+    gives nothing: access goes by the exact name and by the id.
+    """
+    target = grant.target
+    if (target.catalog, target.namespace) == (name.catalog, name.namespace):
+        own = name.name if isinstance(name, ObjectName) else None
+        if target.name == own:
+            return False
+    return grant.object_uuid is not None or grant.row_filter is not None or bool(grant.column_masks)
 
 
 def _is_about(target: GrantTarget, name: ObjectName | NamespaceName) -> bool:

@@ -242,6 +242,7 @@ class Evaluation:
     def _restricted(self, action: Action, resource: Resource, place: Place, reason: str) -> Decision:
         rows = self._rows(place)
         filters = self._filters(rows, place)
+        denied = _denied_columns(rows)
         hidden = self._hidden(rows, place, resource)
         masks = self._masks(action, rows, place, resource)
         if resource.columns:
@@ -249,6 +250,8 @@ class Evaluation:
             if action not in _NO_ROWS and not masks.keys() <= names.keys():
                 # After a rename it would protect nothing (POL-6).
                 return self._decision(Effect.DENY, "a mask names a column that is not there")
+            if action not in _NO_ROWS and not denied <= names.keys():
+                return self._decision(Effect.DENY, "a DENY names a column that is not there")
             if action is Action.SELECT and len(hidden) == len(names):
                 return self._decision(Effect.DENY, "no column is granted")
         else:
@@ -288,21 +291,16 @@ class Evaluation:
 
     def _hidden(self, rows: Sequence[GrantRow], place: Place, resource: Resource) -> frozenset[str]:
         """The hidden columns without case: those outside of every column list, and those that were denied."""
-        denied = {
-            column.casefold()
-            for row in rows
-            if row.grant.effect is Effect.DENY and row.grant.columns is not None
-            for column in row.grant.columns
-        }
+        denied = _denied_columns(rows)
         columns = {column.name.casefold() for column in resource.columns}
         if not columns:
-            return frozenset(denied)
+            return denied
         assert isinstance(place.name, ObjectName)
         reading = {Privilege.SELECT, Privilege.ALL} | self._of_views(Action.SELECT, place)
         lists = [row.grant.columns for row in self._given(rows, place) if row.privilege in reading]
         if lists and None not in lists and self._state.governed(place) and not self._owns(place.name):
             denied |= columns - {column.casefold() for listed in lists for column in listed or ()}
-        return frozenset(denied & columns)
+        return denied & columns
 
     def _masks(self, action: Action, rows: Sequence[GrantRow], place: Place, resource: Resource) -> dict[str, Mask]:
         """The masks by column, without case. A level that says MASK_NONE wins like any other that is preferred."""
@@ -344,6 +342,15 @@ def _hits(row: GrantRow, privileges: frozenset[Privilege]) -> bool:
     """Whether a row is about one of these; ALL is about each, and nobody gets past a container without USE."""
     passing = row.privilege is Privilege.USE and row.grant.target.name is None
     return row.privilege is not None and (row.privilege in privileges or row.privilege is Privilege.ALL or passing)
+
+
+def _denied_columns(rows: Sequence[GrantRow]) -> frozenset[str]:
+    return frozenset(
+        column.casefold()
+        for row in rows
+        if row.grant.effect is Effect.DENY and row.grant.columns is not None
+        for column in row.grant.columns
+    )
 
 
 def _restricts(row: GrantRow) -> bool:

@@ -113,12 +113,14 @@ class State:
         self.policies: list[StoredPolicy] = []
         self.members: list[RoleGrant] = []
         self.roles: list[RoleInfo] = []
-        self.owners: dict[Folded, Owner] = {}
-        self.schema_owners: dict[Folded, Owner] = {}
+        self.owners: dict[ObjectName, Owner] = {}
+        self.schema_owners: dict[NamespaceName, Owner] = {}
         self._covered: dict[Folded, list[Covered]] = defaultdict(list)
         self._covered_objects: dict[Folded, list[Covered]] = defaultdict(list)
         self._pinned: set[str] = set()
-        self._created: dict[Folded, tuple[ObjectName, int]] = {}
+        # Names that differ in their case only may be one object or several, so all of them are kept apart.
+        self._created: dict[Folded, dict[ObjectName, int]] = defaultdict(dict)
+        self._owned: set[Folded] = set()
         try:
             for kept, body in held.items():
                 self._add(kept, body)
@@ -169,11 +171,14 @@ class State:
                 self.policies.append(decoded)
             case Kind.OWNER:
                 owner: Owner = decoded
-                owners = self.owners if isinstance(owner.name, ObjectName) else self.schema_owners
-                owners[fold(owner.name)] = owner
+                if isinstance(owner.name, ObjectName):
+                    self.owners[owner.name] = owner
+                    self._owned.add(fold(owner.name))
+                else:
+                    self.schema_owners[owner.name] = owner
             case Kind.OBJECT:
                 created = decoded
-                self._created[fold(created.name)] = created.name, created.version
+                self._created[fold(created.name)][created.name] = created.version
 
     def principal(self, identity: Identity) -> Principal:
         """Return everything that stands for somebody: user, groups, roles of the token and of the store, PUBLIC.
@@ -190,9 +195,7 @@ class State:
 
     def owner_of(self, name: ObjectName | NamespaceName) -> Owner | None:
         """Return who owns exactly this."""
-        owners = self.owners if isinstance(name, ObjectName) else self.schema_owners
-        owner = owners.get(fold(name))
-        return owner if owner is not None and owner.name == name else None
+        return self.owners.get(name) if isinstance(name, ObjectName) else self.schema_owners.get(name)
 
     def rows_at(self, level: Folded) -> Sequence[GrantRow]:
         """Return the rows on a catalog or a schema and on all or future objects of it."""
@@ -228,6 +231,8 @@ class State:
             return row.grant.object_uuid == place.uuid
         if target.catalog != name.catalog or target.namespace != name.namespace[: len(target.namespace)]:
             return False
+        if target.scope not in ("catalog", "schema", "table", "view") and isinstance(name, ObjectName):
+            return self._reaches(target, place, first=row.written, last=row.written, gives=True)
         return target.name is None or (
             isinstance(name, ObjectName) and (target.namespace, target.name) == (name.namespace, name.name)
         )
@@ -248,7 +253,7 @@ class State:
 
     def holds(self, name: ObjectName) -> bool:
         """Whether something seems to be there under a name: it was made or is owned."""
-        return fold(name) in self._created or fold(name) in self.owners
+        return fold(name) in self._created or fold(name) in self._owned
 
     def types_of(self, name: ObjectName) -> frozenset[ResourceType]:
         """Return what an object may be, as far as grants on it said."""
@@ -257,19 +262,23 @@ class State:
             return frozenset({ResourceType.TABLE, ResourceType.VIEW})
         return frozenset({ResourceType.VIEW if said == {"view"} else ResourceType.TABLE})
 
-    def _reaches(self, target: GrantTarget, place: Place, *, first: int, last: int) -> bool:
+    def _reaches(self, target: GrantTarget, place: Place, *, first: int, last: int, gives: bool = False) -> bool:
         """Whether ALL or FUTURE TABLES or VIEWS of a schema mean an object, by when it was made.
 
-        What was not made through SQE counts as older than any grant.
+        What was not made through SQE counts as older than any grant. Where only a name of other case was made it may be
+        the same object or not: what `gives` has to reach both, everything else one of them.
         """
         assert isinstance(place.name, ObjectName)
         wanted = ResourceType.VIEW if target.scope.endswith("_views") else ResourceType.TABLE
         if wanted not in place.types:
             return False
-        found = self._created.get(fold(place.name))
+        made = self._created.get(fold(place.name), {})
+        times = [made[place.name]] if place.name in made else [None, *made.values()]
         if target.scope.startswith("future_"):
-            return found is not None and found[1] > first
-        return found is None or found[1] <= last
+            reached = [time is not None and time > first for time in times]
+        else:
+            reached = [time is None or time <= last for time in times]
+        return all(reached) if gives else any(reached)
 
 
 _DECODERS: Mapping[Kind, Callable[[records.Body], Any]] = {
