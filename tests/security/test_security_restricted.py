@@ -231,7 +231,10 @@ def test_what_is_denied_is_not_replaced(world: World, analyst: Analyst) -> None:
 
 
 class Keeper(HidingEnforcer):
-    """Everything but DROP, DROP VIEW and SELECT of what is called `kept…`; reads of `blind…` are denied."""
+    """Everything but DROP, DROP VIEW and SELECT of what is called `kept…`; reads of `blind…` are denied.
+
+    To what is called `grow…` rows are added, and none is taken away.
+    """
 
     def decide(self, request: PolicyRequest) -> PolicyResponse:
         def decision(access: Access) -> Decision:
@@ -241,6 +244,8 @@ class Keeper(HidingEnforcer):
                 return Decision.deny("kept")
             if table.startswith("blind") and access.action is Action.SELECT:
                 return Decision.deny("not to be read")
+            if table.startswith("grow") and access.action in (Action.DELETE, Action.TRUNCATE):
+                return Decision.deny("rows are added only")
             if table.startswith("masked") and access.action is Action.SELECT:
                 return Decision(effect=Effect.ALLOW, hidden_columns=frozenset({"b"}))
             return Decision.allow()
@@ -259,6 +264,7 @@ def keeper(world: World, engine: SparkEngine) -> Iterator[Analyst]:
         "CREATE VIEW held.kept_view AS SELECT 1 AS a",
         "CREATE TABLE held.blind AS SELECT 1 AS a, 2 AS b",
         "CREATE TABLE held.masked AS SELECT 1 AS a, 2 AS b",
+        "CREATE TABLE held.grow AS SELECT 1 AS a",
     ):
         world.own(sql)
     mount = world.owner.session.catalogs.find(EMBEDDED_CATALOG)
@@ -291,6 +297,18 @@ def test_to_replace_is_to_drop(world: World, keeper: Analyst) -> None:
     assert keeper.run("SELECT loose.a, loose_view.a AS b FROM loose, loose_view") == [[2, 3]]
     keeper.run("DROP TABLE loose")
     keeper.run("DROP VIEW loose_view")
+
+
+@pytest.mark.rule("DML-1")
+@pytest.mark.rule("DML-4")
+def test_to_overwrite_is_to_delete(world: World, keeper: Analyst) -> None:
+    keeper.run("INSERT INTO grow VALUES (2)")
+    for sql in ("INSERT OVERWRITE grow SELECT 3", "TRUNCATE TABLE grow"):
+        assert keeper.refusal(sql).code is ErrorCode.TABLE_NOT_FOUND, sql
+    assert keeper.refusal("INSERT OVERWRITE TABLE grow SELECT 3", "spark").code is ErrorCode.TABLE_NOT_FOUND
+    assert world.own("SELECT a FROM held.grow ORDER BY a") == [[1], [2]]
+    keeper.run("INSERT OVERWRITE blind SELECT 5 AS a, 6 AS b")
+    assert world.own("SELECT * FROM held.blind") == [[5, 6]]
 
 
 @pytest.mark.rule("DML-1")
@@ -327,7 +345,7 @@ def test_a_schema_is_dropped_whole_or_not_at_all(world: World, analyst: Analyst,
         assert world.own(f"SELECT * FROM {table}") == []
         world.own("DROP SCHEMA lone CASCADE")
     keeper.refusal("DROP SCHEMA held CASCADE")
-    assert world.own("SHOW TABLES FROM held") == [["blind"], ["kept"], ["kept_view"], ["masked"]]
+    assert world.own("SHOW TABLES FROM held") == [["blind"], ["grow"], ["kept"], ["kept_view"], ["masked"]]
     for sql in ("CREATE SCHEMA mine", "CREATE TABLE mine.a AS SELECT 1 AS x", "CREATE VIEW mine.v AS SELECT 1 AS x"):
         analyst.run(sql)
     analyst.run("DROP SCHEMA mine CASCADE")

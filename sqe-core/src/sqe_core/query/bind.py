@@ -19,8 +19,9 @@ from sqe_core.spi.errors import ErrorCode, NotSupportedError, UserError
 from sqe_core.spi.policy import Action
 from sqe_core.sql.statement import PositionMap, StatementKind
 
+_INSERT = "InsertIntoStatement"
 _WRITE_TARGETS = {
-    ("InsertIntoStatement", "table"): Action.INSERT,
+    (_INSERT, "table"): Action.INSERT,
     ("UpdateTable", "table"): Action.UPDATE,
     ("DeleteFromTable", "table"): Action.DELETE,
     ("MergeIntoTable", "targetTable"): Action.MERGE,
@@ -70,12 +71,15 @@ class BoundRelation:
     spooled: SpooledRows | None = None
     loaded: TableMetadata | ViewMetadata | None = None
     replaces: bool = False
+    overwrites: bool = False
 
     @property
     def needed(self) -> tuple[Action, ...]:
         """What the user must be allowed to do with it."""
         if self.replaces and self.loaded is not None:
             return (self.action, Action.DROP)
+        if self.overwrites:
+            return (self.action, Action.DELETE)
         return (self.action, Action.SELECT) if self.action in _READS_ITS_TARGET else (self.action,)
 
     @property
@@ -130,11 +134,16 @@ class RelationBinder:
         session_views: bool = True,
     ) -> list[BoundRelation]:
         """Bind every relation that is no common table expression."""
-        return [
+        bound = [
             self._bind_one(relation, kind, context, positions, session_views)
             for relation in description.relations
             if not relation.cte
         ]
+        inserts = [node for node in description.nodes if node.simple_type == _INSERT]
+        if all(node.fields.get("overwrite") is False for node in inserts):
+            return bound
+        # Whoever may only add rows does not get rid of those that are there.
+        return [replace(entry, overwrites=entry.action is Action.INSERT) for entry in bound]
 
     def _bind_one(
         self,
