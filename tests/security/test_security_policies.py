@@ -190,6 +190,10 @@ def test_a_role_that_is_left_out_sheds_no_condition(govern: Govern) -> None:
     assert analyst.run("SELECT id FROM people") == []
     analyst.policies.decisions["people"] = allow("is_role_in_session('eng') AND id = 1")
     assert analyst.run("SELECT id FROM people") == [[1]]
+    analyst.policies.decisions["people"] = allow("current_role NOT LIKE '%intern%'")
+    assert analyst.run("SELECT id FROM people") == []
+    analyst.policies.decisions["people"] = allow("current_role LIKE 'eng%' AND id = 1")
+    assert analyst.run("SELECT id FROM people") == [[1]]
 
 
 @pytest.mark.rule("POL-12")

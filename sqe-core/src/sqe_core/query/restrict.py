@@ -32,7 +32,7 @@ from sqe_core.spi.errors import ErrorCode, ExternalError, SqeError, UserError
 from sqe_core.spi.identity import Identity
 from sqe_core.spi.policy import Mask
 from sqe_core.spi.sql import SqlExpression
-from sqe_core.sql.statement import SqlReader, StatementKind, mapping_marker
+from sqe_core.sql.statement import SqlReader, StatementKind, mapping_marker, session_marker
 
 _log = logging.getLogger(__name__)
 
@@ -71,8 +71,8 @@ class RestrictionCompiler:
     extra_functions: frozenset[str]
     plan_limits: PlanLimits
     tag: str
-    look_up: Callable[[str], Sequence[Any]]
-    """Returns the values of a query of a row filter that may look into tables."""
+    look_up: Callable[[str, Mapping[str, Any]], Sequence[Any]]
+    """Returns the values of a query of a row filter that may look into tables, for these values of the session."""
 
     def compile(
         self,
@@ -183,10 +183,12 @@ class RestrictionCompiler:
 
     def _parsed(self, expression: SqlExpression, facts: PolicyFacts) -> EnginePlan:
         text, dialect = expression.text, expression.dialect
-        values = dict(self.values)
+        # Like the facts: a condition on `current_role` holds with the roles in use and with all of them.
+        values = {**self.values, session_marker("current_role"): _roles_of(facts)}
         if expression.reads_tables:
             _, queries = self.reader.translate_filter(text, dialect=dialect, sizes=None)
-            found = [self.look_up(query) for query in queries]
+            session = dict(values)
+            found = [self.look_up(query, session) for query in queries]
             sql, _ = self.reader.translate_filter(text, dialect=dialect, sizes=[len(each) for each in found])
             for number, each in enumerate(found):
                 values.update((mapping_marker(number, place), value) for place, value in enumerate(each))
@@ -245,6 +247,10 @@ def facts_of(identity: Identity) -> tuple[PolicyFacts, ...]:
         )
         for held in roles
     )
+
+
+def _roles_of(facts: PolicyFacts) -> str | None:
+    return ",".join(facts.lists["current_available_roles"]) or None
 
 
 def _attribute(value: Any) -> Any:

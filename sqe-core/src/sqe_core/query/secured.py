@@ -5,7 +5,7 @@ Reading order: `StatementSecurer.secure` is the way of a statement; `_rewrite` i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -49,7 +49,7 @@ from sqe_core.query.secure import (
 from sqe_core.query.verify import ExpectedRelation, verify
 from sqe_core.session.session import SessionView
 from sqe_core.session.statement_session import StatementSession
-from sqe_core.spi.catalog import TableMetadata, ViewMetadata
+from sqe_core.spi.catalog import Column, TableMetadata, ViewMetadata
 from sqe_core.spi.errors import AccessDeniedError, InternalError, NotSupportedError, UserError
 from sqe_core.spi.names import ObjectName, quote_part
 from sqe_core.spi.policy import Action
@@ -160,7 +160,7 @@ class StatementSecurer:
     """The visible columns of what the statement itself names, for the errors about it (ERR-5)."""
     spooled: Mapping[str, SpooledRows] = field(default_factory=dict)
     """Rows of the client that this statement reads, by the name that its text has for them."""
-    looked_up: dict[str, Sequence[Any]] = field(default_factory=dict)
+    looked_up: dict[Hashable, Sequence[Any]] = field(default_factory=dict)
     """What the row filters of this statement found in other tables."""
 
     def secure(self, statement: EngineStatement, parameters: Mapping[str, Any]) -> SecuredStatement:
@@ -297,6 +297,9 @@ class StatementSecurer:
         parts, marker, travel = self._alias_parts(entry), new_marker(), entry.relation.time_travel
         if travel is not None and access.current_only:
             raise unreadable_version()
+        if travel is not None and self.authorizer.enforces:
+            access = self._at_version(entry, table, access, travel)
+            collected.restricted |= access.restricted
         if access.filters or access.masks:
             return self._restricted_table(entry, access, collected, parts, marker)
         columns = tuple(column.name for column in access.columns)
@@ -310,6 +313,28 @@ class StatementSecurer:
             sql=table_text(parts, columns, marker=marker, travel=travel),
             visible_name=entry.resolved.name.parts,
         )
+
+    def _at_version(self, entry: BoundRelation, table: TableMetadata, access: Access, travel: TimeTravel) -> Access:
+        """Add what is kept of the columns that the table had then and has no more, on which nobody has decided yet."""
+        assert entry.resolved is not None
+        plan = self.engine.analyse(self.engine.parse(all_columns_text(self._alias_parts(entry), travel)), tag=self.tag)
+        columns = tuple(
+            Column(name=field.name, type=type_text, nullable=field.nullable)
+            for field, type_text in zip(plan.schema, plan.column_types, strict=True)
+        )
+        names = frozenset(column.name for column in columns)
+        gone = names - {column.name for column in table.columns}
+        if not gone or not (access.hidden | access.masks.keys()) <= names:
+            return access
+        asked = AccessRequest(
+            name=entry.resolved.name, action=Action.SELECT, loaded=replace(table, columns=columns, schema_id=None)
+        )
+        decided = self.authorizer.decide(self.session.identity, [asked], self.circumstances.unrecorded())
+        then = decided[asked.name, asked.action]
+        shown = {column.name for column in then.columns if column.name not in then.masks}
+        if not set(then.filters) <= set(access.filters):
+            shown = set()
+        return replace(access, hidden=access.hidden | (gone - shown))
 
     def _restricted_table(
         self, entry: BoundRelation, access: Access, collected: _Collected, parts: tuple[str, ...], marker: str
@@ -344,14 +369,15 @@ class StatementSecurer:
             look_up=self._look_up,
         )
 
-    def _look_up(self, sql: str) -> Sequence[Any]:
+    def _look_up(self, sql: str, values: Mapping[str, Any]) -> Sequence[Any]:
         """Return the values of a query of a row filter, read with the policy's rights and by nobody's names (POL-5)."""
-        if sql not in self.looked_up:
-            self.looked_up[sql] = self._read_mapping(sql)
-        return self.looked_up[sql]
+        key = sql, tuple(sorted(values.items()))
+        if key not in self.looked_up:
+            self.looked_up[key] = self._read_mapping(sql, values)
+        return self.looked_up[key]
 
-    def _read_mapping(self, sql: str) -> Sequence[Any]:
-        parsed = self.engine.parse(sql, self._session_values())
+    def _read_mapping(self, sql: str, values: Mapping[str, Any]) -> Sequence[Any]:
+        parsed = self.engine.parse(sql, values)
         names = parsed.description.relations
         if len(names) != 1 or names[0].cte or len(names[0].parts) != 3 or names[0].time_travel is not None:
             raise UserError("A row filter looks into one table, called catalog.schema.table")
@@ -375,16 +401,16 @@ class StatementSecurer:
         verify(analysed.description, expected=collected.expected, kind=StatementKind.QUERY)
         if analysed.description.expressions & lists.policies().denied:
             raise UserError("A row filter looks up what depends on nothing but the rows of the table")
-        values: dict[Any, None] = {}
+        found: dict[Any, None] = {}
         stream = self.engine.execute(analysed, tag=self.tag)
         try:
             for batch in stream:
-                values.update(dict.fromkeys(batch.column(0)))
-                if len(values) > _MOST_LOOKED_UP:
+                found.update(dict.fromkeys(batch.column(0)))
+                if len(found) > _MOST_LOOKED_UP:
                     raise UserError(f"A row filter may find {_MOST_LOOKED_UP} values at most")
         finally:
             stream.close()
-        return tuple(values)
+        return tuple(found)
 
     def check_restrictions(
         self, name: ObjectName, mount: Mount, loaded: TableMetadata | ViewMetadata, access: Access
