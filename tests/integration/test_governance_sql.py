@@ -280,6 +280,19 @@ def test_names_in_a_mapping_query_are_the_mapping_tables_own(lake: Lake, mapping
         assert lake.refusal(ROOT, sql).kind.value == "USER_ERROR", sql
 
 
+@pytest.mark.rule("POL-8")
+def test_a_role_that_is_left_out_is_looked_up_too(lake: Lake, mapping: None) -> None:
+    lake.root(
+        "REVOKE ROWS ON people FROM PUBLIC",
+        "INSERT INTO regions VALUES ('intern', 'US')",
+        "CREATE POLICY interns ON TABLE people ROW FILTER TO PUBLIC"
+        " USING (region NOT IN (SELECT region FROM lake.default.regions WHERE who = current_role))",
+    )
+    assert lake.run(MALLORY, "SELECT id FROM people") == [(1,)]
+    lake.run(MALLORY, "SET ROLE NONE")
+    assert lake.run(MALLORY, "SELECT id FROM people") == [(1,)]
+
+
 @pytest.mark.rule("POL-2")
 @pytest.mark.rule("ERR-1")
 def test_a_filter_whose_mapping_table_is_gone_closes_the_table(lake: Lake, mapping: None) -> None:
@@ -401,6 +414,26 @@ def test_whoever_is_restricted_passes_nothing_on(lake: Lake) -> None:
     assert lake.refusal(ALICE, "GRANT SELECT ON people TO USER bob").code is ErrorCode.ACCESS_DENIED
 
 
+@pytest.mark.rule("POL-15")
+def test_whoever_has_the_option_lifts_no_filter_and_no_mask(lake: Lake) -> None:
+    lake.root(
+        "GRANT SELECT ON people TO auditor WITH GRANT OPTION",
+        "GRANT SELECT (id, ssn MASKED WITH 'NULL') ROWS WHERE region = 'EU' ON people TO analyst",
+        "GRANT ROWS WHERE salary > 0 ON people TO analyst",
+    )
+    for sql in (
+        "REVOKE ROWS ON people FROM analyst",
+        "REVOKE SELECT ON people FROM analyst",
+        "REVOKE SELECT (ssn) ON people FROM analyst",
+    ):
+        assert lake.refusal(BOB, sql).code is ErrorCode.ACCESS_DENIED, sql
+    lake.run(BOB, "GRANT SELECT ON people TO analyst")
+    assert lake.run(ALICE, "SELECT id, ssn FROM people") == [(1, None)]
+    lake.run(BOB, "GRANT SELECT ON people TO intern")
+    lake.run(BOB, "REVOKE SELECT ON people FROM intern")
+    lake.refusal(MALLORY, "SELECT * FROM people")
+
+
 def test_an_owner_keeps_access_and_gives_it_away(lake: Lake) -> None:
     lake.run(OWEN, "CREATE TABLE owned AS SELECT 1 AS id")
     try:
@@ -517,6 +550,63 @@ def test_an_administrator_without_the_role_is_none(lake: Lake) -> None:
     assert lake.refusal(ROOT, "GRANT SELECT ON people TO analyst").code is ErrorCode.ACCESS_DENIED
     lake.run(ROOT, "SET ROLE ALL")
     lake.run(ROOT, "GRANT SELECT ON people TO analyst")
+
+
+@pytest.mark.rule("POL-10")
+@pytest.mark.parametrize("sql", ["CREATE VIEW {n} AS SELECT 1 AS a", "CREATE TABLE {n} (a integer)"])
+def test_a_name_of_another_case_sheds_no_restriction(lake: Lake, sql: str) -> None:
+    lake.root(
+        "GRANT SELECT ON SCHEMA default TO analyst",
+        "GRANT CREATE, CREATE VIEW ON SCHEMA default TO USER owen",
+        "GRANT ROWS WHERE region = 'EU' ON people TO analyst",
+        "GRANT SELECT (id, ssn MASKED WITH 'NULL') ON people TO analyst",
+        "GRANT SELECT ON people TO auditor",
+    )
+    kind = sql.split()[1]
+
+    def unchanged() -> None:
+        assert lake.run(ALICE, "SELECT id, ssn FROM people") == [(1, None)]
+        assert len(lake.run(BOB, "SELECT * FROM people")) == 2
+
+    lake.run(OWEN, sql.format(n='"PEOPLE"'))
+    try:
+        unchanged()
+        lake.run(OWEN, f'ALTER {kind} "PEOPLE" RENAME TO other')
+        unchanged()
+        lake.run(OWEN, f'ALTER {kind} other RENAME TO "People"')
+        unchanged()
+        lake.run(OWEN, f'DROP {kind} "People"')
+        unchanged()
+    finally:
+        for name in ('"PEOPLE"', "other", '"People"'):
+            lake.run(OWEN, f"DROP {kind} IF EXISTS {name}")
+
+
+@pytest.mark.rule("ENF-9")
+def test_a_column_that_was_dropped_is_no_more_visible_in_old_versions(lake: Lake) -> None:
+    lake.root(
+        "CREATE TABLE shrunk AS SELECT 1 AS id, 'ann' AS name, '123' AS ssn, 'x' AS note",
+        "GRANT SELECT ON shrunk TO service_admin",
+        "GRANT SELECT (id, name) ON shrunk TO analyst",
+        "GRANT SELECT ON shrunk TO auditor",
+        "GRANT SELECT (id, ssn MASKED WITH 'NULL') ON shrunk TO intern",
+        "ALTER TABLE shrunk DROP COLUMN note",
+    )
+    try:
+        [(old,)] = lake.run(ROOT, 'SELECT snapshot_id FROM "shrunk$snapshots"')
+        travel = f"SELECT * FROM shrunk FOR VERSION AS OF {old}"
+        assert lake.run(MALLORY, travel) == [(1, None)]
+        lake.root("ALTER TABLE shrunk DROP COLUMN ssn")
+        assert lake.run(ALICE, "SELECT * FROM shrunk") == [(1, "ann")]
+        assert lake.run(ALICE, travel) == [(1, "ann")]
+        for column in ("ssn", "note"):
+            sql = f"SELECT {column} FROM shrunk FOR VERSION AS OF {old}"
+            assert lake.refusal(ALICE, sql).code is ErrorCode.COLUMN_NOT_FOUND
+        assert lake.run(BOB, travel) == [(1, "ann", "123", "x")]
+        lake.root("GRANT ROWS WHERE id = 1 ON shrunk TO analyst")
+        assert lake.run(ALICE, travel) == [(1, "ann")]
+    finally:
+        lake.root("DROP TABLE shrunk")
 
 
 # Policies and tags

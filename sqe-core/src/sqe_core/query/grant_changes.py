@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from sqe_core.query.governing import GovernedObject, Governing, denied
 from sqe_core.spi.errors import NotSupportedError, UserError
 from sqe_core.spi.names import ObjectName
-from sqe_core.spi.policy import ColumnMask, Effect, Grant, Grantee, SupportsGrants
+from sqe_core.spi.policy import ColumnMask, Effect, Grant, Grantee, Privilege, SupportsGrants
 from sqe_core.spi.sql import SqlExpression
 from sqe_core.sql.governance import GrantObject, GrantPrivileges, RevokePrivileges
 from sqe_core.sql.privileges import level_fault
@@ -64,6 +64,8 @@ class GrantChanges:
             self._require_option(store, asked, statement.grantees, "revoke this")
         # What was dropped behind our back keeps its grants, and an administrator can still take them away.
         governed = governing.find(statement.object, must_exist=False)
+        if not governing.is_admin and self._lifts(store, statement, governed):
+            raise denied("revoke this")
         revoked = Grant(
             privileges=statement.privileges,
             target=governed.target,
@@ -80,6 +82,21 @@ class GrantChanges:
         governing.authorizer.flush()
         if not any(removed):
             governing.find(statement.object)  # a missing object is an error, a missing grant is none
+
+    def _lifts(self, store: SupportsGrants, statement: RevokePrivileges, governed: GovernedObject) -> bool:
+        """Whether a filter or a mask would go with it. Administrators make those, and only they take them away."""
+        if statement.option_only or self.governing.outside is not None:
+            return False
+        wanted = statement.privileges
+        return statement.rows or any(
+            not grant.privileges
+            or not wanted
+            or Privilege.ALL in wanted | grant.privileges
+            or bool(wanted & grant.privileges)
+            for grantee in statement.grantees
+            for grant in store.list_grants(target=governed.target, grantee=grantee, author=self.governing.identity)
+            if grant.effect is Effect.ALLOW and (grant.row_filter is not None or grant.column_masks)
+        )
 
     def _unseen(self, written: GrantObject, what: str) -> GovernedObject:
         try:
