@@ -318,17 +318,16 @@ class StatementSecurer:
         """Add what is kept of the columns that the table had then and has no more, on which nobody has decided yet."""
         assert entry.resolved is not None
         plan = self.engine.analyse(self.engine.parse(all_columns_text(self._alias_parts(entry), travel)), tag=self.tag)
+        known = {column.name: column for column in table.columns}
         columns = tuple(
-            Column(name=field.name, type=type_text, nullable=field.nullable)
+            known.get(field.name) or Column(name=field.name, type=type_text, nullable=field.nullable)
             for field, type_text in zip(plan.schema, plan.column_types, strict=True)
         )
         names = frozenset(column.name for column in columns)
-        gone = names - {column.name for column in table.columns}
+        gone = names - known.keys()
         if not gone or not (access.hidden | access.masks.keys()) <= names:
             return access
-        asked = AccessRequest(
-            name=entry.resolved.name, action=Action.SELECT, loaded=replace(table, columns=columns, schema_id=None)
-        )
+        asked = AccessRequest(name=entry.resolved.name, action=Action.SELECT, loaded=replace(table, columns=columns))
         decided = self.authorizer.decide(self.session.identity, [asked], self.circumstances.unrecorded())
         then = decided[asked.name, asked.action]
         shown = {column.name for column in then.columns if column.name not in then.masks}
