@@ -247,7 +247,10 @@ class Keeper(HidingEnforcer):
             if table.startswith("grow") and access.action in (Action.DELETE, Action.TRUNCATE):
                 return Decision.deny("rows are added only")
             if table.startswith("masked") and access.action is Action.SELECT:
-                return Decision(effect=Effect.ALLOW, hidden_columns=frozenset({"b"}))
+                return Decision(
+                    effect=Effect.ALLOW,
+                    hidden_columns=frozenset({"b", "bonus"} & {column.name for column in access.resource.columns}),
+                )
             return Decision.allow()
 
         return PolicyResponse(decisions=tuple(map(decision, request.accesses)))
@@ -264,6 +267,8 @@ def keeper(world: World, engine: SparkEngine) -> Iterator[Analyst]:
         "CREATE VIEW held.kept_view AS SELECT 1 AS a",
         "CREATE TABLE held.blind AS SELECT 1 AS a, 2 AS b",
         "CREATE TABLE held.masked AS SELECT 1 AS a, 2 AS b",
+        "CREATE TABLE held.masked_pay AS SELECT 1 AS ident, 2 AS bonus",
+        "CREATE TABLE held.blind_pay AS SELECT 1 AS ident, 2 AS bonus",
         "CREATE TABLE held.grow AS SELECT 1 AS a",
     ):
         world.own(sql)
@@ -297,6 +302,14 @@ def test_to_replace_is_to_drop(world: World, keeper: Analyst) -> None:
     assert keeper.run("SELECT loose.a, loose_view.a AS b FROM loose, loose_view") == [[2, 3]]
     keeper.run("DROP TABLE loose")
     keeper.run("DROP VIEW loose_view")
+
+
+@pytest.mark.rule("ERR-5")
+def test_who_writes_what_they_may_not_read_is_suggested_nothing_of_it(keeper: Analyst) -> None:
+    for table in ("masked_pay", "blind_pay"):
+        refused = keeper.refusal(f"INSERT INTO {table} (ident, bonu) VALUES (1, 2)")
+        assert (refused.code, refused.hint) == (ErrorCode.COLUMN_NOT_FOUND, None)
+    assert keeper.refusal("INSERT INTO masked_pay (idnt) VALUES (1)").hint == 'did you mean "ident"?'
 
 
 @pytest.mark.rule("DML-1")
@@ -345,7 +358,9 @@ def test_a_schema_is_dropped_whole_or_not_at_all(world: World, analyst: Analyst,
         assert world.own(f"SELECT * FROM {table}") == []
         world.own("DROP SCHEMA lone CASCADE")
     keeper.refusal("DROP SCHEMA held CASCADE")
-    assert world.own("SHOW TABLES FROM held") == [["blind"], ["grow"], ["kept"], ["kept_view"], ["masked"]]
+    assert world.own("SHOW TABLES FROM held") == [
+        [name] for name in ("blind", "blind_pay", "grow", "kept", "kept_view", "masked", "masked_pay")
+    ]
     for sql in ("CREATE SCHEMA mine", "CREATE TABLE mine.a AS SELECT 1 AS x", "CREATE VIEW mine.v AS SELECT 1 AS x"):
         analyst.run(sql)
     analyst.run("DROP SCHEMA mine CASCADE")

@@ -5,7 +5,7 @@ Reading order: `StatementSecurer.secure` is the way of a statement; `_rewrite` i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -233,7 +233,7 @@ class StatementSecurer:
         access = self._decide(bound, positions)
         collected.restricted |= any(entry.restricted for entry in access.values())
         if not views:
-            self.columns_seen.extend(column.name for entry in access.values() for column in entry.columns)
+            self.columns_seen.extend(_seen_columns(access))
         # Targets at last: how they are changed depends on what the statement reads.
         replacements = [
             self._replacement(entry, access, collected, views, positions)
@@ -733,6 +733,16 @@ class StatementSecurer:
             dynamic = partitioned if statement.overwrite_dynamic is None else statement.overwrite_dynamic
             settings["spark.sql.sources.partitionOverwriteMode"] = "dynamic" if dynamic else "static"
         return settings
+
+
+def _seen_columns(access: Decisions) -> Iterator[str]:
+    """Yield the columns that everything shows that a statement does with a table: what is written may not be readable."""
+    for name in dict.fromkeys(name for name, _ in access):
+        about = [entry for (of, _), entry in access.items() if of == name]
+        if not any(entry.denied for entry in about):
+            yield from (
+                column.name for column in about[0].columns if not any(column.name in entry.hidden for entry in about)
+            )
 
 
 def unreadable_version() -> UserError:
