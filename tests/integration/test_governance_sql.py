@@ -197,6 +197,7 @@ def test_rows_and_masks_of_a_view(lake: Lake) -> None:
 def test_no_view_has_the_rights_of_its_owner(lake: Lake) -> None:
     """dbt writes the clause into every view: it is kept, and whoever reads the view still needs what it reads."""
     lake.root(
+        "GRANT SELECT ON people TO service_admin",
         "CREATE VIEW leak SECURITY DEFINER AS SELECT ssn FROM people",
         "CREATE VIEW plain SECURITY INVOKER AS SELECT ssn FROM people",
         "GRANT SELECT ON leak TO PUBLIC",

@@ -51,7 +51,7 @@ from sqe_core.spi.protocol import IngestMode, IngestRequest
 _POLICIES = 3
 _QUERIES = 40
 _CHANGES = int(os.environ.get("SQE_POLICY_CHANGES", "8"))
-_CASES = int(os.environ.get("SQE_POLICY_CASES", "240"))
+_CASES = int(os.environ.get("SQE_POLICY_CASES", "120"))
 _FIRST = int(os.environ.get("SQE_POLICY_FIRST", "0"))
 _ONLY = tuple(int(part) for part in os.environ.get("SQE_POLICY_SEED", "").split(".") if part)
 _WORLDS = _ONLY[:1] or range(_FIRST, _FIRST - (-_CASES // (_POLICIES * _QUERIES)))

@@ -430,7 +430,7 @@ def test_two_users_at_once_get_each_their_own(sqe: EmbeddedSqe, engine: SparkEng
         """Half of a user's statements, in a session of its own that is opened anew now and then."""
         issuer, first = task
         session, wrong = _session(governed, issuer), []
-        for turn in range(100):
+        for turn in range(50):
             place = (first + turn) % len(_TEXTS)
             told = answer(session, _TEXTS[place])
             if told != expected[issuer][place]:
