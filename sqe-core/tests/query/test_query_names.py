@@ -19,6 +19,22 @@ LAKE = Mount(name="lake", backend=NoBackend(), aliases=frozenset({"iceberg"}))
 CONTEXT = NameContext(catalog="lake", schema=("main",))
 
 
+class OneCase(NoBackend):
+    ignores_case = True
+
+
+@pytest.mark.rule("POL-10")
+def test_where_case_is_ignored_policies_see_one_name(resolver: NameResolver) -> None:
+    folded = NameResolver(CatalogRegistry([Mount(name="Lake", backend=OneCase())]))
+    context = NameContext(catalog="Lake", schema=("Main",))
+    for parts in (("People",), ("MAIN", "PEOPLE"), ("Lake", "main", "people")):
+        found = folded.object(parts, context)
+        assert found.name == ObjectName(catalog="Lake", namespace=("main",), name="people")
+    assert folded.object(("People$Files",), context).metadata_table == "files"
+    assert folded.schema(("HR.Staff",), context)[1].namespace == ("hr", "staff")
+    assert resolver.object(("HR", "People"), CONTEXT).name.parts == ("lake", "HR", "People")
+
+
 @pytest.fixture
 def resolver() -> NameResolver:
     return NameResolver(CatalogRegistry([LAKE, Mount(name="other", backend=NoBackend())]))

@@ -237,3 +237,11 @@ def test_unity_is_read_only(make: Any) -> None:
     backend = make(UnityConfig)
     assert backend.read_only
     assert not backend.supports_views
+
+
+@pytest.mark.rule("POL-10")
+def test_catalogs_that_keep_lower_case_say_so(make: Any) -> None:
+    assert make(UnityConfig).ignores_case
+    assert not make().ignores_case
+    for service, expected in (("glue", True), ("s3tables", True), ("execute-api", False)):
+        assert make(auth={"type": "aws", "region": "eu-west-1", "service": service}).ignores_case is expected

@@ -101,7 +101,7 @@ class NameResolver:
         if not 1 <= len(parts) <= 2 or not all(_usable(part) for part in parts):
             raise UserError(f"Schema {_printable(parts)} does not exist", code=ErrorCode.SCHEMA_NOT_FOUND)
         mount = self.catalog(parts[0] if len(parts) == 2 else context.catalog)
-        schema = parts[-1].lower() if mount is SYSTEM else parts[-1]
+        schema = parts[-1].lower() if _folds(mount) else parts[-1]
         return mount, NamespaceName(catalog=mount.name, namespace=tuple(schema.split(".")))
 
     def object(self, parts: Sequence[str], context: NameContext, *, position: Position | None = None) -> ResolvedName:
@@ -113,8 +113,7 @@ class NameResolver:
             raise table_not_found(parts, position=position, hint=self.suggest(parts[0]))
         self.used.add(mount)
         namespace = context.schema if len(parts) == 1 else tuple(parts[-2].split("."))
-        if mount is SYSTEM:
-            # Its names are ours, so that nobody has to know their case.
+        if _folds(mount):
             namespace, parts = tuple(part.lower() for part in namespace), [*parts[:-1], parts[-1].lower()]
         base, separator, suffix = parts[-1].rpartition("$")
         metadata_table = None
@@ -124,6 +123,11 @@ class NameResolver:
                 raise table_not_found(parts, position=position)
         name = ObjectName(catalog=mount.name, namespace=namespace, name=base or parts[-1])
         return ResolvedName(name=name, mount=mount, metadata_table=metadata_table)
+
+
+def _folds(mount: Mount) -> bool:
+    """Whether names are in lower case: ours, whose case nobody has to know, and those of one case only (POL-10)."""
+    return mount is SYSTEM or mount.backend.ignores_case
 
 
 def _usable(part: str) -> bool:

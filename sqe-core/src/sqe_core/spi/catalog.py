@@ -242,6 +242,12 @@ class CatalogBackend(ABC):
     For catalogs that know better than the mount what a user is to see, or answer faster.
     """
 
+    ignores_case: bool = False
+    """True when the catalog takes one case of a name for another, and keeps lower case.
+
+    Whoever decides about names then sees lower case only: `HR.People` must not get around what is said of `hr.people`.
+    """
+
     uri: str | None = None
     """The catalog's address, without secrets: for lineage, logs and `SHOW CREATE SCHEMA`."""
 

@@ -36,6 +36,8 @@ _STATIC_KEYS = ("s3.access-key-id", "s3.secret-access-key", "s3.session-token")
 _NO_KEY = "vended-keys-only"
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}")
 _ANY_REGION = "us-east-1"
+# Services of AWS that keep every name in lower case.
+_LOWER_CASE = frozenset({"glue", "s3tables"})
 _NOBODY = Identity(issuer="sqe:catalog", subject="check", username="check", provider="none", personal=False)
 
 
@@ -51,6 +53,8 @@ class RestBackend(CatalogBackend, SupportsDiscovery, SupportsReadRestrictions, S
         self._context = context
         self._login = make_login(config, context)
         self.identity_mode = self._login.identity_mode
+        if isinstance(self._login, AwsLogin) and config.auth.service in _LOWER_CASE:
+            self.ignores_case = True
         if config.access_delegation != "none" or context.require_vended_credentials:
             wanted = "vended-credentials" if context.require_vended_credentials else config.access_delegation
             delegation = {_DELEGATION: wanted}
@@ -185,6 +189,7 @@ class UnityBackend(RestBackend):
 
     read_only = True
     supports_views = False
+    ignores_case = True
 
 
 def make_backend(name: str, config: RestConfig, context: CatalogContext) -> RestBackend:
