@@ -14,10 +14,12 @@ from pathlib import Path
 from typing import Any
 
 from sqe_bench.flight import held, serving
+from sqe_core.bootstrap import EmbeddedSqe
 
 NAME = "soak"
 _ROWS = 500
-_MOST_DESCRIPTORS, _MOST_THREADS = 30, 30
+_MOST_DESCRIPTORS, _MOST_THREADS, _MOST_MB = 30, 30, 100
+_WARM = 0.3
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -29,7 +31,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> Mapping[str, Any]:
     """Work, kill, count."""
-    chance = random.Random(arguments.seed)  # noqa: S311 - which client is killed is no secret
     with tempfile.TemporaryDirectory(prefix="sqe-bench-") as folder, serving(Path(folder)) as (embedded, endpoint):
         embedded.execute("CREATE TABLE loaded (batch varchar, n bigint)").close()
         embedded.execute(
@@ -37,46 +38,70 @@ def run(arguments: argparse.Namespace) -> Mapping[str, Any]:
         ).close()
         acknowledged = Path(folder) / "acknowledged"
         acknowledged.mkdir()
-        clients = [_client(endpoint.port, acknowledged, number) for number in range(arguments.clients)]
-        time.sleep(min(20.0, arguments.minutes * 15))  # what is made once has been made
-        before, started = held(), len(clients)
-        kills, faults = 0, []
-        ends = time.monotonic() + arguments.minutes * 60
-        while time.monotonic() < ends:
-            time.sleep(chance.uniform(0.2, 1.5))
-            victim = chance.randrange(len(clients))
-            clients[victim].send_signal(signal.SIGKILL)
-            faults += _said(clients[victim])
-            kills += 1
-            started += 1
-            clients[victim] = _client(endpoint.port, acknowledged, started)
-        for client in clients:
-            client.terminate()
-            faults += _said(client)
-        after = _settled(before, embedded)
+        chance = random.Random(arguments.seed)  # noqa: S311 - which client is killed is no secret
+        crowd = _Crowd(endpoint.port, acknowledged, arguments.clients, chance)
+        # What is made once has been made when a first crowd has gone: threads, buffers, code.
+        crowd.work(arguments.minutes * 60 * _WARM)
+        before = _settled(embedded)
+        crowd.work(arguments.minutes * 60 * (1 - _WARM))
+        after = _settled(embedded)
         lost, doubled = _compare(embedded, acknowledged)
-        print(f"{started} clients, {kills} of them killed; unexpected errors: {len(faults)}")
-        for fault in faults[:10]:
+        print(f"{crowd.started} clients, {crowd.kills} of them killed; unexpected errors: {len(crowd.faults)}")
+        for fault in crowd.faults[:10]:
             print(f"  {fault}")
         changes = ", ".join(f"{name} {before[name]:.0f} -> {after[name]:.0f}" for name in before)
-        print(f"{changes}; statements that still run: {after['running']}")
+        print(changes)
         print(f"acknowledged batches that are missing: {lost}, batches that are there in part or twice: {doubled}")
         passed = (
-            not faults
+            not crowd.faults
             and not lost
             and not doubled
             and not after["running"]
             and after["descriptors"] <= before["descriptors"] + _MOST_DESCRIPTORS
             and after["threads"] <= before["threads"] + _MOST_THREADS
+            and after["mb"] <= before["mb"] + _MOST_MB
         )
         return {
             "passed": passed,
-            "kills": kills,
-            "faults": faults,
+            "kills": crowd.kills,
+            "faults": crowd.faults,
             "lost": lost,
             "doubled": doubled,
+            "before": dict(before),
             "after": dict(after),
         }
+
+
+class _Crowd:
+    """Clients that work at the same time; now and then one is killed and another comes."""
+
+    def __init__(self, port: int, acknowledged: Path, size: int, chance: random.Random) -> None:
+        self._port = port
+        self._acknowledged = acknowledged
+        self._size = size
+        self._chance = chance
+        self.started = self.kills = 0
+        self.faults: list[str] = []
+
+    def work(self, seconds: float) -> None:
+        """Let them work, then send them home."""
+        ends = time.monotonic() + seconds
+        clients = [self._one_more() for _ in range(self._size)]
+        while time.monotonic() < ends:
+            time.sleep(self._chance.uniform(0.2, 1.5))
+            victim = self._chance.randrange(self._size)
+            clients[victim].send_signal(signal.SIGKILL)
+            self.faults += _said(clients[victim])
+            self.kills += 1
+            clients[victim] = self._one_more()
+        for client in clients:
+            client.terminate()
+        for client in clients:
+            self.faults += _said(client)
+
+    def _one_more(self) -> subprocess.Popen[str]:
+        self.started += 1
+        return _client(self._port, self._acknowledged, self.started)
 
 
 def _client(port: int, acknowledged: Path, number: int) -> subprocess.Popen[str]:
@@ -103,15 +128,15 @@ def _said(client: subprocess.Popen[str]) -> list[str]:
     return [line for line in out.splitlines() if line]
 
 
-def _settled(before: Mapping[str, Any], embedded: Any) -> Mapping[str, Any]:
+def _settled(embedded: EmbeddedSqe) -> Mapping[str, float]:
     """Wait until the server has noticed that everybody is gone."""
-    deadline = time.monotonic() + 60
+    deadline, known = time.monotonic() + 60, -1
     while True:
         now = {**held(), "running": embedded.sqe.service.running}
-        quiet = now["descriptors"] <= before["descriptors"] and not now["running"]
-        if quiet or time.monotonic() > deadline:
+        if (not now["running"] and now["descriptors"] == known) or time.monotonic() > deadline:
             return now
-        time.sleep(1)
+        known = now["descriptors"]
+        time.sleep(3)
 
 
 def _compare(embedded: Any, acknowledged: Path) -> tuple[int, int]:
