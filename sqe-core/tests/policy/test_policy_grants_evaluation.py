@@ -286,6 +286,12 @@ def test_a_name_of_another_case_makes_no_table_newer_and_takes_nothing(engine: G
         assert ask(engine, ALICE, uuid="uuid").row_filters == (EU,)
         assert allows(engine, ALICE, uuid="uuid")
         assert [one.target for one in engine.list_grants(grantee=user("alice"), author=ADMIN)] == [on(PEOPLE)]
+    put(engine, grant(on(HR), user("erin"), Privilege.SELECT))
+    schema = NamespaceName(catalog="lake", namespace=("HR",))
+    engine.object_created(schema, uuid=None, owner=person("mallory"))
+    assert allows(engine, person("erin"))
+    engine.object_dropped(schema, uuid=None, author=person("mallory"))
+    assert allows(engine, person("erin"))
 
 
 def test_nested_schemas_inherit(engine: GrantsEnforcer) -> None:

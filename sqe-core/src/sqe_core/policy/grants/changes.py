@@ -287,7 +287,7 @@ def object_renamed(draft: Draft, old: ObjectName, new: ObjectName, *, governed: 
     covered = governed(old)
     _take_back(draft, new)
     for key, row in _rows(draft):
-        if _is_about(row.grant.target, old) and not _is_of_another_case(row.grant, old):
+        if _is_about(row.grant.target, old) and not _stays(row.grant, old):
             draft.delete(Kind.GRANT, key)
             moved = replace(target, scope=row.grant.target.scope)
             written = records.encode_grant(replace(row.grant, target=moved), row.privilege, written=row.written)
@@ -316,23 +316,23 @@ def _take_back(draft: Draft, name: ObjectName | NamespaceName, *, but_of: str | 
     """Remove owner and grants of a name, but not what is pinned to an id, nor what is another object's."""
     draft.delete(Kind.OWNER, records.name_key(name))
     for key, row in _rows(draft):
-        kept = (but_of is not None and row.grant.object_uuid == but_of) or _is_of_another_case(row.grant, name)
-        if row.grant.effect is Effect.ALLOW and _is_about(row.grant.target, name) and not kept:
+        kept = but_of is not None and row.grant.object_uuid == but_of
+        if row.grant.effect is Effect.ALLOW and _is_exactly(row.grant.target, name) and not kept:
             draft.delete(Kind.GRANT, key)
 
 
-def _is_of_another_case(grant: Grant, name: ObjectName | NamespaceName) -> bool:
-    """Whether a grant on a name of other case stays where it is: most catalogs have two objects then.
+def _is_exactly(target: GrantTarget, name: ObjectName | NamespaceName) -> bool:
+    """Whether a grant is on just this name. One on a name of other case is somebody else's: it gives nothing here."""
+    own = name.name if isinstance(name, ObjectName) else None
+    return (target.catalog, target.namespace, target.name) == (name.catalog, name.namespace, own) and bool(
+        name.namespace
+    )
 
-    Its filters and masks still hold for the other one, which somebody else may make, drop and rename. To this one it
-    gives nothing: access goes by the exact name and by the id.
-    """
-    target = grant.target
-    if (target.catalog, target.namespace) == (name.catalog, name.namespace):
-        own = name.name if isinstance(name, ObjectName) else None
-        if target.name == own:
-            return False
-    return grant.object_uuid is not None or grant.row_filter is not None or bool(grant.column_masks)
+
+def _stays(grant: Grant, old: ObjectName) -> bool:
+    """Whether a grant does not go with a renamed object: it is on a name of other case, and about what is there."""
+    pinned = grant.object_uuid is not None or grant.row_filter is not None or bool(grant.column_masks)
+    return pinned and not _is_exactly(grant.target, old)
 
 
 def _is_about(target: GrantTarget, name: ObjectName | NamespaceName) -> bool:
