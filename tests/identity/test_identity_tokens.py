@@ -1,6 +1,6 @@
 """Tokens end while statements run, people are signed out, the identity provider is away, keys come and go.
 
-    SQE_STATEMENT_SECS=120 SQE_AWAY_SECS=60  pytest …    a longer statement, and a longer outage
+SQE_STATEMENT_SECS=120 SQE_AWAY_SECS=60  pytest …    a longer statement, and a longer outage
 """
 
 from __future__ import annotations
