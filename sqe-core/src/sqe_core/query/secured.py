@@ -736,7 +736,7 @@ class StatementSecurer:
 
 
 def _seen_columns(access: Decisions) -> Iterator[str]:
-    """Yield the columns that are shown to everything that a statement does with a table: it may write what it cannot read."""
+    """Yield the columns that all that a statement does with a table may see: it may write what it cannot read."""
     for name in dict.fromkeys(name for name, _ in access):
         about = [entry for (of, _), entry in access.items() if of == name]
         if not any(entry.denied for entry in about):
