@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 from pathlib import Path
 
 import pytest
@@ -10,6 +12,7 @@ from sqe_core.bootstrap import OWNER, compose
 from sqe_core.config.loading import load
 from sqe_core.engine.spark.engine import SparkEngine
 from sqe_core.spi.errors import ConfigError, NotSupportedError, PluginError, ResourcesError, UserError
+from sqe_core.testing import make_identity
 
 
 def write(folder: Path, text: str) -> Path:
@@ -58,6 +61,42 @@ def test_two_catalogs_of_a_file_answer_one_query(engine: SparkEngine, tmp_path: 
             run('SELECT * FROM "b$nothing"')
     finally:
         sqe.service.close_session(session)
+
+
+@pytest.mark.rule("POL-12")
+def test_masks_and_decisions_are_as_the_file_says(engine: SparkEngine, tmp_path: Path) -> None:
+    file = write(
+        tmp_path,
+        f"""
+        [catalogs.lake]
+        type = "sqlite"
+        directory = "{tmp_path}/lake"
+        [auth]
+        admin_roles = ["root"]
+        [[auth.providers]]
+        type = "anonymous"
+        [policy]
+        engine = "in-memory"
+        mask_key = "of the file"
+        cache_ttl_secs = 0
+        """,
+    )
+    sqe = compose(load(file, environ={}), engine=engine)
+    root, alice = (
+        sqe.open_session(make_identity(name, roles=[name]), catalog="lake", protocol="test")
+        for name in ("root", "alice")
+    )
+    try:
+        for sql in (
+            "CREATE TABLE people AS SELECT 'Ann' AS name",
+            "GRANT SELECT (name MASKED WITH 'HASH') ON people TO alice",
+        ):
+            sqe.service.execute(root, sql).close()
+        found = sqe.service.execute(alice, "SELECT name FROM people").read_all().to_pylist()
+        assert found == [{"name": hmac.new(b"of the file", b"Ann", hashlib.sha256).hexdigest()}]
+    finally:
+        sqe.service.close_session(root)
+        sqe.service.close_session(alice)
 
 
 def test_faults_of_plugin_settings_are_reported_together(tmp_path: Path) -> None:

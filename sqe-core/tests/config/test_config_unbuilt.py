@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -44,6 +45,21 @@ def test_no_prefix_stands_twice() -> None:
     prefixes = [*BUILT, *NO_EFFECT_YET, *DEFAULT_ON, *(row.prefix for row in UNBUILT)]
 
     assert sorted(prefixes) == sorted(set(prefixes))
+
+
+def test_what_is_called_built_is_read() -> None:
+    """Looked at by more than the checks of the configuration."""
+    only_checked = {"access_control.grant_authority", "security.allow_unprojected_tags"}  # mean Ranger
+    by_another_name = {"auth.ssl_verification"}  # AuthConfig.verify_tls
+    described = ("config/sections/", "config/checks/", "config/unbuilt.py", "config/reference.py")
+    root = Path(__file__).parents[3]
+    sources = [*root.glob("sqe-core/src/**/*.py"), *root.glob("sqe-plugins/*/src/**/*.py")]
+    text = "\n".join(file.read_text() for file in sources if not any(part in file.as_posix() for part in described))
+
+    for key in keys(SqeConfig):
+        name = dotted(key.path)
+        if classify(key.path) == "built" and name not in only_checked | by_another_name:
+            assert re.search(rf"\b{key.path[-1]}\b", text), name
 
 
 @pytest.mark.parametrize(
@@ -138,17 +154,18 @@ def test_defaults_are_nobodys_wish() -> None:
 def test_what_a_plugin_takes_is_not_judged_by_the_core(tmp_path: Path) -> None:
     text = (
         '[catalogs.lake]\ntype = "sqlite"\ndirectory = "d"\nfile = "f"\nmanifest_concurrency = 3\n'
-        '[policy]\nengine = "vendors"\ncache_ttl_secs = 5\ncache_max_entries = 9\n[policy.vendors]\nurl = "u"\n'
+        '[policy]\nengine = "vendors"\n[policy.vendors]\nurl = "u"\n'
+        "[query]\nstar_schema_min_ratio = 3\nstar_schema_reorder = false\n"
         "[metrics]\nweb_ui = true\n[[auth.providers]]\ntype = 'vendors'\n"
     )
     found = loaded(tmp_path, text)
-    taken = frozenset({("policy", "cache_ttl_secs"), ("metrics", "web_ui")})
+    taken = frozenset({("query", "star_schema_min_ratio"), ("metrics", "web_ui")})
 
     said = "".join(without_effect(found.config, found.sources, taken))
     assert "directory" not in said
     assert "catalogs.lake.manifest_concurrency" in said
-    assert "policy.cache_max_entries" in said
-    assert "cache_ttl_secs" not in said
+    assert "query.star_schema_reorder" in said
+    assert "star_schema_min_ratio" not in said
     assert "vendors" not in said
     assert not [fault for fault in check_built(found.config, found.sources, taken) if "web_ui" in fault]
     assert [fault for fault in check_built(found.config, found.sources) if "web_ui" in fault]
