@@ -19,10 +19,10 @@ def read(sql: str, dialect: str = "sqe", limits: TextLimits | None = None) -> st
 
 @pytest.mark.rule("LIM-3")
 def test_ten_megabytes_are_refused_at_once() -> None:
-    started = time.thread_time()
+    started = time.process_time()
     with pytest.raises(ResourcesError, match="longer than 1,048,576 bytes") as caught:
         read("select " + "1," * 5_000_000 + "1")
-    assert time.thread_time() - started < 0.5
+    assert time.process_time() - started < 0.5
     assert caught.value.code is ErrorCode.RESOURCE_EXHAUSTED
     assert caught.value.hint == "load the data from a file, or ask the administrator to raise query.max_sql_bytes"
 
@@ -81,12 +81,12 @@ def test_nesting_works_up_to_the_limit_and_is_refused_beyond(name: str) -> None:
     end = {"with": ") select * from a", "type": ")"}.get(name, "")
     per_level = max(1, opening.count("(") + opening.count("["))
     fits = 250 // per_level
-    started = time.thread_time()
+    started = time.process_time()
     assert read(start + opening * fits + middle + closing * fits + end)
     with pytest.raises(ResourcesError, match="nests deeper than 256 levels") as caught:
         read(start + opening * 5_000 + middle + closing * 5_000 + end)
     assert caught.value.position is not None
-    assert time.thread_time() - started < 5
+    assert time.process_time() - started < 5
 
 
 @pytest.mark.rule("LIM-4")
