@@ -356,7 +356,7 @@ def test_sigterm_lets_a_statement_finish_and_takes_no_other(tmp_path: Path) -> N
         assert engine
         busy, late = running.connect(), running.connect()
         assert late.execute("SELECT 1 AS one")["rows"]
-        busy.send("SELECT count(*) AS n FROM range(300000) AS a(x) JOIN range(20000) AS b(y) ON x <> y")
+        busy.send("SELECT count(*) AS n FROM range(300000) AS a(x) JOIN range(8000) AS b(y) ON x <> y")
         wait_for(lambda: running.samples()[("sqe_active_queries", ())] == 1)
         running.process.send_signal(signal.SIGTERM)
         running.event("draining")
@@ -365,7 +365,7 @@ def test_sigterm_lets_a_statement_finish_and_takes_no_other(tmp_path: Path) -> N
         status, body = running.ask("/readyz")
         assert (status, json.loads(body)["failed"]) == (503, ["draining"])
         assert json.loads(running.ask("/api/v1/status")[1])["state"] == "draining"
-        assert busy.receive() == {"rows": [{"n": 300000 * 20000 - 20000}]}
+        assert busy.receive() == {"rows": [{"n": 300000 * 8000 - 8000}]}
         assert running.process.wait(40) == 0
         running.settle()
         assert running.log[-1]["event"] == "stopped"
