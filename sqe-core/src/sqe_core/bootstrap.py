@@ -347,10 +347,7 @@ def compose(
         mounts=mounts,
         enforcers=enforcers,
         masks=MaskWriter(key=config.policy.mask_key, unkeyed=config.security.allow_unkeyed_hash_masks),
-        decisions=DecisionCache(
-            max_entries=config.policy.cache_max_entries if config.policy.cache_ttl_secs else 0,
-            ttl_secs=config.policy.cache_ttl_secs,
-        ),
+        decisions=DecisionCache(max_entries=config.policy.cache_max_entries, ttl_secs=config.policy.cache_ttl_secs),
         limits=QueryLimits(
             timeout_secs=query.timeout_secs,
             max_result_rows=query.max_result_rows,

@@ -297,14 +297,17 @@ class StatementSecurer:
         parts, marker, travel = self._alias_parts(entry), new_marker(), entry.relation.time_travel
         if travel is not None and access.current_only:
             raise unreadable_version()
-        if travel is not None and self.authorizer.enforces:
-            access = self._at_version(entry, table, access, travel)
+        then = None
+        if travel is not None:
+            then = self.engine.analyse(self.engine.parse(all_columns_text(parts, travel)), tag=self.tag)
+        if then is not None and self.authorizer.enforces:
+            access = self._at_version(entry, table, access, then)
             collected.restricted |= access.restricted
         if access.filters or access.masks:
             return self._restricted_table(entry, access, collected, parts, marker)
         columns = tuple(column.name for column in access.columns)
-        if travel is not None:
-            columns = self._columns_at(parts, travel, hidden=access.hidden)
+        if then is not None:
+            columns = _columns_at(then, hidden=access.hidden)
         if not columns:
             raise self._hidden(entry)  # ENF-10: an empty projection must not mean "all"
         collected.expect(parts, marker=marker, columns=columns, time_travel=travel)
@@ -314,10 +317,12 @@ class StatementSecurer:
             visible_name=entry.resolved.name.parts,
         )
 
-    def _at_version(self, entry: BoundRelation, table: TableMetadata, access: Access, travel: TimeTravel) -> Access:
-        """Add what is kept of the columns that the table had then and has no more, on which nobody has decided yet."""
+    def _at_version(self, entry: BoundRelation, table: TableMetadata, access: Access, plan: AnalysedPlan) -> Access:
+        """Add what is kept of the columns that the table had then and has no more, on which nobody has decided yet.
+
+        `plan` reads all of that version.
+        """
         assert entry.resolved is not None
-        plan = self.engine.analyse(self.engine.parse(all_columns_text(self._alias_parts(entry), travel)), tag=self.tag)
         known = {column.name: column for column in table.columns}
         columns = tuple(
             known.get(field.name) or Column(name=field.name, type=type_text, nullable=field.nullable)
@@ -424,15 +429,6 @@ class StatementSecurer:
             parts = (self.session.alias_of(mount), *name.namespace, name.name)
             relation = SecuredTable(index=0, sql=all_columns_text(parts, None), visible_name=name.parts)
         self._compiler().check(relation, access, marker=new_marker())
-
-    def _columns_at(self, parts: tuple[str, ...], travel: TimeTravel, *, hidden: frozenset[str]) -> tuple[str, ...]:
-        """Return the visible columns that a table had at a snapshot."""
-        probe = self.engine.parse(all_columns_text(parts, travel))
-        names = self.engine.analyse(probe, tag=self.tag).schema.names
-        if hidden and not hidden <= set(names):
-            # Today's policy on old snapshots: a column it names that did not exist then denies (security §14).
-            raise unreadable_version()
-        return tuple(name for name in names if name not in hidden)
 
     def _metadata_table(
         self, entry: BoundRelation, table: TableMetadata, access: Access, collected: _Collected
@@ -743,6 +739,15 @@ def _seen_columns(access: Decisions) -> Iterator[str]:
             yield from (
                 column.name for column in about[0].columns if not any(column.name in entry.hidden for entry in about)
             )
+
+
+def _columns_at(plan: AnalysedPlan, *, hidden: frozenset[str]) -> tuple[str, ...]:
+    """Return the visible columns of a plan that reads all of an old version."""
+    names = plan.schema.names
+    if hidden and not hidden <= set(names):
+        # Today's policy on old snapshots: a column it names that did not exist then denies (security §14).
+        raise unreadable_version()
+    return tuple(name for name in names if name not in hidden)
 
 
 def unreadable_version() -> UserError:
