@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,23 +22,58 @@ if TYPE_CHECKING:
     from testbed.issuer import Issuer
     from testbed.keycloak import Keycloak
     from testbed.seaweedfs import SeaweedFS
+    from testbed.turns import Turns
 
     from sqe_core.bootstrap import EmbeddedSqe
     from sqe_core.engine.spark.engine import SparkEngine
 
 
-@pytest.fixture(scope="session")
-def engine() -> Iterator[SparkEngine]:
-    """The engine of the test run."""
-    from sqe_core.engine.spark.engine import EngineOptions, SparkEngine
+_turns: Turns | None = None
 
-    engine = SparkEngine(EngineOptions(memory_bytes=2 << 30, jar_groups=frozenset({"aws"})))
-    engine.start()
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Workers take turns."""
+    global _turns
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        from testbed.turns import Turns
+
+        _turns = Turns(session.config._tmp_path_factory.getbasetemp().parent)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    if _turns is not None:
+        _turns.take(alone=item.get_closest_marker("alone") is not None)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> Iterator[None]:
+    if _turns is None:
+        return (yield)
+    # The last one ends the fixtures of the whole run, among them an engine that others still use.
+    if nextitem is None:
+        _turns.leave()
     try:
-        engine.wait_ready(timeout_secs=600)
-        yield engine
+        return (yield)
     finally:
-        engine.stop()
+        _turns.leave()
+
+
+@pytest.fixture(scope="session")
+def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkEngine]:
+    """The engine of the test run, and of all its workers where it has several."""
+    from testbed.joined_engine import engine_of_all_workers
+
+    from sqe_core.engine.spark.engine import EngineOptions
+
+    # Thousands of small statements: the optimising compiler costs more than its code earns. Without it the room for
+    # compiled code is small by default, and Java keeps sweeping it.
+    java_options = ("-XX:TieredStopAtLevel=1", "-XX:ReservedCodeCacheSize=240m")
+    options = EngineOptions(memory_bytes=2 << 30, jar_groups=frozenset({"aws"}), java_options=java_options)
+    # A worker's own folder lies in that of the run.
+    own = tmp_path_factory.getbasetemp()
+    with engine_of_all_workers(options, own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) as engine:
+        yield engine
 
 
 @pytest.fixture(scope="session")

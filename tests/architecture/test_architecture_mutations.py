@@ -12,7 +12,7 @@ import pytest
 # How many rules each family of the security requirements has.
 FAMILIES = {"ENF": 17, "META": 5, "VIEW": 5, "DML": 7, "ERR": 6, "ISO": 13, "POL": 15, "TEST": 9}
 # Of these, some protections are switched off; not every rule has to be.
-OTHERS = {"AUTHN": 10, "JWT": 9, "SESS": 7, "OBS": 9, "STMT": 9, "TRI": 9, "LIM": 12}
+OTHERS = {"AUTHN": 10, "JWT": 9, "SESS": 7, "OBS": 9, "STMT": 9, "TRI": 9, "LIM": 12, "FLT": 7}
 
 
 @pytest.fixture(scope="module")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+import uuid
 from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
 from datetime import time as clock
@@ -95,6 +96,41 @@ def test_a_parameter_of_each_type(cursor: flight_sql.Cursor, table: str, name: s
     cursor.execute(f"INSERT INTO {table} VALUES (?)", pa.table({"1": pa.nulls(1, column.type)}))
     assert rows(cursor, f"SELECT x FROM {table} WHERE x = CAST(? AS {type})", bound) == [(value,)]
     assert rows(cursor, f"SELECT count(*) FROM {table} WHERE x IS NULL") == [(1,)]
+
+
+def test_a_uuid_is_a_parameter(cursor: flight_sql.Cursor, table: str) -> None:
+    one, other = uuid.uuid4(), uuid.uuid4()
+    assert rows(cursor, "SELECT ? AS x", (one,)) == [(str(one),)]
+    cursor.execute(f"CREATE TABLE {table} (id uuid, n bigint)")
+    cursor.execute(f"INSERT INTO {table} VALUES (?, ?)", (one, 1))
+    cursor.executemany(f"INSERT INTO {table} VALUES (?, ?)", [(other, 2), (None, 3)])
+    assert rows(cursor, f"SELECT n FROM {table} WHERE id = ?", (one,)) == [(1,)]
+    assert rows(cursor, f"SELECT n FROM {table} WHERE id = ?", (other,)) == [(2,)]
+
+
+def test_nanoseconds_are_never_cut(cursor: flight_sql.Cursor, table: str) -> None:
+    fits, cut = (pa.table({"1": pa.array([value], pa.timestamp("ns"))}) for value in (1000, 1001))
+    assert rows(cursor, "SELECT ? AS x", fits) == [(datetime(1970, 1, 1, 0, 0, 0, 1),)]
+    with pytest.raises(flight_sql.ProgrammingError, match=r"Parameter 1 has nanoseconds.*send microseconds"):
+        rows(cursor, "SELECT ? AS x", cut)
+    cursor.execute(f"CREATE TABLE {table} (at timestamp)")
+    for values in (cut, pa.concat_tables([fits, cut])):
+        with pytest.raises(flight_sql.ProgrammingError, match="Parameter 1 has"):
+            cursor.executemany(f"INSERT INTO {table} VALUES (?)", values)
+    assert rows(cursor, f"SELECT count(*) FROM {table}") == [(0,)]
+
+
+def test_parameters_whose_types_only_values_tell(cursor: flight_sql.Cursor, table: str) -> None:
+    assert rows(cursor, "SELECT CASE WHEN ? THEN 1 ELSE ? END", (True, 2)) == [(1,)]
+    assert rows(cursor, "SELECT element_at(?, 2)", (["a", "b"],)) == [("b",)]
+    assert rows(cursor, "SELECT * FROM generate_series(?, ?)", (1, 3)) == [(1,), (2,), (3,)]
+    assert [row[0] for row in rows(cursor, "EXPLAIN SELECT ?", (1,))] == ["logical_plan", "physical_plan"]
+    cursor.execute(f"CREATE TABLE {table} (name varchar)")
+    cursor.executemany(f"INSERT INTO {table} VALUES (element_at(?, 1))", [(["a"],), (["b"],)])
+    assert sorted(rows(cursor, f"SELECT name FROM {table} WHERE ?", (True,))) == [("a",), ("b",)]
+    assert [field.type for field in cursor.adbc_prepare("SELECT element_at(?, 1)")] == [pa.null()]
+    with pytest.raises(flight_sql.Error, match="did not provide schema"):
+        cursor.adbc_execute_schema("SELECT element_at(?, 1)")
 
 
 def test_executemany(cursor: flight_sql.Cursor, table: str) -> None:
@@ -355,6 +391,18 @@ def test_ingest_in_each_mode(cursor: flight_sql.Cursor, table: str) -> None:
         cursor.adbc_ingest(f"{table}_none", PEOPLE, mode="append")
     with pytest.raises(flight_sql.Error, match="Temporary tables are not supported"):
         cursor.adbc_ingest(table, PEOPLE, mode="append", temporary=True)
+
+
+def test_ingest_of_nothing(adbc: flight_sql.Connection, cursor: flight_sql.Cursor, table: str) -> None:
+    """As docs/clients.md says: the driver sends nothing at all when there is no batch."""
+    nothing = PEOPLE.schema.empty_table()
+    for sent in (nothing, nothing.to_reader(), pa.RecordBatchReader.from_batches(PEOPLE.schema, [])):
+        with pytest.raises(flight_sql.ProgrammingError, match=r"No rows were sent.*send at least one batch"):
+            cursor.adbc_ingest(table, sent, mode="create")
+    with pytest.raises(pandas.errors.DatabaseError, match="Failed to insert"):
+        PEOPLE.to_pandas().head(0).to_sql(table, adbc, index=False)
+    assert cursor.adbc_ingest(table, pa.RecordBatch.from_pylist([], schema=PEOPLE.schema), mode="create") == 0
+    assert rows(cursor, f"SELECT * FROM {table}") == []
 
 
 def test_ingest_into_another_schema(cursor: flight_sql.Cursor, table: str) -> None:

@@ -19,7 +19,7 @@ from identity.people import KEYS_SECS, Bed, Server
 # The driver closes a statement twice when its session has ended.
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning", "ignore::ResourceWarning")
 
-LIFETIME_SECS = 20
+LIFETIME_SECS = 12
 STATEMENT_SECS = float(os.environ.get("SQE_STATEMENT_SECS", 2.2 * LIFETIME_SECS))
 AWAY_SECS = float(os.environ.get("SQE_AWAY_SECS", "10"))
 ENDLESS = "SELECT count(*) FROM range(3000000) AS a(id) CROSS JOIN range(3000000) AS b(id) WHERE a.id * b.id % 7 = 3"

@@ -20,6 +20,9 @@ from sqe_core.engine.spark.engine import SparkEngine
 from sqe_core.engine.spark.session import SparkEngineSession
 from sqe_core.spi.errors import QueryCancelledError
 
+# They count what the engine holds, and how soon it lets go.
+pytestmark = pytest.mark.alone
+
 MIB = 1 << 20
 
 

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from sqe_core.bootstrap import Sqe, build
@@ -19,9 +20,11 @@ from sqe_core.policy.grants.enforcer import GrantsEnforcer
 from sqe_core.policy.grants.sqlite import MemoryStore
 from sqe_core.policy.masks import MaskWriter
 from sqe_core.query.admission import QueryLimits
+from sqe_core.query.run import StatementRun
 from sqe_core.session.session import Session
-from sqe_core.spi.errors import ErrorCode, SqeError
+from sqe_core.spi.errors import ErrorCode, ObjectNotFoundError, SqeError
 from sqe_core.spi.identity import Identity, Secret
+from sqe_core.spi.protocol import IngestMode, IngestRequest
 from sqe_core.testing import make_identity
 
 ROOT = make_identity("root", roles=["service_admin"])
@@ -40,11 +43,14 @@ class Lake:
     sqe: Sqe
     sessions: dict[tuple[str, str], Session] = field(default_factory=dict)
 
-    def run(self, who: Identity, sql: str, dialect: str | None = None) -> Rows:
+    def session(self, who: Identity) -> Session:
         session = self.sessions.get(who.key)
         if session is None:
             session = self.sessions[who.key] = self.sqe.open_session(who, catalog="lake", protocol="test")
-        result = self.sqe.service.execute(session, sql, dialect=dialect)
+        return session
+
+    def run(self, who: Identity, sql: str, dialect: str | None = None) -> Rows:
+        result = self.sqe.service.execute(self.session(who), sql, dialect=dialect)
         return [tuple(row.values()) for batch in result for row in batch.to_pylist()]
 
     def root(self, *statements: str) -> None:
@@ -501,6 +507,75 @@ def test_roles_are_made_given_and_taken(lake: Lake) -> None:
     lake.root("DROP ROLE reader", "DROP ROLE IF EXISTS reader")
     assert "does not exist" in lake.refusal(ROOT, "DROP ROLE reader").message
     assert "does not exist" in lake.refusal(ROOT, "GRANT reader TO USER bob").message
+
+
+@pytest.mark.rule("ENF-13", "POL-9")
+@pytest.mark.parametrize("held_secs", [5.0, -1.0], ids=["at once", "later"])
+def test_a_plan_does_not_outlive_a_role(lake: Lake, monkeypatch: pytest.MonkeyPatch, held_secs: float) -> None:
+    monkeypatch.setattr("sqe_core.query.run._PLAN_SECS", held_secs)
+    lake.root("CREATE ROLE reader", "GRANT SELECT ON orders TO reader", "GRANT reader TO USER mallory")
+    service, session = lake.sqe.service, lake.session(MALLORY)
+    planned = [service.plan(session, "SELECT id, current_role FROM orders") for _ in range(2)]
+    assert planned[0].start().read_all()["id"].to_pylist() == [7]
+    lake.root("REVOKE reader FROM USER mallory")
+    with pytest.raises(ObjectNotFoundError):
+        planned[1].start()
+
+
+@pytest.mark.rule("ENF-13")
+def test_a_plan_does_not_outlive_the_roles_of_a_login(lake: Lake) -> None:
+    lake.root("CREATE ROLE reader", "GRANT SELECT ON orders TO reader")
+    service, session = lake.sqe.service, lake.session(MALLORY)
+    session.identity = replace(MALLORY, roles=frozenset({"reader"}))
+    planned = [service.plan(session, "SELECT * FROM orders") for _ in range(2)]
+    assert planned[0].start().read_all().num_rows == 1
+    session.identity = MALLORY  # as a renewed login with fewer roles does
+    with pytest.raises(ObjectNotFoundError):
+        planned[1].start()
+
+
+@pytest.mark.rule("ENF-13", "POL-9")
+@pytest.mark.parametrize("text", ["fresh AS SELECT 1 AS id", "fresh (id integer, mine integer)"])
+def test_or_replace_does_not_replace_what_was_not_there(lake: Lake, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    for user in ("mallory", "owen"):
+        lake.root(f"GRANT CREATE ON SCHEMA lake.default TO USER {user}")
+    execute, meanwhile = StatementRun._execute, ["CREATE TABLE fresh AS SELECT 2 AS id"]
+
+    def after_another(run: StatementRun, *given: Any) -> Any:
+        if meanwhile:
+            lake.run(OWEN, meanwhile.pop())
+        return execute(run, *given)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(StatementRun, "_execute", after_another)
+        error = lake.refusal(MALLORY, f"CREATE OR REPLACE TABLE {text}")
+    assert error.code in (ErrorCode.TABLE_NOT_FOUND, ErrorCode.ACCESS_DENIED)
+    assert lake.run(OWEN, "SELECT * FROM fresh") == [(2,)]
+    lake.run(OWEN, "DROP TABLE fresh")
+    lake.run(MALLORY, f"CREATE OR REPLACE TABLE {text}")
+    lake.run(MALLORY, f"CREATE OR REPLACE TABLE {text}")
+    lake.run(MALLORY, "DROP TABLE fresh")
+
+
+@pytest.mark.rule("ENF-13")
+def test_an_ingest_does_not_outlive_a_role(lake: Lake) -> None:
+    lake.root(
+        "CREATE TABLE IF NOT EXISTS inbox (id integer)",
+        "CREATE ROLE loader",
+        "GRANT SELECT, INSERT ON inbox TO loader",
+        "GRANT loader TO USER mallory",
+    )
+    rows = pa.table({"id": pa.array([1], pa.int32())})
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        yield from rows.to_batches()
+        lake.root("REVOKE loader FROM USER mallory")
+
+    request = IngestRequest(table="inbox", mode=IngestMode.APPEND)
+    with pytest.raises(SqeError) as caught:
+        lake.sqe.service.ingest(lake.session(MALLORY), request, rows.schema, batches())
+    assert caught.value.code in (ErrorCode.TABLE_NOT_FOUND, ErrorCode.ACCESS_DENIED)
+    assert lake.run(ROOT, "SELECT count(*) FROM inbox") == [(0,)]
 
 
 def test_set_role_leaves_out_and_never_adds(lake: Lake) -> None:

@@ -7,6 +7,7 @@ import time
 import pytest
 
 from sqe_core.bootstrap import EmbeddedSqe
+from sqe_core.query.inspect import PlanLimits
 from sqe_core.spi.errors import ErrorKind, SqeError
 
 _FOREIGN = [
@@ -114,3 +115,64 @@ def test_wide_statements_that_are_fine_work(sqe: EmbeddedSqe) -> None:
 )
 def test_functions_that_amplify(sqe: EmbeddedSqe, sql: str) -> None:
     refused(sqe, sql)
+
+
+WIDE = "(SELECT " + ", ".join(f"1 AS c{i}" for i in range(1000)) + ") AS t"
+
+
+def doubled(levels: int) -> str:
+    """A query whose columns double with each level."""
+    return "SELECT t.*, t.* FROM (" * levels + "SELECT 1 AS a" + ") AS t" * levels
+
+
+def planned_columns(sqe: EmbeddedSqe, sql: str) -> int:
+    """How many columns a result has; nothing runs."""
+    plan = sqe.sqe.service.plan(sqe.session, sql)
+    plan.close()
+    return len(plan.schema or ())
+
+
+@pytest.mark.rule("LIM-5", "LIM-10")
+def test_a_result_has_so_many_columns(sqe: EmbeddedSqe) -> None:
+    most = PlanLimits().max_columns
+    assert planned_columns(sqe, "SELECT t.*, t.*, t.*, t.*, t.* FROM " + WIDE) == most
+    for sql in (
+        "SELECT t.*, t.*, t.*, t.*, t.*, 1 AS one FROM " + WIDE,
+        "WITH w AS (SELECT t.*, t.*, t.*, t.*, t.*, 1 AS one FROM " + WIDE + ") SELECT * FROM w",
+    ):
+        assert refused(sqe, sql).message == f"The result has {most + 1} columns; {most} are allowed"
+
+
+@pytest.mark.rule("LIM-5")
+def test_a_wide_table_is_read_and_a_wider_one_not_made(sqe: EmbeddedSqe) -> None:
+    most = PlanLimits().max_columns
+    sqe.execute("CREATE SCHEMA bounds").close()
+    sqe.execute("CREATE TABLE bounds.wide (" + ", ".join(f"c{i} integer" for i in range(most)) + ")").close()
+    assert planned_columns(sqe, "SELECT * FROM bounds.wide") == most
+    both = "bounds.wide AS a JOIN bounds.wide AS b ON a.c1 = b.c1"
+    assert sqe.execute(f"SELECT a.c1, b.c2 FROM {both}").read_all().num_rows == 0
+    names = (f"a{i}" for i in range(most + 1))
+    wider = f"CREATE TABLE bounds.wider ({', '.join(names)}) AS SELECT *, 1 AS one FROM bounds.wide"
+    for sql in (f"SELECT * FROM {both}", wider):
+        assert "columns" in refused(sqe, sql).message
+    sqe.execute("DROP SCHEMA bounds CASCADE").close()
+
+
+@pytest.mark.rule("LIM-5")
+@pytest.mark.parametrize(
+    "sql",
+    [
+        doubled(17),
+        f"SELECT count(*) AS n FROM ({doubled(17)}) AS u",
+        f"SELECT 1 AS one WHERE EXISTS ({doubled(17)})",
+        "WITH c0 AS (SELECT 1 AS a)"
+        + "".join(f", c{i} AS (SELECT t.*, t.* FROM c{i - 1} AS t)" for i in range(1, 18))
+        + " SELECT count(*) AS n FROM c17",
+        f"CREATE TABLE never AS {doubled(17)}",
+        f"CREATE VIEW never AS {doubled(17)}",
+    ],
+    ids=["result", "inner", "subquery", "with", "table", "view"],
+)
+def test_stars_over_stars(sqe: EmbeddedSqe, sql: str) -> None:
+    error = refused(sqe, sql)
+    assert error.message == "The stars of the statement stand for more than 50000 columns"

@@ -14,6 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from testbed.joined_engine import spooled
 
 from sqe_core.bootstrap import EMBEDDED_CATALOG, OWNER, EmbeddedSqe, build
 from sqe_core.engine.spark.engine import SparkEngine
@@ -68,11 +69,6 @@ def client(sqe: EmbeddedSqe, engine: SparkEngine) -> Iterator[Client]:
     yield opened
     opened.service.close_session(opened.session)
     assert spooled(engine) == []
-
-
-def spooled(engine: SparkEngine) -> list[str]:
-    folder = engine.run_dir / "spool"
-    return [path.name for path in folder.iterdir()] if folder.exists() else []
 
 
 def snapshots(client: Client, name: str) -> int:
@@ -199,13 +195,22 @@ def test_nulls_without_a_type_fit_every_column(client: Client) -> None:
         ("timestamp(6)", pa.array([1], pa.timestamp("ns"))),
         ("array(int)", pa.array([[1], [3_000_000_000]])),
         ("row(a int)", pa.array([{"a": 1, "b": 2}])),
+        ("decimal(10,2)", pa.array([float("nan")])),
+        ("decimal(10,2)", pa.array([1.5, 1.555])),
+        ("real", pa.array([1e300])),
+        ("array(int)", pa.array([[1.9], [2.0]])),
+        ("row(d decimal(5,2))", pa.array([{"d": 1.555}])),
+        ("row(r real)", pa.array([{"r": 1e300}])),
+        ("map(varchar, int)", pa.array([[("a", 1.5)]], pa.map_(pa.string(), pa.float64()))),
+        ("varchar", pa.array([b"a"])),
+        ("date", pa.array([datetime(2020, 1, 1, tzinfo=UTC)])),
     ],
     ids=lambda value: str(getattr(value, "type", value)),
 )
 def test_what_does_not_fit_is_an_error_and_writes_nothing(client: Client, column: str, values: pa.Array) -> None:
     client.run(f"CREATE OR REPLACE TABLE narrow (c {column})")
     error = client.refusal(IngestMode.APPEND, "narrow", pa.table({"c": values}))
-    assert "c" in error.message.split() or "narrow" in error.message or error.code is ErrorCode.INVALID_CAST
+    assert "Column c" in error.message or "narrow" in error.message or error.code is ErrorCode.INVALID_CAST
     assert client.value("SELECT count(*) FROM narrow") == 0
     assert snapshots(client, "narrow") == 0
 
@@ -240,6 +245,10 @@ _TYPES: dict[str, tuple[pa.Array, list[Any]]] = {
     "large": (pa.array(["a", "b" * 100_000, None], pa.large_string()), ["a", "b" * 100_000, None]),
     "view": (pa.array(["a", "b" * 100, None]).cast(pa.string_view()), ["a", "b" * 100, None]),
     "words": (pa.array(["x", "y", None]).dictionary_encode(), ["x", "y", None]),
+    "categories": (
+        pa.array(["x", "y", None]).dictionary_encode().cast(pa.dictionary(pa.uint32(), pa.string_view())),
+        ["x", "y", None],
+    ),
     "bytes": (pa.array([b"", b"\x00\xff", None]), [b"", b"\x00\xff", None]),
     "fixed": (pa.array([b"abcd", b"\0\0\0\0", None], pa.binary(4)), [b"abcd", b"\0\0\0\0", None]),
     "uuid": (pa.array([_ID.bytes, None, _ID.bytes], pa.uuid()), [str(_ID), None, str(_ID)]),
@@ -306,6 +315,15 @@ def test_types_that_tables_do_not_store(client: Client, sent: pa.Array) -> None:
     assert isinstance(error, NotSupportedError)
     assert "span" in error.message
     assert client.refusal(IngestMode.APPEND, "refused", PEOPLE).code is ErrorCode.TABLE_NOT_FOUND
+
+
+@pytest.mark.parametrize("mode", IngestMode)
+@pytest.mark.parametrize("name", ["kept$files", "kept$snapshots", "none$partitions", "KEPT$REFS"])
+def test_a_metadata_table_is_no_target(client: Client, name: str, mode: IngestMode) -> None:
+    client.run("CREATE OR REPLACE TABLE kept AS SELECT 1 AS id")
+    assert "read-only" in client.refusal(mode, name, pa.table({"id": [9]})).message
+    assert client.rows("SELECT * FROM kept") == [{"id": 1}]
+    assert client.refusal(IngestMode.APPEND, "none", PEOPLE).code is ErrorCode.TABLE_NOT_FOUND
 
 
 def test_a_view_is_no_target(client: Client) -> None:
@@ -441,6 +459,7 @@ def test_one_session_ingests_while_it_receives(client: Client) -> None:
     assert client.stream(IngestMode.APPEND, "slow", pa.schema([("n", pa.int64())]), batches()).affected_rows == 20
 
 
+@pytest.mark.alone  # what all streams hold
 @pytest.mark.rule("LIM-8")
 def test_a_million_rows_in_bounded_memory(client: Client, engine: SparkEngine) -> None:
     schema = pa.schema([("n", pa.int64()), ("t", pa.string())])
@@ -453,7 +472,7 @@ def test_a_million_rows_in_bounded_memory(client: Client, engine: SparkEngine) -
         for batch in numbers(1_000_000, 20_000, width=200):
             yield batch
             peak = max(peak, pa.total_allocated_bytes() - idle)
-            folder = next((engine.run_dir / "spool").iterdir())
+            (folder,) = spooled(engine)
             most_files = max(most_files, len(list(folder.iterdir())))
 
     assert client.stream(IngestMode.CREATE, "million", schema, batches()).affected_rows == 1_000_000
@@ -463,7 +482,7 @@ def test_a_million_rows_in_bounded_memory(client: Client, engine: SparkEngine) -
     assert most_files >= 3  # more than one task reads them
     assert peak < 64 << 20  # while 216 MB went through
     # 4 MB for each of the tasks that run at once, and what one batch needs while it is read.
-    assert allocator.getPeakMemoryAllocation() < max(before, 64 << 20)
+    assert allocator.getPeakMemoryAllocation() <= max(before, 64 << 20)
     assert allocator.getAllocatedMemory() == 0
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from testbed.joined_engine import spooled
 
 from sqe_core.bootstrap import EmbeddedSqe
 from sqe_core.engine.spark.engine import SparkEngine
@@ -49,8 +50,7 @@ class Inserter:
 @pytest.fixture
 def client(sqe: EmbeddedSqe, engine: SparkEngine) -> Iterator[Inserter]:
     yield Inserter(sqe)
-    folder = engine.run_dir / "spool"
-    assert not folder.exists() or list(folder.iterdir()) == []
+    assert spooled(engine) == []
 
 
 @pytest.fixture
@@ -114,6 +114,84 @@ def test_one_bad_row_writes_nothing(client: Inserter, table: str, sql: str, rows
     assert client.snapshots(table) == 0
 
 
+FLOATS, INTEGERS, DECIMALS = pa.float64(), pa.int64(), pa.decimal128(20, 3)
+
+
+@pytest.mark.parametrize(
+    ("value", "column", "type", "values"),
+    [
+        ("? / 2", "double", FLOATS, [7.0, 9.0]),
+        ("? + 1", "double", FLOATS, [2.5, 3.5]),
+        ("?", "decimal(10, 2)", FLOATS, [1.555, 2.0]),
+        ("?", "decimal(10, 2)", INTEGERS, [1, 2]),
+        ("?", "decimal(18, 0)", INTEGERS, [1, None]),
+        ("?", "decimal(2, 0)", INTEGERS, [1, 200]),
+        ("?", "integer", INTEGERS, [1, 2]),
+        ("?", "integer", INTEGERS, [1, 2**40]),
+        ("?", "bigint", FLOATS, [1.0, 2.0]),
+        ("?", "varchar", DECIMALS, [Decimal("1.5"), Decimal("2")]),
+        ("?", "varchar", pa.string(), ["x" * 100_000, "y"]),
+        ("?", "real", pa.float16(), [1.0, 2.5]),
+        ("cast(? AS decimal(10, 2))", "decimal(10, 2)", FLOATS, [1.555, 2.0]),
+        ("cast(? AS decimal(10, 2))", "decimal(10, 2)", DECIMALS, [Decimal("1.555"), Decimal("2")]),
+        ("cast(? AS bigint)", "bigint", FLOATS, [2.5, 3.5]),
+        ("greatest(?, 1)", "bigint", INTEGERS, [2**40, -3]),
+        ("mod(?, 5)", "bigint", INTEGERS, [2**40, 3]),
+        ("coalesce(?, 1.5)", "double", INTEGERS, [None, 2]),
+        ("typeof(?)", "varchar", pa.int8(), [1, 2]),
+        ("typeof(?)", "varchar", pa.uint8(), [1, 2]),
+        ("typeof(?)", "varchar", pa.int16(), [1, 2]),
+        ("contains(?, 1)", "boolean", pa.list_(pa.int64()), [[1], [2]]),
+        ("element_at(?, 1)", "varchar", pa.list_(pa.string()), [["a"], ["b"]]),
+        ("? * rand()", "double", FLOATS, [0.0, 0.0]),
+        ("sum(?)", "double", FLOATS, [1.0, 2.0]),
+        ("row_number() OVER (ORDER BY ?)", "integer", INTEGERS, [1, 2]),
+    ],
+)
+def test_many_rows_are_what_each_is_alone(
+    client: Inserter, value: str, column: str, type: pa.DataType, values: list[Any]
+) -> None:
+    name = "t_" + secrets.token_hex(4)
+    for table in (name, f"{name}_alone"):
+        client.run(f"CREATE TABLE {table} (a {column})")
+    rows = pa.table({"1": pa.array(values, type)})
+    taken = True
+    for one in rows.column(0):
+        sql = f"INSERT INTO {name}_alone (a) VALUES ({value})"
+        try:
+            client.service.execute(client.session, sql, parameters=[one]).close()
+        except SqeError:
+            taken = False
+    if not taken:
+        client.refusal(f"INSERT INTO {name} (a) VALUES ({value})", rows)
+        return
+    client.insert(f"INSERT INTO {name} (a) VALUES ({value})", rows)
+    assert client.rows(f"SELECT a FROM {name} ORDER BY a") == client.rows(f"SELECT a FROM {name}_alone ORDER BY a")
+
+
+@pytest.mark.parametrize("sent", [pa.array([1, 2], pa.uint64()), pa.array([Decimal(1), Decimal(2)], DECIMALS)])
+def test_a_type_that_is_wider_than_all_values_does_no_harm(client: Inserter, sent: pa.Array) -> None:
+    name = "t_" + secrets.token_hex(4)
+    client.run(f"CREATE TABLE {name} (a {'bigint' if sent.type == pa.uint64() else 'decimal(5, 2)'})")
+    client.insert(f"INSERT INTO {name} VALUES (?)", pa.table({"1": sent}))
+    assert client.rows(f"SELECT a FROM {name} ORDER BY a") == [(1,), (2,)]
+    if sent.type == DECIMALS:
+        too_long = pa.table({"1": pa.array([Decimal(1), Decimal("1.555")], DECIMALS)})
+        assert "cannot be stored as decimal128(5, 2)" in str(client.refusal(f"INSERT INTO {name} VALUES (?)", too_long))
+        # Beside anything else its type counts.
+        client.refusal(f"INSERT INTO {name} VALUES (? + 1)", pa.table({"1": sent}))
+
+
+@pytest.mark.parametrize("sent", [pa.array([1, 2]), pa.array([Decimal(1), Decimal(2)], DECIMALS)])
+def test_defaults_beside_parameters(client: Inserter, sent: pa.Array) -> None:
+    name = "t_" + secrets.token_hex(4)
+    client.run(f"CREATE TABLE {name} (a decimal(5, 2), b varchar DEFAULT 'x', c integer)")
+    client.insert(f"INSERT INTO {name} (a, b) VALUES (?, default)", pa.table({"1": sent}))
+    client.insert(f"INSERT INTO {name} VALUES (?, DEFAULT, 1)", pa.table({"1": sent}))
+    assert sorted(client.rows(f"SELECT a, b FROM {name}")) == [(1, "x"), (1, "x"), (2, "x"), (2, "x")]
+    client.refusal(f"INSERT INTO {name} (a, b) VALUES (?, upper(DEFAULT))", pa.table({"1": sent}))
+
+
 def test_a_statement_that_was_cancelled_writes_nothing(client: Inserter, table: str) -> None:
     def cancel(query_id: str) -> None:
         assert client.service.cancel_of(client.session.identity.key, query_id)
@@ -128,8 +206,8 @@ def test_a_statement_that_was_cancelled_writes_nothing(client: Inserter, table: 
 
 def test_a_long_insert_holds_up_no_other_statement_of_its_session(client: Inserter, table: str) -> None:
     long = (
-        f"INSERT INTO {table} (id) SELECT CAST(a.id AS integer) FROM range(30000) AS a(id)"
-        " CROSS JOIN range(20000) AS b(id) WHERE a.id + b.id = 1"
+        f"INSERT INTO {table} (id) SELECT CAST(a.id AS integer) FROM range(15000) AS a(id)"
+        " CROSS JOIN range(10000) AS b(id) WHERE a.id + b.id = 1"
     )
     client.rows("SELECT 1 AS x")
     with ThreadPoolExecutor(1) as pool:

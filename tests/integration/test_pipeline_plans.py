@@ -52,6 +52,8 @@ def table(sqe: EmbeddedSqe) -> Iterator[None]:
         ("SELECT ? || 'x', 'x' || ?, upper(?), name LIKE ?, ? LIKE name FROM t", ["string"] * 5),
         ("SELECT id FROM t WHERE ? BETWEEN d AND d AND ? IN (name, 'a')", ["date", "string"]),
         ("SELECT nullif(?, name) FROM t", [pa.null()]),
+        ("SELECT ? + ?, 1 + (? * ?), ? % ?, ? - NULL, ? - ? + ?", [pa.int64()] * 10),
+        ("SELECT id FROM t WHERE id > ? + ?", [pa.int64()] * 2),
         ("SHOW TABLES", []),
     ],
 )
@@ -77,6 +79,89 @@ def test_a_description_runs_nothing_and_says_what_is_wrong(sqe: EmbeddedSqe) -> 
             sqe.sqe.service.describe(sqe.session, sql)
 
 
+@pytest.mark.rule("FLT-4")
+@pytest.mark.parametrize(
+    ("sql", "values", "answer"),
+    [
+        ("SELECT CASE WHEN ? THEN 1 ELSE ? END", [True, 2], [1]),
+        ("SELECT count(*) FROM t WHERE ?", [True], None),
+        ("SELECT id FROM t WHERE ?", [False], []),
+        ("SELECT a.id FROM t a JOIN t b ON ?", [False], []),
+        ("SELECT contains(?, 1)", [[1, 2]], [True]),
+        ("SELECT element_at(?, 1)", [["x"]], ["x"]),
+        ("SELECT transform(?, e -> e + 1)", [[1]], [[2]]),
+        ("SELECT * FROM unnest(?)", [[1, 2]], [1, 2]),
+        ("SELECT * FROM generate_series(?, ?)", [1, 3], [1, 2, 3]),
+        ("SELECT ntile(?) OVER (ORDER BY a) FROM (VALUES 1) v(a)", [2], [1]),
+        ("SELECT nth_value(a, ?) OVER (ORDER BY a) FROM (VALUES 1) v(a)", [1], [1]),
+        ("SELECT approx_percentile(a, ?) FROM (VALUES 1) v(a)", [0.5], [1]),
+        ("SELECT lag(a, ?) OVER (ORDER BY a) FROM (VALUES 1) v(a)", [1], [None]),
+    ],
+)
+def test_what_only_values_tell_is_told_by_them(
+    sqe: EmbeddedSqe, sql: str, values: list[object], answer: list[object] | None
+) -> None:
+    shape = sqe.sqe.service.describe(sqe.session, sql)
+    assert shape.kind.value == "query"
+    if answer is not None:
+        assert shape.schema is None
+        assert shape.parameters.types == [pa.null()] * len(values)
+    answered = sqe.execute(sql, values).read_all()
+    assert answer is None or answered.column(0).to_pylist() == answer
+
+
+@pytest.mark.parametrize(("word", "columns"), [("EXPLAIN", ["plan_type", "plan"]), ("DESCRIBE", ["column_name"])])
+def test_statements_about_a_statement_take_its_parameters(sqe: EmbeddedSqe, word: str, columns: list[str]) -> None:
+    for sql, values in (("SELECT ? AS x", [1]), ("SELECT element_at(?, 1) AS x", [["a"]])):
+        shape = sqe.sqe.service.describe(sqe.session, f"{word} {sql}")
+        assert shape.schema is not None
+        assert shape.schema.names[: len(columns)] == columns
+        assert shape.parameters.types == [pa.null()]
+        answered = sqe.execute(f"{word} {sql}", values).read_all()
+        assert answered.schema.equals(shape.schema)
+        assert "x" in str(answered.to_pylist())
+        with pytest.raises(UserError, match="1 parameter, 0 given"):
+            sqe.execute(f"{word} {sql}")
+    with pytest.raises(UserError, match="Column nope does not exist"):
+        sqe.sqe.service.describe(sqe.session, f"{word} SELECT nope FROM t WHERE id = ?")
+
+
+@pytest.mark.parametrize(
+    ("sql", "code"),
+    [
+        ("SELECT * FROM nowhere WHERE ?", ErrorCode.TABLE_NOT_FOUND),
+        ("SELECT nope, element_at(?, 1) FROM t", ErrorCode.COLUMN_NOT_FOUND),
+        ("SELECT nope(element_at(?, 1)) FROM t", ErrorCode.FUNCTION_NOT_FOUND),
+        ("SELECT element_at(?, 1, 2)", ErrorCode.INVALID_ARGUMENTS),
+        ("SELECT id FROM t GROUP BY name HAVING ?", ErrorCode.SEMANTIC_ERROR),
+        ("SELECT element_at(?, 1) FROM t WHERE nope = 1", ErrorCode.COLUMN_NOT_FOUND),
+        ("INSERT INTO t (id) VALUES (1, ?)", ErrorCode.SEMANTIC_ERROR),
+        ("INSERT INTO nowhere VALUES (element_at(?, 1))", ErrorCode.TABLE_NOT_FOUND),
+    ],
+)
+def test_what_no_value_makes_right_is_refused_at_once(sqe: EmbeddedSqe, sql: str, code: ErrorCode) -> None:
+    with pytest.raises(UserError) as caught:
+        sqe.sqe.service.describe(sqe.session, sql)
+    assert caught.value.code is code
+
+
+def test_what_is_wrong_beside_such_a_parameter_is_told_when_it_has_a_value(sqe: EmbeddedSqe) -> None:
+    """The engine says one thing at a time."""
+    for sql in ("SELECT element_at(?, 1), nope FROM t", "INSERT INTO t (nope) VALUES (element_at(?, 1))"):
+        assert sqe.sqe.service.describe(sqe.session, sql).schema is None
+        with pytest.raises(UserError, match="Column nope does not exist"):
+            sqe.execute(sql, [["a"]])
+
+
+def test_an_update_stays_one_when_only_values_tell_its_types(sqe: EmbeddedSqe) -> None:
+    for sql, kind in (
+        ("INSERT INTO t (name) VALUES (element_at(?, 1))", "insert"),
+        ("DELETE FROM t WHERE element_at(?, 1) = id", "delete"),
+    ):
+        shape = sqe.sqe.service.describe(sqe.session, sql)
+        assert (shape.kind.value, shape.schema, shape.parameters.types) == (kind, None, [pa.null()])
+
+
 def test_a_plan_changes_nothing_until_it_is_started(sqe: EmbeddedSqe) -> None:
     service = sqe.sqe.service
     plan = service.plan(sqe.session, "CREATE TABLE later AS SELECT 1 AS a")
@@ -98,6 +183,91 @@ def test_the_schema_of_a_plan_is_that_of_its_result(sqe: EmbeddedSqe) -> None:
         plan = sqe.sqe.service.plan(sqe.session, sql)
         table = plan.start().read_all()
         assert table.schema.equals(plan.schema, check_metadata=True)
+
+
+@pytest.mark.parametrize(
+    ("sql", "constant"),
+    [
+        ("SELECT 1", True),
+        ("SELECT 1 + 1 AS two, 'a' AS b, CAST('2026-01-01' AS date) AS day, NULL AS n", True),
+        ("SELECT 1 / 0 AS wrong", True),
+        ("SELECT current_user", True),
+        ("SELECT current_timestamp, now(), current_date", True),
+        # What reads something, has another number of rows, or may take long.
+        ("SELECT id FROM planned_early", False),
+        ("SELECT (SELECT max(id) FROM planned_early) AS m", False),
+        ("SELECT 1 WHERE EXISTS (SELECT * FROM planned_early)", False),
+        ("SELECT 1 WHERE 1 = 0", False),
+        ("SELECT 1 UNION ALL SELECT 2", False),
+        ("SELECT 1 LIMIT 0", False),
+        ("SELECT n FROM UNNEST(sequence(1, 3)) AS u(n)", False),
+        ("SELECT count(*) AS n", False),
+        ("SELECT repeat('x', 10) AS x", False),
+        ("SELECT regexp_replace(repeat('a', 30), '(a+)+$', 'b') AS x", False),
+        ("SELECT reduce(sequence(1, 1000), 0, (a, x) -> a + x) AS x", False),
+        ("INSERT INTO planned_early SELECT 1", False),
+    ],
+)
+def test_a_constant_is_nothing_but_literals(sqe: EmbeddedSqe, sql: str, constant: bool) -> None:
+    sqe.execute("CREATE TABLE IF NOT EXISTS planned_early (id int)").close()
+    plan = sqe.sqe.service.plan(sqe.session, sql)
+    assert plan.is_constant is constant
+    plan.close()
+
+
+@pytest.mark.parametrize("dialect", ["trino", "spark"])
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "NULL",
+        "CAST(NULL AS varchar(5))",
+        "1 + 2 * 3 - 4",
+        "7 / 2",
+        "7 % 3",
+        "-7 % 3",
+        "1.10 + 2.2",
+        "CAST(1 AS decimal(38, 2)) / 3",
+        "CAST('99999999999999999999999999999999999.5' AS decimal(38, 1))",
+        "2147483647 + 1",
+        "9223372036854775807 + 1",
+        "1 / 0",
+        "1e0 / 0",
+        "CAST('x' AS integer)",
+        "CAST(300 AS tinyint)",
+        "CAST(' 12 ' AS bigint)",
+        "CAST(1.5e0 AS varchar(20))",
+        "CAST(DATE '2024-02-29' AS timestamp)",
+        "CAST('2024-02-30' AS date)",
+        "CAST('today' AS date)",
+        "CAST('epoch' AS timestamp)",
+        "CAST(TIMESTAMP '2024-01-01 12:00:00' AS date)",
+        "TIMESTAMP '2024-01-01 00:00:00 Europe/Rome'",
+        "CAST(TIMESTAMP '2024-01-01 00:00:00 Europe/Rome' AS varchar(40))",
+        "INTERVAL '3' DAY",
+        "CAST(current_date AS varchar(4)) = CAST(current_timestamp AS varchar(4))",
+        "current_timestamp - current_timestamp",
+        "CAST('a' AS varbinary)",
+        "'abc'",
+        "true",
+    ],
+)
+def test_a_row_of_constants_is_what_the_optimizer_would_make_of_it(
+    sqe: EmbeddedSqe, expression: str, dialect: str
+) -> None:
+    def answer(sql: str) -> object:
+        try:
+            with sqe.sqe.service.execute(sqe.session, sql, dialect=dialect) as result:
+                return result.read_all()
+        except SqeError as error:
+            return (error.code, error.message)
+
+    assert answer(f"SELECT {expression} AS a") == answer(f"SELECT {expression} AS a LIMIT 1")
+
+
+def test_the_time_is_one_moment_in_a_row_of_constants(sqe: EmbeddedSqe) -> None:
+    for _ in range(5):
+        row = sqe.execute("SELECT current_timestamp AS a, current_timestamp AS b, current_date AS c").read_all()
+        assert row["a"].equals(row["b"])
 
 
 def test_a_plan_holds_no_slot_and_can_be_cancelled(sqe: EmbeddedSqe) -> None:

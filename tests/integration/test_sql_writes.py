@@ -160,3 +160,14 @@ def test_a_folder_that_was_mounted_beside_others_opens_alone(engine: SparkEngine
     alone = open_embedded(tmp_path / "x", engine=engine)
     assert rows(alone, "SELECT a FROM iceberg.s.t") == [(7,)]
     alone.close()
+
+
+def test_the_text_of_a_table_makes_it_again(sqe: EmbeddedSqe) -> None:
+    """Its rows have fields that are arrays, maps and rows."""
+    fields = "a array(bigint), r row(array array(integer), m map(varchar, array(date))), l array(row(x array(varchar)))"
+    run(sqe, f"CREATE TABLE nested (v row({fields}))")
+    ((text,),) = rows(sqe, "SHOW CREATE TABLE nested")
+    run(sqe, "DROP TABLE nested")
+    run(sqe, text)
+    assert rows(sqe, "SHOW CREATE TABLE nested") == [(text,)]
+    assert rows(sqe, "SELECT CAST(ROW(ARRAY[1]) AS row(a array(bigint))).a") == [([1],)]

@@ -24,7 +24,7 @@ from sqe_core.cli.remote import open_remote
 
 BIN = Path(sys.executable).parent
 PEOPLE = Path(__file__).parents[1] / "testbed" / "people.py"
-LIFETIME_SECS = 12
+LIFETIME_SECS = 8
 
 RunCli = Callable[..., "subprocess.CompletedProcess[str]"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
@@ -284,7 +284,8 @@ def _observe(who: Governed, sql: str) -> Observed:
         rows=tuple(rows if "ORDER BY id" in sql else sorted(rows)),
         batches=tuple(sorted(batch.num_rows for batch in batches)),
         affected=result.affected_rows,
-        progress=result.progress(),
+        # Which of the tasks are told to be over when the last row is there is a matter of moments.
+        progress=replace(result.progress(), stages_done=0, tasks_done=0, tasks_active=0),
     )
 
 

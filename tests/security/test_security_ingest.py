@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from testbed.joined_engine import spooled
 
 from sqe_core.bootstrap import EMBEDDED_CATALOG, EmbeddedSqe, Sqe, build
 from sqe_core.engine.port import InlinedSpool, Replacement
@@ -155,7 +156,7 @@ def test_more_rows_than_allowed_are_not_written(writer: Writer, engine: SparkEng
     with pytest.raises(SqeError) as caught:
         writer.sqe.service.ingest(writer.session, IngestRequest(table="flood", mode=IngestMode.CREATE), schema, batches)
     assert caught.value.code is ErrorCode.RESOURCE_EXHAUSTED
-    assert list((engine.run_dir / "spool").iterdir()) == []
+    assert spooled(engine) == []
     assert writer.owner.execute("SHOW TABLES LIKE 'flood'").read_all().num_rows == 0
 
 
@@ -178,7 +179,7 @@ def test_rows_of_a_client_have_no_name_for_others(writer: Writer, engine: SparkE
 
     def batches() -> Iterator[pa.RecordBatch]:
         yield from IDS.to_batches()
-        folder = next((engine.run_dir / "spool").iterdir())
+        (folder,) = spooled(engine)
         for session in (writer.session, other):
             for nonce in ("0" * 32, folder.name):
                 with pytest.raises(SqeError) as caught:

@@ -9,7 +9,10 @@ import subprocess
 import sys
 import tomllib
 import zipfile
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -32,6 +35,13 @@ def run(*command: object, **environ: str) -> subprocess.CompletedProcess[str]:
         check=False,
         env={**os.environ, **environ},
     )
+
+
+def side_by_side(do: Callable[[Any], None], what: Iterable[Any]) -> None:
+    """Most of the time of a build and of an installation is spent waiting."""
+    with ThreadPoolExecutor(4) as pool:
+        for each in [pool.submit(do, one) for one in what]:
+            each.result()
 
 
 def path_without_java(folder: Path) -> Path:
@@ -57,23 +67,45 @@ def ours_below(plugin: str) -> list[str]:
 def wheels(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Every distribution, built afresh from a copy: a build must not need files that only a checkout has."""
     folder = tmp_path_factory.mktemp("wheels")
-    for source in DISTRIBUTIONS:
+
+    def build(source: Path) -> None:
         copy = folder / "sources" / source.name
         shutil.copytree(source, copy, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info", "tests"))
         built = run("uv", "build", "--wheel", "--out-dir", folder, copy)
         assert built.returncode == 0, built.stderr
+
+    side_by_side(build, DISTRIBUTIONS)
     return folder
 
 
 @pytest.fixture(scope="session")
-def python(wheels: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A clean environment with the core alone."""
-    environment = tmp_path_factory.mktemp("alone") / "venv"
-    assert run("uv", "venv", "--python", sys.executable, environment).returncode == 0
-    (wheel,) = wheels.glob("sqe_core-*.whl")
-    installed = run("uv", "pip", "install", "--python", environment / "bin" / "python", wheel)
-    assert installed.returncode == 0, installed.stderr
-    return environment / "bin" / "python"
+def environments(wheels: Path, tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Path]:
+    """A clean environment for the core alone and for each plugin beside it; the Python of each."""
+    folder = tmp_path_factory.mktemp("alone")
+
+    def install(name: str) -> None:
+        python = folder / name / "bin" / "python"
+        assert run("uv", "venv", "--python", sys.executable, folder / name).returncode == 0
+        if name in PLUGINS:
+            # What the core needs lies in uv's cache by now. Asked anew, it fetches and builds Spark each time.
+            assert run("uv", "pip", "install", "--offline", "--python", python, wheel_of("sqe-core")).returncode == 0
+        needed = (f"sqe-{name}", *ours_below(name)) if name in PLUGINS else (name,)
+        installed = run("uv", "pip", "install", "--python", python, *map(wheel_of, needed))
+        assert installed.returncode == 0, installed.stderr
+
+    def wheel_of(name: str) -> Path:
+        (wheel,) = wheels.glob(f"{name.replace('-', '_')}-*.whl")
+        return wheel
+
+    install("sqe-core")
+    side_by_side(install, PLUGINS)
+    return {name: folder / name / "bin" / "python" for name in ("sqe-core", *PLUGINS)}
+
+
+@pytest.fixture(scope="session")
+def python(environments: Mapping[str, Path]) -> Path:
+    """The Python beside which the core is alone."""
+    return environments["sqe-core"]
 
 
 def test_the_core_carries_its_data_files(wheels: Path) -> None:
@@ -106,16 +138,11 @@ def test_the_core_alone_answers_a_query(python: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("plugin", PLUGINS)
-def test_each_plugin_works_alone_beside_the_core(wheels: Path, plugin: str, tmp_path: Path) -> None:
-    name = f"sqe-{plugin}"
-    environment = tmp_path / "venv"
-    assert run("uv", "venv", "--python", sys.executable, environment).returncode == 0
-    built = [next(wheels.glob(f"{wheel.replace('-', '_')}-*.whl")) for wheel in (name, *ours_below(plugin))]
-    installed = run("uv", "pip", "install", "--python", environment / "bin" / "python", *built)
-    assert installed.returncode == 0, installed.stderr
-    listed = run(environment / "bin" / "sqe", "plugins", "list")
+def test_each_plugin_works_alone_beside_the_core(environments: Mapping[str, Path], plugin: str) -> None:
+    name, python = f"sqe-{plugin}", environments[plugin]
+    listed = run(python.parent / "sqe", "plugins", "list")
     rows = [line.split() for line in listed.stdout.splitlines() if name in line.split()]
     assert {row[-1] for row in rows} == {"installed"}  # one for each kind
     used = "import sys; from sqe_core.plugins.manager import PluginManager; PluginManager().plugin(sys.argv[1])"
-    loaded = run(environment / "bin" / "python", "-c", used, plugin)
+    loaded = run(python, "-c", used, plugin)
     assert loaded.returncode == 0, loaded.stderr

@@ -358,6 +358,9 @@ def test_the_command_line_says_where_to_begin(gateway: FakeGateway, server: Serv
     gateway.answers['USE "nope"'] = UserError("Schema nope does not exist", hint="h")
     with pytest.raises(StartupError, match=r"Schema nope does not exist \(h\)"):
         connect(server, schema="nope")
+    gateway.answers['USE "nope"'] = UserError("Schema lake.nope does not exist", code=ErrorCode.SCHEMA_NOT_FOUND)
+    with pytest.raises(StartupError, match="Catalog nope does not exist"):
+        connect(server, catalog="nope")
     with pytest.raises(UsageError, match="is no name"):
         connect(server, schema="a b")
 

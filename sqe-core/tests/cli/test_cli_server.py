@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -106,3 +107,25 @@ def test_only_keys_that_change_nothing_are_noted(tmp_path: Path, kind: str) -> N
     assert [note.partition(": ")[2] for note in notes] == [
         "catalogs.lake.manifest_concurrency: has no effect: nothing reads it yet"
     ]
+
+
+def test_nothing_but_the_server_writes_its_log(tmp_path: Path) -> None:
+    """gRPC tells of each TLS handshake that fails, in words of its own; it reads its level when it is imported."""
+    text = (
+        "import os, sys\n"
+        "from sqe_core.cli import server\n"
+        "server.configuration = lambda *_: sys.exit(f\"{os.environ['GRPC_VERBOSITY']} {'grpc' in sys.modules}\")\n"
+        "server.main([])\n"
+    )
+    for asked, level in ((None, "NONE"), ("INFO", "INFO")):
+        done = subprocess.run(
+            [sys.executable, "-c", text],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            cwd=tmp_path,
+            env={"HOME": str(tmp_path), "PATH": "/usr/bin:/bin", "PYTHONPATH": os.pathsep.join(sys.path)}
+            | ({} if asked is None else {"GRPC_VERBOSITY": asked}),
+            check=False,
+        )
+        assert done.stderr == f"{level} False\n"

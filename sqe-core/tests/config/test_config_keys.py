@@ -381,6 +381,8 @@ ADDED = {
     "metrics.scrape_token",
     "metrics.audit.on_failure",
     "coordinator.transport.max_connections",
+    "coordinator.transport.max_connections_per_user",
+    "coordinator.transport.connection_idle_timeout_secs",
     "engine.java_home",
     "engine.cache_dir",
     "engine.jar_dir",

@@ -76,6 +76,7 @@ class FakeBridge:
             json.loads(settings),
             is_command=False,
             divisible=True,
+            constant=False,
             schema=base64.b64encode(schema.serialize()).decode(),
             column_types=["int"],
         )
@@ -143,7 +144,7 @@ def test_replacements_as_the_bridge_reads_them(session: SparkEngineSession, brid
         {"index": 0, "kind": "sql", "sql": "SELECT a FROM x", "name": ["c", "t"]},
         {"index": 1, "kind": "plan", "plan": 2, "columns": [["a", "b"]], "name": ["v"]},
         {"index": 2, "kind": "rows", "name": ["r"]},
-        {"index": 3, "kind": "target", "parts": ["x", "t"], "name": ["c", "t"]},
+        {"index": 3, "kind": "target", "parts": ["x", "t"], "name": ["c", "t"], "absent": False},
     ]
 
 
@@ -160,6 +161,7 @@ def test_plans_that_nobody_holds_are_released_with_the_next_statement(
     assert analysed.column_types == ("int",)
     assert not analysed.is_command
     assert analysed.is_divisible
+    assert not analysed.is_constant
 
 
 def test_a_plan_of_another_session_is_refused(session: SparkEngineSession, bridge: FakeBridge) -> None:

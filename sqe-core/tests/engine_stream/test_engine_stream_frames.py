@@ -13,7 +13,7 @@ import pytest
 
 from sqe_core.engine.port import EngineExecutionError, EngineFailure, Progress
 from sqe_core.engine.spark.stream import InlineFrames, SparkResultStream, parse_progress
-from sqe_core.spi.errors import EngineLostError, QueryCancelledError
+from sqe_core.spi.errors import EngineLostError, InternalError, QueryCancelledError
 
 SCHEMA = pa.schema([pa.field("id", pa.int64()), pa.field("name", pa.string())])
 
@@ -203,10 +203,22 @@ def test_a_failed_call_to_the_engine_does_not_keep_the_stream_open() -> None:
     frames = BlockedFrames()
 
     def broken() -> None:
+        raise InternalError("no such method")
+
+    with pytest.raises(InternalError):
+        stream_over(frames, broken).cancel()
+    assert frames.closed.is_set()
+
+
+@pytest.mark.rule("LIM-7")
+@pytest.mark.parametrize("end", [SparkResultStream.cancel, SparkResultStream.close])
+def test_a_result_that_outlives_its_engine_just_ends(end: Callable[[SparkResultStream], None]) -> None:
+    frames = BlockedFrames()
+
+    def gone() -> None:
         raise EngineLostError("gone")
 
-    with pytest.raises(EngineLostError):
-        stream_over(frames, broken).cancel()
+    end(stream_over(frames, gone))
     assert frames.closed.is_set()
 
 

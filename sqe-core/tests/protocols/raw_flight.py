@@ -60,6 +60,8 @@ class SlowResult(FakeResult):
 class Part:
     """A part of a statement's rows: whoever asks gets the next batch. Also its plan, as far as Flight can tell."""
 
+    is_constant = False
+
     def __init__(self, plan: Plan, shared: dict[str, Any]) -> None:
         self.query_id, self.statement_kind, self.schema = plan.query_id, plan.statement_kind, plan.schema
         self.closed = False
@@ -119,12 +121,16 @@ class PartResult(FakeResult):
 
 
 class Plan:
-    """A statement. Texts with `endless` are judged, those with `stuck` started, until they are cancelled."""
+    """A statement.
+
+    Texts with `endless` are judged, those with `stuck` started, until they are cancelled; those with `constant` are so.
+    """
 
     def __init__(self, session: CoreSession, request: StatementRequest, described: StatementDescription) -> None:
         self.query_id = "q-" + secrets.token_hex(8)
         self.statement_kind = described.statement_kind
         self.schema = described.schema
+        self.is_constant = "constant" in request.sql
         self.parts: list[Part] = []
         self.closed = False
         self.cancelled = threading.Event()
@@ -197,6 +203,8 @@ class CoreSession(FakeSession):
         parameters = self.core.parameters.get(request.sql, pa.schema([]))
         if request.sql.startswith(("slow", "stuck query", "endless query")):
             return StatementDescription(schema=pa.schema({"n": pa.int64()}), parameters=parameters, statement_kind="q")
+        if request.sql.startswith("open"):
+            return StatementDescription(schema=None, parameters=parameters, statement_kind="query")
         if request.sql.startswith(("update", "stuck", "endless update")):
             return StatementDescription(schema=None, parameters=parameters, statement_kind="update")
         return replace(super().describe(replace(request, began=None)), parameters=parameters)

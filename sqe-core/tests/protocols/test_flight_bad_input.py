@@ -105,6 +105,14 @@ def test_descriptors_that_are_no_command(alice: RawClient, wrong: flight.FlightD
     assert refused(alice, "DoPut", flight.FlightData(flight_descriptor=wrong)) == INVALID
 
 
+def test_a_put_of_nothing_says_what_to_do(alice: RawClient) -> None:
+    """What ADBC's driver sends for a reader without any batch."""
+    with pytest.raises(Refused, match="No rows were sent, and no columns: nothing was done") as caught:
+        alice.call("DoPut")
+    assert (caught.value.status, caught.value.code) == INVALID
+    assert "send at least one batch, which may have no rows" in caught.value.text
+
+
 @pytest.mark.parametrize("action", ["CreatePreparedStatement", "ClosePreparedStatement", "CancelQuery"])
 @pytest.mark.parametrize("body", [b"", NO_PROTOBUF, packed(sql.CommandGetCatalogs()), b"SELECT 1"])
 def test_bodies_of_actions_of_flight_sql(alice: RawClient, action: str, body: bytes) -> None:

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import os
+import socket
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, ItemsView, Iterator
+from contextlib import ExitStack
+from types import SimpleNamespace
+from typing import cast
 
 import grpc
 import pytest
 from raw_flight import Core, RawClient, Refused, basic
 
-from sqe_core.protocols.flight.connections import Connections, default_bound, peer_ports
+from sqe_core.protocols.flight.connections import ConnectionBounds, Connections
 from sqe_core.protocols.flight.server import FlightConfig, FlightServer, TransportConfig
-from sqe_core.spi.errors import ResourcesError
-from sqe_core.spi.protocol import ProtocolContext
+from sqe_core.protocols.flight.sockets import FarEnd, close_sockets, connections_of, default_bound, far_end
+from sqe_core.spi.errors import InvalidCredentialsError, ResourcesError
+from sqe_core.spi.protocol import GatewaySession, ProtocolContext
 from sqe_core.testing.fakes import RecordingMetrics
 
 
@@ -28,7 +34,8 @@ def context(metrics: RecordingMetrics) -> ProtocolContext:
 
 @pytest.fixture
 def server(context: ProtocolContext) -> Iterator[FlightServer]:
-    server = FlightServer(FlightConfig(transport=TransportConfig(max_connections=2)), context)
+    transport = TransportConfig(max_connections=2, max_connections_per_user=2)
+    server = FlightServer(FlightConfig(transport=transport), context)
     yield server
     server.stop(0)
 
@@ -53,6 +60,27 @@ def test_beyond_the_bound_a_connection_gets_a_status(connect: Callable[..., RawC
             time.sleep(0.05)
 
 
+@pytest.mark.rule("LIM-2")
+def test_beyond_the_bound_of_a_user_others_are_served(core: Core, context: ProtocolContext) -> None:
+    server = FlightServer(FlightConfig(transport=TransportConfig(max_connections=2)), context)
+    port = server.start(core).port
+    try:
+        with ExitStack() as opened:
+
+            def client(user: str) -> RawClient:
+                options = [("grpc.use_local_subchannel_pool", 1)]
+                channel = opened.enter_context(grpc.insecure_channel(f"127.0.0.1:{port}", options=options))
+                return RawClient(channel, (("authorization", basic(user)),))
+
+            assert client("alice").query("SELECT 1 AS one").num_rows == 1
+            with pytest.raises(Refused, match="One user may have 1 ") as caught:
+                client("alice").query("SELECT 1 AS one")
+            assert caught.value.status is grpc.StatusCode.RESOURCE_EXHAUSTED
+            assert client("bob").query("SELECT 1 AS one").num_rows == 1
+    finally:
+        server.stop(0)
+
+
 def test_connections_and_streams_are_counted(
     core: Core, connect: Callable[..., RawClient], metrics: RecordingMetrics
 ) -> None:
@@ -70,25 +98,285 @@ def test_connections_and_streams_are_counted(
         time.sleep(0.05)
 
 
+# Which connections have places, and which end
+
+
+class Network:
+    """Connections as the kernel tells of them, and a time that passes when it is told to."""
+
+    def __init__(self, most: int = 2, *, known: bool = True) -> None:
+        self.now = 0.0
+        self.known = known
+        self.there: dict[FarEnd, int] = {}
+        self.bounds = ConnectionBounds(most=most, stranger_secs=30)
+        self.connections = Connections(
+            self.bounds, lambda: dict(self.there) if self.known else None, self.close, lambda: self.now
+        )
+
+    def open(self, address: str, port: int) -> str:
+        """Open a connection; return what gRPC calls its client."""
+        self.there[FarEnd(address, port)] = 1000 + len(self.there)
+        return f"ipv4:{address}:{port}" if "." in address else f"ipv6:%5B{address}%5D:{port}"
+
+    def close(self, inodes: frozenset[int]) -> None:
+        self.there = {end: inode for end, inode in self.there.items() if inode not in inodes}
+
+    def log_in(self, peer: str, user: str = "", meanwhile: Callable[[], object] = lambda: None) -> None:
+        """Log in, each connection as a user of its own unless it is told otherwise."""
+
+        def authenticate() -> GatewaySession:
+            meanwhile()
+            return cast(GatewaySession, SimpleNamespace(identity=SimpleNamespace(key=("here", user or peer))))
+
+        self.connections.login(peer, authenticate)
+
+    def ports(self) -> set[int]:
+        return {end.port for end in self.there}
+
+
 def test_without_the_kernels_word_everybody_comes_in() -> None:
-    connections = Connections(1, lambda: None)
+    network = Network(1, known=False)
     for number in range(10):
-        connections.admit(f"ipv4:127.0.0.1:{number}")
-    assert connections.count() == 0
+        network.log_in(network.open("127.0.0.1", number))
+    assert not network.connections.look()
+    assert network.connections.count == 0
+    network.log_in("unix:")
 
 
 def test_who_has_gone_is_forgotten() -> None:
-    ends = {b"0100007F:0001", b"0100007F:0002"}
-    connections = Connections(2, lambda: frozenset(ends))
-    connections.admit("ipv4:127.0.0.1:1")
-    connections.admit("ipv4:127.0.0.1:2")
-    ends.add(b"0100007F:0003")
+    network = Network(2)
+    network.log_in(network.open("127.0.0.1", 1))
+    network.log_in(network.open("::1", 2))
+    third = network.open("127.0.0.1", 3)
     with pytest.raises(ResourcesError):
-        connections.admit("ipv4:127.0.0.1:3")
-    ends.remove(b"0100007F:0001")
-    connections.admit("ipv4:127.0.0.1:3")
+        network.log_in(third)
+    del network.there[FarEnd("127.0.0.1", 1)]
+    network.now += 1
+    network.log_in(third)
+    # The same port of somebody else has no place by that.
+    with pytest.raises(ResourcesError):
+        network.log_in(network.open("192.0.2.1", 3))
+
+
+def test_one_that_the_kernel_left_out_once_keeps_its_place() -> None:
+    network = Network(2)
+    peer = network.open("127.0.0.1", 1)
+    network.log_in(peer)
+    left_out, network.there = network.there, {}
+    assert not network.connections.look()
+    network.there = left_out
+    network.now = 100  # too old for a stranger
+    assert not network.connections.look()
+    network.there = {}
+    assert not network.connections.look()
+    assert not network.connections.look()
+    network.there = left_out
+    assert not network.connections.look()
+    network.now = 200
+    assert network.connections.look(), "gone for good, and another one since"
+
+
+def test_who_asks_again_and_again_does_not_make_the_server_look(monkeypatch: pytest.MonkeyPatch) -> None:
+    network = Network(1)
+    looks: list[int] = []
+    monkeypatch.setattr(network.connections, "_established", lambda: looks.append(1) or dict(network.there))
+    network.log_in(network.open("127.0.0.1", 1))
+    stranger = network.open("127.0.0.1", 2)
+    for _ in range(50):
+        with pytest.raises(ResourcesError):
+            network.log_in(stranger)
+    assert len(looks) == 1
+
+
+@pytest.mark.rule("LIM-2")
+def test_a_login_that_fails_gives_no_place() -> None:
+    network = Network(1)
+
+    def refuse() -> GatewaySession:
+        raise InvalidCredentialsError
+
+    with pytest.raises(InvalidCredentialsError):
+        network.connections.login(network.open("127.0.0.1", 1), refuse)
+    network.log_in(network.open("127.0.0.1", 2))
+    with pytest.raises(ResourcesError):
+        network.log_in("ipv4:127.0.0.1:1")
+
+
+@pytest.mark.rule("LIM-2")
+def test_of_logins_at_once_not_all_get_a_place() -> None:
+    network = Network(1)
+    first, second = network.open("127.0.0.1", 1), network.open("127.0.0.1", 2)
+    with pytest.raises(ResourcesError):
+        network.log_in(first, meanwhile=lambda: network.log_in(second))
+    network.log_in(second)
+
+
+@pytest.mark.rule("LIM-2")
+def test_one_user_does_not_get_every_place() -> None:
+    network = Network(4)
+    mine = [network.open("127.0.0.1", port) for port in (1, 2, 3)]
+    for peer in mine[:2]:
+        network.log_in(peer, "alice")
+    with pytest.raises(ResourcesError, match="One user may have 2 "):
+        network.log_in(mine[2], "alice")
+    with pytest.raises(ResourcesError):  # asking again does not help
+        network.log_in(mine[2], "alice")
+    network.log_in(mine[0], "alice")
+    network.log_in(network.open("127.0.0.1", 4), "bob")
+    network.log_in(network.open("127.0.0.1", 5), "bob")
+    with pytest.raises(ResourcesError, match="The server has 4 connections"):
+        network.log_in(network.open("127.0.0.1", 6), "carol")
+    del network.there[FarEnd("127.0.0.1", 1)]
+    network.now += 1
+    network.log_in(mine[2], "alice")
+
+
+@pytest.mark.rule("LIM-2")
+def test_of_users_who_log_in_at_once_on_a_connection_the_first_has_it() -> None:
+    """The bound of the others was not looked at; nor may they fill the part of somebody else."""
+    network = Network(4)
+    for port in (1, 2):
+        peer = network.open("127.0.0.1", port)
+        network.log_in(peer, "alice", meanwhile=lambda peer=peer: network.log_in(peer, "bob"))
+    with pytest.raises(ResourcesError, match="One user may have 2 "):
+        network.log_in(network.open("127.0.0.1", 3), "bob")
+    network.log_in(network.open("127.0.0.1", 4), "alice")
+
+
+@pytest.mark.rule("LIM-2")
+def test_who_is_refused_does_not_make_the_server_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The lock is held meanwhile, for which all logins wait."""
+    counted: list[int] = []
+
+    class Placed(dict[FarEnd, tuple[str, str]]):
+        def items(self) -> ItemsView[FarEnd, tuple[str, str]]:
+            counted.append(1)
+            return super().items()
+
+    network = Network(4)
+    monkeypatch.setattr(network.connections, "_placed", Placed())
+    for port in (1, 2):
+        network.log_in(network.open("127.0.0.1", port), "alice")
+    refused = network.open("127.0.0.1", 3)
+    for _ in range(50):
+        with pytest.raises(ResourcesError):
+            network.log_in(refused, "alice")
+    assert len(counted) == 1
+
+
+def test_how_many_one_user_gets() -> None:
+    bounds = [
+        ConnectionBounds(most=most, of_user=of_user, stranger_secs=30) for most, of_user in ((1, 0), (9, 0), (9, 9))
+    ]
+    assert [each.most_of_user for each in bounds] == [1, 4, 9]
+
+
+@pytest.mark.rule("LIM-2")
+def test_the_oldest_strangers_of_an_address_end() -> None:
+    network = Network(2)
+    most = network.bounds.strangers_of_address
+    network.log_in(network.open("192.0.2.1", 1))
+    for port in range(2, most + 5):
+        network.open("192.0.2.1", port)
+    network.open("198.51.100.7", 9999)
+    assert network.connections.look()
+    assert network.ports() == {1, 9999, *range(5, most + 5)}
+    assert not network.connections.look()
+
+
+@pytest.mark.rule("LIM-2")
+def test_strangers_of_a_network_count_together() -> None:
+    network = Network(2)
+    most = network.bounds.strangers_of_address
+    for port in range(1, most + 2):
+        network.open(f"2001:db8::{port:x}", port)
+    assert network.connections.look()
+    assert len(network.there) == most
+
+
+@pytest.mark.rule("LIM-2")
+def test_strangers_are_bounded_in_all() -> None:
+    network = Network(2)
+    most = network.bounds.strangers
+    for port in range(1, most + 4):
+        network.open(f"192.0.2.{port}", port)
+    assert network.connections.look()
+    assert network.ports() == set(range(4, most + 4))
+
+
+@pytest.mark.rule("LIM-2")
+def test_strangers_have_as_long_as_a_login_may_take() -> None:
+    network = Network(2)
+    placed, slow = network.open("192.0.2.1", 1), network.open("192.0.2.1", 2)
+    network.log_in(placed)
+    network.open("192.0.2.1", 3)
+    assert not network.connections.look()
+    network.now = 31
+    network.open("192.0.2.1", 4)
+
+    def look() -> None:
+        # Who is about to log in is waited for: by the login.
+        assert network.connections.look()
+        assert network.ports() == {1, 2, 4}
+
+    network.log_in(slow, meanwhile=look)
+    network.now = 100
+    assert network.connections.look()
+    assert network.ports() == {1, 2}
+
+
+def test_the_bounds_leave_room() -> None:
+    small, big = (ConnectionBounds(most=most, stranger_secs=30) for most in (2, 1000))
+    assert (small.strangers_of_address, big.strangers_of_address) == (16, 250)
+    for bounds in (small, big):
+        assert bounds.strangers_of_address < bounds.strangers < bounds.hard - bounds.most
+    assert big.hard == 2 * big.most, "as the default bound counts descriptors"
+
+
+# What the kernel says
+
+
+@pytest.mark.parametrize(
+    ("peer", "end"),
+    [
+        ("ipv4:127.0.0.1:50004", ("127.0.0.1", 50004)),
+        ("ipv6:%5B::1%5D:50004", ("::1", 50004)),
+        ("ipv6:[::1]:50004", ("::1", 50004)),
+        ("ipv6:%5Bfe80::1%25eth0%5D:7", ("fe80::1", 7)),
+        ("ipv6:%5B::ffff:192.0.2.1%5D:7", ("192.0.2.1", 7)),
+        ("unix:/run/x:7", None),
+        ("ipv4:localhost:7", None),
+        ("ipv4:127.0.0.1", None),
+        ("", None),
+    ],
+)
+def test_names_of_peers(peer: str, end: tuple[str, int] | None) -> None:
+    assert far_end(peer) == end
+
+
+@pytest.mark.parametrize("family", [socket.AF_INET, socket.AF_INET6])
+def test_a_connection_is_found_and_closed(family: socket.AddressFamily) -> None:
+    host = "127.0.0.1" if family is socket.AF_INET else "::1"
+    with socket.create_server((host, 0), family=family) as listener:
+        port = listener.getsockname()[1]
+        with socket.create_connection((host, port)) as client, socket.create_connection((host, port)) as other:
+            client.settimeout(20)
+            accepted = {peer[1]: connection for connection, peer in (listener.accept(), listener.accept())}
+            there = connections_of(port)
+            assert there is not None
+            ends = {FarEnd(host, each.getsockname()[1]) for each in (client, other)}
+            assert there.keys() == ends
+            mine = client.getsockname()[1]
+            assert there[FarEnd(host, mine)] == os.fstat(accepted[mine].fileno()).st_ino
+            close_sockets(frozenset({there[FarEnd(host, mine)]}))
+            assert client.recv(1) == b""
+            assert accepted[mine].recv(1) == b""
+            accepted[other.getsockname()[1]].sendall(b"x")
+            assert other.recv(1) == b"x"
+            for connection in accepted.values():
+                connection.close()
 
 
 def test_the_default_fits_the_descriptors() -> None:
     assert 16 <= default_bound() <= 10_000
-    assert peer_ports(1) in (frozenset(), None)
+    assert not connections_of(1)

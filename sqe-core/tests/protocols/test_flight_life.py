@@ -6,20 +6,36 @@ import json
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import grpc
 import pyarrow as pa
 import pytest
-from raw_flight import Core, CoreSession, RawClient, Refused, basic, descriptor, packed, put_messages, unpacked
+from raw_flight import (
+    Core,
+    CoreSession,
+    RawClient,
+    Refused,
+    basic,
+    descriptor,
+    packed,
+    put_messages,
+    read_stream,
+    unpacked,
+)
 
 from sqe_core.protocols.flight.handles import Handles
 from sqe_core.protocols.flight.leaving import Leaving
 from sqe_core.protocols.flight.server import FlightServer
+from sqe_core.protocols.flight.statements import Prepared, Statements
 from sqe_core.protocols.flight.wire import flight_pb2 as flight
 from sqe_core.protocols.flight.wire import flight_sql_pb2 as sql
-from sqe_core.spi.errors import QueryCancelledError, ResourcesError, UserError
+from sqe_core.spi.errors import ErrorCode, QueryCancelledError, ResourcesError, UserError
+from sqe_core.spi.protocol import GatewaySession, StatementDescription, StatementRequest
+from sqe_core.testing.fakes import FakeAnswer
 
+PLENTY = {"most_bytes": 100, "most_bytes_per_user": 100}
 NOT_THERE = (grpc.StatusCode.NOT_FOUND, "INVALID_ARGUMENTS")
 
 
@@ -125,18 +141,18 @@ class FakeTime:
 def test_handles_are_bounded_and_expire(core: Core) -> None:
     clock = FakeTime()
     handles: Handles[Held] = Handles(
-        "ticket", ttl_secs=10, most=3, most_per_session=2, most_per_user=3, monotonic=clock
+        "ticket", ttl_secs=10, most=3, most_per_session=2, most_per_user=3, monotonic=clock, **PLENTY
     )
     alice, bob = CoreSession(core, "alice"), CoreSession(core, "bob")
     first, second, third, fourth = Held(), Held(), Held(), Held()
-    one = handles.put(alice, first)
-    two = handles.put(alice, second)
+    one = handles.put(alice, first, 1)
+    two = handles.put(alice, second, 1)
     with pytest.raises(ResourcesError):
-        handles.put(alice, third)
+        handles.put(alice, third, 1)
     assert third.closed == 1
-    handles.put(bob, Held())
+    handles.put(bob, Held(), 1)
     with pytest.raises(ResourcesError):
-        handles.put(bob, fourth)
+        handles.put(bob, fourth, 1)
     assert len(handles) == 3
     clock.now = 9
     assert handles.get(alice, two) is second  # used: it begins anew
@@ -156,28 +172,207 @@ def test_handles_are_bounded_and_expire(core: Core) -> None:
 def test_one_user_with_many_sessions_leaves_handles_for_others(core: Core) -> None:
     clock = FakeTime()
     handles: Handles[Held] = Handles(
-        "ticket", ttl_secs=10, most=4, most_per_session=2, most_per_user=3, monotonic=clock
+        "ticket", ttl_secs=10, most=4, most_per_session=2, most_per_user=3, monotonic=clock, **PLENTY
     )
     first, second, bob = CoreSession(core, "alice"), CoreSession(core, "alice"), CoreSession(core, "bob")
-    taken = [handles.put(first, Held()), handles.put(first, Held()), handles.put(second, Held())]
+    taken = [handles.put(first, Held(), 1), handles.put(first, Held(), 1), handles.put(second, Held(), 1)]
     refused = Held()
     with pytest.raises(ResourcesError):
-        handles.put(second, refused)
+        handles.put(second, refused, 1)
     assert refused.closed == 1
-    kept = handles.put(bob, Held())
+    kept = handles.put(bob, Held(), 1)
     handles.take(first, taken[0])
     clock.now = 5
-    one_more = handles.put(second, Held())
+    one_more = handles.put(second, Held(), 1)
     handles.end_session(second)
     assert len(handles) == 2
     clock.now = 11
     handles.sweep()
     for _ in range(2):
-        handles.put(first, Held())
-    handles.put(second, Held())
+        handles.put(first, Held(), 1)
+    handles.put(second, Held(), 1)
     for handle in (kept, one_more):
         with pytest.raises(UserError):
             handles.get(bob, handle)
+
+
+@pytest.mark.rule("LIM-10")
+def test_what_is_kept_is_bounded_in_bytes_too(core: Core) -> None:
+    handles: Handles[Held] = Handles(
+        "ticket", ttl_secs=10, most=9, most_per_session=9, most_per_user=9, most_bytes=100, most_bytes_per_user=60
+    )
+    alice, again, bob = CoreSession(core, "alice"), CoreSession(core, "alice"), CoreSession(core, "bob")
+    first = handles.put(alice, Held(), 40)
+    refused = Held()
+    with pytest.raises(ResourcesError):
+        handles.put(again, refused, 21)
+    assert refused.closed == 1
+    small = handles.put(again, Held(), 20)
+    with pytest.raises(ResourcesError):  # of all
+        handles.put(bob, Held(), 41)
+    of_bob = handles.put(bob, Held(), 40)
+    handles.resize(alice, first, 10)
+    with pytest.raises(ResourcesError):
+        handles.resize(again, small, 51)
+    handles.resize(again, small, 50)
+    with pytest.raises(UserError):
+        handles.resize(alice, of_bob, 1)
+    handles.take(again, small)
+    handles.end_session(bob)
+    handles.put(alice, Held(), 50)
+    with pytest.raises(ResourcesError):
+        handles.put(alice, Held(), 1)
+
+
+@pytest.mark.rule("LIM-10")
+def test_long_statements_and_parameters_that_are_kept_are_capped(core: Core, alice: RawClient, bob: RawClient) -> None:
+    core.answers["SELECT ?"] = pa.table({"x": [1]})
+    core.parameters["SELECT ?"] = pa.schema({"1": pa.string()})
+    big = pa.table({"p": ["x" * (60 << 20)]})
+    handles = [alice.prepare("SELECT ?").prepared_statement_handle for _ in range(6)]
+    commands = [sql.CommandPreparedStatementQuery(prepared_statement_handle=handle) for handle in handles]
+    for command in commands[:4]:
+        alice.put(command, big)
+    with pytest.raises(Refused, match="Too many open prepared statements"):
+        alice.put(commands[4], big)
+    alice.put(commands[0], pa.table({"p": ["small"]}))
+    alice.put(commands[4], big)
+    text = "SELECT ?" + " " * 4_000_000
+    core.answers[text] = core.answers["SELECT ?"]
+    alice.plan(text), alice.plan(text)
+    with pytest.raises(Refused, match="Too many open tickets"):
+        alice.plan(text)
+    assert bob.plan(text)
+
+
+@pytest.mark.rule("LIM-10")
+def test_a_parameter_counts_with_its_dictionary(core: Core, alice: RawClient) -> None:
+    core.answers["SELECT ?"] = pa.table({"x": [1]})
+    core.parameters["SELECT ?"] = pa.schema({"1": pa.string()})
+    words = pa.DictionaryArray.from_arrays(pa.array([0]), pa.array(["a", "x" * (50 << 20)]))
+    handle = alice.prepare("SELECT ?").prepared_statement_handle
+    command = sql.CommandPreparedStatementQuery(prepared_statement_handle=handle)
+    alice.put(command, pa.table({"p": words}))
+    for _ in range(5):
+        alice.one("GetFlightInfo", descriptor(command), flight.FlightInfo)
+    with pytest.raises(Refused, match="Too many open tickets"):
+        alice.one("GetFlightInfo", descriptor(command), flight.FlightInfo)
+
+
+@pytest.mark.rule("LIM-10")
+@pytest.mark.parametrize("parts", [1, 4])
+def test_columns_of_what_is_kept_are_capped(core: Core, alice: RawClient, bob: RawClient, parts: int) -> None:
+    core.answers["SELECT *"] = pa.table({f"column_{number}": [1] for number in range(20_000)})
+    alice.metadata += (("x-sqe-endpoints", str(parts)),)
+    wide = len(alice.plan("SELECT *").schema)
+    for _ in range((256 << 20) // (8 * wide) - 1):
+        alice.plan("SELECT *")
+    with pytest.raises(Refused, match="Too many open tickets"):
+        alice.plan("SELECT *")
+    refused = core.plans[-1]
+    assert all(part.closed for part in refused.parts) if parts > 1 else refused.closed
+    assert bob.plan("SELECT *")
+
+
+@pytest.mark.rule("LIM-10")
+def test_columns_of_what_is_polled_are_capped(core: Core, alice: RawClient) -> None:
+    core.answers["SELECT *"] = pa.table({f"column_{number}": [1] for number in range(20_000)})
+    command = descriptor(sql.CommandStatementQuery(query="SELECT *"))
+    wide = len(alice.plan("SELECT *").schema)
+    for _ in range((256 << 20) // (8 * wide) - 1):
+        alice.call("PollFlightInfo", command)
+    with pytest.raises(Refused, match="Too many open tickets"):
+        alice.call("PollFlightInfo", command)
+    assert core.plans[-1].closed
+
+
+@pytest.mark.rule("LIM-10")
+@pytest.mark.parametrize("parameters", [False, True])
+def test_columns_of_prepared_statements_are_capped(core: Core, alice: RawClient, parameters: bool) -> None:
+    wide = pa.schema({f"column_{number}": pa.int64() for number in range(40_000)})
+    core.answers["SELECT *"] = pa.table({"x": [1]}) if parameters else wide.empty_table()
+    core.parameters["SELECT *"] = wide if parameters else pa.schema([])
+    prepared = alice.prepare("SELECT *")
+    sent = len(prepared.dataset_schema) + len(prepared.parameter_schema)
+    statements = Statements()
+    session = CoreSession(core, "alice")
+    description = statements.describe(session, StatementRequest(sql="SELECT *"), lambda end, over: True)
+    most = (256 << 20) // (4 * sent)
+    for _ in range(most):
+        statements.prepare(session, Prepared("SELECT *", description))
+    with pytest.raises(ResourcesError):
+        statements.prepare(session, Prepared("SELECT *", description))
+
+
+class Meeting:
+    """Keeps one thread at the noting of a size until another one had the time to bind what it wants."""
+
+    def __init__(self, statements: Statements, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.there = threading.Event()
+        self.go_on = threading.Event()
+        self._resize = statements.prepared.resize
+        monkeypatch.setattr(statements.prepared, "resize", self)
+
+    def __call__(self, session: GatewaySession, handle: bytes, size: int) -> None:
+        if not self.there.is_set():
+            self.there.set()
+            self.go_on.wait(0.5)
+        self._resize(session, handle, size)
+
+
+@pytest.mark.rule("LIM-10")
+@pytest.mark.parametrize("first", ["bind", "gone", "update"])
+def test_what_is_bound_at_once_is_counted(core: Core, monkeypatch: pytest.MonkeyPatch, first: str) -> None:
+    """The size of what was bound first, or of nothing, is not noted for what was bound last."""
+    statements, session = Statements(), CoreSession(core, "alice")
+    schema = pa.schema({"1": pa.string()})
+    text = "update t"
+    description = StatementDescription(schema=None, parameters=schema, statement_kind="update")
+    held = Prepared(text, description)
+    handle = statements.prepare(session, held)
+    core.parameters[text] = schema
+
+    def bind(size: int) -> None:
+        rows = pa.record_batch({"1": ["x" * size]})
+        statements.bind(session, handle, iter([rows]), schema, lambda size: None)
+
+    def gone() -> None:
+        raise UserError("gone")
+
+    def begin() -> None:
+        if first == "bind":
+            bind(10)
+        elif first == "gone":
+            with pytest.raises(UserError, match="gone"):
+                statements.ensure_bound(session, handle, gone)
+        else:
+            ask = lambda text: StatementRequest(sql=text)  # noqa: E731
+            statements.update_prepared(session, handle, ask, lambda end, over: True, lambda size: None)
+
+    bind(20)
+    meeting = Meeting(statements, monkeypatch)
+    with ThreadPoolExecutor(2) as threads:
+        one = threads.submit(begin)
+        assert meeting.there.wait(10)
+        other = threads.submit(bind, 1 << 20)
+        other.add_done_callback(lambda _: meeting.go_on.set())
+        one.result(20), other.result(20)
+    assert held.size > 1 << 20
+    assert statements.prepared._bytes == held.size
+
+
+def test_who_sends_rows_slowly_keeps_nobody_from_binding(core: Core) -> None:
+    statements, session = Statements(), CoreSession(core, "alice")
+    schema = pa.schema({"1": pa.int64()})
+    description = StatementDescription(schema=None, parameters=schema, statement_kind="update")
+    handle = statements.prepare(session, Prepared("update t", description))
+    rows = pa.record_batch({"1": [1]})
+
+    def slowly() -> Iterator[pa.RecordBatch]:
+        yield rows
+        assert statements.bind(session, handle, iter([rows]), schema, lambda size: None) == 1
+
+    assert statements.bind(session, handle, slowly(), schema, lambda size: None) == 1
 
 
 @pytest.mark.rule("LIM-10")
@@ -191,6 +386,19 @@ def test_plans_and_prepared_statements_of_a_session_are_capped(core: Core, alice
     assert bob.query("SELECT 1 AS one").num_rows == 1
 
 
+@pytest.mark.rule("LIM-10")
+def test_what_was_done_is_not_refused_for_want_of_room(core: Core, alice: RawClient) -> None:
+    text = "update t" + " " * 3_000_000
+    for _ in range(5):  # two of them would fill what a user may keep
+        alice.plan(text)
+    assert len(core.statements) == 5
+    core.answers[text[6:]] = pa.table({"x": [1]})
+    alice.plan(text[6:]), alice.plan(text[6:])
+    with pytest.raises(Refused, match="Too many open tickets"):
+        alice.plan(text)
+    assert len(core.statements) == 5, "what is refused was not done"
+
+
 def test_a_ticket_can_be_kept_for_longer(alice: RawClient, bob: RawClient) -> None:
     endpoint = alice.plan("SELECT 1 AS one").endpoint[0]
     request = flight.RenewFlightEndpointRequest(endpoint=endpoint).SerializeToString()
@@ -201,6 +409,83 @@ def test_a_ticket_can_be_kept_for_longer(alice: RawClient, bob: RawClient) -> No
     with pytest.raises(Refused) as caught:
         bob.action("RenewFlightEndpoint", request)
     assert (caught.value.status, caught.value.code) == NOT_THERE
+
+
+# Made before they are fetched
+
+
+def test_a_constant_is_made_before_it_is_fetched(core: Core, alice: RawClient) -> None:
+    core.answers["constant"] = pa.table({"one": [1]})
+    info = alice.plan("constant")
+    wait_for(lambda: bool(core.results) and core.results[-1].progress().state == "finished")
+    rows, told = read_stream(alice.call("DoGet", info.endpoint[0].ticket))
+    assert rows.to_pydict() == {"one": [1]}
+    assert [json.loads(each).get("done", False) for each in told] == [False, True], "its one batch is the last"
+    assert len(core.statements) == 1, "it ran once"
+    assert core.results[-1].closed
+    with pytest.raises(Refused) as again:
+        alice.fetch(info)
+    assert (again.value.status, again.value.code) == NOT_THERE
+
+
+def test_what_is_wrong_with_a_constant_is_said_when_it_is_fetched(core: Core, alice: RawClient) -> None:
+    def fails() -> Iterator[pa.RecordBatch]:
+        raise UserError("1/0", code=ErrorCode.DIVISION_BY_ZERO)
+        yield
+
+    core.answers["constant"] = FakeAnswer(table=pa.table({"one": [1]}), batches=fails)
+    info = alice.plan("constant")
+    with pytest.raises(Refused, match="1/0"):
+        alice.fetch(info)
+
+
+def test_a_constant_needs_no_slot_until_it_is_fetched(core: Core, alice: RawClient) -> None:
+    core.answers["constant"] = pa.table({"text": ["x" * 10_000]})
+    alice.plan("constant")
+    wait_for(lambda: bool(core.results) and core.results[-1].progress().state == "finished")
+
+
+def test_a_constant_that_nobody_fetches_is_closed_with_its_session(core: Core, alice: RawClient) -> None:
+    core.answers["constant"] = pa.table({"text": ["x" * 10_000]})
+    alice.plan("constant")
+    wait_for(lambda: bool(core.results))
+    alice.action("CloseSession", flight.CloseSessionRequest().SerializeToString())
+    wait_for(lambda: core.results[-1].closed)
+
+
+@pytest.mark.rule("LIM-10")
+@pytest.mark.parametrize("how", ["value", "text", "columns"])
+@pytest.mark.parametrize("polled", [False, True])
+def test_a_big_constant_waits_for_its_reader(core: Core, alice: RawClient, how: str, polled: bool) -> None:
+    """A value may stand in its row as often as the text has room for its name: counted once."""
+    text = "constant" + " " * (17_000 if how == "text" else 0)
+    core.answers[text] = pa.table({f"c{number}": ["x"] for number in range(65 if how == "columns" else 1)})
+    core.results.clear()
+    request = descriptor(sql.CommandStatementQuery(query=text))
+    if how == "value":
+        core.parameters[text] = pa.schema({"a": pa.string()})
+        handle = alice.prepare(text).prepared_statement_handle
+        command = sql.CommandPreparedStatementQuery(prepared_statement_handle=handle)
+        alice.put(command, pa.table({"a": ["x" * 4_000]}))
+        request = descriptor(command)
+    if polled:
+        info = flight.PollInfo.FromString(alice.call("PollFlightInfo", request)[0]).info
+        assert core.results[-1].progress().state != "finished", "its row is not kept without a slot"
+    else:
+        info = flight.FlightInfo.FromString(alice.call("GetFlightInfo", request)[0])
+        time.sleep(0.2)
+        assert not core.results
+    assert alice.fetch(info).num_rows == 1
+
+
+def test_more_constants_than_are_made_beforehand(core: Core, alice: RawClient) -> None:
+    core.answers["constant"] = pa.table({"one": [1]})
+    stuck = [alice.plan("stuck query, constant") for _ in range(16)]
+    wait_for(lambda: all(plan.entered.is_set() for plan in core.plans))
+    assert alice.query("constant").to_pydict() == {"one": [1]}
+    for info in stuck:
+        assert cancel(alice, info) == 1
+    wait_for(lambda: all(plan.cancelled.is_set() for plan in core.plans[:16]))
 
 
 # Cancelling

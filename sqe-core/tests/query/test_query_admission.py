@@ -3,14 +3,22 @@
 import gc
 import threading
 import weakref
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
+from sqe_core.engine.port import ResultStream
 from sqe_core.query.admission import Admission, DeadlineWatch, QueryLimits
+from sqe_core.query.parts import QueryParts
 from sqe_core.query.running import EndReason, RunningStatement, new_query_id
+from sqe_core.query.service import QueryService
+from sqe_core.session.session import Session
 from sqe_core.spi.errors import (
+    EngineLostError,
     ErrorCode,
     ErrorKind,
+    InternalError,
     QueryCancelledError,
     ResourcesError,
     ShuttingDownError,
@@ -64,6 +72,74 @@ def test_deadlines_fire_in_their_order_unless_forgotten() -> None:
     watch.after(0.03, lambda: fired.append("forgotten"))()
     assert done.wait(5)
     assert fired == ["early", "late"]
+
+
+@pytest.mark.rule("LIM-7")
+def test_a_statement_that_cannot_be_ended_leaves_the_others_their_deadlines(caplog: pytest.LogCaptureFixture) -> None:
+    def broken() -> None:
+        raise EngineLostError("gone")
+
+    watch, later = DeadlineWatch(), statement()
+    ended = threading.Event()
+    watch.after(0.01, broken)
+    watch.after(0.03, lambda: (later.cancel(EndReason.TIMEOUT), ended.set()))
+    assert ended.wait(5), "one failure turned every deadline off"
+    assert later.reason is EndReason.TIMEOUT
+    assert "could not be ended at its deadline" in caplog.text
+
+
+@pytest.mark.rule("LIM-7")
+def test_a_dead_watch_is_started_again(caplog: pytest.LogCaptureFixture) -> None:
+    watch, ended = DeadlineWatch(), threading.Event()
+    dead = threading.Thread(target=lambda: None)
+    dead.start()
+    dead.join()
+    watch._thread = dead
+    watch.after(0.01, ended.set)
+    assert ended.wait(5)
+    assert "had died" in caplog.text
+
+
+class Ended:
+    """A session, or the result of a statement, that counts its ends."""
+
+    def __init__(self, error: Exception | None = None) -> None:
+        self.count = 0
+        self._error = error
+
+    def cancel(self) -> None:
+        self.count += 1
+        if self._error is not None:
+            raise self._error
+
+    close = cancel
+
+
+def service_with(session: Ended, *results: Ended) -> tuple[QueryService, list[RunningStatement]]:
+    """A service in which a session runs statements with these results."""
+    service = QueryService(cast(QueryParts, SimpleNamespace(limits=QueryLimits())))
+    statements = [statement() for _ in results]
+    for running, result in zip(statements, results, strict=True):
+        running.attach_stream(cast(ResultStream, result), counted=True)
+        service._running[running.query_id] = (cast(Session, session), running)
+    return service, statements
+
+
+@pytest.mark.rule("SESS-6", "LIM-12")
+def test_every_statement_of_a_session_is_ended_whatever_one_of_them_says() -> None:
+    session, silent, other = Ended(), Ended(InternalError("the bridge does not answer")), Ended()
+    service, statements = service_with(session, silent, other)
+    service.close_session(cast(Session, session), reason=EndReason.KILLED)
+    assert [each.reason for each in statements] == [EndReason.KILLED] * 2
+    assert (silent.count, other.count, session.count) == (1, 1, 1)
+
+
+def test_a_server_that_ends_tells_every_statement_whatever_one_of_them_says() -> None:
+    silent, other = Ended(InternalError("the bridge does not answer")), Ended()
+    service, statements = service_with(Ended(), silent, other)
+    service.end_all(0)
+    assert [each.reason for each in statements] == [EndReason.SHUTDOWN] * 2
+    assert other.count == 1
 
 
 def test_a_closed_door_lets_nobody_in_and_waits_for_who_is_inside() -> None:

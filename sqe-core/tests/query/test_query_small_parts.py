@@ -1,4 +1,4 @@
-"""LIKE over names, parameters, query ids, the bound on rows."""
+"""Parameters, query ids, the bound on rows."""
 
 import uuid
 
@@ -6,33 +6,12 @@ import pyarrow as pa
 import pytest
 
 from sqe_core.engine.port import TimeTravel
-from sqe_core.query.like import like_filter
 from sqe_core.query.limits import bounded
 from sqe_core.query.parameters import bind_parameters
 from sqe_core.query.running import EndReason, RunningStatement, new_query_id
 from sqe_core.query.secure import quote, quote_text, table_text, time_travel_clause
 from sqe_core.spi.errors import QueryCancelledError, QueryTimeoutError, ResourcesError, UserError
 from sqe_core.sql.statement import EngineStatement, StatementKind
-
-
-@pytest.mark.parametrize(
-    ("pattern", "name", "matches"),
-    [
-        (None, "anything", True),
-        ("a%", "abc", True),
-        ("a%", "ba", False),
-        ("a_c", "abc", True),
-        ("a_c", "abbc", False),
-        ("a\\_c", "abc", False),
-        ("a\\_c", "a_c", True),
-        ("a.c", "abc", False),
-        ("%\n%", "a\nb", True),
-        ("A%", "abc", False),
-        ("(", "(", True),
-    ],
-)
-def test_like(pattern: str | None, name: str, matches: bool) -> None:
-    assert like_filter(pattern)(name) is matches
 
 
 def statement(*names: str, positional: bool) -> EngineStatement:

@@ -125,13 +125,16 @@ def test_errors_of_schemas_are_of_two_kinds(error: type[SqeError]) -> None:
         (pa.decimal128(10, 2), "int", pa.int32()),
         (pa.decimal128(10, 2), "decimal(5,1)", pa.decimal128(5, 1)),
         (pa.int64(), "double", pa.float64()),
+        (pa.decimal128(10, 2), "double", pa.float64()),
+        (pa.float64(), "float", pa.float32()),
+        (pa.float64(), "decimal(5,1)", pa.decimal128(5, 1)),
         (pa.timestamp("us"), "date", pa.date32()),
+        (pa.timestamp("us", "UTC"), "date", pa.timestamp("us", "UTC")),
         (pa.timestamp("us"), "timestamp_ns", pa.int64()),
         (pa.timestamp("us", "UTC"), "timestamptz_ns", pa.int64()),
         (pa.timestamp("us"), "timestamptz_ns", pa.timestamp("us")),
         # The engine's own assignment judges these.
         (pa.int64(), "decimal(5,1)", pa.int64()),
-        (pa.float64(), "float", pa.float64()),
         (pa.string(), "int", pa.string()),
         (pa.bool_(), "int", pa.bool_()),
         (pa.list_(pa.int64()), "array<int>", pa.list_(pa.int64())),
@@ -143,6 +146,9 @@ def test_fitted_types(stored: pa.DataType, target: str, wanted: pa.DataType) -> 
 
 
 TIME = pa.time64("ns")
+XY = ["x", None, "y"]
+# As polars sends its categories.
+CATEGORIES = pa.array(XY).dictionary_encode().cast(pa.dictionary(pa.uint32(), pa.string_view()))
 IDENTIFIER = uuid.UUID("12345678-1234-5678-9abc-123456789abc")
 
 
@@ -164,6 +170,18 @@ IDENTIFIER = uuid.UUID("12345678-1234-5678-9abc-123456789abc")
         (pa.array([1000, None], pa.time64("ns")), TIME, [time(0, 0, 0, 1), None]),
         (pa.array([[1], None], pa.list_(pa.time64("us"))), pa.list_(TIME), [[time(0, 0, 0, 1)], None]),
         (pa.array([None], pa.null()), pa.int32(), [None]),
+        (pa.array([1.55, -0.0, None]), pa.decimal128(10, 2), [Decimal("1.55"), Decimal(0), None]),
+        (pa.array([1.25], pa.float16()), pa.decimal128(10, 2), [Decimal("1.25")]),
+        (pa.array([0.5, float("inf"), None]), pa.float32(), [0.5, float("inf"), None]),
+        (pa.array([Decimal("1.1"), None]), pa.float64(), [1.1, None]),
+        (CATEGORIES, pa.string(), ["x", None, "y"]),
+        (CATEGORIES.cast(pa.dictionary(pa.uint32(), pa.binary_view())), pa.binary(), [b"x", None, b"y"]),
+        (
+            pa.StructArray.from_arrays([CATEGORIES], ["a"]),
+            pa.struct([("a", pa.string())]),
+            [{"a": each} for each in XY],
+        ),
+        (pa.ListArray.from_arrays([0, 1, 3], CATEGORIES), pa.list_(pa.string()), [["x"], [None, "y"]]),
     ],
     ids=lambda value: str(getattr(value, "type", value)),
 )
@@ -184,6 +202,13 @@ def test_values_are_converted(values: pa.Array, wanted: pa.DataType, expected: l
             pa.struct([("a", pa.map_(pa.string(), TIME))]),
         ),
         (pa.array([float("nan")]), pa.int64()),
+        (pa.array([float("nan")]), pa.decimal128(10, 2)),
+        (pa.array([float("inf")]), pa.decimal128(10, 2)),
+        (pa.array([1.555]), pa.decimal128(10, 2)),
+        (pa.array([0.1]), pa.float32()),
+        (pa.array([1e300]), pa.float32()),
+        (pa.array([1e-60]), pa.float32()),
+        (pa.array([Decimal("12345678901234567890.5")]), pa.float64()),
         (pa.array([3_000_000_000]), pa.int32()),
         (pa.array([2**53 + 1]), pa.float64()),
         (pa.array([Decimal("1.25")]), pa.decimal128(5, 1)),
@@ -200,3 +225,7 @@ def test_a_value_that_would_lose_something_is_an_error(values: pa.Array, wanted:
         converted("amount", values, wanted)
     assert caught.value.code is ErrorCode.INVALID_CAST
     assert "amount" in caught.value.message
+
+
+def test_nan_stays_what_it_is() -> None:
+    assert str(converted("c", pa.array([float("nan")]), pa.float32())[0]) == "nan"

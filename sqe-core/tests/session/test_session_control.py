@@ -218,6 +218,14 @@ def test_what_runs_in_a_killed_session_is_told_so(server: Server) -> None:
     )
 
 
+def test_what_was_planned_in_a_killed_session_is_told_so_when_it_starts(server: Server) -> None:
+    alice, root = server.log_in("alice"), server.log_in("root")
+    server.rows(root, f"KILL SESSION '{session_hash(alice.session)}'")
+
+    with pytest.raises(UserError, match=r"^The session was ended by its user or by an administrator$"):
+        server.sqe.service.execute(alice.session, "SELECT 1")
+
+
 @pytest.mark.rule("OBS-4")
 def test_who_was_ended_and_why_is_in_the_audit(server: Server) -> None:
     alice, root = server.log_in("alice"), server.log_in("root")

@@ -32,6 +32,9 @@ def test_an_unknown_property_is_an_error_that_lists_the_known_ones(name: str) ->
         ("parallel_endpoints", 17),
         ("parallel_endpoints", 2.0),
         ("iceberg.compression_codec", "rar"),
+        ("time_zone", "Europe/Amsterdam"),
+        ("time_zone", "UTC+1"),
+        ("time_zone", 0),
     ],
 )
 def test_a_bad_value_is_refused_and_leaves_the_old_one(name: str, value: object) -> None:
@@ -53,6 +56,13 @@ def test_values_are_normalised_listed_and_reset() -> None:
     assert properties["dialect"] == "sqe"
     properties.reset(None)
     assert properties["query_max_run_time"] is None
+
+
+@pytest.mark.parametrize("zone", ["UTC", "utc", "Etc/UTC", "GMT", "Z", "+00:00", "UTC+0"])
+def test_the_time_zone_is_utc(zone: str) -> None:
+    properties = SessionProperties()
+    properties.set("time_zone", zone)
+    assert properties["time_zone"] == "UTC"
 
 
 def test_two_sessions_share_nothing() -> None:

@@ -57,6 +57,13 @@ TYPES = [
     ('row(a integer, "B c" varchar)', "STRUCT<`a`: INT, `B c`: STRING>"),
     ("struct<a: int, b: array<double precision>>", "STRUCT<`a`: INT, `b`: ARRAY<DOUBLE>>"),
     ("row(timestamp with time zone, x double)", "STRUCT<`col1`: TIMESTAMP_LTZ, `x`: DOUBLE>"),
+    ("row(a array(integer), b array<integer>)", "STRUCT<`a`: ARRAY<INT>, `b`: ARRAY<INT>>"),
+    ("row(integer array, date array)", "STRUCT<`col1`: ARRAY<INT>, `col2`: ARRAY<DATE>>"),
+    ("row(a integer array, date array(date))", "STRUCT<`a`: ARRAY<INT>, `date`: ARRAY<DATE>>"),
+    (
+        "row(a row(b array(integer)), m map(varchar, array(row(array array(integer)))))",
+        "STRUCT<`a`: STRUCT<`b`: ARRAY<INT>>, `m`: MAP<STRING, ARRAY<STRUCT<`array`: ARRAY<INT>>>>>",
+    ),
     ("row(date date, time time(3))", "STRUCT<`date`: DATE, `time`: TIME(6)>"),
     ("geometry", "GEOMETRY(4326)"),
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 
 import pytest
@@ -138,3 +139,23 @@ def test_a_cube_is_bounded_before_any_parser(dialect: str) -> None:
         with pytest.raises(ResourcesError, match=r"CUBE of 25 expressions makes 2\^25 groupings") as caught:
             read(f"SELECT 1 FROM t GROUP BY {cube} (" + ", ".join(f"f(a{i}, 1)" for i in range(25)) + "))", dialect)
         assert caught.value.position is not None
+
+
+@pytest.mark.rule("LIM-3")
+@pytest.mark.parametrize(
+    "literal",
+    [
+        "TIMESTAMP '2026-01-01 {}!'",
+        "TIME '{}!'",
+        "DATE '{}'",
+        "INTERVAL '{}' DAY",
+        "window(TIMESTAMP '2026-01-01 00:00:00', '{}')",
+        "DECIMAL '{}x'",
+        "CAST('{}' AS uuid)",
+    ],
+)
+@pytest.mark.parametrize("text", ["a", " ", "1", "1 ", "a/", "1 day "])
+def test_no_literal_is_read_again_and_again(literal: str, text: str) -> None:
+    # Hours, if each of its places were a beginning: the time is that of a longer text, and no test could wait for it.
+    with contextlib.suppress(SqeError):
+        read(f"select {literal.format(text * (400_000 // len(text)))} as x")

@@ -47,6 +47,22 @@ def test_a_column_of_nothing_is_null() -> None:
 
 
 @pytest.mark.parametrize(
+    ("sql", "whole"),
+    [
+        ("INSERT INTO t VALUES (?, ?)", {"sqe_p1", "sqe_p2"}),
+        ("INSERT INTO t VALUES (:a, :b, :a)", {"b"}),
+        ("INSERT INTO t VALUES (:a, :b + :a)", set()),
+        ("INSERT INTO t VALUES (ARRAY[1, ?, 2], ?)", {"sqe_p2"}),
+        ("INSERT INTO t VALUES (? + 1, greatest(?, 1, ?), 'a, b', ?)", {"sqe_p4"}),
+    ],
+)
+def test_parameters_that_are_all_of_a_value(sql: str, whole: set[str]) -> None:
+    row = value_row(read(sql))
+    assert row is not None
+    assert row.whole == whole
+
+
+@pytest.mark.parametrize(
     "sql",
     [
         "INSERT INTO t VALUES (1, 2)",

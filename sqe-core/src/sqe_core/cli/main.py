@@ -136,8 +136,9 @@ def _open(options: Options) -> Backend:
         from sqe_core.cli.embedded import open_embedded
 
         return open_embedded(options)
-    # gRPC's core writes a log of its own to standard error; what matters of it comes as errors.
-    os.environ.setdefault("GRPC_VERBOSITY", "NONE")
+    from sqe_core.cli.grpc_log import silence_grpc
+
+    silence_grpc()
     from sqe_core.cli.remote import open_remote
 
     return open_remote(options.server, os.environ, interactive=not options.sources and sys.stdin.isatty())

@@ -180,7 +180,15 @@ class RemoteBackend(Backend):
     def begin_in(self, catalog: str | None, schema: str | None) -> None:
         """Use the catalog and schema of the command line. Raises SqeError and BadNameError."""
         parts = [".".join(parse_name(name)) for name in (catalog, schema) if name is not None]
-        self._use(*parts)
+        try:
+            self._use(*parts)
+        except SqeError as error:
+            # One name alone may be that of a schema too, which nobody asked for.
+            if schema is not None or error.code is not ErrorCode.SCHEMA_NOT_FOUND:
+                raise
+            raise UserError(
+                f"Catalog {catalog} does not exist or you may not see it", code=ErrorCode.CATALOG_NOT_FOUND
+            ) from error
         if schema is None and self._current[:1] != tuple(parts):
             raise UserError(f"{catalog} is a schema of the catalog {self._current[0]} too; add --schema")
 

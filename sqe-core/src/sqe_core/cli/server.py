@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from sqe_core import __version__
 from sqe_core.cli.exit_codes import ExitCode
+from sqe_core.cli.grpc_log import silence_grpc
 from sqe_core.cli.terminal_text import escape_unprintable
 from sqe_core.spi.errors import ConfigError, SqeError, StartupError
 
@@ -50,6 +51,7 @@ def worker(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(options: argparse.Namespace) -> int:
+    silence_grpc()
     stop = _Stop()
     stop.install()
     try:

@@ -52,6 +52,8 @@ BUILT: frozenset[str] = frozenset(
         "coordinator.tls",
         "coordinator.flight_compression",
         "coordinator.transport.max_connections",
+        "coordinator.transport.max_connections_per_user",
+        "coordinator.transport.connection_idle_timeout_secs",
         "coordinator.transport.initial_stream_window_size",
         "coordinator.transport.max_frame_size",
         "coordinator.transport.http2_keepalive_interval_secs",

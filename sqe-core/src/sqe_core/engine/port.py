@@ -203,12 +203,14 @@ class InlinedSpool:
 class RenamedTarget:
     """Give a relation that is written, created or dropped its internal name.
 
-    Targets of UPDATE, DELETE and MERGE are covered by an alias of `visible_name` when the user gave none.
+    Targets of UPDATE, DELETE and MERGE are covered by an alias of `visible_name` when the user gave none. What is
+    `absent` when it is decided is not replaced, but created.
     """
 
     index: int
     parts: tuple[str, ...]
     visible_name: tuple[str, ...]
+    absent: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -301,6 +303,11 @@ class AnalysedPlan(EnginePlan):
     @abstractmethod
     def is_divisible(self) -> bool:
         """Whether its rows may go to several readers: they have no order, and nothing says that they are few."""
+
+    @property
+    @abstractmethod
+    def is_constant(self) -> bool:
+        """Whether it is one row of literals and little else: made in no time, of nothing that is stored."""
 
     @abstractmethod
     def lineage(self) -> Mapping[str, tuple[tuple[str, str], ...]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 import itertools
+import logging
 import threading
 import time
 from collections import Counter
@@ -14,6 +15,8 @@ from sqe_core.query.ingest_rows import IngestLimits
 from sqe_core.query.running import RunningStatement
 from sqe_core.spi.errors import ResourcesError, ShuttingDownError
 from sqe_core.spi.identity import Identity
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,7 +146,10 @@ def _refused(reason: str) -> ResourcesError:
 
 
 class DeadlineWatch:
-    """Calls back when the time of a statement is over. One thread for all of them, started at first use."""
+    """Calls back when the time of a statement is over. One thread for all of them, started at first use.
+
+    Whatever one statement's end raises, the others keep their deadlines; a thread that died is started again.
+    """
 
     def __init__(self) -> None:
         self._due: list[tuple[float, int]] = []
@@ -160,7 +166,9 @@ class DeadlineWatch:
             self._callbacks[number] = callback
             entry = (time.monotonic() + seconds, number)
             heapq.heappush(self._due, entry)
-            if self._thread is None:
+            if self._thread is None or not self._thread.is_alive():
+                if self._thread is not None:
+                    _log.error("the thread sqe-deadlines had died and is started again")
                 self._thread = threading.Thread(target=self._watch, name="sqe-deadlines", daemon=True)
                 self._thread.start()
             elif self._due[0] is entry:  # otherwise it looks early enough
@@ -184,5 +192,8 @@ class DeadlineWatch:
                 _, number = heapq.heappop(self._due)
                 callback = self._callbacks.pop(number, None)
             if callback is not None:
-                callback()
+                try:
+                    callback()
+                except Exception:  # noqa: BLE001 - every other statement has its deadline here too
+                    _log.exception("a statement could not be ended at its deadline")
             del callback

@@ -16,6 +16,7 @@ from sqe_core.spi.errors import NotSupportedError, Position, ResourcesError
 _OWN_PREFIX = "_sqe_"
 _BIG_FACTOR = 1_000
 _DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-z]+?)s?\b", re.IGNORECASE)
+_MOST_DURATION_CHARACTERS = 200  # a longer one would be searched from each of its places
 _SECONDS = {
     "microsecond": 1e-6,
     "millisecond": 1e-3,
@@ -108,7 +109,7 @@ def _special(name: str, call: FunctionCall) -> Iterator[tuple[float, str, str]]:
             yield _length(call.literals), "max_elements", "elements"
         case "range":
             bounds = call.literals if len(call.literals) > 1 else (0, *call.literals)
-            yield _length(bounds), "max_rows", "rows"
+            yield _length(bounds) - 1, "max_rows", "rows"  # the end is none of them
             yield _number(call.literals, 3) or 0, "max_partitions", "partitions"
         case "format_string" | "printf":
             text = call.literals[0] if call.literals else None
@@ -159,6 +160,8 @@ def _seconds(value: object) -> float | None:
     if not isinstance(value, str):
         return None
     text = value.strip().lower().removeprefix("interval ").strip()
+    if len(text) > _MOST_DURATION_CHARACTERS:
+        return None
     total, end = 0.0, 0
     for part in _DURATION.finditer(text):
         if part.start() != end or part.group(2).lower() not in _SECONDS:

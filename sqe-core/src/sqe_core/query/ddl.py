@@ -10,9 +10,10 @@ import pyarrow as pa
 
 from sqe_core.catalog.registry import Mount
 from sqe_core.catalog.visible import INFORMATION_SCHEMA, VisibleCatalogs
-from sqe_core.engine.port import EngineCatalog
+from sqe_core.engine.port import EngineCatalog, EngineExecutionError
 from sqe_core.policy.authorizer import AccessRequest, Authorizer, Circumstances
 from sqe_core.query.answers import MetadataAnswers
+from sqe_core.query.created_meanwhile import CreatedMeanwhileError, created_by_catalog
 from sqe_core.query.lifecycle import ObjectLives, uuid_of
 from sqe_core.query.names import (
     NameContext,
@@ -132,11 +133,18 @@ class CatalogChanges:
             # STMT-3: a location of one's own choice is for admins; nobody is one before logins exist.
             raise NotSupportedError("CREATE SCHEMA with a location is not supported", hint="leave the location out")
         _check_properties("Schema", statement.properties)
+        exists = UserError(f"Schema {schema} already exists", code=ErrorCode.DUPLICATE_TABLE, hint="add IF NOT EXISTS")
         if self.visible.has_schema(mount, schema.namespace):
             if statement.if_not_exists:
                 return
-            raise UserError(f"Schema {schema} already exists", code=ErrorCode.DUPLICATE_TABLE, hint="add IF NOT EXISTS")
-        self.session.metadata(mount).create_namespace(schema.namespace, statement.properties)
+            raise exists
+        try:
+            self.session.metadata(mount).create_namespace(schema.namespace, statement.properties)
+        except (EngineExecutionError, UserError) as error:
+            # A catalog in a database knows the error of the database only.
+            if not self.visible.has_schema(mount, schema.namespace):
+                raise
+            raise CreatedMeanwhileError(exists, may_exist=statement.if_not_exists) from error
         self.lives.created(schema)
 
     def _drop_schema(self, statement: DropSchema) -> None:
@@ -297,12 +305,13 @@ class CatalogChanges:
         source, _ = found
         if source.mount is not resolved.mount:
             raise NotSupportedError("LIKE works within one catalog", hint="use CREATE TABLE … AS SELECT … WITH NO DATA")
-        self.session.metadata(resolved.mount).create_table_like(
-            resolved.name.namespace,
-            resolved.name.name,
-            (source.name.namespace, source.name.name),
-            statement.properties,
-        )
+        with created_by_catalog("table", may_exist=statement.if_not_exists):
+            self.session.metadata(resolved.mount).create_table_like(
+                resolved.name.namespace,
+                resolved.name.name,
+                (source.name.namespace, source.name.name),
+                statement.properties,
+            )
         if self.lives.watched:
             self.lives.created(resolved.name, uuid_of(self.session.metadata(resolved.mount), resolved.name))
 
@@ -409,17 +418,19 @@ class CatalogChanges:
         }
         if statement.comment is not None:
             properties["comment"] = statement.comment
-        self.session.metadata(resolved.mount).create_view(
-            resolved.name.namespace,
-            resolved.name.name,
-            columns=described,
-            representations={"spark": statement.query.spark_sql},
-            default_catalog=self.session.catalog,
-            default_namespace=self.session.schema,
-            properties=properties,
-            # One that the user may not see is not replaced: the catalog refuses a name that is taken.
-            replace=existing is not None,
-        )
+        may_exist = statement.replace or statement.if_not_exists
+        with created_by_catalog("view", may_exist=may_exist, replaces=existing is not None):
+            self.session.metadata(resolved.mount).create_view(
+                resolved.name.namespace,
+                resolved.name.name,
+                columns=described,
+                representations={"spark": statement.query.spark_sql},
+                default_catalog=self.session.catalog,
+                default_namespace=self.session.schema,
+                properties=properties,
+                # One that the user may not see is not replaced: the catalog refuses a name that is taken.
+                replace=existing is not None,
+            )
         if existing is None:
             self.lives.created(resolved.name)
 

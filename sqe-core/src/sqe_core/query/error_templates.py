@@ -643,6 +643,12 @@ JAVA: Mapping[str, Template] = {
     "SQE_TIMES_IN_AVRO": _unsupported(
         "Times and nanoseconds cannot be written to Avro files", "set write.format.default to parquet or orc"
     ),
+    "SQE_RESULT_COLUMNS": _resources(
+        "The result has {columns:number} columns; {most:number} are allowed", "name the columns that you need"
+    ),
+    "SQE_STAR_COLUMNS": _resources(
+        "The stars of the statement stand for more than {most:number} columns", "name the columns that you need"
+    ),
     "SQE_TYPE_TOO_NESTED": _resources("The type of a column is nested more than 60 levels deep"),
     "SQE_PLAN_TOO_NESTED": _resources("The statement is nested too deeply", "split it with WITH or a view"),
     "SQE_PLANNING_TIMEOUT": Template(
@@ -676,7 +682,8 @@ TEXTS: tuple[tuple[re.Pattern[str], Template], ...] = tuple(
         (r"No space left on device|Disk quota exceeded", _resources("The server has no disk space left", _SMALLER)),
         (r"Java heap space|GC overhead limit|Cannot reserve \S+ bytes|Unable to acquire \d+ bytes", _MEMORY),
         (
-            r"(?:[Ff]ound|Detected) (?:new )?conflicting|Cannot commit.*missing data|Missing required files to delete",
+            r"(?:[Ff]ound|Detected) (?:new )?conflicting|Cannot commit.*missing data|Missing required files to delete"
+            r"|Table UUID does not match",  # somebody replaced it
             _CONFLICT,
         ),
         (

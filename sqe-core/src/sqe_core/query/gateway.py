@@ -5,7 +5,6 @@ A protocol holds a `GatewaySession` for each client and hands it statements; wha
 
 from __future__ import annotations
 
-import re
 import time
 from bisect import bisect
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -21,6 +20,7 @@ from sqe_core.catalog.information_schema import SCHEMAS, system_columns
 from sqe_core.catalog.registry import Mount
 from sqe_core.catalog.visible import INFORMATION_SCHEMA, VisibleCatalogs
 from sqe_core.query.division import divide
+from sqe_core.query.like import like_filter
 from sqe_core.query.result import StatementPlan, StatementResult
 from sqe_core.query.service import QueryService, StatementOptions
 from sqe_core.session.properties import find_property
@@ -204,7 +204,7 @@ class ConnectedSession:
 
     def schemas(self, catalog: str | None = None, pattern: str | None = None) -> Sequence[NamespaceName]:
         """List the visible schemas."""
-        matches = _like(pattern)
+        matches = like_filter(pattern)
         with self._session.looking():
             visible = self._visible()
             return [
@@ -220,7 +220,7 @@ class ConnectedSession:
             return self._tables(filter)
 
     def _tables(self, filter: TableFilter) -> Sequence[TableListing]:
-        in_schema, in_table = _like(filter.schema_pattern), _like(filter.table_pattern)
+        in_schema, in_table = like_filter(filter.schema_pattern), like_filter(filter.table_pattern)
         kinds = frozenset(ObjectType) if filter.types is None else filter.types
         visible = self._visible()
         found: list[TableListing] = []
@@ -363,6 +363,11 @@ class PlannedQuery:
         """The columns, as the result will have them."""
         return self._plan.schema
 
+    @property
+    def is_constant(self) -> bool:
+        """Whether it is one row of constants."""
+        return self._plan.is_constant
+
     def divide(self, count: int) -> Sequence[PlannedQuery]:
         """Return plans of parts of the rows."""
         return [PlannedQuery(part, self._live, self._changes) for part in divide(self._plan, count)]
@@ -470,14 +475,3 @@ def _typed(name: str, value: str) -> Any:
 
 def _quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
-
-
-def _like(pattern: str | None) -> Callable[[str], bool]:
-    """Return what says whether a name fits an SQL LIKE pattern, with a backslash as escape."""
-    if pattern is None or pattern == "%":
-        return lambda name: True
-    pieces = re.findall(r"\\.|.", pattern, re.DOTALL)
-    words = {"%": ".*", "_": "."}
-    text = "".join(words.get(piece) or re.escape(piece[-1]) for piece in pieces)
-    compiled = re.compile(re.sub(r"(\.\*)+", ".*", text), re.DOTALL)
-    return lambda name: compiled.fullmatch(name) is not None

@@ -20,8 +20,9 @@ import pyarrow as pa
 import pyarrow.types as kinds
 
 from sqe_core.catalog.visible import VisibleCatalogs
-from sqe_core.engine.port import Engine, EngineExecutionError, EngineSession, Spool
+from sqe_core.engine.port import Engine, EngineSession, Spool
 from sqe_core.query.bind import SpooledRows
+from sqe_core.query.created_meanwhile import CreatedMeanwhileError, tried
 from sqe_core.query.ingest_rows import IngestLimits, RowFiles
 from sqe_core.query.ingest_types import check_schema, fitted, storable
 from sqe_core.query.names import NameContext, NameResolver, ResolvedName, table_not_found
@@ -46,10 +47,6 @@ from sqe_core.spi.protocol import IngestMode, IngestRequest
 from sqe_core.sql.statement import EngineStatement, Name, StatementKind
 
 Rows = Mapping[str, SpooledRows]
-# In each of these cases the engine has certainly committed nothing.
-_CREATED_MEANWHILE = frozenset(
-    {"TABLE_OR_VIEW_ALREADY_EXISTS", "TableAlreadyExistsException", "AlreadyExistsException", "CommitFailedException"}
-)
 
 
 class _NoPositions:
@@ -127,7 +124,11 @@ class Ingestion:
                 )
                 self._judge(request.mode, write, resolved, rows.filled(files))
             self._receive(batches, files)
-            return self._commit(engine, request.mode, write, resolved, schema, rows, files)
+
+            def commit() -> StatementResult:
+                return self._commit(engine, request.mode, write, resolved, schema, rows, files)
+
+            return tried(commit, commit, self.check)
 
     # Which table
 
@@ -138,7 +139,10 @@ class Ingestion:
             parts.insert(0, request.schema if request.schema is not None else ".".join(context.schema))
         if request.catalog is not None:
             parts.insert(0, request.catalog)
-        return self.resolver.object(parts, context)
+        resolved = self.resolver.object(parts, context)
+        if resolved.metadata_table is not None:
+            raise NotSupportedError(f"{shown('.'.join(parts))} is read-only")
+        return resolved
 
     def _find(self, resolved: ResolvedName) -> TableMetadata | ViewMetadata | None:
         return self.visible.find(resolved.mount, resolved.name)
@@ -234,13 +238,14 @@ class Ingestion:
         files: RowFiles,
     ) -> StatementResult:
         """Judge once more and run; CREATE_APPEND appends after all when somebody else created the table meanwhile."""
+        self.session.look_again()  # roles may have gone while the rows came
         may_append = mode is IngestMode.CREATE_APPEND and write.creates
         with self._same(engine):
             if not may_append or self._find(resolved) is None:
                 try:
                     return self.execute(engine, write.statement, self.secure(write.statement, rows.filled(files)))
-                except EngineExecutionError as error:
-                    if not may_append or error.failure.condition not in _CREATED_MEANWHILE:
+                except CreatedMeanwhileError:
+                    if not may_append:
                         raise
         with self._same(engine):
             append = self._write(IngestMode.APPEND, resolved, schema, rows)
@@ -275,4 +280,4 @@ def _parts(resolved: ResolvedName) -> Name:
 
 
 def _statement(kind: StatementKind, text: str) -> EngineStatement:
-    return EngineStatement(kind=kind, text=text, spark_sql=text, positions=_NoPositions())
+    return EngineStatement(kind=kind, text=text, spark_sql=text, positions=_NoPositions(), exact_writes=True)

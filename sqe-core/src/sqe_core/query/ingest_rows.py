@@ -12,9 +12,8 @@ from types import TracebackType
 from typing import BinaryIO
 
 import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.types as kinds
 
+from sqe_core.batch_bytes import batch_bytes
 from sqe_core.query.ingest_types import SchemaLimits, converted
 from sqe_core.spi.errors import ErrorCode, ResourcesError, UserError
 
@@ -43,67 +42,25 @@ class IngestLimits:
     schema: SchemaLimits = field(default_factory=SchemaLimits)
 
 
-def check_batch(batch: pa.RecordBatch, schema: pa.Schema, limits: IngestLimits) -> None:
-    """Refuse a batch that is not of the schema, damaged, or too big."""
+def check_batch(batch: pa.RecordBatch, schema: pa.Schema, limits: IngestLimits) -> int:
+    """Refuse a batch that is not of the schema, damaged, or too big; return its bytes when decoded."""
     if not batch.schema.equals(schema, check_metadata=False):
         raise UserError("A record batch has other columns than were announced", code=ErrorCode.INVALID_ARGUMENTS)
     try:
         batch.validate()  # the sizes of the buffers, before anything reads them
         _check_size(batch.num_rows, limits.batch_rows, "rows")
         batch.validate(full=True)
-        sent = _size(batch)
+        sizes = batch_bytes(batch)
     except pa.ArrowException as error:
         raise UserError("A record batch is damaged", code=ErrorCode.INVALID_ARGUMENTS) from error
-    _check_size(sent, limits.batch_bytes, "bytes")
-    _check_size(sent + sum(map(_decoded_bytes, batch.columns)), limits.batch_bytes, "bytes when decoded")
+    _check_size(sizes.sent, limits.batch_bytes, "bytes")
+    _check_size(sizes.decoded, limits.batch_bytes, "bytes when decoded")
+    return sizes.decoded
 
 
 def _check_size(found: int, most: int, what: str) -> None:
     if found > most:
         raise ResourcesError(f"A record batch has {found} {what}; {most} are allowed", hint="send smaller batches")
-
-
-def _size(batch: pa.RecordBatch) -> int:
-    # Not `nbytes`: it ends the process when a list of no lists has no offsets, which Arrow's own Java writes.
-    return int(pa.ipc.get_record_batch_size(batch))
-
-
-def _decoded_bytes(values: pa.Array) -> int:
-    """Return about how much a column grows when each place gets its value: a dictionary's value may be used often."""
-    type = values.type
-    if not len(values):
-        return 0
-    if isinstance(values, pa.ExtensionArray):
-        return _decoded_bytes(values.storage)
-    if isinstance(values, pa.DictionaryArray):
-        return _sum(_lengths(values.dictionary).take(values.indices))
-    if kinds.is_string_view(type) or kinds.is_binary_view(type):
-        return _sum(_lengths(values))
-    if kinds.is_struct(type):
-        return sum(map(_decoded_bytes, values.flatten()))
-    if kinds.is_map(type):
-        return _decoded_bytes(values.keys) + _decoded_bytes(values.items)
-    if kinds.is_nested(type):
-        return _decoded_bytes(values.flatten())
-    return 0
-
-
-def _lengths(values: pa.Array) -> pa.Array:
-    type = values.type
-    if kinds.is_string_view(type) or kinds.is_binary_view(type):
-        # A view is 16 bytes that begin with the length; many may point to the same text.
-        views = memoryview(values.buffers()[1] or b"").cast("i")
-        found = views[4 * values.offset : 4 * (values.offset + len(values)) : 4]
-        return pa.array([max(length, 0) for length in found], pa.int64())
-    if kinds.is_fixed_size_binary(type):
-        return pa.repeat(pa.scalar(type.byte_width, pa.int64()), len(values))
-    if kinds.is_string(type) or kinds.is_large_string(type) or kinds.is_binary(type) or kinds.is_large_binary(type):
-        return pc.binary_length(values).cast(pa.int64())
-    return pa.repeat(pa.scalar(16, pa.int64()), len(values))
-
-
-def _sum(lengths: pa.Array) -> int:
-    return int(pc.sum(lengths).as_py() or 0)
 
 
 class RowFiles:
@@ -113,7 +70,14 @@ class RowFiles:
     """
 
     def __init__(
-        self, folder: Path, *, sent: pa.Schema, kept: pa.Schema, limits: IngestLimits, check: Callable[[], None]
+        self,
+        folder: Path,
+        *,
+        sent: pa.Schema,
+        kept: pa.Schema,
+        limits: IngestLimits,
+        check: Callable[[], None],
+        kind: str = "Column",
     ) -> None:
         """Begin.
 
@@ -123,9 +87,11 @@ class RowFiles:
             kept: the same columns in the types that they are written in.
             limits: the bounds.
             check: raises when nobody wants the rows any more.
+            kind: what errors call a column.
         """
         self.rows = 0
         self._check = check
+        self._kind = kind
         self._folder = folder
         self._sent = sent
         self._kept = kept
@@ -145,24 +111,28 @@ class RowFiles:
         return tuple(self._files)
 
     def append(self, batch: pa.RecordBatch) -> None:
-        """Check one batch and write it."""
-        check_batch(batch, self._sent, self._limits)
-        columns = [
-            converted(field.name, column, field.type) for column, field in zip(batch.columns, self._kept, strict=True)
-        ]
-        kept = pa.RecordBatch.from_arrays(columns, schema=self._kept)
-        rows = max(1, min(self._limits.chunk_rows, kept.num_rows * self._limits.chunk_bytes // _size(kept)))
+        """Check one batch, before anything of it is decoded, and write it."""
+        size = check_batch(batch, self._sent, self._limits)
+        rows = max(1, min(self._limits.chunk_rows, batch.num_rows * self._limits.chunk_bytes // max(size, 1)))
         try:
-            for start in range(0, kept.num_rows, rows):
-                self._write(kept.slice(start, rows))
+            for start in range(0, batch.num_rows, rows):
+                # By pieces: in another type a whole batch may be many times as big.
+                self._write(self._converted(batch.slice(start, rows)))
         except OSError as error:
             raise _no_room(error) from error
-        self.rows += kept.num_rows
+        self.rows += batch.num_rows
+
+    def _converted(self, chunk: pa.RecordBatch) -> pa.RecordBatch:
+        columns = [
+            converted(sent.name, column, kept.type, kind=self._kind)
+            for sent, column, kept in zip(self._sent, chunk.columns, self._kept, strict=True)
+        ]
+        return pa.RecordBatch.from_arrays(columns, schema=self._kept)
 
     def _write(self, chunk: pa.RecordBatch) -> None:
         self._check()
         written = self._sink.tell()
-        if self._closed_bytes + written + _size(chunk) > self._limits.total_bytes:
+        if self._closed_bytes + written + pa.ipc.get_record_batch_size(chunk) > self._limits.total_bytes:
             raise ResourcesError(
                 f"The rows are more than {self._limits.total_bytes} bytes, the most that one statement may bring",
                 hint="send them in several statements",

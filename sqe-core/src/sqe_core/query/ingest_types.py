@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import re
-import uuid
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.types as kinds
 
+from sqe_core.engine.unwrapping import unwrapped_texts, unwrapped_type
 from sqe_core.query.wording import shown
 from sqe_core.spi.errors import ErrorCode, NotSupportedError, ResourcesError, UserError
 
 _DECIMAL = re.compile(r"decimal\((\d+),\s*(\d+)\)")
 _MAX_DIGITS = 38
-_INTEGERS = {"int": pa.int32(), "bigint": pa.int64()}
-_FLOATS = {"float": pa.float32(), "double": pa.float64()}
+_NUMBERS = {"int": pa.int32(), "bigint": pa.int64(), "float": pa.float32(), "double": pa.float64()}
 _UNITS = {8: pa.int32(), 16: pa.int32(), 32: pa.int64(), 64: pa.decimal128(20, 0)}
 _TIME = pa.time64("ns")  # in which the engine reads times; tables keep microseconds
-_EXTENSIONS = {"arrow.uuid": pa.string(), "arrow.json": pa.string()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,35 +74,36 @@ def _check_names(fields: Sequence[pa.Field] | pa.Schema, what: str, limits: Sche
         seen.add(name.lower())
 
 
-def storable(column: str, type: pa.DataType) -> pa.DataType:
+def storable(column: str, type: pa.DataType, *, kind: str = "Column") -> pa.DataType:
     """Return the type that a table keeps such values as; refuse what no table keeps.
 
     Args:
         column: its name, for the refusal.
         type: the client's type, of a schema that `check_schema` passed.
+        kind: what the client knows it as.
     """
 
     def inner(one: pa.DataType) -> pa.DataType:
         found = _plain(one) or _nested(one, inner)
         if found is None:
-            raise _refusal(column, one)
+            raise _refusal(column, one, kind)
         return found
 
     if isinstance(type, pa.BaseExtensionType):
-        known = _EXTENSIONS.get(type.extension_name)
-        if known is None:
-            raise _refusal(column, type)
+        known = unwrapped_type(type)
+        if isinstance(known, pa.BaseExtensionType):
+            raise _refusal(column, type, kind)
         return known
     if kinds.is_null(type):
         raise NotSupportedError(
-            f"Column {shown(column)} has the type null, which no column of a table can have",
+            f"{kind} {shown(column)} has the type null, which no column of a table can have",
             hint="give it a type, or append to a table that exists",
         )
     return inner(type)
 
 
-def _refusal(column: str, type: pa.DataType) -> NotSupportedError:
-    return NotSupportedError(f"Column {shown(column)} has the Arrow type {shown(str(type))}, which tables cannot store")
+def _refusal(column: str, type: pa.DataType, kind: str) -> NotSupportedError:
+    return NotSupportedError(f"{kind} {shown(column)} has the Arrow type {shown(str(type))}, which tables cannot store")
 
 
 def _plain(type: pa.DataType) -> pa.DataType | None:
@@ -150,71 +150,103 @@ def _nested(type: pa.DataType, inner: Callable[[pa.DataType], pa.DataType]) -> p
 def fitted(stored: pa.DataType, target: str) -> pa.DataType:
     """Return the type to send values as, so that a cast shows which of them a column cannot keep without loss.
 
-    The engine's own assignment only refuses what is too big; it would cut 1.5 to 1.
+    The engine's own assignment only refuses what is too big, or types of which some values would be cut.
 
     Args:
         stored: what `storable` made of the client's type.
         target: the type of the table's column, in the engine's notation.
     """
     number = kinds.is_integer(stored) or kinds.is_floating(stored) or kinds.is_decimal(stored)
-    if number and target in _INTEGERS:
-        return _INTEGERS[target]
-    if kinds.is_integer(stored) and target in _FLOATS:
-        return _FLOATS[target]
+    if number and target in _NUMBERS:
+        return _NUMBERS[target]
     decimal = _DECIMAL.fullmatch(target)
-    if kinds.is_decimal(stored) and decimal is not None:
+    if (kinds.is_decimal(stored) or kinds.is_floating(stored)) and decimal is not None:
         return pa.decimal128(int(decimal.group(1)), int(decimal.group(2)))
-    if kinds.is_timestamp(stored) and target == "date":
+    if kinds.is_timestamp(stored) and stored.tz is None and target == "date":
         return pa.date32()
     if kinds.is_timestamp(stored) and target == ("timestamp_ns" if stored.tz is None else "timestamptz_ns"):
         return pa.int64()
     return stored
 
 
-def converted(column: str, values: pa.Array, wanted: pa.DataType) -> pa.Array:
+def converted(column: str, values: pa.Array, wanted: pa.DataType, *, kind: str = "Column") -> pa.Array:
     """Return the values in another type; a value that would lose something is an error.
 
     Args:
         column: its name, for the error.
         values: validated values.
         wanted: what `storable` or `fitted` returned for their type.
+        kind: what the client knows it as.
     """
     try:
         if isinstance(values, pa.ExtensionArray):
-            values = _uuid_texts(values.storage) if values.type.extension_name == "arrow.uuid" else values.storage
+            values = unwrapped_texts(values)
+        if kinds.is_float16(values.type):
+            values = values.cast(pa.float32())  # Arrow casts it to little else
         exact = _in_microseconds(wanted)
         if values.type.equals(wanted) and exact.equals(wanted):
             return values
         if kinds.is_timestamp(values.type) and kinds.is_int64(wanted):
             values = values.cast(pa.timestamp("ns", values.type.tz))  # what a column of nanoseconds counts
-        result = values.cast(exact).cast(wanted)
-        if kinds.is_timestamp(values.type) and kinds.is_date(wanted) and not result.cast(values.type).equals(values):
-            raise pa.ArrowInvalid("a time of day would be lost")
+        result = _without_views(values).cast(exact).cast(wanted)
+        if _may_round(values.type, wanted) and not _are_same(result.cast(values.type), values):
+            raise pa.ArrowInvalid("a value was rounded")
     except pa.ArrowInvalid as error:
         raise UserError(
-            f"Column {shown(column)} has a value that cannot be stored as {wanted} without loss",
+            f"{kind} {shown(column)} has a value that cannot be stored as {wanted} without loss",
             code=ErrorCode.INVALID_CAST,
             hint="convert it before sending",
         ) from error
     except pa.ArrowNotImplementedError as error:
-        raise _refusal(column, values.type) from error
+        raise _refusal(column, values.type, kind) from error
     return result
+
+
+def _may_round(given: pa.DataType, wanted: pa.DataType) -> bool:
+    """Whether Arrow gives the nearest value and no error where there is none that is the same."""
+    if kinds.is_floating(given) and kinds.is_floating(wanted):
+        return bool(given.bit_width > wanted.bit_width)
+    return bool(
+        (kinds.is_timestamp(given) and kinds.is_date(wanted))
+        or (kinds.is_floating(given) and kinds.is_decimal(wanted))
+        or (kinds.is_decimal(given) and kinds.is_floating(wanted))
+    )
+
+
+def _are_same(values: pa.Array, others: pa.Array) -> bool:
+    different = pc.not_equal(values, others)
+    if kinds.is_floating(values.type):
+        different = pc.and_(different, pc.invert(pc.and_(pc.is_nan(values), pc.is_nan(others))))
+    return not pc.any(different).as_py()
+
+
+def _without_views(values: pa.Array) -> pa.Array:
+    """Return the values with dictionaries that Arrow can resolve: it cannot where they hold views, as polars' do."""
+    type = _viewless(values.type)
+    return values if type.equals(values.type) else values.cast(type)
+
+
+def _viewless(type: pa.DataType) -> pa.DataType:
+    if kinds.is_dictionary(type):
+        return pa.dictionary(type.index_type, unwrapped_type(type.value_type), type.ordered)
+    return _rebuilt(type, _viewless)
+
+
+def _rebuilt(type: pa.DataType, inner: Callable[[pa.DataType], pa.DataType]) -> pa.DataType:
+    """Return a type with other types inside, and with everything else as it is."""
+    if kinds.is_struct(type):
+        return pa.struct([field.with_type(inner(field.type)) for field in type])
+    if kinds.is_map(type):
+        return pa.map_(type.key_field.with_type(inner(type.key_type)), type.item_field.with_type(inner(type.item_type)))
+    if kinds.is_list(type):
+        return pa.list_(type.value_field.with_type(inner(type.value_type)))
+    if kinds.is_large_list(type):
+        return pa.large_list(type.value_field.with_type(inner(type.value_type)))
+    if kinds.is_fixed_size_list(type):
+        return pa.list_(type.value_field.with_type(inner(type.value_type)), type.list_size)
+    return type
 
 
 def _in_microseconds(type: pa.DataType) -> pa.DataType:
     """Return the type with times that have no more digits than tables keep."""
-    if type.equals(_TIME):
-        return pa.time64("us")
-    if kinds.is_list(type):
-        return pa.list_(_in_microseconds(type.value_type))
-    if kinds.is_map(type):
-        return pa.map_(_in_microseconds(type.key_type), _in_microseconds(type.item_type))
-    if kinds.is_struct(type):
-        return pa.struct([pa.field(field.name, _in_microseconds(field.type)) for field in type])
-    return type
-
-
-def _uuid_texts(values: pa.Array) -> pa.Array:
-    return pa.array(
-        [None if value is None else str(uuid.UUID(bytes=value)) for value in values.to_pylist()], pa.string()
-    )
+    return pa.time64("us") if type.equals(_TIME) else _rebuilt(type, _in_microseconds)

@@ -5,21 +5,39 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
+from sqe_core.spi.errors import ErrorCode, UserError
+
+_MOST_CHARACTERS = 1000
+
 
 def like_filter(pattern: str | None) -> Callable[[str], bool]:
     """Return what tells whether a name matches; no pattern matches all. Case counts, as in Trino."""
-    if pattern is None:
+    if pattern is None or pattern == "%":
         return lambda _: True
-    parts: list[str] = []
+    if len(pattern) > _MOST_CHARACTERS:
+        raise UserError(
+            f"A pattern of LIKE has {_MOST_CHARACTERS} characters at most here",
+            code=ErrorCode.INVALID_ARGUMENTS,
+            hint="shorten it, and use % for the rest",
+        )
+    first, *others = _texts(pattern)
+    # What stands between two % is found at its first place and stays there (`?>`): to try every other place too would
+    # take time that doubles with each of them, and nobody could end it.
+    inner = "".join(f"(?>.*?{text})" for text in others[:-1] if text)
+    last = f".*{others[-1]}" if others else ""
+    matcher = re.compile(first + inner + last, re.DOTALL)
+    return lambda name: matcher.fullmatch(name) is not None
+
+
+def _texts(pattern: str) -> list[str]:
+    """What stands between the `%`, as regular expressions."""
+    texts = [""]
     characters = iter(pattern)
     for character in characters:
-        if character == "\\":
-            parts.append(re.escape(next(characters, "\\")))
-        elif character == "%":
-            parts.append(".*")
+        if character == "%":
+            texts.append("")
         elif character == "_":
-            parts.append(".")
+            texts[-1] += "."
         else:
-            parts.append(re.escape(character))
-    matcher = re.compile("".join(parts), re.DOTALL)
-    return lambda name: matcher.fullmatch(name) is not None
+            texts[-1] += re.escape(next(characters, "\\") if character == "\\" else character)
+    return texts

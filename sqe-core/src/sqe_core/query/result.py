@@ -15,7 +15,8 @@ from sqe_core.sql.statement import StatementKind
 class StatementPlan:
     """A statement that was judged and has not run. Start it once, or close it.
 
-    `schema` is None for statements without rows. `is_divisible` says whether the rows may go to several readers.
+    `schema` is None for statements without rows. `is_divisible` says whether the rows may go to several readers,
+    `is_constant` whether there is one, of constants.
     """
 
     def __init__(
@@ -27,11 +28,13 @@ class StatementPlan:
         start: Callable[[], StatementResult],
         abandon: Callable[[], None],
         is_divisible: bool = False,
+        is_constant: bool = False,
     ) -> None:
         self.query_id = query_id
         self.kind = kind
         self.schema = schema
         self.is_divisible = is_divisible
+        self.is_constant = is_constant
         self._start = start
         self._abandon = abandon
         self._unused = threading.Lock()

@@ -17,13 +17,21 @@ from sqe_core.catalog.information_schema import SCHEMAS, InformationSchema, syst
 from sqe_core.catalog.system import RUNTIME, SYSTEM, TABLES, runtime_columns
 from sqe_core.catalog.types import display_type
 from sqe_core.catalog.visible import INFORMATION_SCHEMA, VisibleCatalogs
-from sqe_core.engine.port import EngineExecutionError, EngineSession, EngineState, ParameterMarker, ResultStream
+from sqe_core.engine.port import (
+    AnalysedPlan,
+    EngineExecutionError,
+    EngineSession,
+    EngineState,
+    ParameterMarker,
+    ResultStream,
+)
 from sqe_core.policy.authorizer import Circumstances
 from sqe_core.policy.trail import DecisionTrail, KeepsChanges
 from sqe_core.query.answers import MetadataAnswers, text_table
 from sqe_core.query.attach_changes import AttachChanges
 from sqe_core.query.bind import BoundRelation, RelationBinder, Role, SpooledRows
 from sqe_core.query.columns_in_use import ColumnUse
+from sqe_core.query.created_meanwhile import created_table, is_created_meanwhile, tried
 from sqe_core.query.ddl import CatalogChanges
 from sqe_core.query.errors import VisibleNames, translate
 from sqe_core.query.governance import Governance
@@ -74,24 +82,41 @@ Finish = Callable[..., None]
 _PLAN_SECS = 5.0
 _COMING = (EngineState.PREPARING, EngineState.STARTING, EngineState.LOST)
 _LOOK_SECS = 0.05
+_EXPLAIN = ("plan_type", "plan")
+_DESCRIBE = ("column_name", "data_type", "is_nullable")
+# What the engine says when types or constants do not fit; a parameter without a value has no type and is no constant.
+_ABOUT_VALUES = frozenset(
+    {
+        "DATATYPE_MISMATCH",
+        "INVALID_EXTRACT_BASE_FIELD_TYPE",
+        "JOIN_CONDITION_IS_NOT_BOOLEAN_TYPE",
+        "_LEGACY_ERROR_TEMP_1035",  # the offset of LAG
+        "_LEGACY_ERROR_TEMP_1036",  # the bounds of a window's frame
+    }
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedRun:
     """A statement that was judged.
 
-    `schema` is None for statements without rows. `is_divisible` says whether the rows may go to several readers.
+    `schema` is None for statements without rows. `is_divisible` says whether the rows may go to several readers,
+    `is_constant` whether there is one, of constants.
     """
 
     kind: StatementKind
     schema: pa.Schema | None
     start: Callable[[Finish], StatementResult]
     is_divisible: bool = False
+    is_constant: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatementShape:
-    """What a statement expects and answers. A parameter whose type could not be found has the type null."""
+    """What a statement expects and answers. A parameter whose type could not be found has the type null.
+
+    `schema` is None for statements without rows, and for queries whose columns only values tell.
+    """
 
     kind: StatementKind
     schema: pa.Schema | None
@@ -163,10 +188,23 @@ class StatementRun:
         if not isinstance(statement, EngineStatement):
             return self._answered(statement, self._rows(statement, parameters), finish)
         values = bind_parameters(statement, parameters)
+        return self._tried(lambda: self._judged(statement, values, finish), statement, values, finish)
+
+    def _judged(self, statement: EngineStatement, values: Mapping[str, Any], finish: Finish) -> StatementResult:
         with self._engine_scope() as engine:
             if self._is_void(statement):
                 return self._empty(statement, finish)
             return self._execute(engine, statement, self._secure(statement, values), finish)
+
+    def _tried(
+        self,
+        first: Callable[[], StatementResult],
+        statement: EngineStatement,
+        values: Mapping[str, Any],
+        finish: Finish,
+    ) -> StatementResult:
+        """Run a statement, and judge it anew when somebody else made its table meanwhile."""
+        return tried(first, lambda: self._judged(statement, values, finish), self._running.check)
 
     def plan(self, sql: str, parameters: Parameters, dialect: str) -> PlannedRun:
         """Judge the statement, and run it when `PlannedRun.start` is called; nothing changes before."""
@@ -190,7 +228,8 @@ class StatementRun:
             with self._engine() as engine:
                 # Rights and tables are those of the moment at which it runs, give or take a round trip (ENF-13); what
                 # was revoked here meanwhile is gone at once.
-                unchanged = rights == self._parts.authorizer.generation
+                somebody_else = self._session.look_again()
+                unchanged = rights == self._parts.authorizer.generation and not somebody_else
                 stands = unchanged and engine is opened and time.monotonic() - planned_at <= _PLAN_SECS
                 if stands and not secured.plan.is_command:
                     return self._execute(engine, statement, secured, finish)  # its tables are loaded
@@ -205,37 +244,61 @@ class StatementRun:
                     return self._execute(engine, statement, decided, finish)
 
         schema = None if secured.plan.is_command else self._shown_schema(statement, secured.plan.schema)
-        return PlannedRun(kind=statement.kind, schema=schema, start=start, is_divisible=secured.plan.is_divisible)
+        return PlannedRun(
+            kind=statement.kind,
+            schema=schema,
+            start=lambda finish: self._tried(lambda: start(finish), statement, values, finish),
+            is_divisible=secured.plan.is_divisible,
+            is_constant=secured.plan.is_constant,
+        )
 
     def describe(self, sql: str, dialect: str) -> StatementShape:
         """Judge the statement and say what it expects and answers, without values for its parameters."""
         statement = self._read(sql, dialect)
-        if not isinstance(statement, EngineStatement):
+        inner = self._inner(statement)
+        if inner is None or not (inner is statement or inner.parameters):
             rows = self._rows(statement, ())
             return StatementShape(kind=statement.kind, schema=rows.schema if rows is not None else None)
-        names = tuple(dict.fromkeys(statement.parameters))
         with self._engine_scope():
-            if self._is_void(statement):
+            if self._is_void(inner):
                 return StatementShape(kind=statement.kind, schema=None)
-            try:
-                markers = {name: ParameterMarker(number=number) for number, name in enumerate(names)}
-                plan = self._secure(statement, markers).plan
-            except (EngineExecutionError, UserError):
-                if not names:
-                    raise
-                # Some places take constants only; there a NULL may do.
-                plan = self._secure(statement, dict.fromkeys(names)).plan
-        types = plan.parameter_types
-        expected = [
-            # What is not found stood where only numbers of rows can: LIMIT, OFFSET.
-            pa.field(str(number + 1) if statement.positional else name, types.get(number, pa.int64()))
-            for number, name in enumerate(names)
+            names = tuple(dict.fromkeys(inner.parameters))
+            plan = self._plan_without_values(inner, names)
+        columns = None
+        if inner is not statement:
+            columns = text_table(_EXPLAIN if isinstance(statement, Explain) else _DESCRIBE, ()).schema
+        elif plan is not None and not plan.is_command:
+            columns = self._shown_schema(inner, plan.schema)
+        # What is not found stood where only numbers of rows can: LIMIT, OFFSET.
+        types = [
+            pa.null() if plan is None else plan.parameter_types.get(number, pa.int64()) for number in range(len(names))
         ]
-        return StatementShape(
-            kind=statement.kind,
-            schema=None if plan.is_command else self._shown_schema(statement, plan.schema),
-            parameters=pa.schema(expected),
-        )
+        expected = [
+            pa.field(str(number) if inner.positional else name, type)
+            for number, (name, type) in enumerate(zip(names, types, strict=True), 1)
+        ]
+        return StatementShape(kind=statement.kind, schema=columns, parameters=pa.schema(expected))
+
+    def _plan_without_values(self, statement: EngineStatement, names: Sequence[str]) -> AnalysedPlan | None:
+        """Judge a statement before it has values; None when only they show whether its types fit.
+
+        What is not there, or may not be seen, is refused as ever.
+        """
+        markers = {name: ParameterMarker(number=number) for number, name in enumerate(names)}
+        try:
+            return self._secure(statement, markers).plan
+        except (EngineExecutionError, UserError) as error:
+            if not names:
+                raise
+            first = error
+        try:
+            # Some places take constants only; there a NULL may do.
+            return self._secure(statement, dict.fromkeys(names)).plan
+        except (EngineExecutionError, UserError) as error:
+            for each in (error, first):
+                if not _is_about_values(each):
+                    raise each from None
+            return None
 
     def ingest(
         self, request: IngestRequest, schema: pa.Schema, batches: Iterator[pa.RecordBatch], finish: Finish
@@ -326,7 +389,15 @@ class StatementRun:
         self._planned(statement.kind, secured)
         self._running.check()
         new = self._new_tables(secured)
-        stream: ResultStream = engine.execute(secured.plan, tag=self._running.tag, settings=secured.settings)
+        try:
+            stream: ResultStream = engine.execute(secured.plan, tag=self._running.tag, settings=secured.settings)
+        except EngineExecutionError as error:
+            created = [
+                one.resolved.name for one in secured.bound if one.role is Role.CREATE and one.resolved is not None
+            ]
+            if not created or not is_created_meanwhile(error.failure):
+                raise
+            raise created_table(created[0], may_exist=secured.may_exist) from error
         release = self._session.begin_result()
         self._running.attach_stream(stream, counted=not secured.restricted)
         if secured.plan.is_command:
@@ -449,13 +520,11 @@ class StatementRun:
 
     def _rows(self, statement: Statement, parameters: Parameters) -> pa.Table | None:
         """Answer a statement that only asks; None for one that changes something."""
+        inner = self._inner(statement)
+        if inner is not None:
+            return self._told_of(statement, inner, bind_parameters(inner, parameters))
         if len(parameters):
             raise UserError("This statement takes no parameters", code=ErrorCode.INVALID_ARGUMENTS)
-        match statement:
-            case Explain():
-                return self._explain(statement)
-            case DescribeQuery():
-                return self._describe_query(statement)
         answer = self._answers.answer(statement)
         if answer is None:
             answer = self._session_control().answer(statement)
@@ -511,10 +580,14 @@ class StatementRun:
             secure=self._secure,
             lives=self._lives(),
         )
-        with self._engine_scope():
-            if not (self._govern(governance, statement) or changes.apply(statement)):
-                words = re.sub(r"\B(?=[A-Z])", " ", type(statement).__name__).upper()
-                raise NotSupportedError(f"{words} is not supported")
+
+        def carry_out() -> None:
+            with self._engine_scope():
+                if not (self._govern(governance, statement) or changes.apply(statement)):
+                    words = re.sub(r"\B(?=[A-Z])", " ", type(statement).__name__).upper()
+                    raise NotSupportedError(f"{words} is not supported")
+
+        tried(carry_out, carry_out, self._running.check)
 
     def _govern(self, governance: Governance, statement: Statement) -> bool:
         """Carry out a statement that changes rights, and note what it changed; False for other statements."""
@@ -655,33 +728,43 @@ class StatementRun:
             mount, namespace = other, ("default",)
         self._session.use(mount.name, namespace)
 
-    def _explain(self, statement: Explain) -> pa.Table:
-        if not isinstance(statement.inner, EngineStatement):
-            raise NotSupportedError(
-                "EXPLAIN works for queries and for INSERT, UPDATE, DELETE, MERGE and CREATE TABLE AS"
-            )
-        if statement.mode != "plan":
-            raise NotSupportedError(f"EXPLAIN {statement.mode.upper()} is not supported yet", hint="use EXPLAIN")
-        with self._engine_scope():
-            secured = self._secure(statement.inner)
-            return text_table(
-                ("plan_type", "plan"),
-                [
-                    (kind, self._scrubber().visible_text(text))
-                    for kind, text in secured.plan.explain()
-                    # The physical plan tells of versions and conditions of tables (META-5).
-                    if kind == "logical_plan" or not secured.restricted
-                ],
-            )
+    def _inner(self, statement: Statement) -> EngineStatement | None:
+        """Return what the engine is to judge: a statement of its own, or what EXPLAIN and DESCRIBE ask about."""
+        match statement:
+            case EngineStatement():
+                return statement
+            case DescribeQuery():
+                return statement.query
+            case Explain():
+                if not isinstance(statement.inner, EngineStatement):
+                    raise NotSupportedError(
+                        "EXPLAIN works for queries and for INSERT, UPDATE, DELETE, MERGE and CREATE TABLE AS"
+                    )
+                if statement.mode != "plan":
+                    raise NotSupportedError(
+                        f"EXPLAIN {statement.mode.upper()} is not supported yet", hint="use EXPLAIN"
+                    )
+                return statement.inner
+        return None
 
-    def _describe_query(self, statement: DescribeQuery) -> pa.Table:
+    def _told_of(self, statement: Statement, inner: EngineStatement, values: Mapping[str, Any]) -> pa.Table:
         with self._engine_scope():
-            plan = self._secure(statement.query).plan
+            secured = self._secure(inner, values)
+            if isinstance(statement, Explain):
+                return text_table(
+                    _EXPLAIN,
+                    [
+                        (kind, self._scrubber().visible_text(text))
+                        for kind, text in secured.plan.explain()
+                        # The physical plan tells of versions and conditions of tables (META-5).
+                        if kind == "logical_plan" or not secured.restricted
+                    ],
+                )
         return text_table(
-            ("column_name", "data_type", "is_nullable"),
+            _DESCRIBE,
             [
                 (field.name, display_type(type_text), "YES" if field.nullable else "NO")
-                for field, type_text in zip(plan.schema, plan.column_types, strict=True)
+                for field, type_text in zip(secured.plan.schema, secured.plan.column_types, strict=True)
             ],
         )
 
@@ -766,3 +849,8 @@ class StatementRun:
         self._scrubber().scrub(shown)
         shown.query_id = self._running.query_id
         return shown
+
+
+def _is_about_values(error: EngineExecutionError | UserError) -> bool:
+    """Whether a statement may be right once it has values; all that it reads was found and allowed by then."""
+    return isinstance(error, EngineExecutionError) and error.failure.condition.partition(".")[0] in _ABOUT_VALUES

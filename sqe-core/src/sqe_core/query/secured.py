@@ -64,7 +64,9 @@ from sqe_core.sql.statement import (
 )
 
 _MAX_VIEW_DEPTH = 10
-_LOOKED_AT = frozenset({"InsertIntoStatement", "DeleteFromTable", "DropColumns", "RenameColumn"})
+_LOOKED_AT = frozenset(
+    {"InsertIntoStatement", "DeleteFromTable", "DropColumns", "RenameColumn", "CreateTable", "CreateTableAsSelect"}
+)
 _CHANGES_ROWS = frozenset({Action.UPDATE, Action.DELETE, Action.MERGE})
 _MOST_LOOKED_UP = 1000
 _LOOK_UP = "row filter"
@@ -85,6 +87,8 @@ class SecuredStatement:
     uses_session_views: bool
     restricted: bool
     """Whether something of what it reads is kept from the user."""
+    may_exist: bool = False
+    """Whether it creates what may be there: OR REPLACE, IF NOT EXISTS."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -180,6 +184,7 @@ class StatementSecurer:
             bound=tuple(collected.bound),
             uses_session_views=collected.session_views,
             restricted=collected.restricted,
+            may_exist=bool(collected.command.get("ignoreIfExists")) or any(one.replaces for one in collected.bound),
         )
 
     def read_view(self, name: ObjectName, view: ViewMetadata) -> bool:
@@ -452,6 +457,8 @@ class StatementSecurer:
     def _target(self, entry: BoundRelation, access: Decisions, collected: _Collected) -> RenamedTarget:
         assert entry.resolved is not None
         parts, name = self._alias_parts(entry), entry.resolved.name
+        if entry.replaces and isinstance(entry.loaded, ViewMetadata):
+            raise UserError(f"{name} is a view, not a table", hint=f"drop it first: DROP VIEW {name}")
         kept = entry.role is Role.CREATE and entry.loaded is not None and not entry.replaces
         limits = [access[name, action] for action in entry.asked if access[name, action].restricted]
         # Spark takes no condition with a subquery below a barrier, but for targets that are changed as ours.
@@ -466,7 +473,8 @@ class StatementSecurer:
             parts = self._visible_rows(entry, name, limits, collected, parts)
         else:
             raise restricted(name)  # DML-4: it needs the whole table
-        return RenamedTarget(index=entry.relation.index, parts=parts, visible_name=name.parts)
+        absent = entry.role is Role.CREATE and entry.loaded is None
+        return RenamedTarget(index=entry.relation.index, parts=parts, visible_name=name.parts, absent=absent)
 
     def _check_columns(self, name: ObjectName, table: TableMetadata, command: Mapping[str, Any]) -> None:
         """STMT-7: a column that a policy names is dropped and renamed by administrators only."""

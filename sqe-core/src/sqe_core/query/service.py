@@ -13,10 +13,12 @@
 
 from __future__ import annotations
 
+import logging
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from weakref import WeakKeyDictionary
 
 import pyarrow as pa
 
@@ -45,6 +47,8 @@ from sqe_core.spi.names import ObjectName
 from sqe_core.spi.protocol import IngestRequest
 from sqe_core.sql.statement import EngineStatement, TextLimits
 from sqe_core.sql.value_rows import value_row
+
+_log = logging.getLogger(__name__)
 
 __all__ = ["Began", "Parameters", "QueryService", "StatementOptions"]
 
@@ -80,6 +84,7 @@ class QueryService:
         # Reentrant: a result that nobody closed is ended by the garbage collector, in the middle of whatever runs.
         self._lock = threading.RLock()
         self._running: dict[str, tuple[Session, RunningStatement]] = {}
+        self._ended: WeakKeyDictionary[Session, EndReason] = WeakKeyDictionary()
 
     def execute(
         self,
@@ -151,6 +156,7 @@ class QueryService:
             start=start,
             abandon=abandon,
             is_divisible=planned.is_divisible,
+            is_constant=planned.is_constant,
         )
 
     def describe(
@@ -264,6 +270,9 @@ class QueryService:
         """
         with self._lock:
             self._running[running.query_id] = (session, running)
+            ended = self._ended.get(session)
+        if ended is not None:
+            running.cancel(ended)  # it was ended between a plan and its start; its user is told why
         try:
             if options.began is not None:
                 options.began(running.query_id)
@@ -304,8 +313,7 @@ class QueryService:
         self._admission.close()
         with self._lock:
             running = [running for _, running in self._running.values()]
-        for each in running:
-            each.cancel(EndReason.SHUTDOWN)
+        _end_each(running, EndReason.SHUTDOWN)
         return self._admission.wait_idle(timeout_secs)
 
     def cancel(self, session: Session, query_id: str | None = None) -> int:
@@ -316,8 +324,7 @@ class QueryService:
                 for owner, running in self._running.values()
                 if owner is session and query_id in (None, running.query_id)
             ]
-        for running in mine:
-            running.cancel()
+        _end_each(mine, EndReason.CANCELLED)
         return len(mine)
 
     def cancel_of(self, user: tuple[str, str], query_id: str, *, any_user: bool = False) -> bool:
@@ -348,8 +355,9 @@ class QueryService:
         """End a session and everything it runs (SESS-6)."""
         with self._lock:
             mine = [running for owner, running in self._running.values() if owner is session]
-        for running in mine:
-            running.cancel(reason)
+            if reason is not EndReason.CLOSED:
+                self._ended[session] = reason
+        _end_each(mine, reason)
         session.close()
 
     def _with_roles(self, identity: Identity, chosen: ChosenRoles) -> Identity:
@@ -410,6 +418,15 @@ class QueryService:
             return lambda: None
         running.timeout_secs = min(bounds)
         return self._deadlines.after(running.timeout_secs, lambda: running.cancel(EndReason.TIMEOUT))
+
+
+def _end_each(statements: Iterable[RunningStatement], reason: EndReason) -> None:
+    """Tell every one of them, whatever becomes of the others."""
+    for running in statements:
+        try:
+            running.cancel(reason)
+        except Exception:  # noqa: BLE001 - the next one, and the session, have to end too
+            _log.exception("statement %s could not be ended", running.query_id)
 
 
 def _finisher(leave: Callable[[], None], record: StatementRecord) -> Finish:

@@ -9,6 +9,7 @@ from typing import Any
 
 from sqe_core.spi.errors import ErrorCode, UserError
 from sqe_core.spi.protocol import MOST_PARTS
+from sqe_core.sql.time_zone import is_utc
 
 DIALECTS = ("sqe", "trino", "spark")
 _CODECS = ("zstd", "snappy", "gzip", "lz4", "none")
@@ -38,6 +39,13 @@ def _one_of(*values: str) -> Callable[[Any], str]:
         return value.lower()
 
     return check
+
+
+def _utc(value: Any) -> str:
+    # To accept another zone and stay in UTC would give wrong times.
+    if not isinstance(value, str) or not is_utc(value):
+        raise ValueError("UTC; for the time in a zone write x AT TIME ZONE 'Europe/Amsterdam'")
+    return "UTC"
 
 
 def _integer(low: int, high: int) -> Callable[[Any], int]:
@@ -90,6 +98,13 @@ PROPERTIES: Mapping[str, SessionProperty] = {
             default=1,
             description="How many Arrow Flight endpoints a big result without ORDER BY has, to be fetched in parallel",
             check=_integer(1, MOST_PARTS),
+        ),
+        SessionProperty(
+            name="time_zone",
+            type="varchar",
+            default="UTC",
+            description="The time zone of the session, which is UTC",
+            check=_utc,
         ),
         SessionProperty(
             name="iceberg.compression_codec",

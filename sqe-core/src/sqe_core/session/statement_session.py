@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 from sqe_core.catalog.discovery import DiscoveredCatalogs
@@ -94,6 +95,11 @@ class StatementSession:
     def find_roles(self, with_roles: Callable[[Identity, tuple[str, ...] | None], Identity]) -> None:
         """Say how the roles in use are found; it is asked when they are needed, with what SET ROLE chose."""
         self._with_roles, self._identity = with_roles, None
+
+    def look_again(self) -> bool:
+        """Find out anew who it is, with which roles, when something is decided once more; tell whether that changed."""
+        before, self._identity = self.identity, None
+        return _as_judged(before) != _as_judged(self.identity)
 
     def choose_roles(self, roles: tuple[str, ...] | None) -> None:
         """Use these roles only; None is all of them."""
@@ -198,3 +204,7 @@ class StatementSession:
     @property
     def _current_side(self) -> EngineSide:
         return self._side or self.session.sides.first()
+
+
+def _as_judged(identity: Identity) -> Identity:
+    return replace(identity.without_tokens(), expires_at=None)

@@ -164,6 +164,11 @@ class StatementPlan(Protocol):
     def schema(self) -> pa.Schema | None:
         """The columns, as the result will have them; None for statements without rows."""
 
+    @property
+    def is_constant(self) -> bool:
+        """Whether it is one row of constants, as `SELECT 1`: made in no time, so it may be started at once, before
+        the client comes for it."""
+
     def divide(self, count: int) -> Sequence[StatementPlan]:
         """Return plans of parts of the rows, for clients that fetch them side by side, each in a thread of its own.
 
@@ -194,7 +199,7 @@ class StatementDescription:
     """What a statement would answer, without running it.
 
     Args:
-        schema: the result's columns; None for statements without rows.
+        schema: the result's columns; None for statements without rows, and for queries whose columns only values tell.
         parameters: one field per `?`, of type null where the type could not be found.
         statement_kind: the word of features §2.0.
     """

@@ -18,6 +18,7 @@ from sqe_core.sql.writer import Writer, operand, rule
 
 _ROUNDED = ("tinyint", "smallint", "integer", "bigint")
 _ZONED = re.compile(r"(?:[+-]\d{1,2}(?::?\d{2})?|Z|[A-Za-z][A-Za-z_]*(?:/[A-Za-z_+\-0-9]+)*)\s*$")
+_MOST_TIME_CHARACTERS = 200  # a longer text is no time, and would be searched from each of its places
 _BEYOND_MICROS = re.compile(r"\.\d{6}0*[1-9]")
 _PERIOD_UNITS = {"quarter": ("month", 3)}
 _PERIOD_TEXT = re.compile(r"\s*[+-]?\d+(?:\.\d+)?\s*[a-zA-Z]+(?:\s+[+-]?\d+(?:\.\d+)?\s*[a-zA-Z]+)*\s*")
@@ -186,7 +187,7 @@ def _typed_literal(writer: Writer, node: Any) -> str:
     if name in ("date", "time"):
         return f"{name.upper()} {literal}"
     if name in ("timestamp", "timestamp with time zone"):
-        zoned = name != "timestamp" or _ZONED.search(text[10:]) is not None
+        zoned = name != "timestamp" or _ZONED.search(text[10:_MOST_TIME_CHARACTERS]) is not None
         return f"{'TIMESTAMP_LTZ' if zoned else 'TIMESTAMP_NTZ'} {literal}"
     if name == "json":
         return f"_sqe_json_parse({literal})"

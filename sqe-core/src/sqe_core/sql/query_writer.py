@@ -13,6 +13,9 @@ from sqe_core.sql.table_functions import is_generated, table_function_alias, wri
 from sqe_core.sql.writer import Writer, condition, operand, rule
 
 _TAIL = ("order", "limit", "offset")
+_RANKING = frozenset(
+    ("row_number", "rank", "dense_rank", "percent_rank", "cume_dist", "ntile", "lag", "lead", "nth_value")
+)
 
 
 @rule(
@@ -255,8 +258,10 @@ def _sample(writer: Writer, node: Any) -> str:
 
 @rule(exp.Window, "this", "alias", "partition_by", "order", "spec")
 def _window(writer: Writer, node: Any) -> str:
-    body = _window_body(writer, node)
     name = node.args.get("alias")
+    # Without an order all rows are peers, as NULLs are; Spark insists on one.
+    unordered = name is None and node.args.get("order") is None and _ranks(node.this)
+    body = _window_body(writer, node, order="NULL" if unordered else None)
     only_name = name is not None and not any(node.args.get(key) for key in ("partition_by", "order", "spec"))
     return write_call(writer, node.this, body if only_name else f"({body})")
 
@@ -265,14 +270,20 @@ def _named_window(writer: Writer, node: Any) -> str:
     return f"{writer.write(node.this)} AS ({_window_body(writer, node)})"
 
 
-def _window_body(writer: Writer, node: Any) -> str:
+def _ranks(function: Any) -> bool:
+    return isinstance(function, Call) and function.this in _RANKING
+
+
+def _window_body(writer: Writer, node: Any, order: str | None = None) -> str:
     pieces = []
     if node.args.get("alias") is not None:
         pieces.append(writer.write(node.args["alias"]))
     if node.args.get("partition_by"):
         pieces.append(f"PARTITION BY {writer.writes(node.args['partition_by'])}")
     if node.args.get("order") is not None:
-        pieces.append(f"ORDER BY {writer.write(node.args['order'])}")
+        order = writer.write(node.args["order"])
+    if order is not None:
+        pieces.append(f"ORDER BY {order}")
     if node.args.get("spec") is not None:
         pieces.append(writer.write(node.args["spec"]))
     return " ".join(pieces)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 from sqe_core.spi.errors import NotSupportedError
@@ -18,9 +17,9 @@ from sqe_core.sql.statement import (
     TransactionControl,
     Use,
 )
+from sqe_core.sql.time_zone import is_utc
 from sqe_core.sql.tokens import Kind
 
-_UTC = re.compile(r"(?i)utc|etc/utc|gmt|etc/gmt|zulu|z|(utc|gmt)?[+-]?0{1,2}(:?00)?")
 _PROPERTIES_HINT = "session properties are set with SET SESSION name = value; SHOW SESSION lists them"
 
 
@@ -71,7 +70,7 @@ def _time_zone(statement: StatementText, cursor: Cursor) -> Statement:
     else:
         cursor.fail("a time zone in single quotes")
     cursor.done()
-    if _UTC.fullmatch(zone.strip()) is None:
+    if not is_utc(zone):
         raise NotSupportedError(
             "The time zone of a session cannot be changed: it is UTC",
             hint="for the time in a zone write x AT TIME ZONE 'Europe/Amsterdam'",

@@ -274,7 +274,9 @@ class TypeReader:
             "second",
             "varying",
         )
-        if cursor.token.kind is Kind.WORD and (unnamed or two_words or following.is_word("array")):
+        # In `x array` x is a type, in `x array(integer)` the name of a field.
+        is_array = following.is_word("array") and not any(cursor.peek(2).is_symbol(sign) for sign in "(<")
+        if cursor.token.kind is Kind.WORD and (unnamed or two_words or is_array):
             return None
         name = cursor.part("the name of a field")
         cursor.accept_symbol(":")

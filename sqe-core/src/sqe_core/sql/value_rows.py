@@ -6,6 +6,7 @@ INSERT INTO t (a, b) SELECT `_sqe_v_1`, upper(`_sqe_v_2`) FROM `rows`
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -23,6 +24,21 @@ class ValueRow:
     statement: EngineStatement
     head: str
     row: tuple[Token, ...]
+
+    @property
+    def whole(self) -> frozenset[str]:
+        """The parameters that stand once, and are all of a column's value."""
+        values: list[list[Token]] = [[]]
+        depth = 0
+        for token in self.row:
+            depth += token.is_symbol("(") - token.is_symbol(")")
+            if depth == 0 and token.is_symbol(","):
+                values.append([])
+            else:
+                values[-1].append(token)
+        places = Counter(token.value[1:] for token in self.row if token.kind is Kind.PARAMETER)
+        alone = [value[0].value[1:] for value in values if len(value) == 1 and value[0].kind is Kind.PARAMETER]
+        return frozenset(name for name in alone if places[name] == 1)
 
     def over(self, source: str, columns: Sequence[str | None]) -> EngineStatement:
         """Return the statement that inserts a row for each row of `source`.

@@ -190,6 +190,8 @@ class FakeResult:
 class FakePlan:
     """A statement of a FakeSession that has not run."""
 
+    is_constant = False
+
     def __init__(self, session: FakeSession, request: StatementRequest) -> None:
         self._session, self._request = session, request
         self.query_id = secrets.token_hex(8)

@@ -38,7 +38,15 @@ class TransportConfig:
     http2_keepalive_timeout_secs: int = setting(10, "Time to wait for the answer to a ping.", minimum=1)
     tcp_keepalive_secs: int = setting(60, "Time between TCP keep-alive probes.", minimum=1)
     max_connections: int = setting(
-        0, "Most connections of Flight's clients; 0 = what the limit on descriptors has room for.", minimum=0
+        0,
+        "Most connections of Flight's clients that have logged in; 0 = what the limit on descriptors has room for.",
+        minimum=0,
+    )
+    max_connections_per_user: int = setting(
+        0, "Most of them on which one user has logged in; 0 = half of all.", minimum=0
+    )
+    connection_idle_timeout_secs: int = setting(
+        600, "Flight ends a connection that had no call for this long; clients connect again. 0 = never.", minimum=0
     )
 
 

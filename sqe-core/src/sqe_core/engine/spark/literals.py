@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 from collections.abc import Mapping
-from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -13,11 +13,17 @@ import pyarrow as pa
 import pyarrow.types as kinds
 
 from sqe_core.engine.port import ParameterMarker
+from sqe_core.engine.unwrapping import unwrapped, unwrapped_type
 from sqe_core.spi.errors import ErrorCode, UserError
 
-_EPOCH = datetime(1970, 1, 1)
 _INT32 = range(-(1 << 31), 1 << 31)
 _INT64 = range(-(1 << 63), 1 << 63)
+_POSITIONAL = re.compile(r"sqe_p(\d+)")  # what the translator writes for a `?`
+_NANOSECONDS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1000, "ns": 1}
+_DAY_NANOSECONDS = 86_400 * _NANOSECONDS["s"]
+_MOST_DIGITS = 38
+_MOST_CHARACTERS = 20_000_000  # Jackson reads no longer text
+_SEND_A_NUMBER = "send microseconds; a column timestamp(9) takes a bigint, the nanoseconds since 1970"
 _SIMPLE = {
     pa.null(): "void",
     pa.bool_(): "boolean",
@@ -37,38 +43,64 @@ _SIMPLE = {
 }
 
 
+class _UnfitError(Exception):
+    """What is wrong with a value; who calls knows which parameter it is."""
+
+    def __init__(self, fault: str, hint: str, code: ErrorCode = ErrorCode.INVALID_ARGUMENTS) -> None:
+        super().__init__(fault)
+        self.hint = hint
+        self.code = code
+
+
 def encode_parameters(parameters: Mapping[str, Any]) -> str:
     """Return the JSON that the bridge reads: a typed literal for each name."""
-    return json.dumps({name: encode(value) for name, value in parameters.items()})
+    return json.dumps({name: encode(value, _called(name)) for name, value in parameters.items()})
 
 
-def encode(value: Any) -> dict[str, Any]:
-    """Return the typed literal of a Python value or a pyarrow scalar, or what marks the place of one."""
+def _called(name: str) -> str:
+    positional = _POSITIONAL.fullmatch(name)
+    if positional is not None:
+        return f"Parameter {positional[1]}"
+    return "A parameter" if name.startswith("_") else f"Parameter :{name}"
+
+
+def encode(value: Any, called: str = "A parameter") -> dict[str, Any]:
+    """Return the typed literal of a Python value or a pyarrow scalar, or what marks the place of one.
+
+    A value arrives as it is, or is refused: no digit of it is cut.
+
+    Args:
+        value: the value.
+        called: what a refusal says about whose value it is.
+    """
+    try:
+        return _encode(value)
+    except _UnfitError as error:
+        raise UserError(f"{called} {error}", code=error.code, hint=error.hint) from error
+
+
+def _encode(value: Any) -> dict[str, Any]:
     if isinstance(value, ParameterMarker):
         return {"marker": value.number}
     if isinstance(value, int) and not isinstance(value, bool):
         return _encode_int(value)
     if isinstance(value, Decimal):
         return _encode_decimal(value)
-    scalar = value if isinstance(value, pa.Scalar) else _infer(value)
-    if isinstance(scalar, pa.DictionaryScalar):
-        scalar = scalar.as_py() if scalar.as_py() is None else pa.scalar(scalar.as_py(), scalar.type.value_type)
-        if scalar is None:
-            return {"type": "void", "value": None}
+    scalar = unwrapped(value if isinstance(value, pa.Scalar) else _infer(value))
     if kinds.is_interval(scalar.type):
         return _encode_interval(scalar)
     return {"type": spark_type(scalar.type), "value": _encode_value(scalar)}
 
 
 def _infer(value: Any) -> pa.Scalar[Any]:
+    if getattr(value, "nanosecond", 0) > 0 or getattr(value, "nanoseconds", 0) > 0:  # those of NaT are no number
+        raise _nanoseconds("send microseconds")  # pyarrow cuts them from what pandas calls a datetime
     try:
         return pa.scalar(value)
     except UnicodeEncodeError as error:
-        raise UserError(
-            "A parameter holds a lone surrogate, which is not text", code=ErrorCode.INVALID_ARGUMENTS
-        ) from error
-    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
-        raise UserError(f"A parameter cannot be a {type(value).__name__}", code=ErrorCode.INVALID_ARGUMENTS) from error
+        raise _UnfitError("holds a lone surrogate, which is not text", "send Unicode text, or bytes") from error
+    except (pa.ArrowException, OverflowError, ValueError) as error:
+        raise _UnfitError(f"cannot be a {type(value).__name__}", "send a pyarrow scalar of the type") from error
 
 
 def _encode_int(value: int) -> dict[str, Any]:
@@ -82,11 +114,11 @@ def _encode_int(value: int) -> dict[str, Any]:
 def _encode_decimal(value: Decimal) -> dict[str, Any]:
     _, digits, exponent = value.as_tuple()
     if not isinstance(exponent, int):
-        raise UserError("A decimal parameter must be a number", code=ErrorCode.INVALID_ARGUMENTS)
+        raise _UnfitError("is a decimal that is no number", "send NaN and infinity as a double")
     scale = max(0, -exponent)
     precision = max(len(digits) + max(0, exponent), scale, 1)
-    if precision > 38:
-        raise UserError("A decimal parameter has at most 38 digits", code=ErrorCode.INVALID_ARGUMENTS)
+    if precision > _MOST_DIGITS:
+        raise _too_many_digits()
     return {"type": f"decimal({precision},{scale})", "value": format(value, "f")}
 
 
@@ -95,23 +127,24 @@ def _encode_interval(scalar: pa.Scalar[Any]) -> dict[str, Any]:
     if value is None:
         return {"type": "interval year to month", "value": None}
     if not value.months:
-        micros = value.days * 86_400_000_000 + value.nanoseconds // 1000
-        return {"type": "interval day to second", "value": micros}
+        nanoseconds = value.days * _DAY_NANOSECONDS + value.nanoseconds
+        return {"type": "interval day to second", "value": _micros(nanoseconds)}
     if value.days or value.nanoseconds:
-        raise UserError(
-            "An interval parameter has months, or days and seconds, not both", code=ErrorCode.INVALID_ARGUMENTS
+        raise _UnfitError(
+            "is an interval of months and of days or seconds", "an interval has one or the other: send two"
         )
     return {"type": "interval year to month", "value": value.months}
 
 
 def spark_type(type: pa.DataType) -> str:
     """Return the Spark type of an Arrow type, with timestamps spelt so that no setting changes their meaning."""
+    type = unwrapped_type(type)
     simple = _SIMPLE.get(type)
     if simple is not None:
         return simple
     if kinds.is_decimal(type):
-        return f"decimal({type.precision},{type.scale})"
-    if kinds.is_string(type) or kinds.is_large_string(type) or kinds.is_string_view(type):
+        return _decimal_type(type)
+    if kinds.is_string(type) or kinds.is_large_string(type):
         return "string"
     if kinds.is_binary(type) or kinds.is_large_binary(type) or kinds.is_fixed_size_binary(type):
         return "binary"
@@ -126,47 +159,128 @@ def spark_type(type: pa.DataType) -> str:
     if kinds.is_map(type):
         return f"map<{spark_type(type.key_type)},{spark_type(type.item_type)}>"
     if kinds.is_struct(type):
-        fields = ",".join(f"`{f.name.replace('`', '``')}`:{spark_type(f.type)}" for f in type)
-        return f"struct<{fields}>"
-    raise UserError(f"Values of type {type} are not supported", code=ErrorCode.NOT_SUPPORTED)
+        return _struct_type(type)
+    raise _UnfitError(
+        f"has the Arrow type {str(type)[:100]}, which parameters cannot have",
+        "convert it before sending",
+        ErrorCode.NOT_SUPPORTED,
+    )
+
+
+def _decimal_type(type: pa.DataType) -> str:
+    """Return a type that holds the values which SQL can hold; SQL has neither negative scales nor more digits."""
+    scale = max(type.scale, 0)
+    if scale > _MOST_DIGITS:
+        raise _too_many_digits()
+    precision = max(type.precision + max(-type.scale, 0), scale)
+    return f"decimal({min(precision, _MOST_DIGITS)},{scale})"
+
+
+def _struct_type(type: pa.DataType) -> str:
+    names = {field.name.lower() for field in type}
+    if len(names) != type.num_fields or "" in names:
+        raise _UnfitError("is a row with fields of no name, or of the same one", "give each field a name of its own")
+    fields = ",".join(f"`{field.name.replace('`', '``')}`:{spark_type(field.type)}" for field in type)
+    return f"struct<{fields}>"
 
 
 def _encode_value(scalar: pa.Scalar[Any]) -> Any:
+    scalar = unwrapped(scalar)
     if not scalar.is_valid:
         return None
     type = scalar.type
     if kinds.is_map(type):
-        return [[_encode_value(pair["key"]), _encode_value(pair["value"])] for pair in scalar.values]
+        return _encode_entries(scalar)
     if kinds.is_nested(type):
         if kinds.is_struct(type):
             return [_encode_value(scalar[index]) for index in range(type.num_fields)]
         return [_encode_value(element) for element in scalar.values]
-    if kinds.is_timestamp(type) or kinds.is_duration(type):
-        return _micros(scalar)
-    return _encode_plain(scalar.as_py())
+    if kinds.is_timestamp(type):
+        return _micros(scalar.value * _NANOSECONDS[type.unit], _SEND_A_NUMBER)
+    if kinds.is_duration(type):
+        return _micros(scalar.value * _NANOSECONDS[type.unit])
+    if kinds.is_time(type):
+        return _encode_time(scalar.value * _NANOSECONDS[type.unit])
+    if kinds.is_date32(type):
+        return scalar.value  # Python's dates end with the year 9999, these do not
+    if kinds.is_date64(type):
+        return _encode_milliseconds(scalar.value)
+    if kinds.is_decimal(type):
+        return _encode_digits(scalar.as_py(), max(type.scale, 0))
+    return _encode_plain(scalar)
 
 
-def _micros(scalar: pa.Scalar[Any]) -> int:
-    return int(scalar.value * {"s": 1_000_000_000, "ms": 1_000_000, "us": 1000, "ns": 1}[scalar.type.unit] // 1000)
+def _encode_entries(scalar: pa.Scalar[Any]) -> Any:
+    entries = [[_encode_value(pair[0]), _encode_value(pair[1])] for pair in scalar.values]
+    # To SQL both zeros are one key.
+    keys = {json.dumps("0.0" if key == "-0.0" else key) for key, _ in entries}
+    if len(keys) < len(entries) or "null" in keys:
+        raise _UnfitError("is a map with a key twice, or with NULL as a key", "send each key once")
+    return entries
 
 
-def _encode_plain(value: Any) -> Any:
+def _micros(nanoseconds: int, hint: str = "send microseconds") -> int:
+    micros, rest = divmod(nanoseconds, 1000)
+    if rest:
+        raise _nanoseconds(hint)
+    if micros not in _INT64:
+        raise _UnfitError("is a time that 64 bits of microseconds cannot hold", "send a time that is nearer")
+    return micros
+
+
+def _nanoseconds(hint: str) -> _UnfitError:
+    return _UnfitError("has nanoseconds, which times in SQL do not have", hint)
+
+
+def _encode_time(nanoseconds: int) -> int:
+    if nanoseconds % 1000:
+        raise _nanoseconds("send microseconds")
+    if nanoseconds not in range(_DAY_NANOSECONDS):
+        raise _UnfitError("is no time of a day", "send a time from 00:00 until before 24:00")
+    return nanoseconds
+
+
+def _encode_milliseconds(value: int) -> int:
+    days, rest = divmod(value, 86_400_000)
+    if rest or days not in _INT32:
+        raise _UnfitError("is no date: it has hours, or is too far away", "send a timestamp, or a date without hours")
+    return days
+
+
+def _encode_digits(value: Decimal, scale: int) -> str:
+    if value.copy_abs() >= Decimal(10) ** (_MOST_DIGITS - scale):
+        raise _too_many_digits()
+    return format(value, "f")
+
+
+def _too_many_digits() -> _UnfitError:
+    return _UnfitError("is a decimal of more than 38 digits", "SQL has no more; send text or a double")
+
+
+def _encode_plain(scalar: pa.Scalar[Any]) -> Any:
+    try:
+        value = scalar.as_py()
+    except UnicodeDecodeError as error:
+        raise _UnfitError("is text that is no UTF-8", "send Unicode text, or bytes") from error
     match value:
-        case bool() | int() | str():
+        case bool() | int():
             return value
+        case str():
+            return _bounded(value)
         case float():
             return _float_text(value)
-        case Decimal():
-            return format(value, "f")
         case bytes():
-            return base64.b64encode(value).decode()
-        case datetime():
-            return (value.replace(tzinfo=None) - _EPOCH) // timedelta(microseconds=1)
-        case date():
-            return value.toordinal() - _EPOCH.toordinal()
-        case time():
-            return ((value.hour * 60 + value.minute) * 60 + value.second) * 1_000_000_000 + value.microsecond * 1000
-    raise UserError(f"A parameter cannot be a {type(value).__name__}", code=ErrorCode.INVALID_ARGUMENTS)
+            return _bounded(base64.b64encode(value).decode())
+    raise _UnfitError(f"cannot be a {type(value).__name__}", "convert it before sending")
+
+
+def _bounded(text: str) -> str:
+    if 2 * len(text) > _MOST_CHARACTERS and len(text.encode("utf-16-le")) > 2 * _MOST_CHARACTERS:
+        raise _UnfitError(
+            f"is longer than {_MOST_CHARACTERS} characters, or {_MOST_CHARACTERS // 4 * 3} bytes",
+            "load it with bulk ingest",
+        )
+    return text
 
 
 def _float_text(value: float) -> str:

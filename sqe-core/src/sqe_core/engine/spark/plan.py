@@ -82,6 +82,10 @@ class SparkAnalysedPlan(SparkPlan, AnalysedPlan):
     def is_divisible(self) -> bool:
         return bool(self._answer["divisible"])
 
+    @property
+    def is_constant(self) -> bool:
+        return bool(self._answer["constant"])
+
     def explain(self) -> Sequence[tuple[str, str]]:
         with engine_errors(self.session.gateway, self.text):
             rows = json.loads(self.session.bridge.explain(self.handle))

@@ -8,6 +8,7 @@ import json
 import re
 import secrets
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -37,7 +38,7 @@ from sqe_core.engine.spark.failures import PLANNING_TIMEOUT, engine_errors
 from sqe_core.engine.spark.gateway import Gateway
 from sqe_core.engine.spark.literals import encode_parameters, encode_rows
 from sqe_core.engine.spark.plan import SparkAnalysedPlan, SparkPlan
-from sqe_core.spi.errors import InternalError, QueryCancelledError
+from sqe_core.spi.errors import EngineLostError, InternalError, QueryCancelledError
 from sqe_core.spi.identity import Secret
 
 if TYPE_CHECKING:
@@ -200,10 +201,11 @@ class SparkEngineSession(EngineSession):
         return stream
 
     def cancel(self, tag: str) -> None:
-        with engine_errors(self.gateway):
-            self.gateway.jvm.sqe.bridge.Running.cancel(tag)
-        if importlib.util.find_spec("sqe_core.engine.spark.execution") is not None:
-            importlib.import_module("sqe_core.engine.spark.execution").cancel(self, tag)
+        with suppress(EngineLostError):  # who has gone needs no cancelling
+            with engine_errors(self.gateway):
+                self.gateway.jvm.sqe.bridge.Running.cancel(tag)
+            if importlib.util.find_spec("sqe_core.engine.spark.execution") is not None:
+                importlib.import_module("sqe_core.engine.spark.execution").cancel(self, tag)
 
     def statement_scope(self) -> StatementScope:
         return _SparkScope(self)
@@ -248,7 +250,7 @@ class SparkEngineSession(EngineSession):
                 files = [str(file) for file in replacement.files]
                 return request | {"kind": "spool", "token": replacement.token, "files": files}
             case RenamedTarget():
-                return request | {"kind": "target", "parts": replacement.parts}
+                return request | {"kind": "target", "parts": replacement.parts, "absent": replacement.absent}
 
     def _encode_restriction(self, restriction: Restriction) -> Mapping[str, Any]:
         def encode(expression: PolicyExpression) -> Mapping[str, Any]:

@@ -6,6 +6,7 @@ import socket
 import struct
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from enum import Enum
 from typing import Protocol
 
@@ -13,6 +14,7 @@ import pyarrow as pa
 
 from sqe_core.engine.port import Progress, ResultStream
 from sqe_core.spi.errors import EngineLostError, QueryCancelledError
+from sqe_core.spi.messages import keep_message
 
 _HEADER = struct.Struct(">cq")
 _WINDOW = struct.Struct(">qq")
@@ -75,7 +77,7 @@ class SocketFrames:
         done = 0
         try:
             while done < size:
-                count = self._socket.recv_into(view[done:])
+                count = self._socket.recv_into(view[done:], 0, socket.MSG_WAITALL)
                 if count == 0:
                     raise _lost()
                 done += count
@@ -137,6 +139,7 @@ class SparkResultStream(ResultStream):
         self._cancel_statement = cancel_statement
         self._read_progress = read_progress
         self._describe_failure = describe_failure
+        self._plain = not any(pa.types.is_nested(field.type) for field in schema)
         self._lock = threading.Lock()
         self._state = _State.OPEN
         self._skip = 0
@@ -167,7 +170,11 @@ class SparkResultStream(ResultStream):
                 kind, size = self._read_header()
                 body = self._read_body(size)
                 if kind == BATCH:
-                    batch = self._cut(pa.ipc.read_record_batch(pa.ipc.read_message(body), self._schema))
+                    message = pa.ipc.read_message(body)
+                    whole = pa.ipc.read_record_batch(message, self._schema)
+                    batch = self._cut(whole)
+                    if batch is whole and self._plain:
+                        keep_message(batch, message)
                     if batch.num_rows:
                         yield batch
                 elif kind == END:
@@ -220,12 +227,16 @@ class SparkResultStream(ResultStream):
         return self._progress
 
     def cancel(self) -> None:
-        if self._hang_up(_State.CANCELLED):
-            self._cancel_statement()
+        self._end(_State.CANCELLED)
 
     def close(self) -> None:
-        if self._hang_up(_State.CLOSED):
-            self._cancel_statement()
+        self._end(_State.CLOSED)
+
+    def _end(self, state: _State) -> None:
+        if self._hang_up(state):
+            # A result may outlive the engine that it comes from; who has gone needs no cancelling.
+            with suppress(EngineLostError):
+                self._cancel_statement()
 
     def _hang_up(self, state: _State) -> bool:
         with self._lock:

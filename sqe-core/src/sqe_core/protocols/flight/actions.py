@@ -14,7 +14,7 @@ from google.protobuf.message import DecodeError, Message
 from sqe_core.protocols.flight.leaving import OnEnd
 from sqe_core.protocols.flight.messages import schema_bytes
 from sqe_core.protocols.flight.session_options import get_options, set_options
-from sqe_core.protocols.flight.statements import Prepared, Statements
+from sqe_core.protocols.flight.statements import Prepared, Statements, ensure_columns
 from sqe_core.protocols.flight.wire import flight_pb2 as flight
 from sqe_core.protocols.flight.wire import flight_sql_pb2 as sql
 from sqe_core.spi.auth import BearerCredential
@@ -88,7 +88,9 @@ class Actions:
         if request.transaction_id:
             raise NotSupportedError("Transactions are not supported", hint="each statement commits by itself")
         described = self._statements.describe(session, preparing.ask(request.query), preparing.on_end)
-        handle = self._statements.prepared.put(session, Prepared(request.query, described))
+        if preparing.java:
+            ensure_columns(described)  # it would send a query without columns as an update
+        handle = self._statements.prepare(session, Prepared(request.query, described))
         parameters = _for_java(described.parameters) if preparing.java else described.parameters
         yield _packed(
             sql.ActionCreatePreparedStatementResult(

@@ -1,103 +1,230 @@
-"""How many connections clients have, and the bound on them (LIM-2).
+"""How many connections clients have, and the bounds on them (LIM-2).
 
-gRPC for Python tells of calls, not of connections; the kernel knows the connections of a port. Beyond the bound calls
-of a new connection are refused with a status that says so; far beyond it gRPC drops connections without a word.
+Those on which somebody has logged in have places, of which one user may have a part. Strangers, on whose connections
+nobody has yet, have none: they are bounded apart, in all and of each address, and by time, so that nobody is kept out
+by who cannot log in. gRPC for Python tells of calls, not of connections: the kernel knows those of a port.
 """
 
 from __future__ import annotations
 
-import resource
 import threading
-from collections.abc import Callable, Iterator
-from pathlib import Path
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
 
+from sqe_core.protocols.flight.sockets import FarEnd, far_end, network_of
 from sqe_core.spi.errors import ResourcesError
+from sqe_core.spi.protocol import GatewaySession
 
-MARGIN = 64
-"""So many connections beyond the bound get a status."""
-_TABLES = (Path("/proc/self/net/tcp"), Path("/proc/self/net/tcp6"))
-_ESTABLISHED = b"01"
-_MOST = 10_000
-# Files, the engine, catalogs: what a server needs descriptors for beside its clients.
-_RESERVED_DESCRIPTORS = 256
+UserKey = tuple[str, str]
 
-
-def default_bound() -> int:
-    """Return how many connections the limit on descriptors has room for."""
-    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft == resource.RLIM_INFINITY:
-        return _MOST
-    return max(16, min(_MOST, (soft - _RESERVED_DESCRIPTORS) // 2))
+# A place of work behind one address logs in at once.
+_FEWEST_OF_ADDRESS = 16
+_RETRY_SECS = 5
+_FRESH_SECS = 0.5
 
 
-def peer_ports(port: int) -> frozenset[bytes] | None:
-    """Return the far ends of the connections to a port; None where the kernel does not say."""
-    found: set[bytes] = set()
-    known = False
-    for table in _TABLES:
-        try:
-            content = table.read_bytes()
-        except OSError:
-            continue
-        known = True
-        found.update(_far_ends(content, b":%04X" % port))
-    return frozenset(found) if known else None
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConnectionBounds:
+    """How many connections there may be.
 
+    Args:
+        most: on which somebody has logged in.
+        of_user: on which one user has, the first on it; 0 is half of all.
+        stranger_secs: how long a connection may be there without a login.
+    """
 
-def _far_ends(content: bytes, local: bytes) -> Iterator[bytes]:
-    for line in content.splitlines()[1:]:
-        fields = line.split(None, 4)
-        if len(fields) > 3 and fields[3] == _ESTABLISHED and fields[1].endswith(local):
-            yield fields[2]
+    most: int
+    of_user: int = 0
+    stranger_secs: float
+
+    @property
+    def most_of_user(self) -> int:
+        """On how many one user may have logged in."""
+        return self.of_user or max(1, self.most // 2)
+
+    @property
+    def strangers_of_address(self) -> int:
+        """How many strangers one address may have: a quarter of the places, when there are enough of them."""
+        return max(_FEWEST_OF_ADDRESS, self.most // 4)
+
+    @property
+    def strangers(self) -> int:
+        """How many strangers there may be in all: one address does not have all of it."""
+        return 2 * self.strangers_of_address
+
+    @property
+    def hard(self) -> int:
+        """What gRPC takes before it drops connections without a word: strangers are counted only from time to time."""
+        return self.most + 2 * self.strangers
 
 
 class Connections:
-    """Lets connections in, up to a bound. A connection that was let in stays so for as long as it is there."""
+    """Gives places to connections whose client has logged in, for as long as they are there, and ends strangers.
 
-    def __init__(self, most: int, far_ends: Callable[[], frozenset[bytes] | None]) -> None:
-        """Begin.
+    Args:
+        bounds: how many there may be.
+        established: tells of those that are there, by the number of their sockets; None when nobody knows.
+        close: ends sockets.
+        monotonic: the time.
+    """
 
-        Args:
-            most: how many connections there may be.
-            far_ends: tells of those that are there.
-        """
-        self._most = most
-        self._far_ends = far_ends
+    def __init__(
+        self,
+        bounds: ConnectionBounds,
+        established: Callable[[], Mapping[FarEnd, int] | None],
+        close: Callable[[frozenset[int]], None],
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._bounds = bounds
+        self._established = established
+        self._close = close
+        self._monotonic = monotonic
         self._lock = threading.Lock()
-        self._admitted: dict[str, None] = {}
+        self._placed: dict[FarEnd, UserKey] = {}
+        self._placed_of: Counter[UserKey] = Counter()
+        # Of these, those that were there at the last look, or came since.
+        self._here_of: Counter[UserKey] = Counter()
+        self._here = 0
+        self._missed: set[FarEnd] = set()
+        self._seen: tuple[float, Mapping[FarEnd, int] | None] = (float("-inf"), None)
+        self._logging_in: Counter[FarEnd] = Counter()
+        self._strangers: dict[int, float] = {}
+        self._count = 0
 
+    @property
     def count(self) -> int:
-        """How many there are; 0 where nobody knows."""
-        return len(self._far_ends() or ())
+        """How many there were at the last look; 0 where nobody knows."""
+        return self._count
 
-    def admit(self, peer: str) -> None:
-        """Let a call in.
+    def login(self, peer: str, authenticate: Callable[[], GatewaySession]) -> GatewaySession:
+        """Let somebody log in; unless that raises, the connection has a place from then on.
 
         Args:
-            peer: gRPC's name of the other end of its connection, which ends with its port.
+            peer: gRPC's name of the other end of the connection.
+            authenticate: logs in.
 
         Raises:
-            ResourcesError: there are too many connections, and this one is new.
+            ResourcesError: there is no place, or none for this user, and this connection has none yet.
         """
+        end = far_end(peer)
+        if end is None or end in self._placed:
+            return authenticate()
+        with self.spared(peer):
+            with self._lock:
+                self._ensure_place(end)
+            session = authenticate()
+            with self._lock:
+                self._ensure_place(end)
+                self._ensure_place_of(end, session.identity.key)
+                self._place(end, session.identity.key)
+        return session
+
+    @contextmanager
+    def spared(self, peer: str) -> Iterator[None]:
+        """Do not end this connection meanwhile: somebody is about to log in."""
+        end = far_end(peer)
+        if end is None:
+            yield
+            return
         with self._lock:
-            if peer in self._admitted:
-                return
-            ends = self._far_ends()
-            if ends is None:
-                return
-            # Ports alone, since addresses are written in many ways: that a new connection passes for one that has just
-            # gone does no harm.
-            ports = {int(end.rpartition(b":")[2], 16) for end in ends}
-            self._admitted = {each: None for each in self._admitted if _port_of(each) in ports}
-            if len(ends) > self._most and len(self._admitted) >= self._most:
-                raise ResourcesError(
-                    f"The server has {self._most} connections, the most that it takes",
-                    hint="close connections that are not needed, or try again later",
-                    retry_after_secs=5,
-                )
-            self._admitted[peer] = None
+            self._logging_in[end] += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._logging_in[end] -= 1
+                if not self._logging_in[end]:
+                    del self._logging_in[end]
+
+    def look(self) -> bool:
+        """End the strangers that are too many or have been there for too long; tell whether there were some."""
+        there = self._established()
+        if there is None:
+            return False
+        self._count = len(there)
+        now = self._monotonic()
+        with self._lock:
+            self._see(now, there)
+            # Gone is what is missing twice: the kernel's table is no snapshot, and one may have come since it was read.
+            missing = self._placed.keys() - there.keys()
+            for end in missing & self._missed:
+                self._forget(end)
+            self._missed = missing & self._placed.keys()
+            strangers = {inode: end for end, inode in there.items() if inode and end not in self._placed}
+            self._strangers = {inode: self._strangers.get(inode, now) for inode in strangers}
+            ended = self._to_end(strangers, now)
+        if ended:
+            self._close(ended)
+        return bool(ended)
+
+    def _to_end(self, strangers: Mapping[int, FarEnd], now: float) -> frozenset[int]:
+        """Choose the oldest: who has just come, and is about to log in, is not pushed out by those who never do."""
+        ended: set[int] = set()
+        kept: Counter[str] = Counter()
+        kept_in_all = 0
+        for inode in sorted(strangers, key=lambda inode: (self._strangers[inode], inode), reverse=True):
+            end = strangers[inode]
+            network = network_of(end.address)
+            too_many = kept[network] >= self._bounds.strangers_of_address or kept_in_all >= self._bounds.strangers
+            too_old = now - self._strangers[inode] > self._bounds.stranger_secs
+            if (too_many or too_old) and end not in self._logging_in:
+                ended.add(inode)
+            else:
+                kept[network] += 1
+                kept_in_all += 1
+        return frozenset(ended)
+
+    def _place(self, end: FarEnd, user: UserKey) -> None:
+        self._missed.discard(end)
+        if end in self._placed:
+            return  # of logins at once the first has it: for the others no bound was looked at
+        self._placed[end] = user
+        self._placed_of[user] += 1
+        self._here_of[user] += 1
+        self._here += 1
+
+    def _forget(self, end: FarEnd) -> None:
+        user = self._placed.pop(end)
+        self._placed_of[user] -= 1
+        if not self._placed_of[user]:
+            del self._placed_of[user]
+
+    def _ensure_place(self, end: FarEnd) -> None:
+        most = self._bounds.most
+        if end in self._placed or len(self._placed) < most:
+            return
+        if self._there() is not None and self._here >= most:
+            raise _refused(f"The server has {most} connections, the most that it takes")
+
+    def _ensure_place_of(self, end: FarEnd, user: UserKey) -> None:
+        most = self._bounds.most_of_user
+        if end in self._placed or self._placed_of[user] < most:
+            return
+        if self._there() is not None and self._here_of[user] >= most:
+            raise _refused(f"One user may have {most} of the server's connections, and you have as many")
+
+    def _there(self) -> Mapping[FarEnd, int] | None:
+        """Return those that are there, or were a moment ago: whoever is refused may ask again and again.
+
+        Where nobody knows who has gone, everybody comes in.
+        """
+        now = self._monotonic()
+        seen, there = self._seen
+        if now - seen >= _FRESH_SECS:
+            there = self._established()
+            self._see(now, there)
+        return there
+
+    def _see(self, now: float, there: Mapping[FarEnd, int] | None) -> None:
+        self._seen = (now, there)
+        self._here_of = Counter(user for end, user in self._placed.items() if there is not None and end in there)
+        self._here = self._here_of.total()
 
 
-def _port_of(peer: str) -> int:
-    port = peer.rpartition(":")[2]
-    return int(port) if port.isdecimal() else -1
+def _refused(what: str) -> ResourcesError:
+    return ResourcesError(
+        what, hint="close connections that are not needed, or try again later", retry_after_secs=_RETRY_SECS
+    )

@@ -1,4 +1,4 @@
-"""What clients hold references to: random, bound to their owner, bounded and expiring (FLT-3, LIM-10)."""
+"""What clients hold references to: random, bound to their owner, bounded, and expiring (FLT-3, LIM-10)."""
 
 from __future__ import annotations
 
@@ -33,6 +33,7 @@ class _Entry(Generic[HeldT]):
     user: tuple[str, str]
     session: Secret
     expires: float
+    size: int
 
 
 class Handles(Generic[HeldT]):
@@ -46,6 +47,8 @@ class Handles(Generic[HeldT]):
         most: how many are kept.
         most_per_session: how many of one session.
         most_per_user: how many of one user, so that nobody else is left without any.
+        most_bytes: how many bytes all of them may hold, of what their clients sent.
+        most_bytes_per_user: how many those of one user.
     """
 
     def __init__(
@@ -56,6 +59,8 @@ class Handles(Generic[HeldT]):
         most: int,
         most_per_session: int,
         most_per_user: int,
+        most_bytes: int,
+        most_bytes_per_user: int,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._what = what
@@ -63,18 +68,22 @@ class Handles(Generic[HeldT]):
         self._most = most
         self._most_per_session = most_per_session
         self._most_per_user = most_per_user
+        self._most_bytes = most_bytes
+        self._most_bytes_per_user = most_bytes_per_user
         self._monotonic = monotonic
         self._lock = threading.Lock()
         self._entries: OrderedDict[bytes, _Entry[HeldT]] = OrderedDict()  # what expires first comes first
         self._counts: Counter[Secret] = Counter()
         self._counts_of_users: Counter[tuple[str, str]] = Counter()
+        self._bytes = 0
+        self._bytes_of_users: Counter[tuple[str, str]] = Counter()
 
     def __len__(self) -> int:
         with self._lock:
             return len(self._entries)
 
-    def put(self, session: GatewaySession, held: HeldT) -> bytes:
-        """Keep something and return its handle."""
+    def put(self, session: GatewaySession, held: HeldT, size: int) -> bytes:
+        """Keep something of so many bytes and return its handle."""
         self.sweep()
         handle = secrets.token_bytes(_HANDLE_BYTES)
         token, user = session.token, session.identity.key
@@ -83,14 +92,39 @@ class Handles(Generic[HeldT]):
                 len(self._entries) < self._most
                 and self._counts[token] < self._most_per_session
                 and self._counts_of_users[user] < self._most_per_user
+                and self._has_room(user, size)
             ):
                 expires = self._monotonic() + self._ttl_secs
-                self._entries[handle] = _Entry(held, user, token, expires)
+                self._entries[handle] = _Entry(held, user, token, expires, 0)
                 self._counts[token] += 1
                 self._counts_of_users[user] += 1
+                self._resize(self._entries[handle], size)
                 return handle
         held.close()
-        raise ResourcesError(f"Too many open {self._what}s", hint=f"close or read the {self._what}s that are open")
+        raise self._too_many()
+
+    def resize(self, session: GatewaySession, handle: bytes, size: int) -> None:
+        """Note that something has another size now; what there is no room for is refused and stays as it was."""
+        with self._lock:
+            entry = self._owned(session, handle)
+            if not self._has_room(entry.user, size - entry.size):
+                raise self._too_many()
+            self._resize(entry, size)
+
+    def _has_room(self, user: tuple[str, str], more: int) -> bool:
+        return more <= 0 or (
+            self._bytes + more <= self._most_bytes and self._bytes_of_users[user] + more <= self._most_bytes_per_user
+        )
+
+    def _resize(self, entry: _Entry[HeldT], size: int) -> None:
+        self._bytes += size - entry.size
+        self._bytes_of_users[entry.user] += size - entry.size
+        if not self._bytes_of_users[entry.user]:
+            del self._bytes_of_users[entry.user]
+        entry.size = size
+
+    def _too_many(self) -> ResourcesError:
+        return ResourcesError(f"Too many open {self._what}s", hint=f"close or read the {self._what}s that are open")
 
     def get(self, session: GatewaySession, handle: bytes) -> HeldT:
         """Return what a handle of this session stands for, and keep it for longer."""
@@ -141,11 +175,14 @@ class Handles(Generic[HeldT]):
             self._entries.clear()
             self._counts.clear()
             self._counts_of_users.clear()
+            self._bytes_of_users.clear()
+            self._bytes = 0
         for entry in entries:
             entry.held.close()
 
     def _pop(self, handle: bytes) -> _Entry[HeldT]:
         entry = self._entries.pop(handle)
+        self._resize(entry, 0)
         self._counts[entry.session] -= 1
         if not self._counts[entry.session]:
             del self._counts[entry.session]

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import io
+from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pyarrow as pa
 from google.protobuf.message import DecodeError
 
+from sqe_core.protocols.flight.header_bounds import HeaderLimits
+from sqe_core.protocols.flight.incoming_bytes import ByteBudget, HeldBytes
 from sqe_core.protocols.flight.message_bounds import MessageBounds
 from sqe_core.protocols.flight.wire import flight_pb2 as flight
 from sqe_core.spi.errors import ErrorCode, ResourcesError, UserError
@@ -23,8 +26,10 @@ def read_request(messages: Iterator[bytes], kind: Any) -> Any:
     data = next(messages, None)
     if data is None:
         raise UserError("The call has no message", code=ErrorCode.INVALID_ARGUMENTS)
-    if len(data) > _MOST_REQUEST_BYTES:
-        raise ResourcesError(f"The request has {len(data)} bytes; {_MOST_REQUEST_BYTES} are allowed")
+    size = len(data)
+    if size > _MOST_REQUEST_BYTES:
+        data = None  # the error would keep it while the client is told
+        raise ResourcesError(f"The request has {size} bytes; {_MOST_REQUEST_BYTES} are allowed")
     return parsed(data, kind)
 
 
@@ -41,16 +46,37 @@ class PutStream:
 
     Args:
         messages: the messages of the call.
+        held: counts what is in memory of them; each message is counted already when it comes.
     """
 
-    def __init__(self, messages: Iterator[bytes]) -> None:
-        data = (parsed(message, flight.FlightData) for message in messages)
+    def __init__(self, messages: Iterator[bytes], held: HeldBytes | None = None) -> None:
+        # No generator, which would keep the bytes of a message until the next one comes.
+        data = map(_flight_data, messages)
         first = next(data, None)
-        if first is None or not first.HasField("flight_descriptor"):
+        if first is None:
+            # ADBC's driver opens the call with its first batch.
+            raise UserError(
+                "No rows were sent, and no columns: nothing was done",
+                code=ErrorCode.INVALID_ARGUMENTS,
+                hint="send at least one batch, which may have no rows; a table or frame without rows has none",
+            )
+        if not first.HasField("flight_descriptor"):
             raise _malformed("the first message has no descriptor")
-        self.descriptor = first.flight_descriptor
-        self._bytes = _EncapsulatedMessages(first, data)
+        size = first.flight_descriptor.ByteSize()
+        if size > _MOST_REQUEST_BYTES:
+            raise ResourcesError(f"The descriptor has {size} bytes; {_MOST_REQUEST_BYTES} are allowed")
+        # A copy: as a part of the message it would keep all of it.
+        self.descriptor = flight.FlightDescriptor.FromString(first.flight_descriptor.SerializeToString())
+        self._bytes = _EncapsulatedMessages(first, data, held or ByteBudget().of(("", "")))
         self._reader: pa.ipc.RecordBatchStreamReader | None = None
+
+    def bound(self, most_bytes: int) -> None:
+        """Take no message of more rows than that, and no dictionaries; before anything else is asked for."""
+        self._bytes.bounds = MessageBounds(
+            message_bytes=most_bytes + HeaderLimits().header_bytes,
+            expanded_bytes=most_bytes,
+            dictionary_bytes=most_bytes,
+        )
 
     @property
     def has_data(self) -> bool:
@@ -84,26 +110,40 @@ class PutStream:
             return read()
         except (pa.ArrowException, OSError) as error:
             # Arrow wraps what the stream itself raised.
-            if self._bytes.error is not None:
-                raise self._bytes.error from None
+            raised = self._bytes.let_go()
+            if raised is not None:
+                raise raised from None
             raise _malformed(fault) from error
+        except BaseException:
+            self._bytes.let_go()
+            raise
 
 
 class _EncapsulatedMessages(io.RawIOBase):
     """The messages of a call as the byte stream that Arrow's reader takes; a message at a time is in memory."""
 
-    def __init__(self, first: flight.FlightData, messages: Iterator[flight.FlightData]) -> None:
+    def __init__(self, first: flight.FlightData, messages: Iterator[flight.FlightData], held: HeldBytes) -> None:
         self._first: flight.FlightData | None = first
         self._messages = messages
-        self._bounds = MessageBounds()
-        self._pending = memoryview(b"")
+        self._held = held
+        self.bounds = MessageBounds()
+        self._pending: deque[bytes | memoryview] = deque()
         self._ended = False
         self.error: Exception | None = None
+
+    def let_go(self) -> Exception | None:
+        """Return what was raised, and keep it no longer.
+
+        It knows the frames that it came through, with the last batch in them; Arrow's reader has hold of this object,
+        and the garbage collector cannot see that.
+        """
+        error, self.error = self.error, None
+        return error
 
     @property
     def has_data(self) -> bool:
         if not self._pending:
-            self._pending = self._next()
+            self._next()
         return bool(self._pending)
 
     def readable(self) -> bool:
@@ -112,37 +152,45 @@ class _EncapsulatedMessages(io.RawIOBase):
     def read(self, size: int | None = -1, /) -> bytes:
         if size is None or size < 0:
             return b"".join(iter(lambda: self.read(1 << 20), b""))
-        pieces: list[bytes] = []
-        while size > 0:
-            if not self._pending:
-                self._pending = self._next()
-                if not self._pending:
-                    break
-            piece = self._pending[:size]
-            pieces.append(bytes(piece))
-            self._pending = self._pending[len(piece) :]
+        pieces: list[bytes | memoryview] = []
+        while size > 0 and self.has_data:
+            piece = self._pending.popleft()
+            if len(piece) > size:
+                self._pending.appendleft(memoryview(piece)[size:])
+                piece = memoryview(piece)[:size]
+            pieces.append(piece)
             size -= len(piece)
+        # Arrow asks for a whole body, which is then the client's own bytes and no copy.
         return b"".join(pieces)
 
-    def _next(self) -> memoryview:
-        """Return the next message that has data, or nothing at the end."""
+    def _next(self) -> None:
+        """Take the next message that has data; at the end there is none."""
         try:
             while not self._ended:
                 message, self._first = self._first or next(self._messages, None), None
                 if message is None:
                     self._ended = True
                 elif message.data_header:
-                    return self._encapsulated(message)
+                    self._pending.extend(self._encapsulated(message))
+                    return
         except Exception as error:
             self._ended, self.error = True, error
             raise
-        return memoryview(b"")
 
-    def _encapsulated(self, message: flight.FlightData) -> memoryview:
-        length = self._bounds.check(message.data_header, message.data_body)
-        header = message.data_header + b"\0" * (-len(message.data_header) % 8)
-        body = message.data_body[:length].ljust(length, b"\0")
-        return memoryview(_CONTINUATION + len(header).to_bytes(4, "little") + header + body)
+    def _encapsulated(self, message: flight.FlightData) -> Iterator[bytes]:
+        header, body = message.data_header, message.data_body
+        checked = self.bounds.check(header, body)
+        self._held.message(len(header) + max(len(body), checked.expanded_bytes))
+        self._held.dictionaries(checked.dictionary_bytes)
+        header += b"\0" * (-len(header) % 8)
+        yield _CONTINUATION + len(header).to_bytes(4, "little") + header
+        if checked.body_bytes:
+            yield body[: checked.body_bytes].ljust(checked.body_bytes, b"\0")
+
+
+def _flight_data(message: bytes) -> flight.FlightData:
+    data: flight.FlightData = parsed(message, flight.FlightData)
+    return data
 
 
 def _malformed(what: str) -> UserError:

@@ -8,127 +8,144 @@ header, whose tables are Message.fbs and Schema.fbs of the Arrow format.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from dataclasses import dataclass
 
+from sqe_core.protocols.flight.flatbuffer import Table
+from sqe_core.protocols.flight.header_bounds import HeaderLimits, HeaderWalk
 from sqe_core.spi.errors import ErrorCode, ResourcesError, UserError
 
-_DICTIONARY_BATCH, _RECORD_BATCH = 2, 3
+_VERSION_4, _VERSION_5 = 3, 4
+_SCHEMA, _DICTIONARY_BATCH, _RECORD_BATCH = 1, 2, 3
+_MESSAGE_METADATA = 4
 _MOST_EXPANDED_BYTES = 256 << 20
 _MOST_DICTIONARY_BYTES = 256 << 20
+# Between buffers: Arrow aligns them to 8 bytes or to 64.
+_MOST_PADDING = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """What is known of a message that Arrow may read.
+
+    Attributes:
+        body_bytes: the length of its body as its header has it, which Arrow will read.
+        expanded_bytes: what its body becomes.
+        dictionary_bytes: of all dictionaries of its stream up to now, which Arrow keeps.
+    """
+
+    body_bytes: int
+    expanded_bytes: int
+    dictionary_bytes: int
 
 
 class MessageBounds:
-    """Bounds on the messages of one stream."""
+    """Bounds on the messages of one stream.
+
+    Args:
+        message_bytes: header and body as they were sent; None leaves it to gRPC.
+        expanded_bytes: one record batch when it is decompressed.
+        dictionary_bytes: all dictionaries when they are decompressed.
+        header: the header of a message, and what it becomes.
+    """
 
     def __init__(
-        self, *, expanded_bytes: int = _MOST_EXPANDED_BYTES, dictionary_bytes: int = _MOST_DICTIONARY_BYTES
+        self,
+        *,
+        message_bytes: int | None = None,
+        expanded_bytes: int = _MOST_EXPANDED_BYTES,
+        dictionary_bytes: int = _MOST_DICTIONARY_BYTES,
+        header: HeaderLimits | None = None,
     ) -> None:
+        self._most_sent = message_bytes
         self._most_expanded = expanded_bytes
         self._most_dictionary = dictionary_bytes
+        self._header = header or HeaderLimits()
         self._dictionaries: dict[int, int] = {}
 
-    def check(self, header: bytes, body: bytes) -> int:
-        """Return the length of a message's body as its header has it, which Arrow will read.
+    def check(self, header: bytes, body: bytes) -> Checked:
+        """Return the sizes of a message.
 
         Raises:
             UserError: malformed.
-            ResourcesError: too big once it is read.
+            ResourcesError: too big, or too big once it is read.
         """
+        self._sizes(header, body)
         try:
-            message = _Table.root(header)
+            message = Table.root(header)
             length = message.number(3, "<q")
-            self._check(message, body)
+            expanded = self._check(message, body)
         except (struct.error, IndexError) as error:
             raise _malformed("a message cannot be read") from error
-        if not -8 < length - len(body) < 8:  # it may be padded or not
+        if length < 0 or not -8 < length - len(body) < 8:  # it may be padded or not
             raise _malformed("a body has another length than its header says")
-        return length
+        return Checked(length, expanded, sum(self._dictionaries.values()))
 
-    def _check(self, message: _Table, body: bytes) -> None:
-        kind, content = message.number(1, "<B"), message.table(2)
-        if content is None or kind not in (_DICTIONARY_BATCH, _RECORD_BATCH):
-            return
+    def _sizes(self, header: bytes, body: bytes) -> None:
+        if len(header) > self._header.header_bytes:
+            raise ResourcesError(
+                f"The header of a message has {len(header)} bytes; {self._header.header_bytes} are allowed",
+                hint="send fewer columns, or less metadata with them",
+            )
+        if self._most_sent is not None and len(header) + len(body) > self._most_sent:
+            raise ResourcesError(
+                f"A message of parameters has {len(header) + len(body)} bytes; {self._most_sent} are allowed",
+                hint="load many rows with bulk ingest",
+            )
+
+    def _check(self, message: Table, body: bytes) -> int:
+        version, kind, content = message.number(0, "<h"), message.number(1, "<B"), message.table(2)
+        if version not in (_VERSION_4, _VERSION_5) or content is None:
+            raise _malformed("a message is of no version that is supported, or empty")
+        walk = HeaderWalk(self._header)
+        walk.metadata(message, _MESSAGE_METADATA)
+        if kind == _SCHEMA:
+            walk.schema(content)
+            return len(body)
+        if kind not in (_DICTIONARY_BATCH, _RECORD_BATCH):
+            raise _malformed("a message is neither a schema nor rows")
+        if version == _VERSION_4 and message.has(_MESSAGE_METADATA):
+            # There Arrow 0.17 said that a batch is compressed, and readers still take its word.
+            raise _malformed("a record batch of the old format has metadata")
         if kind == _RECORD_BATCH:
-            self._expanded(content, body)
-            return
+            return self._expanded(content, body)
         batch = content.table(1)
         if batch is None:
-            return
+            raise _malformed("a dictionary has no values")
+        return self._dictionary(content, self._expanded(batch, body))
+
+    def _dictionary(self, content: Table, size: int) -> int:
         id, adds = content.number(0, "<q"), bool(content.number(2, "<B"))
-        self._dictionaries[id] = self._expanded(batch, body) + (self._dictionaries.get(id, 0) if adds else 0)
+        self._dictionaries[id] = size + (self._dictionaries.get(id, 0) if adds else 0)
         if sum(self._dictionaries.values()) > self._most_dictionary:
             raise ResourcesError(
                 f"The dictionaries of a stream are more than {self._most_dictionary} bytes",
                 hint="send the columns without dictionaries",
             )
+        return size
 
-    def _expanded(self, batch: _Table, body: bytes) -> int:
-        sizes = batch.pairs(2)
-        if batch.table(3) is None:
-            return len(body)
-        total = 0
-        for offset, length in sizes:
-            if length:
-                declared = struct.unpack_from("<q", body, _inside(offset))[0]
+    def _expanded(self, batch: Table, body: bytes) -> int:
+        compressed = batch.has(3)
+        total = sent = buffers = 0
+        # Buffers may lie upon each other: each of them counts, as for each of them it is read.
+        for offset, length in batch.pairs(2):
+            if length < 0 or offset < 0:
+                raise IndexError(offset)
+            sent, buffers = sent + length, buffers + 1
+            if length and compressed:
+                declared = struct.unpack_from("<q", body, offset)[0]
                 total += length if declared < 0 else declared
+            else:
+                total += length
         if total > self._most_expanded:
             raise ResourcesError(
-                f"A record batch has {total} bytes when decompressed; {self._most_expanded} are allowed",
+                f"A record batch has {total} bytes when it is read; {self._most_expanded} are allowed",
                 hint="send smaller batches",
             )
-        return total
-
-
-class _Table:
-    """A table of FlatBuffers; what is not inside the bytes raises `struct.error` or `IndexError`."""
-
-    def __init__(self, data: bytes, place: int) -> None:
-        self._data = data
-        self._place = place
-        self._fields = _inside(place - self._read("<i", place))
-        self._fields_size = self._read("<H", self._fields)
-
-    @classmethod
-    def root(cls, data: bytes) -> _Table:
-        return cls(data, struct.unpack_from("<I", data, 0)[0])
-
-    def number(self, field: int, format: str) -> int:
-        place = self._field(field)
-        return 0 if place is None else self._read(format, place)
-
-    def table(self, field: int) -> _Table | None:
-        place = self._field(field)
-        return None if place is None else _Table(self._data, place + self._read("<I", place))
-
-    def pairs(self, field: int) -> Iterator[tuple[int, int]]:
-        """The structs of a vector that have two 64-bit numbers each."""
-        place = self._field(field)
-        if place is None:
-            return iter(())
-        start = place + self._read("<I", place)
-        end = start + 4 + 16 * self._read("<I", start)
-        if end > len(self._data):
-            raise IndexError(end)
-        return struct.iter_unpack("<qq", self._data[start + 4 : end])
-
-    def _field(self, number: int) -> int | None:
-        slot = 4 + 2 * number
-        if slot + 2 > self._fields_size:
-            return None
-        offset = self._read("<H", self._fields + slot)
-        return self._place + offset if offset else None
-
-    def _read(self, format: str, place: int) -> int:
-        value: int = struct.unpack_from(format, self._data, _inside(place))[0]
-        return value
+        if len(body) > sent + _MOST_PADDING * (buffers + 1):
+            # Whoever keeps a value keeps all of the body, and counts the buffers.
+            raise _malformed("a body has more bytes than its buffers")
+        return max(total, len(body))
 
 
 def _malformed(what: str) -> UserError:
     return UserError(f"The stream of the client is malformed: {what}", code=ErrorCode.INVALID_ARGUMENTS)
-
-
-def _inside(place: int) -> int:
-    # A negative place would be counted from the end.
-    if place < 0:
-        raise IndexError(place)
-    return place

@@ -10,6 +10,8 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
+from sqe_core.spi.messages import message_of
+
 _HEADER, _APP_METADATA = b"\x12", b"\x1a"
 _BODY = b"\xc2\x3e"  # field 1000, bytes
 _UNCOMPRESSED = pa.ipc.IpcWriteOptions()
@@ -46,7 +48,7 @@ def _pieces(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
 
 def _messages(batch: pa.RecordBatch, options: pa.ipc.IpcWriteOptions, app_metadata: bytes) -> Iterator[bytes]:
     if options.compression is None and not _has_dictionaries(batch.schema):
-        yield _encode(pa.ipc.read_message(batch.serialize()), app_metadata)
+        yield _encode(message_of(batch) or pa.ipc.read_message(batch.serialize()), app_metadata)
         return
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, batch.schema, options=options) as writer:
@@ -55,11 +57,6 @@ def _messages(batch: pa.RecordBatch, options: pa.ipc.IpcWriteOptions, app_metada
     reader.read_next_message()  # the schema
     for message in reader:
         yield _encode(message, app_metadata if message.type == "record batch" else b"")
-
-
-def metadata_message(app_metadata: bytes) -> bytes:
-    """Return a message without data."""
-    return b"".join((_APP_METADATA, _varint(len(app_metadata)), app_metadata))
 
 
 def _encode(message: pa.ipc.Message, app_metadata: bytes) -> bytes:

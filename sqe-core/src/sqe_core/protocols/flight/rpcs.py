@@ -26,14 +26,17 @@ from google.protobuf.message import DecodeError, Message
 
 from sqe_core.protocols.flight import sign_in
 from sqe_core.protocols.flight.actions import ACTIONS, Actions, Preparing
+from sqe_core.protocols.flight.call_pools import BoundedCalls, CallPools
 from sqe_core.protocols.flight.connections import Connections
 from sqe_core.protocols.flight.idle import IdleWatch
-from sqe_core.protocols.flight.incoming import PutStream, parsed, read_request
+from sqe_core.protocols.flight.incoming import PutStream, read_request
+from sqe_core.protocols.flight.incoming_bytes import ByteBudget, HeldBytes
 from sqe_core.protocols.flight.messages import batch_messages, schema_bytes, schema_message
 from sqe_core.protocols.flight.metadata import answer_to
 from sqe_core.protocols.flight.session_options import ENDPOINTS, endpoints_wanted
-from sqe_core.protocols.flight.statements import Statements, Ticket
+from sqe_core.protocols.flight.statements import MOST_PARAMETER_BYTES, Statements, Ticket, ensure_columns
 from sqe_core.protocols.flight.status import status_code, status_text, trailing_metadata
+from sqe_core.protocols.flight.turns import Turns
 from sqe_core.protocols.flight.user_calls import UserCalls
 from sqe_core.protocols.flight.wire import flight_pb2 as flight
 from sqe_core.protocols.flight.wire import flight_sql_pb2 as sql
@@ -43,7 +46,6 @@ from sqe_core.spi.errors import (
     InternalError,
     NotSupportedError,
     QueryCancelledError,
-    ResourcesError,
     SqeError,
     UserError,
 )
@@ -58,8 +60,6 @@ _SETTLE_SECS = 0.1
 _MOST_ENDERS = 16
 # Who has as many calls as they may can still cancel some.
 _SPARE_ACTIONS = 16
-# A message of somebody who has not logged in may be as big as any.
-_MOST_OLD_HANDSHAKES = 2
 _PLAIN = pa.ipc.IpcWriteOptions()
 _COMMANDS = {
     f"arrow.flight.protocol.sql.{message.DESCRIPTOR.name}": message
@@ -97,6 +97,8 @@ class Call:
     plain: bool
     """Whether batches are better sent uncompressed."""
     enders: ThreadPoolExecutor
+    held: HeldBytes
+    """What of the client's messages is in memory."""
     endpoints: str | None = None
     """How many endpoints a result may have, where the call says so."""
 
@@ -146,6 +148,7 @@ class FlightRpcs:
         watch: ends the calls of clients that keep a thread waiting.
         limits: how long they may, and how many calls one user may have.
         connections: how many clients there may be.
+        pools: the threads.
     """
 
     def __init__(
@@ -158,6 +161,7 @@ class FlightRpcs:
         watch: IdleWatch,
         limits: CallLimits,
         connections: Connections,
+        pools: CallPools,
     ) -> None:
         self._gateway = gateway
         self._statements = statements
@@ -166,17 +170,19 @@ class FlightRpcs:
         self._watch = watch
         self._limits = limits
         self._connections = connections
+        self._pools = pools
         self._calls = UserCalls(limits.most_of_user)
-        self._old_handshakes = threading.BoundedSemaphore(_MOST_OLD_HANDSHAKES)
+        self._turns = Turns()
+        self._incoming = ByteBudget()
         self._enders = ThreadPoolExecutor(_MOST_ENDERS, thread_name_prefix="sqe-flight-end")
         self._actions = Actions(statements)
 
-    def handler(self) -> grpc.GenericRpcHandler:
+    def handler(self) -> BoundedCalls:
         """Return what gRPC dispatches to.
 
         To gRPC each call takes a stream of bytes: so a method runs before its request is read, and reads it itself.
         """
-        return grpc.method_handlers_generic_handler(
+        methods = grpc.method_handlers_generic_handler(
             _SERVICE,
             {
                 "Handshake": grpc.stream_stream_rpc_method_handler(self._handshake, None, _to_bytes),
@@ -191,6 +197,7 @@ class FlightRpcs:
                 "ListActions": self._streamed(self._list_actions, flight.Empty),
             },
         )
+        return BoundedCalls(methods, _reads_a_login, _abort, self._pools)
 
     def close(self) -> None:
         """End what serves calls that have ended."""
@@ -202,16 +209,21 @@ class FlightRpcs:
         self, requests: Iterator[bytes], context: grpc.ServicerContext
     ) -> Iterator[flight.HandshakeResponse]:
         try:
-            self._connections.admit(context.peer())
             headers = sign_in.headers_of(context)
             client = sign_in.client_of(context, headers, secure=self._secure, new_session=True)
             if sign_in.DEVICE_LOGIN in headers:
-                payload, token = self._on_another_device(headers[sign_in.DEVICE_LOGIN], client)
+                # Nobody has logged in by this: the connection gets its place with the first call of the session.
+                with self._connections.spared(context.peer()):
+                    payload, token = self._on_another_device(headers[sign_in.DEVICE_LOGIN], client)
             else:
-                credential = sign_in.credential_of(context, headers)
-                if "authorization" not in headers:
-                    credential = self._credential_of_message(requests, context) or credential
-                payload, token = b"", self._gateway.authenticate(credential, client).token
+
+                def authenticate() -> GatewaySession:
+                    credential = sign_in.credential_of(context, headers)
+                    if sign_in.may_read(headers):
+                        credential = self._credential_of_message(requests, context, client) or credential
+                    return self._gateway.authenticate(credential, client)
+
+                payload, token = b"", self._connections.login(context.peer(), authenticate).token
         except BaseException as error:  # noqa: BLE001 - becomes the status
             _abort(context, error)
         if token is not None:
@@ -232,22 +244,24 @@ class FlightRpcs:
             return sign_in.shown(logins.begin(client=client)), None
         return b"", logins.poll(Secret(asked))
 
-    def _credential_of_message(self, requests: Iterator[bytes], context: grpc.ServicerContext) -> Credential | None:
-        """Read the message of the older way to sign in: of nobody yet, so only some clients may send one at a time."""
-        if not self._old_handshakes.acquire(timeout=self._limits.login_secs):
-            raise ResourcesError("Too many logins at once", hint="try again later", retry_after_secs=1)
-        try:
-            with self._watch.waiting(context, self._limits.login_secs):
-                data = next(requests, None)
-        finally:
-            self._old_handshakes.release()
-        return sign_in.credential_of_message(parsed(data, flight.HandshakeRequest)) if data is not None else None
+    def _credential_of_message(
+        self, requests: Iterator[bytes], context: grpc.ServicerContext, client: ClientInfo
+    ) -> Credential | None:
+        """Read the message of the older way to sign in, which may be as big as any: for as long as it is there, it is
+        somebody's turn.
+        """
+        with (
+            self._turns.one(client.address, self._limits.login_secs),
+            self._watch.waiting(context, self._limits.login_secs),
+        ):
+            return sign_in.credential_of_message(requests)
 
     def _signed_in(self, context: grpc.ServicerContext) -> Call:
-        self._connections.admit(context.peer())
         headers = sign_in.headers_of(context)
         client = sign_in.client_of(context, headers, secure=self._secure)
-        session = self._gateway.authenticate(sign_in.credential_of(context, headers), client)
+        session = self._connections.login(
+            context.peer(), lambda: self._gateway.authenticate(sign_in.credential_of(context, headers), client)
+        )
         return Call(
             session,
             context,
@@ -256,30 +270,34 @@ class FlightRpcs:
             sign_in.is_java(client),
             sign_in.reads_plain_only(client),
             self._enders,
+            self._incoming.of(session.identity.key),
             headers.get(ENDPOINTS),
         )
 
-    def _request_of(self, requests: Iterator[bytes], context: grpc.ServicerContext, kind: Any) -> Any:
+    def _request_of(self, requests: Iterator[bytes], call: Call, kind: Any) -> Any:
         """Return what a method takes: the one message of its kind, or the client's messages as they come."""
         if kind is None:
-            return self._patiently(requests, context)
-        with self._watch.waiting(context, self._limits.idle_secs):
+            return self._patiently(requests, call)
+        with self._watch.waiting(call.context, self._limits.idle_secs):
             return read_request(requests, kind)
 
-    def _patiently(self, requests: Iterator[bytes], context: grpc.ServicerContext) -> Iterator[bytes]:
+    def _patiently(self, requests: Iterator[bytes], call: Call) -> Iterator[bytes]:
         while True:
-            with self._watch.waiting(context, self._limits.idle_secs):
+            with self._watch.waiting(call.context, self._limits.idle_secs):
                 message = next(requests, None)
             if message is None:
+                call.held.message(0)  # what is done with all of them may take long
                 return
-            yield message
+            call.held.message(len(message))
+            given, message = [message], None  # a name here would keep it until the next one comes
+            yield given.pop()
 
     def _answered(self, method: Callable[[Call, Any], Message]) -> grpc.RpcMethodHandler:
         def run(requests: Iterator[bytes], context: grpc.ServicerContext) -> Message:
             try:
                 call = self._signed_in(context)
                 with self._calls.one_more(call.session.identity.key):
-                    return method(call, self._request_of(requests, context, flight.FlightDescriptor))
+                    return method(call, self._request_of(requests, call, flight.FlightDescriptor))
             except BaseException as error:  # noqa: BLE001 - becomes the status
                 _abort(context, error)
 
@@ -291,8 +309,8 @@ class FlightRpcs:
         def run(requests: Iterator[bytes], context: grpc.ServicerContext) -> Iterator[Any]:
             try:
                 call = self._signed_in(context)
-                with self._calls.one_more(call.session.identity.key, spare=spare):
-                    for message in method(call, self._request_of(requests, context, kind)):
+                with self._calls.one_more(call.session.identity.key, spare=spare), call.held:
+                    for message in method(call, self._request_of(requests, call, kind)):
                         with self._watch.waiting(context, self._limits.idle_secs):
                             yield message
             except GeneratorExit:
@@ -326,6 +344,7 @@ class FlightRpcs:
         if answer is not None:
             return flight.SchemaResult(schema=schema_bytes(answer.schema))
         described = self._statements.describe(call.session, self._request(call, command), call.on_end)
+        ensure_columns(described)
         return flight.SchemaResult(schema=schema_bytes(described.schema or pa.schema([])))
 
     def _poll_flight_info(self, call: Call, descriptor: flight.FlightDescriptor) -> flight.PollInfo:
@@ -365,32 +384,37 @@ class FlightRpcs:
             yield from batch_messages(batch)
 
     def _do_put(self, call: Call, messages: Iterator[bytes]) -> Iterator[flight.PutResult]:
-        stream = PutStream(messages)
+        stream = PutStream(messages, call.held)
         command = _command(stream.descriptor)
         match command:
             case sql.CommandStatementUpdate():
                 _refuse_transaction(command)
                 count = self._statements.update(call.session, call.statement(command.query), call.on_end)
             case sql.CommandPreparedStatementUpdate():
-                prepared = self._statements.prepared.get(call.session, command.prepared_statement_handle)
+                handle = command.prepared_statement_handle
+                self._statements.prepared.get(call.session, handle)
+                stream.bound(MOST_PARAMETER_BYTES)
                 if stream.has_data:
-                    prepared.bind(iter(stream), stream.schema)
-                    if prepared.row_count > 1:
-                        call.ensure_complete()
-                count = self._statements.update_prepared(call.session, prepared, call.statement, call.on_end)
+                    rows = self._statements.bind(call.session, handle, iter(stream), stream.schema, call.held.rows)
+                    if rows > 1:
+                        self._statements.ensure_bound(call.session, handle, call.ensure_complete)
+                count = self._statements.update_prepared(
+                    call.session, handle, call.statement, call.on_end, call.held.rows
+                )
             case sql.CommandPreparedStatementQuery():
                 handle = command.prepared_statement_handle
-                prepared = self._statements.prepared.get(call.session, handle)
+                self._statements.prepared.get(call.session, handle)
+                stream.bound(MOST_PARAMETER_BYTES)
                 if stream.has_data:
-                    prepared.bind(iter(stream), stream.schema)
+                    self._statements.bind(call.session, handle, iter(stream), stream.schema, call.held.rows)
                 bound = sql.DoPutPreparedStatementResult(prepared_statement_handle=handle)
                 yield flight.PutResult(app_metadata=bound.SerializeToString())
                 return
             case sql.CommandStatementIngest():
                 _refuse_transaction(command)
-                rows = call.to_the_end(iter(stream))
+                batches = call.to_the_end(iter(stream))
                 request = replace(_ingest_request(command), request_id=call.request_id)
-                count = self._statements.ingest(call.session, request, stream.schema, rows, call.on_end)
+                count = self._statements.ingest(call.session, request, stream.schema, batches, call.on_end)
             case _:
                 raise _bad_argument("This command cannot be put", "send it with GetFlightInfo")
         yield flight.PutResult(app_metadata=sql.DoPutUpdateResult(record_count=count).SerializeToString())
@@ -450,6 +474,12 @@ def _progress(ticket: Ticket) -> bytes:
     if now is not None:
         told |= {"tasks": now.tasks, "tasks_done": now.tasks_done, "tasks_active": now.tasks_active, "rows": now.rows}
     return json.dumps(told).encode()
+
+
+def _reads_a_login(call: grpc.HandlerCallDetails) -> bool:
+    if call.method != f"/{_SERVICE}/Handshake":
+        return False
+    return sign_in.may_read({name.lower() for name, _ in call.invocation_metadata or ()})
 
 
 def _to_bytes(message: Message | bytes) -> bytes:

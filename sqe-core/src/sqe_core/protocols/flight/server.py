@@ -7,17 +7,18 @@ import os
 import ssl
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
 import grpc
 
-from sqe_core.protocols.flight.connections import MARGIN, Connections, default_bound, peer_ports
+from sqe_core.protocols.flight.call_pools import CallPools
+from sqe_core.protocols.flight.connections import ConnectionBounds, Connections
 from sqe_core.protocols.flight.idle import IdleWatch
 from sqe_core.protocols.flight.rpcs import CallLimits, FlightRpcs
 from sqe_core.protocols.flight.sign_in import PROTOCOL
+from sqe_core.protocols.flight.sockets import close_sockets, connections_of, default_bound
 from sqe_core.protocols.flight.statements import Statements
 from sqe_core.spi.errors import StartupError
 from sqe_core.spi.protocol import Endpoint, ProtocolContext, ProtocolServer, QueryGateway, TlsFiles
@@ -32,7 +33,9 @@ _MOST_HEADER_BYTES = 32 << 10  # LIM-2
 _MOST_MESSAGE_BYTES = 257 << 20
 _MOST_STREAMS = 256
 _SWEEP_SECS = 15.0
-_COUNT_SECS = 1.0
+_LOOK_SECS = 1.0
+_LOOK_AGAIN_SECS = 0.1
+_LOOK_SHARE = 10  # a tenth of the time is spent looking, at the most
 _END_SECS = 5.0
 
 
@@ -47,6 +50,8 @@ class TransportConfig:
     http2_keepalive_timeout_secs: int = 10
     tcp_keepalive_secs: int = 60
     max_connections: int = 0
+    max_connections_per_user: int = 0
+    connection_idle_timeout_secs: int = 600
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,9 +72,15 @@ class FlightServer(ProtocolServer):
         self._statements = Statements(metrics=context.metrics)
         self._watch = IdleWatch()
         self._server: grpc.Server | None = None
-        self._calls: ThreadPoolExecutor | None = None
+        self._pools: CallPools | None = None
         self._rpcs: FlightRpcs | None = None
-        self._connections = Connections(0, frozenset)
+        bounds = ConnectionBounds(
+            most=config.transport.max_connections or default_bound(),
+            of_user=config.transport.max_connections_per_user,
+            stranger_secs=config.auth_handshake_timeout_secs,
+        )
+        self._bounds = bounds
+        self._connections = Connections(bounds, lambda: connections_of(self._port) if self._port else {}, close_sockets)
         self._port = 0
         self._ended = threading.Event()
         self._sweeper: threading.Thread | None = None
@@ -82,8 +93,8 @@ class FlightServer(ProtocolServer):
         """
         tls = self._context.tls
         compression = self._config.flight_compression
-        most = self._config.transport.max_connections or default_bound()
-        self._connections = Connections(most, lambda: peer_ports(self._port) if self._port else frozenset())
+        pools = CallPools(_MOST_CALLS)
+        self._pools = pools
         rpcs = FlightRpcs(
             gateway,
             self._statements,
@@ -96,11 +107,11 @@ class FlightServer(ProtocolServer):
                 most_of_user=_MOST_CALLS_OF_USER,
             ),
             connections=self._connections,
+            pools=pools,
         )
         self._rpcs = rpcs
-        self._calls = ThreadPoolExecutor(_MOST_CALLS, thread_name_prefix="sqe-flight")
         server = grpc.server(
-            self._calls, handlers=[rpcs.handler()], options=self._options(most), maximum_concurrent_rpcs=_MOST_CALLS
+            pools.users, handlers=[rpcs.handler()], options=self._options(), maximum_concurrent_rpcs=pools.most
         )
         address = _address(self._context.bind_host, self._context.port)
         try:
@@ -129,31 +140,38 @@ class FlightServer(ProtocolServer):
             server.stop(drain_secs).wait(drain_secs + _END_SECS)
         self._statements.close()
         self._watch.stop()
-        if self._calls is not None:
-            self._calls.shutdown(wait=False, cancel_futures=True)
-            self._calls = None
+        if self._pools is not None:
+            self._pools.shutdown()
+            self._pools = None
         if self._rpcs is not None:
             self._rpcs.close()
             self._rpcs = None
 
     def _sweep(self) -> None:
         swept = time.monotonic()
-        while not self._ended.wait(_COUNT_SECS):
+        look_secs = _LOOK_SECS
+        while not self._ended.wait(look_secs):
             try:
-                self._context.metrics.gauge(
-                    "sqe_protocol_connections", self._connections.count(), {"protocol": PROTOCOL}
-                )
+                # Who opens more than it may goes on with that: the less time, the less often others are kept out. But
+                # to look is work, on a machine with many sockets much of it.
+                began = time.monotonic()
+                look_secs = _LOOK_AGAIN_SECS if self._connections.look() else _LOOK_SECS
+                look_secs = max(look_secs, _LOOK_SHARE * (time.monotonic() - began))
+                self._context.metrics.gauge("sqe_protocol_connections", self._connections.count, {"protocol": PROTOCOL})
                 if time.monotonic() - swept >= _SWEEP_SECS:
                     swept = time.monotonic()
                     self._statements.sweep()
             except Exception:  # noqa: BLE001 - the next sweep may work
                 _log.exception("a sweep failed")
 
-    def _options(self, most_connections: int) -> list[tuple[str, Any]]:
+    def _options(self) -> list[tuple[str, Any]]:
         transport = self._config.transport
+        idle_ms = transport.connection_idle_timeout_secs * 1000
         return [
             ("grpc.so_reuseport", 0),  # two servers on one port would share its clients
-            ("grpc.max_allowed_incoming_connections", most_connections + MARGIN),
+            ("grpc.max_allowed_incoming_connections", self._bounds.hard),
+            # Clients connect again by themselves, and their sessions do not depend on connections.
+            *([("grpc.max_connection_idle_ms", idle_ms)] if idle_ms else []),
             ("grpc.max_receive_message_length", _MOST_MESSAGE_BYTES),
             ("grpc.max_send_message_length", -1),
             ("grpc.max_concurrent_streams", _MOST_STREAMS),

@@ -12,6 +12,7 @@ import json
 import re
 import secrets
 import ssl
+from collections.abc import Container, Iterator
 from urllib.parse import unquote
 
 import grpc
@@ -35,6 +36,7 @@ DEVICE_LOGIN = "x-sqe-device-login"
 """Header of a handshake that logs in on another device: `begin`, and then the id that this answers with."""
 BEGIN = "begin"
 _LONGEST = 32 << 10
+_LONGEST_MESSAGE = 64 << 10
 _COOKIE = "arrow_flight_session_id"  # the name that Arrow's own servers use
 _LABEL = re.compile(r"[A-Za-z0-9._:-]{1,128}")
 
@@ -121,13 +123,25 @@ def credential_of(context: grpc.ServicerContext, headers: dict[str, str]) -> Cre
     return NoCredential()
 
 
-def credential_of_message(request: flight.HandshakeRequest) -> Credential | None:
-    """Return what the message of a handshake presents, which is the older way; None when it presents nothing."""
-    if not request.payload:
-        return None
-    if len(request.payload) > _LONGEST:
+def may_read(headers: Container[str]) -> bool:
+    """Whether a handshake with such headers brings its login in a message, which is the older way."""
+    return "authorization" not in headers and DEVICE_LOGIN not in headers
+
+
+def credential_of_message(requests: Iterator[bytes]) -> Credential | None:
+    """Return what the message of a handshake presents; None when it presents nothing.
+
+    Raises:
+        InvalidCredentialsError: a message that is too long, which is not parsed, or cannot be parsed.
+    """
+    data = next(requests, b"")
+    if len(data) > _LONGEST_MESSAGE:
+        data = b""  # the error keeps what is here until it is told
         raise InvalidCredentialsError
     try:
+        request = flight.HandshakeRequest.FromString(data)
+        if not request.payload:
+            return None
         message = flight.BasicAuth.FromString(request.payload)
     except DecodeError:
         raise InvalidCredentialsError from None

@@ -51,7 +51,8 @@ _UNLIMITED = (
 def sql_info(wanted: tuple[int, ...], status: ServerStatus) -> pa.Table:
     """Return the values that were asked for, all of them when none was named; unknown ones are left out."""
     known = _values(status.version)
-    numbers = [number for number in (wanted or sorted(known)) if number in known]
+    # Each once: a number is some bytes, and what is said of it some hundreds.
+    numbers = [number for number in dict.fromkeys(wanted or sorted(known)) if number in known]
     kinds = [known[number][0] for number in numbers]
     children: list[list[Any]] = [[] for _ in range(6)]
     offsets = []

@@ -1,6 +1,8 @@
 """Statements over Flight: planned by GetFlightInfo, run by DoGet, or run at once by DoPut.
 
-A ticket stands for a judged statement that nobody has run yet; PollFlightInfo runs it before its ticket is used.
+A ticket stands for a judged statement that nobody has run yet. Two kinds run before their ticket is used: what
+PollFlightInfo asks about, and a small row of constants, by which tools see whether the server is there: it is made
+while the ticket is on its way.
 """
 
 from __future__ import annotations
@@ -9,11 +11,14 @@ import json
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
 
+from sqe_core.batch_bytes import batch_bytes
 from sqe_core.protocols.flight.columns import described
 from sqe_core.protocols.flight.handles import Handles
 from sqe_core.protocols.flight.leaving import Leaving, OnEnd
@@ -34,15 +39,35 @@ from sqe_core.spi.protocol import (
 TICKET_SECS = 300.0
 PREPARED_SECS = 300.0
 # A parallel result has many tickets, and a user many sessions.
-_BOUNDS = {"most": 10_000, "most_per_session": 1_000, "most_per_user": 5_000}
+_BOUNDS = {
+    "most": 10_000,
+    "most_per_session": 1_000,
+    "most_per_user": 2_500,
+    "most_bytes": 1 << 30,
+    "most_bytes_per_user": 256 << 20,
+}
+# What a judged statement holds here and in the engine, for each byte of its text; about, and rather more.
+_PLAN_PER_BYTE = 32
+# And for each byte of its columns, as they are sent: up to 5 here, the rest in the engine.
+_PLAN_PER_BYTE_OF_COLUMNS = 8
+# Columns alone hold up to 4 times what is sent of them.
+_HELD_PER_BYTE_OF_COLUMNS = 4
+_SMALL_VALUE_BYTES = 64
 _NO_COLUMNS = pa.schema([])
+# Rows of constants that are made before they are asked for, at a time.
+_MOST_EARLY = 16
+# How big such a row may be, which is kept for its reader: it may have the value of a parameter as often as its text has
+# letters.
+_MOST_EARLY_BYTES = 16 << 10
+_MOST_EARLY_COLUMNS = 64
 _MOST_PARAMETER_ROWS = 100_000
-_MOST_PARAMETER_BYTES = 64 << 20
+MOST_PARAMETER_BYTES = 64 << 20
 
 
 class Ticket:
     """A statement that a client may fetch once.
 
+    `schema` is what its client is told of the columns; `small_row` says whether the result is a row that may be kept.
     `done` is the result of a statement without rows, which ran when it was planned; `started` is set when
     PollFlightInfo has run it already. Where several tickets stand for parts of one statement, `parts` are all of them.
     """
@@ -50,12 +75,18 @@ class Ticket:
     def __init__(
         self,
         plan: StatementPlan,
+        schema: pa.Schema,
+        size: int,
         cancel: Callable[[], object] = lambda: None,
         parts: Sequence[StatementPlan] = (),
+        *,
+        small_row: bool = False,
     ) -> None:
         self.plan = plan
+        self.schema = schema
+        self.size = size
+        self.small_row = small_row
         self._parts = parts or (plan,)
-        self.schema = described(plan.schema) if plan.schema is not None else _NO_COLUMNS
         self.done: QueryResult | None = None
         self.started: _Started | None = None
         self._cancel = cancel
@@ -70,11 +101,11 @@ class Ticket:
         count = result.affected_rows if result is not None else None
         return -1 if count is None else count
 
-    def start(self) -> _Started:
-        """Run it in the background, unless that was done."""
+    def start(self, thread: Callable[[Callable[[], None]], object] | None = None) -> _Started:
+        """Run it in the background, unless that was done; in a thread of its own if none is given."""
         with self._lock:
             if self.started is None:
-                self.started = _Started(self.plan, self._cancel)
+                self.started = _Started(self.plan, self._cancel, thread or _in_new_thread, whole=self.small_row)
             return self.started
 
     def run(self) -> tuple[QueryResult, Iterator[pa.RecordBatch]]:
@@ -100,10 +131,23 @@ class Ticket:
             self.started.close()
 
 
-class _Started:
-    """A statement that runs in the background until its first batch is there."""
+def _in_new_thread(body: Callable[[], None]) -> None:
+    threading.Thread(target=body, name="sqe-flight-poll", daemon=True).start()
 
-    def __init__(self, plan: StatementPlan, cancel: Callable[[], object]) -> None:
+
+class _Started:
+    """A statement that runs in the background until its first batch is there, or all of it with `whole`."""
+
+    def __init__(
+        self,
+        plan: StatementPlan,
+        cancel: Callable[[], object],
+        thread: Callable[[Callable[[], None]], object],
+        *,
+        whole: bool,
+    ) -> None:
+        self._plan = plan
+        self._whole = whole
         self.ready = threading.Event()
         self._cancel = cancel
         self._result: QueryResult | None = None
@@ -112,11 +156,11 @@ class _Started:
         self._error: BaseException | None = None
         self._closed = False
         self._lock = threading.RLock()
-        threading.Thread(target=self._run, args=(plan,), name="sqe-flight-poll", daemon=True).start()
+        thread(self._run)
 
-    def _run(self, plan: StatementPlan) -> None:
+    def _run(self) -> None:
         try:
-            result = plan.start()
+            result = self._plan.start()
             with self._lock:
                 self._result = result
                 closed = self._closed
@@ -125,6 +169,9 @@ class _Started:
                 raise QueryCancelledError("The statement was cancelled")
             self._batches = iter(result)
             self._first = next(self._batches, None)
+            if self._whole:
+                # Its one row is there, and small: it waits for its reader without a slot.
+                self._batches = iter(tuple(self._batches))
         except BaseException as error:  # noqa: BLE001 - raised where the result is asked for
             self._error = error
         self.ready.set()
@@ -169,19 +216,39 @@ class _Started:
         result.close()
 
 
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """Rows of parameters in the order of the markers, and how many bytes they hold."""
+
+    batches: Sequence[pa.RecordBatch] = ()
+    size: int = 0
+
+    @property
+    def row_count(self) -> int:
+        """How many rows there are."""
+        return sum(batch.num_rows for batch in self.batches)
+
+
 @dataclass(slots=True)
 class Prepared:
     """A prepared statement: its text, and the rows of parameters that were bound last. Nothing is decided by it."""
 
     sql: str
     description: StatementDescription
-    bound: Sequence[pa.RecordBatch] | None = None
-    """Rows of parameters in the order of the markers; None when none were bound."""
+    bound: Bound | None = None
+    """None when none were bound."""
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    """Held while what is bound changes and is counted, which is one thing; never while a client is waited for."""
+    _unbound_size: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        columns = _bytes_of_columns(self.description.schema) + _bytes_of_columns(self.description.parameters)
+        self._unbound_size = len(self.sql) + _HELD_PER_BYTE_OF_COLUMNS * columns
 
     @property
-    def row_count(self) -> int:
-        """How many rows of parameters are bound."""
-        return sum(batch.num_rows for batch in self.bound or ())
+    def size(self) -> int:
+        """How many bytes it holds, about."""
+        return self._unbound_size + (self.bound.size if self.bound is not None else 0)
 
     @property
     def positional(self) -> bool:
@@ -189,9 +256,14 @@ class Prepared:
         names = self.description.parameters.names
         return all(name == str(number) for number, name in enumerate(names, 1))
 
-    def bind(self, batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> None:
-        """Take rows of parameters, all of them or none."""
+    def rows_of(
+        self, batches: Iterator[pa.RecordBatch], schema: pa.Schema, count: Callable[[int], object]
+    ) -> Bound | None:
+        """Return all rows of parameters; `count` is told of their bytes so far, and may refuse them."""
         expected = self.description.parameters
+        if not len(schema) and not any(batch.num_rows for batch in batches):
+            # ADBC sends neither rows nor columns when it has none; JDBC does so with every statement without markers.
+            return Bound() if len(expected) else None
         if len(schema) != len(expected):
             raise UserError(
                 f"The statement has {len(expected)} parameter{'s' * (len(expected) != 1)}, {len(schema)} given",
@@ -199,8 +271,7 @@ class Prepared:
                 hint="give a value for each marker",
             )
         if not len(expected):
-            self.bound = None  # JDBC sends no row of no columns with every statement
-            return
+            return None  # JDBC sends no row of no columns with every statement
         order = list(range(len(schema)))
         if not self.positional and set(schema.names) == set(expected.names):
             order = [schema.get_field_index(name) for name in expected.names]
@@ -210,34 +281,36 @@ class Prepared:
             rows += batch.num_rows
             if rows > _MOST_PARAMETER_ROWS:
                 raise _too_many(f"{_MOST_PARAMETER_ROWS} rows of parameters")
-            _validate(batch)
-            size += pa.ipc.get_record_batch_size(batch)
-            if size > _MOST_PARAMETER_BYTES:
-                raise _too_many(f"{_MOST_PARAMETER_BYTES} bytes of parameters")
+            # What is there may be more than its rows need.
+            size += max(_checked_bytes(batch), batch.get_total_buffer_size())
+            if size > MOST_PARAMETER_BYTES:
+                raise _too_many(f"{MOST_PARAMETER_BYTES} bytes of parameters")
+            count(size)
             names = [str(number) for number in range(len(order))]
             taken.append(pa.RecordBatch.from_arrays([batch.column(number) for number in order], names))
-        self.bound = taken
+        return Bound(taken, size)
 
-    def requests(self, ask: Callable[[str], StatementRequest]) -> Iterator[StatementRequest]:
+    def requests(self, ask: Callable[[str], StatementRequest], bound: Bound | None) -> Iterator[StatementRequest]:
         """Yield the statement with each row of parameters; once and without when none were bound.
 
         `ask` makes a request of a text.
         """
         request = ask(self.sql)
-        if self.bound is None:
+        if bound is None:
             yield request
             return
-        for batch in self.bound:
+        for batch in bound.batches:
             for row in range(batch.num_rows):
                 yield replace(request, parameters=self._values([column[row] for column in batch.columns]))
 
     def query(self, ask: Callable[[str], StatementRequest]) -> StatementRequest:
         """Return the statement as a query, which has one row of parameters at most."""
-        if self.row_count > 1:
+        bound = self.bound
+        if bound is not None and bound.row_count > 1:
             raise NotSupportedError(
                 "A query takes one row of parameters", hint="run it once for each row, or join with VALUES"
             )
-        return next(self.requests(ask), None) or ask(self.sql)
+        return next(self.requests(ask, bound), None) or ask(self.sql)
 
     def close(self) -> None:
         """Nothing is held."""
@@ -246,9 +319,22 @@ class Prepared:
         return row if self.positional else dict(zip(self.description.parameters.names, row, strict=True))
 
 
-def _validate(batch: pa.RecordBatch) -> None:
+def ensure_columns(described: StatementDescription) -> None:
+    """Raise when a query's columns are not known before it has values."""
+    if described.schema is None and described.statement_kind == "query":
+        raise UserError(
+            "The columns of this query depend on the values of its parameters",
+            code=ErrorCode.TYPE_MISMATCH,
+            hint="say their types: CAST(? AS bigint)",
+        )
+
+
+def _checked_bytes(batch: pa.RecordBatch) -> int:
+    """Return what a batch of parameters holds and becomes; one that is damaged is refused."""
     try:
         batch.validate(full=True)
+        sizes = batch_bytes(batch)
+        return sizes.dictionaries + sizes.decoded
     except pa.ArrowException as error:
         raise UserError("A row of parameters is damaged", code=ErrorCode.INVALID_ARGUMENTS) from error
 
@@ -275,6 +361,8 @@ class Statements:
         # Reentrant, like those below: a stream that nobody reads on is closed by the garbage collector, anywhere.
         self._lock = threading.RLock()
         self._running: dict[bytes, _Fetch] = {}
+        self._early = ThreadPoolExecutor(_MOST_EARLY, thread_name_prefix="sqe-flight-early")
+        self._free_early = threading.Semaphore(_MOST_EARLY)
 
     def plan(
         self, session: GatewaySession, request: StatementRequest, *, on_end: OnEnd, most_parts: int = 1
@@ -286,22 +374,48 @@ class Statements:
         with Leaving(session, on_end) as leaving:
             plan = session.plan(replace(request, began=leaving.began))
             parts = plan.divide(most_parts) if most_parts > 1 else (plan,)
-            tickets = [Ticket(part, lambda: session.cancel(plan.query_id), parts) for part in parts]
+            tickets = _tickets(session, request, plan, parts)
+            handles = self._keep(session, tickets)  # before it runs: what was done is not refused for want of room
             if plan.schema is None:
-                tickets[0].done = _run_now(plan, leaving)
-        return tickets[0], self._keep(session, tickets)
+                self._run_kept(session, handles[0], tickets[0], leaving)
+        if tickets[0].small_row:
+            self._start_early(tickets[0])
+        return tickets[0], handles
+
+    def _run_kept(self, session: GatewaySession, handle: bytes, ticket: Ticket, leaving: Leaving) -> None:
+        try:
+            ticket.done = _run_now(ticket.plan, leaving)
+        except BaseException:
+            with suppress(UserError):  # its session ended meanwhile
+                self.tickets.take(session, handle)
+            raise
+        with suppress(UserError):
+            self.tickets.resize(session, handle, 0)
+
+    def _start_early(self, ticket: Ticket) -> None:
+        """Run what is over in a moment; where many do so, it waits for its reader as all others do."""
+        if not self._free_early.acquire(blocking=False):
+            return
+        try:
+            ticket.start(self._run_early)
+        except RuntimeError:
+            self._free_early.release()  # the server stops
+
+    def _run_early(self, body: Callable[[], None]) -> None:
+        self._early.submit(body).add_done_callback(lambda _: self._free_early.release())
 
     def plan_later(self, session: GatewaySession, request: StatementRequest, on_end: OnEnd) -> bytes:
         """Judge a statement, to be run by `poll`, and return the handle of its ticket."""
         with Leaving(session, on_end) as leaving:
             plan = session.plan(replace(request, began=leaving.began))
-        return self.tickets.put(session, Ticket(plan, lambda: session.cancel(plan.query_id)))
+        (ticket,) = _tickets(session, request, plan, (plan,))
+        return self.tickets.put(session, ticket, ticket.size)
 
     def _keep(self, session: GatewaySession, tickets: Sequence[Ticket]) -> Sequence[bytes]:
         handles: list[bytes] = []
         try:
             for ticket in tickets:
-                handles.append(self.tickets.put(session, ticket))
+                handles.append(self.tickets.put(session, ticket, ticket.size))
         except ResourcesError:
             for handle in handles:
                 self.tickets.take(session, handle)
@@ -343,10 +457,11 @@ class Statements:
             result, batches = fetch.run()
             counts = _Counts(result)
             yield schema_message(ticket.schema, counts.told())
+            only_row = ticket.plan.is_constant
             for batch in batches:
                 counts.add(batch)
-                yield from batch_messages(batch, options, counts.told())
-            if len(ticket.schema):
+                yield from batch_messages(batch, options, counts.told(done=only_row))
+            if len(ticket.schema) and not only_row:
                 # A batch of no rows: some clients cannot read a message of metadata alone.
                 yield from batch_messages(_no_rows(ticket.schema), options, counts.told(done=True))
         finally:
@@ -354,6 +469,59 @@ class Statements:
                 self._running.pop(handle, None)
                 self._count()
             fetch.close()
+
+    def prepare(self, session: GatewaySession, prepared: Prepared) -> bytes:
+        """Keep a prepared statement and return its handle."""
+        return self.prepared.put(session, prepared, prepared.size)
+
+    def bind(
+        self,
+        session: GatewaySession,
+        handle: bytes,
+        batches: Iterator[pa.RecordBatch],
+        schema: pa.Schema,
+        count: Callable[[int], object],
+    ) -> int:
+        """Bind rows of parameters to a prepared statement, all of them or none, and return how many there are.
+
+        `count` is told of their bytes.
+        """
+        prepared = self.prepared.get(session, handle)
+        bound = prepared.rows_of(batches, schema, count)
+        self._rebind(session, handle, prepared, bound)
+        return bound.row_count if bound is not None else 0
+
+    def ensure_bound(self, session: GatewaySession, handle: bytes, ensure_complete: Callable[[], object]) -> None:
+        """Forget the rows that were bound, unless they are all that the client had to send."""
+        try:
+            ensure_complete()
+        except BaseException:
+            self._rebind(session, handle, self.prepared.get(session, handle), None)
+            raise
+
+    def _rebind(self, session: GatewaySession, handle: bytes, prepared: Prepared, bound: Bound | None) -> None:
+        """Bind rows and count what the statement holds now; it loses its parameters when that is too much."""
+        with prepared.lock:
+            prepared.bound = bound
+            try:
+                self.prepared.resize(session, handle, prepared.size)
+            except ResourcesError:
+                prepared.bound = None
+                self.prepared.resize(session, handle, prepared.size)
+                raise
+
+    def _use_up(
+        self, session: GatewaySession, handle: bytes, prepared: Prepared, count: Callable[[int], object]
+    ) -> Bound | None:
+        """Return the rows that are bound, which count with the call that runs them from then on."""
+        with prepared.lock:
+            bound = prepared.bound
+            if bound is not None:
+                count(bound.size)
+            prepared.bound = None
+            with suppress(UserError):  # it was closed meanwhile
+                self.prepared.resize(session, handle, prepared.size)
+        return bound
 
     def describe(self, session: GatewaySession, request: StatementRequest, on_end: OnEnd) -> StatementDescription:
         """Say what a statement would answer."""
@@ -373,20 +541,29 @@ class Statements:
             return _update(session, request, leaving)
 
     def update_prepared(
-        self, session: GatewaySession, prepared: Prepared, ask: Callable[[str], StatementRequest], on_end: OnEnd
+        self,
+        session: GatewaySession,
+        handle: bytes,
+        ask: Callable[[str], StatementRequest],
+        on_end: OnEnd,
+        count: Callable[[int], object],
     ) -> int:
         """Run a prepared statement for each row of parameters; return how many rows changed in all.
 
-        An INSERT of one row of VALUES writes all of them with one commit; others run once for each row.
+        The rows are used up: sent without rows, the statement would otherwise write them again. `count` is told of
+        their bytes, as in `bind`.
         """
+        prepared = self.prepared.get(session, handle)
+        bound = self._use_up(session, handle, prepared, count)
+        # An INSERT of one row of VALUES writes all rows with one commit; others run once for each row.
         with Leaving(session, on_end) as leaving:
-            if prepared.row_count > 1:
+            if bound is not None and bound.row_count > 1:
                 request = replace(ask(prepared.sql), began=leaving.began)
-                together = session.insert_rows(request, prepared.bound or ())
+                together = session.insert_rows(request, bound.batches)
                 if together is not None:
                     with together:
                         return together.affected_rows or 0
-            return sum(_update(session, request, leaving) for request in prepared.requests(ask))
+            return sum(_update(session, request, leaving) for request in prepared.requests(ask, bound))
 
     def ingest(
         self,
@@ -431,6 +608,7 @@ class Statements:
         """Forget everything."""
         self.tickets.close()
         self.prepared.close()
+        self._early.shutdown(wait=False)
 
 
 class _Fetch:
@@ -518,6 +696,46 @@ class _Counts:
             "elapsed_ms": int((time.monotonic() - self._began) * 1000),
         }
         return json.dumps(told | {"done": True} if done else told).encode()
+
+
+def _tickets(
+    session: GatewaySession, request: StatementRequest, plan: StatementPlan, parts: Sequence[StatementPlan]
+) -> Sequence[Ticket]:
+    """Return a ticket for each part of a judged statement. They share what they hold, and count it together."""
+    schema = described(plan.schema) if plan.schema is not None else _NO_COLUMNS
+    values = request.parameters.values() if isinstance(request.parameters, Mapping) else request.parameters
+    given = sum(map(_bytes_of, values))
+    size = _PLAN_PER_BYTE * len(request.sql) + given + _PLAN_PER_BYTE_OF_COLUMNS * _bytes_of_columns(schema)
+    small = len(request.sql) * (1 + given) <= _MOST_EARLY_BYTES and len(schema) <= _MOST_EARLY_COLUMNS
+    return [
+        Ticket(
+            part,
+            schema,
+            size // len(parts),
+            lambda: session.cancel(plan.query_id),
+            parts,
+            small_row=part.is_constant and small,
+        )
+        for part in parts
+    ]
+
+
+def _bytes_of_columns(schema: pa.Schema | None) -> int:
+    return 0 if schema is None else int(schema.serialize().size)
+
+
+def _bytes_of(value: Any) -> int:
+    if isinstance(value, pa.DictionaryScalar):
+        return int(value.dictionary.get_total_buffer_size())  # it keeps all of it
+    if isinstance(value, pa.ExtensionScalar):
+        return _bytes_of(value.value)
+    if isinstance(value, pa.StructScalar):
+        return sum(_bytes_of(value[number]) for number in range(len(value)))
+    if isinstance(value, pa.ListScalar):  # of any kind
+        return value.values.get_total_buffer_size() if value.is_valid else 0
+    if isinstance(value, pa.BinaryScalar | pa.StringScalar):
+        return value.as_buffer().size if value.is_valid else 0
+    return _SMALL_VALUE_BYTES
 
 
 def _no_rows(schema: pa.Schema) -> pa.RecordBatch:

@@ -218,9 +218,11 @@ public final class BridgeSession implements Work.Abandoned {
                 }));
   }
 
-  private Outcome analysed(LogicalPlan parsed, JsonNode target) throws Exception {
+  private Outcome analysed(LogicalPlan unbounded, JsonNode target) throws Exception {
+    LogicalPlan parsed = Stars.bounded(unbounded);
     QueryExecution execution =
         target.hasNonNull("rows") ? visibleRows(parsed, target.get("rows")) : resolved(parsed);
+    Stars.check(execution.analyzed());
     StructType columns = execution.analyzed().schema();
     if (!isCommand(execution.analyzed())) {
       LogicalPlan fit = Output.withTransportableColumns(execution.analyzed());
@@ -270,6 +272,7 @@ public final class BridgeSession implements Work.Abandoned {
       boolean command = isCommand(outcome.plan);
       Json.member(out, "is_command").append(command);
       Json.member(out, "divisible").append(!command && Divisible.is(outcome.plan));
+      Json.member(out, "constant").append(!command && Constant.is(outcome.plan));
       Json.member(out, "column_types").append('[');
       StructField[] columns = outcome.columns.fields();
       for (int i = 0; i < columns.length; i++) {

@@ -362,6 +362,12 @@ public final class Exec implements Runnable {
   }
 
   private void runQuery(final ExecQuery query) throws Exception {
+    if (Constant.is(plan)) {
+      // To optimise and plan it takes ten times as long as to compute it.
+      requireRunning();
+      query.runConstant(plan);
+      return;
+    }
     QueryExecution execution = planned(plan);
     final SparkPlan physical = execution.executedPlan();
     if (query.runHere(physical)) return;

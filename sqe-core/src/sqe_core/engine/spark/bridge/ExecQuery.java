@@ -5,6 +5,10 @@ import org.apache.spark.SparkContext;
 import org.apache.spark.rdd.RDD;
 import org.apache.spark.sql.catalyst.InternalRow$;
 import org.apache.spark.sql.catalyst.expressions.InterpretedMutableProjection;
+import org.apache.spark.sql.catalyst.optimizer.ComputeCurrentTime$;
+import org.apache.spark.sql.catalyst.optimizer.SpecialDatetimeValues$;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.execution.CollectLimitExec;
 import org.apache.spark.sql.execution.CommandResultExec;
 import org.apache.spark.sql.execution.InputAdapter;
@@ -17,6 +21,8 @@ import org.apache.spark.sql.execution.WholeStageCodegenExec;
 import org.apache.spark.sql.execution.adaptive.AdaptiveSparkPlanExec;
 import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.types.StructType;
+import scala.collection.immutable.Nil$;
+import scala.collection.immutable.Seq;
 import scala.reflect.ClassTag$;
 import scala.runtime.AbstractFunction2;
 import scala.runtime.BoxedUnit;
@@ -46,12 +52,21 @@ final class ExecQuery {
     }
     ProjectExec projection = overOneRow(physical);
     if (projection == null) return false;
-    // Interpreted: to generate code for one row takes longer than to compute it.
-    InterpretedMutableProjection expressions =
-        new InterpretedMutableProjection(projection.projectList(), projection.child().output());
-    expressions.initialize(0);
-    deliver(new Object[] {expressions.apply(InternalRow$.MODULE$.empty())});
+    compute(projection.projectList(), projection.child().output());
     return true;
+  }
+
+  /** The one row of a query that is `Constant`, after what the optimizer does to make such expressions computable. */
+  void runConstant(LogicalPlan analysed) throws Exception {
+    LogicalPlan timed = ComputeCurrentTime$.MODULE$.apply(analysed);
+    compute(((Project) SpecialDatetimeValues$.MODULE$.apply(timed)).projectList(), Nil$.MODULE$);
+  }
+
+  private void compute(Seq expressions, Seq input) throws Exception {
+    // Interpreted: to generate code for one row takes longer than to compute it.
+    InterpretedMutableProjection row = new InterpretedMutableProjection(expressions, input);
+    row.initialize(0);
+    deliver(new Object[] {row.apply(InternalRow$.MODULE$.empty())});
   }
 
   /** The projection of a plan that is nothing but `SELECT <expressions>`. */

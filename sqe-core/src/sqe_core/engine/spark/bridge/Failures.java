@@ -25,6 +25,7 @@ public final class Failures {
     StringBuilder out = new StringBuilder("{");
     Json.member(out, "condition", condition(told));
     if (told instanceof SparkThrowable) spark(out, (SparkThrowable) told);
+    if (told instanceof BridgeException) Json.map(Json.member(out, "parameters"), ((BridgeException) told).parameters);
     if (told instanceof ParseException) parsePosition(out, (ParseException) told);
     Json.member(out, "class", told.getClass().getName());
     Json.member(out, "causes").append('[');

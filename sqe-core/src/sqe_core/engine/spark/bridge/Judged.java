@@ -18,7 +18,7 @@ final class Judged {
   private final String marker;
 
   Judged(LogicalPlan relation, String marker) {
-    this.relation = Restricted.named(relation, marker);
+    this.relation = Stars.bounded(Restricted.named(relation, marker));
     this.marker = marker;
   }
 

@@ -84,8 +84,14 @@ final class Operators {
   private static Expression arithmetic(char operator, Expression left, Expression right, boolean tried) {
     String l = TypeClasses.of(left.dataType());
     String r = TypeClasses.of(right.dataType());
-    if (l.equals("nul") && TypeClasses.fits(r, "num")) return arithmetic(operator, cast(left, right.dataType()), right, tried);
-    if (r.equals("nul") && TypeClasses.fits(l, "num")) return arithmetic(operator, left, cast(right, left.dataType()), tried);
+    if (l.equals("nul") && r.equals("nul")) {
+      // NULL + NULL is an integer, as in Trino; a parameter whose type nothing tells is as wide as clients bind them.
+      boolean bound = Markers.is(left) || Markers.is(right);
+      DataType type = bound ? DataTypes.LongType : DataTypes.IntegerType;
+      return arithmetic(operator, cast(left, type), cast(right, type), tried);
+    }
+    if (l.equals("nul") && TypeClasses.isNumber(r)) return arithmetic(operator, cast(left, right.dataType()), right, tried);
+    if (r.equals("nul") && TypeClasses.isNumber(l)) return arithmetic(operator, left, cast(right, left.dataType()), tried);
     if (TypeClasses.fits(l, "num") && TypeClasses.fits(r, "num")) {
       DataType common = floating(l, r);
       boolean decimal = common == null && (l.equals("dec") || r.equals("dec"));

@@ -7,6 +7,7 @@ import java.util.Map;
 import org.apache.spark.sql.catalyst.analysis.ExpressionWithUnresolvedIdentifier;
 import org.apache.spark.sql.catalyst.analysis.NamedParameter;
 import org.apache.spark.sql.catalyst.analysis.PlanWithUnresolvedIdentifier;
+import org.apache.spark.sql.catalyst.analysis.UnresolvedAttribute;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedInlineTable;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.Literal;
@@ -103,10 +104,20 @@ final class Parameters extends Rebuild {
       if (row.size() != table.names().size()) return table; // the analyser says what is wrong with it
       List columns = new ArrayList();
       for (int i = 0; i < row.size(); i++)
-        columns.add(PlanRewrite.alias((Expression) row.apply(i), (String) table.names().apply(i)));
+        columns.add(
+            isDefault(row.apply(i))
+                ? row.apply(i)
+                : PlanRewrite.alias((Expression) row.apply(i), (String) table.names().apply(i)));
       queries.add(new Project(Trees.seq(columns), new OneRowRelation()));
     }
     if (queries.size() == 1) return (TreeNode) queries.get(0);
     return new Union(Trees.seq(queries), false, false);
+  }
+
+  /** Below an alias the analyser takes it for part of an expression, and refuses it. */
+  private static boolean isDefault(Object value) {
+    if (!(value instanceof UnresolvedAttribute)) return false;
+    scala.collection.Seq parts = ((UnresolvedAttribute) value).nameParts();
+    return parts.size() == 1 && ((String) parts.apply(0)).equalsIgnoreCase("default");
   }
 }

@@ -15,9 +15,13 @@ import org.apache.spark.sql.catalyst.analysis.UnresolvedRelation;
 import org.apache.spark.sql.catalyst.expressions.Alias;
 import org.apache.spark.sql.catalyst.expressions.UnsafeProjection;
 import org.apache.spark.sql.catalyst.parser.ParserInterface;
+import org.apache.spark.sql.catalyst.plans.logical.CreateTable;
+import org.apache.spark.sql.catalyst.plans.logical.CreateTableAsSelect;
 import org.apache.spark.sql.catalyst.plans.logical.LocalRelation;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
+import org.apache.spark.sql.catalyst.plans.logical.ReplaceTable;
+import org.apache.spark.sql.catalyst.plans.logical.ReplaceTableAsSelect;
 import org.apache.spark.sql.catalyst.trees.CurrentOrigin;
 import org.apache.spark.sql.catalyst.trees.Origin;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
@@ -37,6 +41,7 @@ final class PlanRewrite extends Rebuild {
   private final Map plans; // id -> PlanHandle
   private final IdentityHashMap exchanged = new IdentityHashMap(); // node -> its replacement
   private final IdentityHashMap travels = new IdentityHashMap(); // nodes whose time travel goes with them
+  private final IdentityHashMap absent = new IdentityHashMap(); // names of tables that were not there when it was decided
 
   PlanRewrite(ParserInterface parser, Map plans) {
     this.parser = parser;
@@ -67,13 +72,32 @@ final class PlanRewrite extends Rebuild {
     // The clause stands inside the secured text, on the raw table (NAME-5).
     if (before instanceof RelationTimeTravel && travels.containsKey(((RelationTimeTravel) before).relation()))
       return ((RelationTimeTravel) after).relation();
+    if (before instanceof ReplaceTableAsSelect && absent.containsKey(((ReplaceTableAsSelect) before).name()))
+      return created((ReplaceTableAsSelect) after);
+    if (before instanceof ReplaceTable && absent.containsKey(((ReplaceTable) before).name()))
+      return created((ReplaceTable) after);
     return after;
+  }
+
+  /** OR REPLACE where nothing is: a table that somebody makes meanwhile is not replaced, which nobody decided on. */
+  private static LogicalPlan created(ReplaceTableAsSelect plan) {
+    if (!plan.orCreate()) return plan;
+    return new CreateTableAsSelect(
+        plan.name(), plan.partitioning(), plan.query(), plan.tableSpec(), plan.writeOptions(), false, false);
+  }
+
+  private static LogicalPlan created(ReplaceTable plan) {
+    if (!plan.orCreate()) return plan;
+    return new CreateTable(plan.name(), plan.columns(), plan.partitioning(), plan.tableSpec(), false);
   }
 
   private LogicalPlan replacement(PlanWalk.Relation relation, JsonNode request) throws Exception {
     String kind = request.get("kind").asText();
     List name = Json.texts(request.get("name"));
-    if (kind.equals("target")) return renamed(relation, Json.texts(request.get("parts")), name);
+    if (kind.equals("target")) {
+      if (request.get("absent").asBoolean()) absent.put(relation.node, Boolean.TRUE);
+      return renamed(relation, Json.texts(request.get("parts")), name);
+    }
     if (!(relation.node instanceof UnresolvedRelation))
       throw new BridgeException("SQE_CANNOT_REWRITE", "a " + relation.kind + " is no relation to read");
     travels.put(relation.node, Boolean.TRUE);

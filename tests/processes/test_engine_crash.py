@@ -6,14 +6,27 @@ import os
 import signal
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from sqe_core.bootstrap import EmbeddedSqe
 from sqe_core.engine.port import EngineState
-from sqe_core.engine.spark.engine import SparkEngine
+from sqe_core.engine.spark.engine import EngineOptions, SparkEngine
 from sqe_core.spi.errors import EngineLostError, SqeError
+
+
+@pytest.fixture(scope="module")
+def engine() -> Iterator[SparkEngine]:
+    """An engine for these tests alone."""
+    engine = SparkEngine(EngineOptions(memory_bytes=512 << 20))
+    engine.start()
+    try:
+        engine.wait_ready(300)
+        yield engine
+    finally:
+        engine.stop()
 
 
 def kill(engine: SparkEngine) -> None:
