@@ -70,7 +70,7 @@ def test_update(client: Client, table: str) -> None:
 def test_clients_that_leave_their_updates_free_the_slots(client: Client, table: str) -> None:
     """As many as the user may run at once; the next statement would find no slot."""
     client.update(f"CREATE TABLE {table} (id bigint)")
-    text = f"INSERT INTO {table} SELECT a.id FROM range(1000000) AS a(id) CROSS JOIN range(1000000) AS b(id)"
+    text = f"INSERT INTO {table} SELECT a.id FROM range(1000000000) AS a(id) CROSS JOIN range(1000) AS b(id)"
     command = packed(sql.CommandStatementQuery(query=text))
 
     def leave(_: int) -> None:

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptio
 LIFETIME_SECS = 12
 STATEMENT_SECS = float(os.environ.get("SQE_STATEMENT_SECS", 2.2 * LIFETIME_SECS))
 AWAY_SECS = float(os.environ.get("SQE_AWAY_SECS", "10"))
-ENDLESS = "SELECT count(*) FROM range(3000000) AS a(id) CROSS JOIN range(3000000) AS b(id) WHERE a.id * b.id % 7 = 3"
+ENDLESS = "SELECT count(*) FROM range(30000) AS a(id) CROSS JOIN range(300000000) AS b(id) WHERE a.id * b.id % 7 = 3"
 
 
 @contextmanager

@@ -19,7 +19,7 @@ import pytest
 
 BIN = Path(sys.executable).parent
 BIG = "SELECT x, x * 2 AS y FROM range(300000) AS a(x)"
-NEVER_ENDS = "SELECT count(*) AS n FROM range(10000000) AS a(x) JOIN range(10000000) AS b(y) ON x <> y"
+NEVER_ENDS = "SELECT count(*) AS n FROM range(40000) AS a(x) JOIN range(9000000000) AS b(y) ON x <> y"
 
 RunCli = Callable[..., "subprocess.CompletedProcess[str]"]
 

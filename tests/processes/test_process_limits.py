@@ -71,7 +71,7 @@ policy.groups = policy_groups:Plugin
 [sqe.plugins.spi]
 1.0 = policy_groups:Plugin
 """
-SLOW = "SELECT count(*) AS n FROM range(10000000) AS a(x) JOIN range(10000000) AS b(y) ON x <> y"
+SLOW = "SELECT count(*) AS n FROM range(40000) AS a(x) JOIN range(9000000000) AS b(y) ON x <> y"
 
 
 @dataclass

@@ -390,7 +390,7 @@ def test_a_statement_that_takes_too_long_is_ended(tmp_path: Path) -> None:
     with server(tmp_path, "[coordinator]\nshutdown_drain_secs = 1\n") as running:
         running.event("ready")
         busy = running.connect()
-        busy.send("SELECT count(*) AS n FROM range(10000000) AS a(x) JOIN range(10000000) AS b(y) ON x <> y")
+        busy.send("SELECT count(*) AS n FROM range(40000) AS a(x) JOIN range(9000000000) AS b(y) ON x <> y")
         wait_for(lambda: running.samples()[("sqe_active_queries", ())] == 1)
         began = time.monotonic()
         running.process.send_signal(signal.SIGTERM)
@@ -404,7 +404,7 @@ def test_a_second_signal_does_not_ask(tmp_path: Path) -> None:
         running.event("ready")
         engine = descendants(running.process.pid)
         busy = running.connect()
-        busy.send("SELECT count(*) AS n FROM range(10000000) AS a(x) JOIN range(10000000) AS b(y) ON x <> y")
+        busy.send("SELECT count(*) AS n FROM range(40000) AS a(x) JOIN range(9000000000) AS b(y) ON x <> y")
         wait_for(lambda: running.samples()[("sqe_active_queries", ())] == 1)
         running.process.send_signal(signal.SIGINT)
         running.event("draining")

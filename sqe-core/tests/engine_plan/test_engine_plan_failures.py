@@ -11,7 +11,7 @@ from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
 
 from sqe_core.engine.port import EngineExecutionError
 from sqe_core.engine.spark.catalog import SparkEngineCatalog
-from sqe_core.engine.spark.failures import decode, engine_errors, offset, translate
+from sqe_core.engine.spark.failures import decode, engine_errors, executing_error, offset, translate
 from sqe_core.spi.errors import EngineLostError, InternalError, ObjectNotFoundError, QueryCancelledError
 
 
@@ -153,3 +153,20 @@ def test_what_a_catalog_denies_reads_like_what_it_does_not_have(
             read(SparkEngineCatalog(gateway, Refusing()))
         told.append((str(caught.value), caught.value.hint, caught.value.code))
     assert told[0] == told[1]
+
+
+ENDED = [
+    ("SparkException", "org.apache.spark.SparkException: Job 67 cancelled because SparkContext was shut down"),
+    ("SPARK_JOB_CANCELLED", "[SPARK_JOB_CANCELLED] Job 66 cancelled as part of cancellation of all jobs SQLSTATE: XXKDA"),
+    ("IllegalStateException", "java.lang.IllegalStateException: Cannot call methods on a stopped SparkContext.\n  at"),
+]
+
+
+@pytest.mark.parametrize(("condition", "raw"), ENDED)
+def test_jobs_that_end_with_the_scheduler_say_that_the_engine_ended(condition: str, raw: str) -> None:
+    error = executing_error(described(condition=condition, raw=raw), "SELECT 1")
+    assert isinstance(error, EngineLostError)
+    assert error.hint == "it restarts by itself; send the statement again"
+    # What a statement says itself proves nothing about the engine.
+    own = executing_error(described(condition="USER_RAISED_EXCEPTION", raw=raw), "SELECT 1")
+    assert isinstance(own, EngineExecutionError)

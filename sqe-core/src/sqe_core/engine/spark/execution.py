@@ -12,8 +12,8 @@ from weakref import WeakKeyDictionary
 
 import pyarrow as pa
 
-from sqe_core.engine.port import EngineExecutionError, Progress, ResultStream
-from sqe_core.engine.spark.failures import decode, engine_errors
+from sqe_core.engine.port import Progress, ResultStream
+from sqe_core.engine.spark.failures import engine_errors, executing_error
 from sqe_core.engine.spark.gateway import Gateway
 from sqe_core.engine.spark.stream import (
     CANCELLED,
@@ -74,8 +74,8 @@ def cancel(session: SparkEngineSession, tag: str) -> None:
     _ExecutionBridge.of(session.gateway).cancel(tag)
 
 
-def _failure(described: bytes, text: str) -> EngineExecutionError:
-    return EngineExecutionError(decode(json.loads(described), text))
+def _failure(described: bytes, text: str) -> Exception:
+    return executing_error(json.loads(described), text)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -10,8 +11,8 @@ from typing import Any
 from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
 
 from sqe_core.engine.port import EngineExecutionError, EngineFailure
-from sqe_core.engine.spark.gateway import Gateway
-from sqe_core.spi.errors import EngineLostError, InternalError, QueryCancelledError
+from sqe_core.engine.spark.gateway import Gateway, engine_lost
+from sqe_core.spi.errors import InternalError, QueryCancelledError
 
 CANCELLED = "SQE_CANCELLED"
 PLANNING_TIMEOUT = "SQE_PLANNING_TIMEOUT"
@@ -33,17 +34,30 @@ def translate(gateway: Gateway, error: BaseException, text: str | None = None) -
         try:
             described = json.loads(gateway.jvm.sqe.bridge.Failures.describe(error.java_exception))
         except (Py4JError, OSError) as lost:
-            return translate(gateway, lost, text) if not isinstance(lost, Py4JJavaError) else InternalError(_LOST)
+            if isinstance(lost, Py4JJavaError):
+                return InternalError("The engine cannot say what failed")
+            return translate(gateway, lost, text)
         if described["condition"] == CANCELLED:
             return QueryCancelledError("The statement was cancelled")
-        return EngineExecutionError(decode(described, text))
+        return executing_error(described, text)
     if gateway.vanished(error) or isinstance(error.__cause__, Py4JNetworkError | OSError):
-        return EngineLostError(_LOST)
+        return engine_lost()
     # py4j found no such method or class: the bridge and this package are of different versions.
     return InternalError("The engine's bridge does not answer as expected")
 
 
-_LOST = "The query engine ended unexpectedly and is restarting"
+# Out of memory, Spark's scheduler ends every job and then itself; `Boot` ends the JVM after it.
+_OF_THE_SCHEDULER = frozenset({"SparkException", "SPARK_JOB_CANCELLED", "IllegalStateException"})
+_ENDED = re.compile(
+    r"SparkContext was shut down|as part of cancellation of all jobs|methods on a stopped SparkContext"
+)
+
+
+def executing_error(described: Mapping[str, Any], text: str | None) -> Exception:
+    """Return the error to raise for an answer of the bridge's `Failures.describe`."""
+    if described["condition"] in _OF_THE_SCHEDULER and _ENDED.search(described["raw"]):
+        return engine_lost()
+    return EngineExecutionError(decode(described, text))
 
 
 def decode(described: Mapping[str, Any], text: str | None) -> EngineFailure:

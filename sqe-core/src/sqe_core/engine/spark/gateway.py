@@ -19,6 +19,13 @@ logging.getLogger("py4j").setLevel(logging.WARNING)
 _END_SECS = 0.5
 
 
+def engine_lost() -> EngineLostError:
+    """Return the error of whoever needed a JVM that has ended."""
+    return EngineLostError(
+        "The engine ended while the statement ran", hint="it restarts by itself; send the statement again"
+    )
+
+
 class Gateway:
     """Calls into one JVM; safe to use from every thread.
 
@@ -63,9 +70,7 @@ class Gateway:
         except (Py4JError, OSError) as error:
             if not self.vanished(error):
                 raise
-            raise EngineLostError(
-                "The engine ended while the statement ran", hint="it restarts by itself; send the statement again"
-            ) from error
+            raise engine_lost() from error
 
     def close(self) -> None:
         """Drop every connection; the JVM goes on."""

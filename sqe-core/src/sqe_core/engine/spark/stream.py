@@ -13,6 +13,7 @@ from typing import Protocol
 import pyarrow as pa
 
 from sqe_core.engine.port import Progress, ResultStream
+from sqe_core.engine.spark.gateway import engine_lost
 from sqe_core.spi.errors import EngineLostError, QueryCancelledError
 from sqe_core.spi.messages import keep_message
 
@@ -68,7 +69,7 @@ class SocketFrames:
                 self._socket = socket.create_connection(("127.0.0.1", int(place)))
             self._socket.sendall(credentials)
         except OSError as error:
-            raise _lost() from error
+            raise engine_lost() from error
 
     def read(self, size: int) -> pa.Buffer:
         # Straight into the memory that the Arrow batch then refers to.
@@ -79,10 +80,10 @@ class SocketFrames:
             while done < size:
                 count = self._socket.recv_into(view[done:], 0, socket.MSG_WAITALL)
                 if count == 0:
-                    raise _lost()
+                    raise engine_lost()
                 done += count
         except OSError as error:
-            raise _lost() from error
+            raise engine_lost() from error
         return buffer
 
     def close(self) -> None:
@@ -92,10 +93,6 @@ class SocketFrames:
         except OSError:
             pass
         self._socket.close()
-
-
-def _lost() -> EngineLostError:
-    return EngineLostError("The engine ended while the statement ran", hint="send the statement again")
 
 
 def parse_progress(counts: str) -> Progress | None:
