@@ -157,7 +157,10 @@ def test_what_a_catalog_denies_reads_like_what_it_does_not_have(
 
 ENDED = [
     ("SparkException", "org.apache.spark.SparkException: Job 67 cancelled because SparkContext was shut down"),
-    ("SPARK_JOB_CANCELLED", "[SPARK_JOB_CANCELLED] Job 66 cancelled as part of cancellation of all jobs SQLSTATE: XXKDA"),
+    (
+        "SPARK_JOB_CANCELLED",
+        "[SPARK_JOB_CANCELLED] Job 66 cancelled as part of cancellation of all jobs SQLSTATE: XXKDA",
+    ),
     ("IllegalStateException", "java.lang.IllegalStateException: Cannot call methods on a stopped SparkContext.\n  at"),
 ]
 

@@ -48,9 +48,7 @@ def translate(gateway: Gateway, error: BaseException, text: str | None = None) -
 
 # Out of memory, Spark's scheduler ends every job and then itself; `Boot` ends the JVM after it.
 _OF_THE_SCHEDULER = frozenset({"SparkException", "SPARK_JOB_CANCELLED", "IllegalStateException"})
-_ENDED = re.compile(
-    r"SparkContext was shut down|as part of cancellation of all jobs|methods on a stopped SparkContext"
-)
+_ENDED = re.compile(r"SparkContext was shut down|as part of cancellation of all jobs|methods on a stopped SparkContext")
 
 
 def executing_error(described: Mapping[str, Any], text: str | None) -> Exception:
