@@ -96,6 +96,8 @@ def test_a_description_runs_nothing_and_says_what_is_wrong(sqe: EmbeddedSqe) -> 
         ("SELECT nth_value(a, ?) OVER (ORDER BY a) FROM (VALUES 1) v(a)", [1], [1]),
         ("SELECT approx_percentile(a, ?) FROM (VALUES 1) v(a)", [0.5], [1]),
         ("SELECT lag(a, ?) OVER (ORDER BY a) FROM (VALUES 1) v(a)", [1], [None]),
+        ("SELECT count(*) FILTER (WHERE ?) FROM (VALUES 1, 2) v(a)", [True], [2]),
+        ("SELECT count(*) FROM (VALUES 1, 2) v(a) TABLESAMPLE BERNOULLI (?)", [100], [2]),
     ],
 )
 def test_what_only_values_tell_is_told_by_them(
@@ -157,6 +159,7 @@ def test_an_update_stays_one_when_only_values_tell_its_types(sqe: EmbeddedSqe) -
     for sql, kind in (
         ("INSERT INTO t (name) VALUES (element_at(?, 1))", "insert"),
         ("DELETE FROM t WHERE element_at(?, 1) = id", "delete"),
+        ("UPDATE t SET name = 'x' WHERE ?", "update"),
     ):
         shape = sqe.sqe.service.describe(sqe.session, sql)
         assert (shape.kind.value, shape.schema, shape.parameters.types) == (kind, None, [pa.null()])

@@ -92,6 +92,25 @@ def test_an_operator_can_tune() -> None:
         settings(settings={"executor.memory": "2g"})
 
 
+@pytest.mark.rule("LIM-9")
+def test_broadcasts_fit_into_the_heap() -> None:
+    def broadcasts(memory: int, cores: int, **chosen: str) -> tuple[int, int]:
+        found = settings(memory_bytes=memory, master=f"local[{cores}]", settings=chosen)
+        return int(found["spark.sql.maxBroadcastTableSize"]), int(found["spark.sql.autoBroadcastJoinThreshold"])
+
+    assert broadcasts(8 << 30, 2) == (256 << 20, 64 << 20)
+    assert broadcasts(1 << 30, 2) == (32 << 20, 8 << 20)
+    for memory, cores in ((1 << 30, 1), (2 << 30, 8), (8 << 30, 16), (64 << 30, 4)):
+        most, guessed = broadcasts(memory, cores)
+        assert guessed <= 64 << 20
+        # Five times their size, in each task and in two more.
+        assert 5 * most * (cores + 2) <= memory
+    own = {"spark.sql.autoBroadcastJoinThreshold": str(100 << 20)}
+    assert broadcasts(1 << 30, 2, **own) == (400 << 20, 100 << 20)
+    off = {"spark.sql.autoBroadcastJoinThreshold": "-1"}
+    assert settings(memory_bytes=1 << 30, settings=off)["spark.sql.autoBroadcastJoinThreshold"] == "-1"
+
+
 @pytest.mark.parametrize(
     ("master", "local"),
     [

@@ -53,6 +53,17 @@ def test_whoever_loses_thrice_is_told_to_send_it_again() -> None:
     assert (len(made), caught.value.hint) == (3, "send the statement again")
 
 
+def test_if_not_exists_does_nothing_when_the_name_stays_taken() -> None:
+    lost = created_table(NAME, may_exist=True, or_nothing=True)
+    attempt, made = attempts(lost, lost, lost, 7)
+    assert tried(attempt, attempt, lambda: None, lambda: 0) == 0
+    assert len(made) == 3
+    # Rows of an ingest are never dropped like that.
+    attempt, _ = attempts(lost, lost, lost)
+    with pytest.raises(CommitConflictError):
+        tried(attempt, attempt, lambda: None)
+
+
 def test_a_table_that_must_not_exist_is_not_tried_again() -> None:
     attempt, made = attempts(created_table(NAME, may_exist=False), 7)
     with pytest.raises(UserError, match=r"Table lake\.sales\.orders already exists") as caught:

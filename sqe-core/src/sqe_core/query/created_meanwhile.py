@@ -29,13 +29,15 @@ class CreatedMeanwhileError(Exception):
     """Somebody else made or changed the object first; nothing was committed.
 
     `answer` is what the client reads when the statement is not tried again. `may_exist` says whether it is: only what
-    means something when the object is there.
+    means something when the object is there. With `or_nothing`, as IF NOT EXISTS asks, nothing is to be done when the
+    name stays taken: by an object that this user does not see.
     """
 
-    def __init__(self, answer: SqeError, *, may_exist: bool) -> None:
+    def __init__(self, answer: SqeError, *, may_exist: bool, or_nothing: bool = False) -> None:
         super().__init__(answer.message)
         self.answer = answer
         self.may_exist = may_exist
+        self.or_nothing = or_nothing
 
 
 def is_created_meanwhile(failure: EngineFailure) -> bool:
@@ -44,39 +46,50 @@ def is_created_meanwhile(failure: EngineFailure) -> bool:
     return replaced or failure.condition in _CONDITIONS
 
 
-def created_table(name: ObjectName, *, may_exist: bool) -> CreatedMeanwhileError:
+def created_table(name: ObjectName, *, may_exist: bool, or_nothing: bool = False) -> CreatedMeanwhileError:
     """Return what such a failure of CREATE TABLE means; `may_exist` with OR REPLACE and IF NOT EXISTS."""
     exists = UserError(f"Table {name} already exists", code=ErrorCode.DUPLICATE_TABLE)
-    return CreatedMeanwhileError(_changed("table") if may_exist else exists, may_exist=may_exist)
+    answer = _changed("table") if may_exist else exists
+    return CreatedMeanwhileError(answer, may_exist=may_exist, or_nothing=or_nothing)
 
 
 @contextmanager
-def created_by_catalog(what: str, *, may_exist: bool, replaces: bool = False) -> Iterator[None]:
+def created_by_catalog(
+    what: str, *, may_exist: bool, or_nothing: bool = False, replaces: bool = False
+) -> Iterator[None]:
     """Find out why the catalog does not create an object that was not there, or replace the one that was."""
     try:
         yield
     except EngineExecutionError as error:
         if not is_created_meanwhile(error.failure):
             raise
-        raise CreatedMeanwhileError(_changed(what), may_exist=may_exist) from error
+        raise CreatedMeanwhileError(_changed(what), may_exist=may_exist, or_nothing=or_nothing) from error
     except UserError as error:
         if error.code is not ErrorCode.DUPLICATE_TABLE:
             raise
         # A name that is free and stays taken is that of an object which this user does not see.
-        raise CreatedMeanwhileError(_changed(what) if replaces else error, may_exist=may_exist) from error.__cause__
+        answer = _changed(what) if replaces else error
+        raise CreatedMeanwhileError(answer, may_exist=may_exist, or_nothing=or_nothing) from error.__cause__
 
 
 def _changed(what: str) -> CommitConflictError:
     return CommitConflictError(f"Another statement changed the {what} first", hint="send the statement again")
 
 
-def tried(first: Callable[[], T], again: Callable[[], T], check: Callable[[], None]) -> T:
-    """Run a statement, which `again` judges anew; `check` raises when it was cancelled."""
+def tried(
+    first: Callable[[], T], again: Callable[[], T], check: Callable[[], None], nothing: Callable[[], T] | None = None
+) -> T:
+    """Run a statement, which `again` judges anew; `check` raises when it was cancelled.
+
+    `nothing` is the answer of IF NOT EXISTS about a name that stays taken.
+    """
     attempt = first
     for more in range(_MORE_TRIES, -1, -1):
         try:
             return attempt()
         except CreatedMeanwhileError as error:
+            if not more and error.or_nothing and nothing is not None:
+                return nothing()
             if not more or not error.may_exist:
                 raise error.answer from error.__cause__
         check()

@@ -305,7 +305,7 @@ class CatalogChanges:
         source, _ = found
         if source.mount is not resolved.mount:
             raise NotSupportedError("LIKE works within one catalog", hint="use CREATE TABLE … AS SELECT … WITH NO DATA")
-        with created_by_catalog("table", may_exist=statement.if_not_exists):
+        with created_by_catalog("table", may_exist=statement.if_not_exists, or_nothing=statement.if_not_exists):
             self.session.metadata(resolved.mount).create_table_like(
                 resolved.name.namespace,
                 resolved.name.name,
@@ -419,7 +419,9 @@ class CatalogChanges:
         if statement.comment is not None:
             properties["comment"] = statement.comment
         may_exist = statement.replace or statement.if_not_exists
-        with created_by_catalog("view", may_exist=may_exist, replaces=existing is not None):
+        with created_by_catalog(
+            "view", may_exist=may_exist, or_nothing=statement.if_not_exists, replaces=existing is not None
+        ):
             self.session.metadata(resolved.mount).create_view(
                 resolved.name.namespace,
                 resolved.name.name,

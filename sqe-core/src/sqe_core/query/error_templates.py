@@ -104,6 +104,7 @@ def _external(text: str, code: ErrorCode, hint: str | None = None) -> Template:
 
 
 _TRY_CAST = "TRY_CAST gives NULL instead"
+_SMALLER_SIDE = "join on equal columns, leave out a BROADCAST hint, or filter this side"
 _SMALLER = "filter or aggregate earlier, or select fewer columns"
 _AGAIN = "send the statement again"
 
@@ -548,6 +549,11 @@ SPARK: Mapping[str, Template] = {
     "SPILL_OUT_OF_MEMORY": _resources("The query needs more memory than there is", _SMALLER),
     "UNABLE_TO_ACQUIRE_MEMORY": _resources("The query needs more memory than there is", _SMALLER),
     "INTERNAL_ERROR_MEMORY": _resources("The query needs more memory than there is", _SMALLER),
+    # Of the wait for a side of a join, and of its size.
+    "_LEGACY_ERROR_TEMP_2097": _resources("One side of a join took too long to compute", _SMALLER_SIDE),
+    "_LEGACY_ERROR_TEMP_2248": _resources("One side of a join is too big to be kept in memory", _SMALLER_SIDE),
+    "_LEGACY_ERROR_TEMP_2249": _resources("One side of a join is too big to be kept in memory", _SMALLER_SIDE),
+    "_LEGACY_ERROR_TEMP_2250": _resources("One side of a join is too big to be kept in memory", _SMALLER_SIDE),
     "KRYO_BUFFER_OVERFLOW": _resources("A row is too big", _SMALLER),
     # Storage
     "FAILED_READ_FILE": _external("A file of a table cannot be read", _C.STORAGE_ERROR),

@@ -84,9 +84,18 @@ _COMING = (EngineState.PREPARING, EngineState.STARTING, EngineState.LOST)
 _LOOK_SECS = 0.05
 _EXPLAIN = ("plan_type", "plan")
 _DESCRIBE = ("column_name", "data_type", "is_nullable")
+# What asks a value for its type before it has one.
+_TOO_EARLY = frozenset(
+    {
+        "AssertionError",  # the share of TABLESAMPLE
+        "INTERNAL_ERROR",  # the condition of UPDATE
+        "INVALID_AGGREGATE_FILTER",
+    }
+)
 # What the engine says when types or constants do not fit; a parameter without a value has no type and is no constant.
 _ABOUT_VALUES = frozenset(
     {
+        *_TOO_EARLY,
         "DATATYPE_MISMATCH",
         "INVALID_EXTRACT_BASE_FIELD_TYPE",
         "JOIN_CONDITION_IS_NOT_BOOLEAN_TYPE",
@@ -204,7 +213,12 @@ class StatementRun:
         finish: Finish,
     ) -> StatementResult:
         """Run a statement, and judge it anew when somebody else made its table meanwhile."""
-        return tried(first, lambda: self._judged(statement, values, finish), self._running.check)
+        return tried(
+            first,
+            lambda: self._judged(statement, values, finish),
+            self._running.check,
+            lambda: self._empty(statement, finish),
+        )
 
     def plan(self, sql: str, parameters: Parameters, dialect: str) -> PlannedRun:
         """Judge the statement, and run it when `PlannedRun.start` is called; nothing changes before."""
@@ -292,8 +306,9 @@ class StatementRun:
                 raise
             first = error
         try:
-            # Some places take constants only; there a NULL may do.
-            return self._secure(statement, dict.fromkeys(names)).plan
+            # Some places take constants only; there a NULL may do, and mean a number of rows.
+            plan = self._secure(statement, dict.fromkeys(names)).plan
+            return None if _is_about_values(first, _TOO_EARLY) else plan
         except (EngineExecutionError, UserError) as error:
             for each in (error, first):
                 if not _is_about_values(each):
@@ -380,8 +395,9 @@ class StatementRun:
         return statement.if_exists and self._target_is_missing(statement)
 
     def _empty(self, statement: EngineStatement, finish: Finish) -> StatementResult:
-        finish(None)
-        return StatementResult(query_id=self._running.query_id, kind=statement.kind)
+        rows = 0 if statement.kind is StatementKind.CREATE_TABLE_AS else None
+        finish(None, rows)
+        return StatementResult(query_id=self._running.query_id, kind=statement.kind, affected_rows=rows)
 
     def _execute(
         self, engine: EngineSession, statement: EngineStatement, secured: SecuredStatement, finish: Finish
@@ -397,7 +413,7 @@ class StatementRun:
             ]
             if not created or not is_created_meanwhile(error.failure):
                 raise
-            raise created_table(created[0], may_exist=secured.may_exist) from error
+            raise created_table(created[0], may_exist=secured.may_exist, or_nothing=secured.if_not_exists) from error
         release = self._session.begin_result()
         self._running.attach_stream(stream, counted=not secured.restricted)
         if secured.plan.is_command:
@@ -587,7 +603,7 @@ class StatementRun:
                     words = re.sub(r"\B(?=[A-Z])", " ", type(statement).__name__).upper()
                     raise NotSupportedError(f"{words} is not supported")
 
-        tried(carry_out, carry_out, self._running.check)
+        tried(carry_out, carry_out, self._running.check, lambda: None)
 
     def _govern(self, governance: Governance, statement: Statement) -> bool:
         """Carry out a statement that changes rights, and note what it changed; False for other statements."""
@@ -691,7 +707,7 @@ class StatementRun:
         engine.execute(plan, tag=self._running.tag).close()
 
     def _new_tables(self, secured: SecuredStatement) -> Sequence[ResolvedName]:
-        """What a statement is about to make.
+        """What a statement is about to make; it fails when somebody else makes it first.
 
         The catalog is asked, and not what the user sees: who says CREATE TABLE IF NOT EXISTS about a table of which
         they know nothing does not come to own it.
@@ -851,6 +867,6 @@ class StatementRun:
         return shown
 
 
-def _is_about_values(error: EngineExecutionError | UserError) -> bool:
+def _is_about_values(error: EngineExecutionError | UserError, conditions: frozenset[str] = _ABOUT_VALUES) -> bool:
     """Whether a statement may be right once it has values; all that it reads was found and allowed by then."""
-    return isinstance(error, EngineExecutionError) and error.failure.condition.partition(".")[0] in _ABOUT_VALUES
+    return isinstance(error, EngineExecutionError) and error.failure.condition.partition(".")[0] in conditions

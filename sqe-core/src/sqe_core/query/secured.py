@@ -89,6 +89,8 @@ class SecuredStatement:
     """Whether something of what it reads is kept from the user."""
     may_exist: bool = False
     """Whether it creates what may be there: OR REPLACE, IF NOT EXISTS."""
+    if_not_exists: bool = False
+    """Whether it does nothing then."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -178,13 +180,15 @@ class StatementSecurer:
             plan, tag=self.tag, settings=settings, check=collected.check, rows=collected.rows
         )
         verify(analysed.description, expected=collected.expected, kind=statement.kind, spools=collected.spools)
+        if_not_exists = bool(collected.command.get("ignoreIfExists"))
         return SecuredStatement(
             plan=analysed,
             settings=settings,
             bound=tuple(collected.bound),
             uses_session_views=collected.session_views,
             restricted=collected.restricted,
-            may_exist=bool(collected.command.get("ignoreIfExists")) or any(one.replaces for one in collected.bound),
+            may_exist=if_not_exists or any(one.replaces for one in collected.bound),
+            if_not_exists=if_not_exists,
         )
 
     def read_view(self, name: ObjectName, view: ViewMetadata) -> bool:

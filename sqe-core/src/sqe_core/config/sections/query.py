@@ -112,7 +112,9 @@ class OptimizerConfig:
 
     hash_join_memory_threshold: int = size("2GB", "Larger build sides are sorted.", spark="prefers sort-merge join")
     broadcast_threshold: int = size(
-        "64MB", "Build sides up to here are broadcast.", spark="`spark.sql.autoBroadcastJoinThreshold`"
+        "64MB",
+        "Build sides up to here are broadcast; when not written, less where memory is short for the cores.",
+        spark="`spark.sql.autoBroadcastJoinThreshold`",
     )
 
 

@@ -129,13 +129,12 @@ _REMOTE_SETTINGS: Mapping[str, str] = MappingProxyType(
     }
 )
 
-# Defaults that an operator may replace.
-_TUNING: Mapping[str, str] = MappingProxyType(
-    {
-        "spark.sql.adaptive.coalescePartitions.parallelismFirst": "false",
-        "spark.sql.autoBroadcastJoinThreshold": str(64 << 20),  # features: broadcast_threshold
-    }
-)
+_MOST_BROADCAST_BYTES = 64 << 20  # features: broadcast_threshold
+# Rows of a broadcast take up to five times their size in the heap, and no budget counts them. One task may hold one.
+_BROADCAST_SHARE = 8
+_BROADCASTS_BESIDE_TASKS = 2
+_BROADCAST_THRESHOLD = "spark.sql.autoBroadcastJoinThreshold"
+_GUESSED_TOO_LOW = 4
 
 _FIXED_PREFIXES = (
     "sqe.",
@@ -205,11 +204,12 @@ def engine_settings(options: EngineOptions, run_dir: Path, executor_jars: Sequen
     """Return every Spark setting of a new JVM."""
     check_operator_settings(options.settings)
     local = is_local(options.master)
-    settings = dict(_TUNING)
-    settings |= {
+    # Defaults that an operator may replace.
+    settings = {
+        "spark.sql.adaptive.coalescePartitions.parallelismFirst": "false",
         # Results stream past the driver; what still comes as a whole is small or an error (LIM-8, LIM-9).
         "spark.driver.maxResultSize": str(max(options.memory_bytes // 4, 64 << 20)),
-        "spark.sql.maxBroadcastTableSize": str(max(options.memory_bytes // 4, 64 << 20)),
+        **_broadcasts(options),
     }
     if local:
         # Partitions beyond the cores only cost; each user's share is smaller still.
@@ -230,6 +230,19 @@ def engine_settings(options: EngineOptions, run_dir: Path, executor_jars: Sequen
         settings["spark.jars"] = ",".join(jar.as_uri() for jar in executor_jars)
         settings |= _authentication(options)
     return settings
+
+
+def _broadcasts(options: EngineOptions) -> dict[str, str]:
+    """How big a side of a join may be that every task gets as a whole: a few of them at once must fit (LIM-9)."""
+    tasks = local_cores(options.master) if is_local(options.master) else 1
+    most = max(options.memory_bytes // (_BROADCAST_SHARE * (tasks + _BROADCASTS_BESIDE_TASKS)), 16 << 20)
+    # Sizes are guessed before a join is planned, and what was guessed too low is an error.
+    chosen = options.settings.get(_BROADCAST_THRESHOLD, "")
+    guessed = int(chosen) if chosen.isdecimal() else min(most // _GUESSED_TOO_LOW, _MOST_BROADCAST_BYTES)
+    return {
+        "spark.sql.maxBroadcastTableSize": str(max(most, _GUESSED_TOO_LOW * guessed)),
+        _BROADCAST_THRESHOLD: str(guessed),
+    }
 
 
 def _authentication(options: EngineOptions) -> dict[str, str]:

@@ -76,6 +76,10 @@ final class PlanRewrite extends Rebuild {
       return created((ReplaceTableAsSelect) after);
     if (before instanceof ReplaceTable && absent.containsKey(((ReplaceTable) before).name()))
       return created((ReplaceTable) after);
+    if (before instanceof CreateTableAsSelect && absent.containsKey(((CreateTableAsSelect) before).name()))
+      return created((CreateTableAsSelect) after);
+    if (before instanceof CreateTable && absent.containsKey(((CreateTable) before).name()))
+      return created((CreateTable) after);
     return after;
   }
 
@@ -88,6 +92,16 @@ final class PlanRewrite extends Rebuild {
 
   private static LogicalPlan created(ReplaceTable plan) {
     if (!plan.orCreate()) return plan;
+    return new CreateTable(plan.name(), plan.columns(), plan.partitioning(), plan.tableSpec(), false);
+  }
+
+  /** IF NOT EXISTS where nothing is: who made it, and whether its rows were written, is not to be guessed afterwards. */
+  private static LogicalPlan created(CreateTableAsSelect plan) {
+    return new CreateTableAsSelect(
+        plan.name(), plan.partitioning(), plan.query(), plan.tableSpec(), plan.writeOptions(), false, false);
+  }
+
+  private static LogicalPlan created(CreateTable plan) {
     return new CreateTable(plan.name(), plan.columns(), plan.partitioning(), plan.tableSpec(), false);
   }
 
