@@ -68,6 +68,8 @@ class FakeBackend:
                 self._sleep()
             case ["SLEEP", "AFTER", number]:
                 return self._count(int(number), then_sleep=True)
+            case ["FAIL", "AFTER", number]:
+                return self._count(int(number), then_fail=True)
             case ["INSERT", *_]:
                 return done(StatementKind.INSERT, 3)
             case ["CREATE", *_]:
@@ -103,7 +105,7 @@ class FakeBackend:
                 raise QueryCancelledError("The statement was cancelled")
         raise AssertionError("nobody cancelled the statement")
 
-    def _count(self, number: int, *, then_sleep: bool = False) -> StatementResult:
+    def _count(self, number: int, *, then_sleep: bool = False, then_fail: bool = False) -> StatementResult:
         def batches() -> Iterator[pa.RecordBatch]:
             for start in range(0, number, 500):
                 self.produced_batches += 1
@@ -111,6 +113,8 @@ class FakeBackend:
                 yield pa.record_batch({"n": values})
             if then_sleep:
                 self._sleep()
+            if then_fail:
+                raise UserError("Division by zero")
 
         return StatementResult(
             query_id="q", kind=StatementKind.QUERY, schema=pa.schema([("n", pa.int64())]), batches=batches()

@@ -55,6 +55,17 @@ def test_a_failing_statement_does_not_stop_the_others(run_cli: Any) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("format", "some"), [("csv", "n\n0\n"), ("json", '[\n{"n": 0}\n'), ("tsv", "n\n0\n"), ("table", None)]
+)
+def test_what_ends_before_its_first_row_writes_nothing(run_cli: Any, format: str, some: str | None) -> None:
+    done = run_cli("-f", format, "-e", "FAIL AFTER 0")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "Division by zero" in done.stderr
+    if some is not None:
+        assert run_cli("-f", format, "-e", "FAIL AFTER 1").stdout == some
+
+
 def test_stop_on_error_stops(run_cli: Any) -> None:
     done = run_cli("--stop-on-error", "-f", "csv", "-e", "SELECT 1; NONSENSE; SELECT 2", "-e", "SELECT 3")
     assert (done.returncode, done.stdout) == (1, "n\n1\n")

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import Enum
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from sqe_core.cli.console import Console, OutputError
@@ -155,9 +156,14 @@ class Executor:
     def _write_rows(self, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
         paged = self._paged_output()
         writer = self._writer(paged)
+        arriving = iter(batches)
+        began = False
         try:
+            # What ends before it has a row leaves nothing behind, not even a header.
+            first = next(arriving, None)
+            began = True
             writer.begin(schema)
-            for batch in batches:
+            for batch in () if first is None else chain([first], arriving):
                 self.progress.clear()
                 writer.rows(batch)
                 if paged is None:
@@ -170,7 +176,8 @@ class Executor:
             raise
         except BaseException:
             self.progress.clear()
-            writer.fail()
+            if began:
+                writer.fail()
             raise
         finally:
             if paged is not None:
