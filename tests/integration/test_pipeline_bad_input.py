@@ -176,3 +176,11 @@ def test_a_wide_table_is_read_and_a_wider_one_not_made(sqe: EmbeddedSqe) -> None
 def test_stars_over_stars(sqe: EmbeddedSqe, sql: str) -> None:
     error = refused(sqe, sql)
     assert error.message == "The stars of the statement stand for more than 50000 columns"
+
+
+@pytest.mark.rule("LIM-9")
+def test_a_side_of_a_join_that_no_memory_holds(sqe: EmbeddedSqe) -> None:
+    error = refused(sqe, "SELECT count(*) FROM range(9000000) AS a(x) LEFT JOIN range(8000000) AS b(y) ON a.x < b.y")
+    assert error.message == "One side of a join is too big to be kept in memory"
+    assert error.kind is ErrorKind.RESOURCES
+    assert sqe.execute("SELECT 1 AS one").read_all().to_pylist() == [{"one": 1}]

@@ -97,7 +97,6 @@ def test_a_description_runs_nothing_and_says_what_is_wrong(sqe: EmbeddedSqe) -> 
         ("SELECT approx_percentile(a, ?) FROM (VALUES 1) v(a)", [0.5], [1]),
         ("SELECT lag(a, ?) OVER (ORDER BY a) FROM (VALUES 1) v(a)", [1], [None]),
         ("SELECT count(*) FILTER (WHERE ?) FROM (VALUES 1, 2) v(a)", [True], [2]),
-        ("SELECT count(*) FROM (VALUES 1, 2) v(a) TABLESAMPLE BERNOULLI (?)", [100], [2]),
     ],
 )
 def test_what_only_values_tell_is_told_by_them(

@@ -220,6 +220,10 @@ NOT_SUPPORTED = [
         "use QUALIFY row_number() OVER (PARTITION BY … ORDER BY …) = 1",
     ),
     ("SELECT a FROM t FOR UPDATE", "SQE has no row locks", "leave FOR UPDATE out"),
+    *(
+        (f"SELECT * FROM t TABLESAMPLE {clause}", "TABLESAMPLE takes numbers only", "write the number itself")
+        for clause in ("BERNOULLI (?)", "SYSTEM (1 + 1)", "BERNOULLI (-1)", "BERNOULLI (5) REPEATABLE (:seed)")
+    ),
     (
         "SELECT sum(a) OVER (ORDER BY b ROWS BETWEEN 1 PRECEDING AND CURRENT ROW EXCLUDE CURRENT ROW) FROM t",
         "EXCLUDE in a window frame is not supported",

@@ -87,7 +87,6 @@ _DESCRIBE = ("column_name", "data_type", "is_nullable")
 # What asks a value for its type before it has one.
 _TOO_EARLY = frozenset(
     {
-        "AssertionError",  # the share of TABLESAMPLE
         "INTERNAL_ERROR",  # the condition of UPDATE
         "INVALID_AGGREGATE_FILTER",
     }

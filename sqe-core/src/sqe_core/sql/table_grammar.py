@@ -265,14 +265,21 @@ class TableGrammar(CallGrammar):
             self._fail("BERNOULLI or SYSTEM")
         self._advance()
         self._open()
-        percent = self._need(self._parse_term, "a percentage")
-        self._close()
+        percent = self._sample_number("a percentage")
         if self._is_word("repeatable") and self._next.token_type == TokenType.L_PAREN:
             self._advance(2)
-            seed = self._need(self._parse_term, "a number")
-            self._close()
+            seed = self._sample_number("a number")
             return exp.TableSample(method=method, percent=percent, seed=seed)
         return exp.TableSample(method=method, percent=percent)
+
+    def _sample_number(self, what: str) -> exp.Expression:
+        """The engine takes no parameter and no expression there."""
+        at = self._curr
+        number = self._need(self._parse_term, what)
+        if not (isinstance(number, exp.Literal) and number.is_number):
+            self._refuse("TABLESAMPLE takes numbers only", hint="write the number itself", token=at)
+        self._close()
+        return number
 
     def _pivot(self) -> exp.Pivot:
         unpivot = self._curr.text == "unpivot"
