@@ -207,13 +207,13 @@ def _shares(embedded: EmbeddedSqe, endpoint: Endpoint, query: str) -> dict[str, 
     """Read a result from the engine and over Flight, in turns; return the medians."""
     _client(endpoint.port, query)
     engine, wire, size = [], [], 0
-    before = tree_memory_mb(os.getpid())
     growth = 0.0
     for _ in range(_STREAM_ROUNDS):
         started, size = time.perf_counter(), 0
         for batch in embedded.execute(query):
             size += batch.nbytes
         engine.append(size / 1e6 / (time.perf_counter() - started))
+        before = tree_memory_mb(os.getpid())  # of an engine that has just made the same rows
         with MemoryWatch() as memory:
             wire.append(_client(endpoint.port, query))
         growth = max(growth, memory.peak_mb - before - wire[-1]["client_mb"])
