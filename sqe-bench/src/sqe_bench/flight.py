@@ -36,8 +36,8 @@ _MAX_GROWTH_MB = 200
 _PREPARED_BATCHES = 64
 _STREAM_ROUNDS = 3
 _LINE_BYTES = 75
-# Java compiles what it runs often: a statement is warm when hundreds have gone before.
-_WARM_ROUNDS = 500
+# Java compiles what it runs often: a statement is warm when thousands have gone before.
+_WARM_ROUNDS = 1000
 _SMALL = "SELECT 1 AS one"
 
 _CONFIG = """\
