@@ -192,6 +192,17 @@ def test_defaults_beside_parameters(client: Inserter, sent: pa.Array) -> None:
     client.refusal(f"INSERT INTO {name} (a, b) VALUES (?, upper(DEFAULT))", pa.table({"1": sent}))
 
 
+def test_lists_of_no_lists(client: Inserter) -> None:
+    """Inside of them offsets are missing, as Arrow allows: what reads them all the same ends the process."""
+    client.run("CREATE OR REPLACE TABLE deep (x array(array(array(integer))))")
+    inner = pa.array([], pa.int32())
+    for _ in range(2):
+        inner = pa.Array.from_buffers(pa.large_list(inner.type), 0, [None, None], children=[inner])
+    lists = pa.Array.from_buffers(pa.list_(inner.type), 2, [None, pa.py_buffer(bytes(12))], children=[inner])
+    assert client.insert("INSERT INTO deep VALUES (?)", pa.table({"1": lists})) == 2
+    assert client.rows("SELECT x FROM deep") == [([],), ([],)]
+
+
 def test_a_statement_that_was_cancelled_writes_nothing(client: Inserter, table: str) -> None:
     def cancel(query_id: str) -> None:
         assert client.service.cancel_of(client.session.identity.key, query_id)

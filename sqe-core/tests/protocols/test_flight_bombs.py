@@ -245,6 +245,22 @@ def test_parameters_count_with_what_they_become(core: Core, alice: RawClient, bo
 
 
 @pytest.mark.rule("FLT-7")
+def test_parameters_of_no_width_count(core: Core, alice: RawClient) -> None:
+    """Some hundred bytes of them would be gigabytes of objects."""
+    rows = pa.Array.from_buffers(pa.struct([]), 1 << 30, [None], children=[])
+    bits = pa.array([True] * (9 << 20))
+    for elements in (rows, bits):
+        offsets = pa.py_buffer(struct.pack("<ii", 0, len(elements)))
+        bomb = pa.Array.from_buffers(pa.list_(elements.type), 1, [None, offsets], children=[elements])
+        command = prepared(core, alice, bomb.type)
+        query = sql.CommandPreparedStatementQuery(prepared_statement_handle=command.prepared_statement_handle)
+        for each in (command, query):
+            with pytest.raises(Refused, match="67108864 bytes of parameters"):
+                alice.put(each, pa.table({"p": bomb}))
+    assert not core.statements
+
+
+@pytest.mark.rule("FLT-7")
 def test_dictionaries_of_parameters_count(core: Core, alice: RawClient) -> None:
     """A dictionary of its own with each row: each of them is kept until the statement runs."""
     command = prepared(core, alice)

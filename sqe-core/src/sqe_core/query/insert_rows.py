@@ -16,6 +16,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.types as kinds
 
+from sqe_core.batch_bytes import batch_bytes
 from sqe_core.engine.port import Engine, EngineSession, ParameterMarker
 from sqe_core.query.bind import SpooledRows
 from sqe_core.query.ingest_rows import IngestLimits, RowFiles, check_batch
@@ -114,7 +115,7 @@ def _first_values(names: Sequence[str], kept: pa.Schema, first: pa.RecordBatch) 
         value = first.column(sent.name).slice(0, 1)
         if kinds.is_null(sent.type):
             values[name] = None
-        elif not len(value) or value.nbytes > _MOST_JUDGED_BYTES:
+        elif not len(value) or batch_bytes(pa.record_batch([value], ["value"])).decoded > _MOST_JUDGED_BYTES:
             values[name] = pa.scalar(None, field.type)
         else:
             values[name] = converted(sent.name, value, field.type, kind="Parameter")[0]
