@@ -65,6 +65,7 @@ _REFUSED: dict[str, tuple[pa.Scalar[Any], str]] = {
     "seconds": (pa.scalar(1 << 62, pa.timestamp("s")), "is a time that 64 bits of microseconds cannot hold"),
     "digits": (pa.scalar(Decimal("9" * 40), pa.decimal256(60, 2)), "is a decimal of more than 38 digits"),
     "keys": (pa.scalar([("a", 1), ("a", 2)], pa.map_(pa.string(), pa.int32())), "is a map with a key twice"),
+    "elements": (pa.array([[True] * 1_000_001])[0], "has more than 1000000 elements"),
     "long": (pa.scalar(b"x" * 15_000_001), "is longer than"),
 }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import struct
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from typing import Any
@@ -13,6 +14,7 @@ from zoneinfo import ZoneInfo
 import pyarrow as pa
 import pytest
 
+from sqe_core.engine.spark import literals
 from sqe_core.engine.spark.literals import encode, encode_parameters, encode_rows, spark_type
 from sqe_core.spi.errors import ErrorCode, UserError
 
@@ -200,6 +202,83 @@ def test_parameters_are_one_json_object() -> None:
         "a": {"type": "int", "value": 1},
         "b": {"type": "string", "value": "ü"},
     }
+
+
+def without_width(count: int) -> pa.Scalar[Any]:
+    """A list of any number of elements in no bytes."""
+    rows = pa.Array.from_buffers(pa.struct([]), count, [None], children=[])
+    offsets = pa.py_buffer(struct.pack("<ii", 0, count))
+    return pa.Array.from_buffers(pa.list_(rows.type), 1, [None, offsets], children=[rows])[0]
+
+
+@pytest.mark.rule("FLT-7")
+@pytest.mark.parametrize(
+    "value",
+    [
+        without_width((1 << 31) - 1),
+        without_width(1_000_001),
+        pa.array([[True] * 1_000_001])[0],
+        pa.array([[[True] * 500_000] * 2])[0],
+        pa.array([[[1.5] * 500_001] * 2], pa.large_list(pa.list_(pa.float64(), 500_001)))[0],
+        pa.DictionaryArray.from_arrays(pa.array([0], pa.int8()), pa.array([[0] * 1_000_001]))[0],
+        pa.scalar([{"a": 1, "b": 2, "c": 3}] * 250_001),
+        pa.scalar([(n, None) for n in range(1_000_001)], pa.map_(pa.int32(), pa.int8())),
+    ],
+    ids=["2 GiB", "rows", "bits", "lists", "fixed", "dictionary", "fields", "entries"],
+)
+def test_elements_are_counted_before_they_are_made(value: pa.Scalar[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    made = 0
+    plain = literals._encode_plain
+
+    def count(scalar: pa.Scalar[Any]) -> Any:
+        nonlocal made
+        made += 1
+        return plain(scalar)
+
+    monkeypatch.setattr(literals, "_encode_plain", count)
+    with pytest.raises(UserError, match=r"^A parameter has more than 1000000 elements") as caught:
+        encode(value)
+    assert (caught.value.code, caught.value.hint) == (ErrorCode.INVALID_ARGUMENTS, "load them with bulk ingest")
+    assert made < 1_000_000
+
+
+@pytest.mark.rule("FLT-7")
+def test_elements_of_all_parameters_count_together() -> None:
+    half = pa.array([[None] * 500_000])[0]
+    encode_parameters({"sqe_p1": half, "sqe_p2": half})
+    with pytest.raises(UserError, match=r"^Parameter 3 has more than 1000000 elements"):
+        encode_parameters({"sqe_p1": half, "sqe_p2": half, "sqe_p3": pa.scalar([1])})
+
+
+def renamed(type: pa.DataType) -> pa.DataType:
+    """The type with a name or a time zone of bytes that are no UTF-8, as a damaged stream may have it."""
+    sent = pa.schema([("column", type)]).serialize().to_pybytes()
+    assert b"QQQQ" in sent
+    return pa.ipc.read_schema(pa.py_buffer(sent.replace(b"QQQQ", b"Q\xff\xfeQ"))).types[0]
+
+
+@pytest.mark.parametrize(
+    "type",
+    [
+        renamed(pa.struct([("QQQQ", pa.int8())])),
+        renamed(pa.list_(pa.struct([("QQQQ", pa.int8())]))),
+        renamed(pa.timestamp("us", "QQQQ")),
+        renamed(pa.list_(pa.timestamp("us", "QQQQ"))),
+    ],
+    ids=["row", "rows", "zone", "zones"],
+)
+def test_names_that_are_no_utf_8_are_refused(type: pa.DataType) -> None:
+    with pytest.raises(UserError, match=r"^A parameter has a name or a time zone that is no UTF-8$") as caught:
+        encode(pa.nulls(1, type)[0])
+    assert caught.value.code is ErrorCode.INVALID_ARGUMENTS
+
+
+@pytest.mark.parametrize("digits", [0, 12])
+def test_a_decimal_that_python_does_not_have(digits: int) -> None:
+    type, sent = pa.decimal128(5, -2_147_483_645), pa.py_buffer(digits.to_bytes(16, "little"))
+    with pytest.raises(UserError, match=r"^A parameter is a decimal of more than 38 digits$") as caught:
+        encode(pa.Array.from_buffers(type, 1, [None, sent])[0])
+    assert caught.value.code is ErrorCode.INVALID_ARGUMENTS
 
 
 def test_field_names_are_quoted_in_types() -> None:

@@ -6,7 +6,7 @@ import base64
 import json
 import re
 from collections.abc import Mapping
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from typing import Any
 
 import pyarrow as pa
@@ -23,6 +23,7 @@ _NANOSECONDS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1000, "ns": 1}
 _DAY_NANOSECONDS = 86_400 * _NANOSECONDS["s"]
 _MOST_DIGITS = 38
 _MOST_CHARACTERS = 20_000_000  # Jackson reads no longer text
+_MOST_ELEMENTS = 1_000_000  # of all parameters: each becomes a Python object, however few bytes it comes in
 _SEND_A_NUMBER = "send microseconds; a column timestamp(9) takes a bigint, the nanoseconds since 1970"
 _SIMPLE = {
     pa.null(): "void",
@@ -52,9 +53,24 @@ class _UnfitError(Exception):
         self.code = code
 
 
+class _Elements:
+    """Counts the elements of lists, maps and rows before they are looked at."""
+
+    def __init__(self) -> None:
+        self._left = _MOST_ELEMENTS
+
+    def take(self, count: int) -> None:
+        self._left -= count
+        if self._left < 0:
+            raise _UnfitError(
+                f"has more than {_MOST_ELEMENTS} elements, with the parameters before it", "load them with bulk ingest"
+            )
+
+
 def encode_parameters(parameters: Mapping[str, Any]) -> str:
     """Return the JSON that the bridge reads: a typed literal for each name."""
-    return json.dumps({name: encode(value, _called(name)) for name, value in parameters.items()})
+    elements = _Elements()
+    return json.dumps({name: _encode_called(value, _called(name), elements) for name, value in parameters.items()})
 
 
 def _called(name: str) -> str:
@@ -73,13 +89,24 @@ def encode(value: Any, called: str = "A parameter") -> dict[str, Any]:
         value: the value.
         called: what a refusal says about whose value it is.
     """
+    return _encode_called(value, called, _Elements())
+
+
+def _encode_called(value: Any, called: str, elements: _Elements) -> dict[str, Any]:
     try:
-        return _encode(value)
+        return _encode(value, elements)
     except _UnfitError as error:
         raise UserError(f"{called} {error}", code=error.code, hint=error.hint) from error
+    except UnicodeDecodeError as error:
+        # Arrow takes any bytes for the name of a field and for a time zone.
+        raise UserError(
+            f"{called} has a name or a time zone that is no UTF-8",
+            code=ErrorCode.INVALID_ARGUMENTS,
+            hint="send Unicode",
+        ) from error
 
 
-def _encode(value: Any) -> dict[str, Any]:
+def _encode(value: Any, elements: _Elements) -> dict[str, Any]:
     if isinstance(value, ParameterMarker):
         return {"marker": value.number}
     if isinstance(value, int) and not isinstance(value, bool):
@@ -89,7 +116,7 @@ def _encode(value: Any) -> dict[str, Any]:
     scalar = unwrapped(value if isinstance(value, pa.Scalar) else _infer(value))
     if kinds.is_interval(scalar.type):
         return _encode_interval(scalar)
-    return {"type": spark_type(scalar.type), "value": _encode_value(scalar)}
+    return {"type": spark_type(scalar.type), "value": _encode_value(scalar, elements)}
 
 
 def _infer(value: Any) -> pa.Scalar[Any]:
@@ -184,17 +211,19 @@ def _struct_type(type: pa.DataType) -> str:
     return f"struct<{fields}>"
 
 
-def _encode_value(scalar: pa.Scalar[Any]) -> Any:
+def _encode_value(scalar: pa.Scalar[Any], elements: _Elements) -> Any:
     scalar = unwrapped(scalar)
     if not scalar.is_valid:
         return None
     type = scalar.type
-    if kinds.is_map(type):
-        return _encode_entries(scalar)
+    if kinds.is_struct(type):
+        elements.take(type.num_fields)
+        return [_encode_value(scalar[index], elements) for index in range(type.num_fields)]
     if kinds.is_nested(type):
-        if kinds.is_struct(type):
-            return [_encode_value(scalar[index]) for index in range(type.num_fields)]
-        return [_encode_value(element) for element in scalar.values]
+        elements.take(len(scalar.values))
+        if kinds.is_map(type):
+            return _encode_entries(scalar, elements)
+        return [_encode_value(element, elements) for element in scalar.values]
     if kinds.is_timestamp(type):
         return _micros(scalar.value * _NANOSECONDS[type.unit], _SEND_A_NUMBER)
     if kinds.is_duration(type):
@@ -206,12 +235,12 @@ def _encode_value(scalar: pa.Scalar[Any]) -> Any:
     if kinds.is_date64(type):
         return _encode_milliseconds(scalar.value)
     if kinds.is_decimal(type):
-        return _encode_digits(scalar.as_py(), max(type.scale, 0))
+        return _encode_digits(scalar)
     return _encode_plain(scalar)
 
 
-def _encode_entries(scalar: pa.Scalar[Any]) -> Any:
-    entries = [[_encode_value(pair[0]), _encode_value(pair[1])] for pair in scalar.values]
+def _encode_entries(scalar: pa.Scalar[Any], elements: _Elements) -> Any:
+    entries = [[_encode_value(pair[0], elements), _encode_value(pair[1], elements)] for pair in scalar.values]
     # To SQL both zeros are one key.
     keys = {json.dumps("0.0" if key == "-0.0" else key) for key, _ in entries}
     if len(keys) < len(entries) or "null" in keys:
@@ -247,8 +276,12 @@ def _encode_milliseconds(value: int) -> int:
     return days
 
 
-def _encode_digits(value: Decimal, scale: int) -> str:
-    if value.copy_abs() >= Decimal(10) ** (_MOST_DIGITS - scale):
+def _encode_digits(scalar: pa.Scalar[Any]) -> str:
+    try:
+        value = scalar.as_py()
+    except InvalidOperation as error:  # its scale is one that Python's decimals do not have
+        raise _too_many_digits() from error
+    if value.copy_abs() >= Decimal(10) ** (_MOST_DIGITS - max(scalar.type.scale, 0)):
         raise _too_many_digits()
     return format(value, "f")
 
