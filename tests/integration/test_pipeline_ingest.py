@@ -204,6 +204,19 @@ def test_nulls_without_a_type_fit_every_column(client: Client) -> None:
         ("map(varchar, int)", pa.array([[("a", 1.5)]], pa.map_(pa.string(), pa.float64()))),
         ("varchar", pa.array([b"a"])),
         ("date", pa.array([datetime(2020, 1, 1, tzinfo=UTC)])),
+        ("real", pa.array([1e300, 0.1]).dictionary_encode()),
+        ("decimal(5,1)", pa.array([1.55]).dictionary_encode()),
+        ("date", pa.array([datetime(2020, 1, 1, 12)]).dictionary_encode()),
+        ("double", pa.array([Decimal("0.12345678901234567890123")]).dictionary_encode()),
+        ("array(double)", pa.array([[2**53 + 1]])),
+        ("array(real)", pa.array([[16_777_217]], pa.list_(pa.int32()))),
+        ("array(double)", pa.array([[Decimal("0.12345678901234567890123")]])),
+        ("array(real)", pa.ListArray.from_arrays([0, 1], pa.array([0.1]).dictionary_encode())),
+        ("array(date)", pa.array([[datetime(2020, 1, 1, 12)]])),
+        ("array(timestamp(6))", pa.array([[1]], pa.list_(pa.timestamp("ns")))),
+        ('row("A" double, b int)', pa.array([{"b": 1, "a": 2**53 + 1}])),
+        ("map(varchar, double)", pa.array([[("a", 2**53 + 1)]], pa.map_(pa.string(), pa.int64()))),
+        ("array(row(a array(double)))", pa.array([[{"a": [2**53 + 1]}]])),
     ],
     ids=lambda value: str(getattr(value, "type", value)),
 )
@@ -213,6 +226,38 @@ def test_what_does_not_fit_is_an_error_and_writes_nothing(client: Client, column
     assert "Column c" in error.message or "narrow" in error.message or error.code is ErrorCode.INVALID_CAST
     assert client.value("SELECT count(*) FROM narrow") == 0
     assert snapshots(client, "narrow") == 0
+
+
+def test_numbers_inside_of_values_fit_where_nothing_is_lost(client: Client) -> None:
+    client.run(
+        "CREATE TABLE roomy (l array(double), r array(real), d array(decimal(5,1)), i array(int), "
+        'm map(varchar, double), s row(a double, "B,:" row(c real, d int)), w double, f array(real))'
+    )
+    rows = pa.table(
+        {
+            "l": pa.array([[2**53, None], None]),
+            "r": pa.array([[0.5, float("inf")], []]),
+            "d": pa.array([[1.5], [None]]),
+            "i": pa.array([[Decimal("7.0")], None]),
+            "m": pa.array([[("k", 3)], []], pa.map_(pa.string(), pa.int64())),
+            "s": pa.array([{"b,:": {"d": 4.0, "C": 0.25}, "A": 5}, None]),
+            "w": pa.array([Decimal("1.5"), None]).dictionary_encode(),
+            "f": pa.ListArray.from_arrays([0, 1, 2], pa.array([0.5, 0.5]).dictionary_encode()),
+        }
+    )
+    assert client.send(IngestMode.APPEND, "roomy", rows).affected_rows == 2
+    first, second = client.rows("SELECT * FROM roomy ORDER BY w NULLS LAST")
+    assert first == {
+        "l": [2.0**53, None],
+        "r": [0.5, float("inf")],
+        "d": [Decimal("1.5")],
+        "i": [7],
+        "m": [("k", 3.0)],
+        "s": {"a": 5.0, "B,:": {"c": 0.25, "d": 4}},
+        "w": 1.5,
+        "f": [0.5],
+    }
+    assert second == {"l": None, "r": [], "d": [None], "i": None, "m": [], "s": None, "w": None, "f": [0.5]}
 
 
 # Types

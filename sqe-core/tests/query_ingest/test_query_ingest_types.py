@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 from sqe_core.query.ingest_types import SchemaLimits, check_schema, converted, fitted, storable
+from sqe_core.query.type_arguments import type_arguments
 from sqe_core.spi.errors import ErrorCode, NotSupportedError, ResourcesError, SqeError, UserError
 
 LIMITS = SchemaLimits(columns=5, fields=12, depth=4, name_length=20)
@@ -133,11 +134,25 @@ def test_errors_of_schemas_are_of_two_kinds(error: type[SqeError]) -> None:
         (pa.timestamp("us"), "timestamp_ns", pa.int64()),
         (pa.timestamp("us", "UTC"), "timestamptz_ns", pa.int64()),
         (pa.timestamp("us"), "timestamptz_ns", pa.timestamp("us")),
+        (pa.list_(pa.int64()), "array<int>", pa.list_(pa.int32())),
+        (pa.list_(pa.decimal128(30, 23)), "array<double>", pa.list_(pa.float64())),
+        (pa.list_(pa.list_(pa.float64())), "array<array<decimal(5,1)>>", pa.list_(pa.list_(pa.decimal128(5, 1)))),
+        (pa.map_(pa.int64(), pa.float64()), "map<int,float>", pa.map_(pa.int32(), pa.float32())),
+        (
+            pa.struct([("B", pa.int64()), ("a", pa.float64()), ("more", pa.int64())]),
+            "struct<a:float,b:int>",
+            pa.struct([("B", pa.int32()), ("a", pa.float32()), ("more", pa.int64())]),
+        ),
+        (pa.struct([("x:y,<`", pa.int64())]), "struct<a:int,`x:y,<```:double>", pa.struct([("x:y,<`", pa.float64())])),
         # The engine's own assignment judges these.
         (pa.int64(), "decimal(5,1)", pa.int64()),
         (pa.string(), "int", pa.string()),
         (pa.bool_(), "int", pa.bool_()),
-        (pa.list_(pa.int64()), "array<int>", pa.list_(pa.int64())),
+        (pa.list_(pa.int64()), "int", pa.list_(pa.int64())),
+        (pa.list_(pa.int64()), "map<int,int>", pa.list_(pa.int64())),
+        (pa.struct([("a", pa.int64())]), "array<int>", pa.struct([("a", pa.int64())])),
+        (pa.list_(pa.timestamp("us")), "array<date>", pa.list_(pa.timestamp("us"))),
+        (pa.list_(pa.timestamp("us")), "array<timestamp_ns>", pa.list_(pa.timestamp("us"))),
     ],
     ids=str,
 )
@@ -145,11 +160,53 @@ def test_fitted_types(stored: pa.DataType, target: str, wanted: pa.DataType) -> 
     assert fitted(stored, target) == wanted
 
 
+@pytest.mark.parametrize(
+    ("type", "kind", "inside"),
+    [
+        ("int", "int", {}),
+        ("decimal(5,1)", "decimal(5,1)", {}),
+        ("array<decimal(5,1)>", "array", {"element": "decimal(5,1)"}),
+        ("map<string,map<int,int>>", "map", {"key": "string", "value": "map<int,int>"}),
+        ("struct<A:int,b:struct<c:int,d:int>>", "struct", {"a": "int", "b": "struct<c:int,d:int>"}),
+        ("struct<`a,:<``(`:decimal(5,1),b:int>", "struct", {"a,:<`(": "decimal(5,1)", "b": "int"}),
+        ("struct<>", "struct", {}),
+    ],
+)
+def test_what_a_type_has_inside(type: str, kind: str, inside: dict[str, str]) -> None:
+    assert type_arguments(type) == (kind, inside)
+
+
 TIME = pa.time64("ns")
 XY = ["x", None, "y"]
 # As polars sends its categories.
 CATEGORIES = pa.array(XY).dictionary_encode().cast(pa.dictionary(pa.uint32(), pa.string_view()))
 IDENTIFIER = uuid.UUID("12345678-1234-5678-9abc-123456789abc")
+RATES = pa.map_(pa.string(), pa.float64())
+
+
+def once(value: Any, type: pa.DataType | None = None) -> pa.Array:
+    return pa.DictionaryArray.from_arrays(pa.array([0], pa.int8()), pa.array([value], type))
+
+
+def wrapped(values: pa.Array, wanted: pa.DataType) -> list[tuple[pa.Array, pa.DataType]]:
+    """One value by itself and inside of everything that can be around it."""
+    one, word = pa.array([0, 1], pa.int32()), pa.array(["k"])
+    kept = [wanted, pa.list_(wanted), pa.list_(wanted), pa.list_(wanted), pa.struct([("a", wanted)])]
+    return list(
+        zip(
+            [
+                values,
+                pa.ListArray.from_arrays(one, values),
+                pa.LargeListArray.from_arrays(pa.array([0, 1], pa.int64()), values),
+                pa.FixedSizeListArray.from_arrays(values, 1),
+                pa.StructArray.from_arrays([values], ["a"]),
+                pa.MapArray.from_arrays(one, word, values),
+                pa.ListArray.from_arrays(one, pa.StructArray.from_arrays([values], ["a"])),
+            ],
+            [*kept, pa.map_(pa.string(), wanted), pa.list_(pa.struct([("a", wanted)]))],
+            strict=True,
+        )
+    )
 
 
 @pytest.mark.parametrize(
@@ -182,6 +239,21 @@ IDENTIFIER = uuid.UUID("12345678-1234-5678-9abc-123456789abc")
             [{"a": each} for each in XY],
         ),
         (pa.ListArray.from_arrays([0, 1, 3], CATEGORIES), pa.list_(pa.string()), [["x"], [None, "y"]]),
+        (once(1.5), pa.decimal128(5, 1), [Decimal("1.5")]),
+        (once(1.5, pa.float16()), pa.decimal128(5, 1), [Decimal("1.5")]),
+        (once(Decimal("1.5"), pa.decimal32(5, 2)), pa.decimal128(5, 1), [Decimal("1.5")]),
+        (once(1500, pa.timestamp("ns")), pa.int64(), [1500]),
+        (pa.DictionaryArray.from_arrays(pa.array([0, None], pa.int8()), once(0.5)), pa.float32(), [0.5, None]),
+        (
+            pa.array([[1.5, None], None], pa.list_(pa.float16())),
+            pa.list_(pa.decimal128(5, 1)),
+            [[Decimal("1.5"), None], None],
+        ),
+        (pa.array([[0.5], None, [float("nan")]])[:2], pa.list_(pa.float32()), [[0.5], None]),
+        (pa.array([[0.1], [0.5]])[1:], pa.list_(pa.float32()), [[0.5]]),
+        (pa.array([[0.1, 0.1], [0.5, 1]], pa.list_(pa.float64(), 2))[1:], pa.list_(pa.float32()), [[0.5, 1.0]]),
+        (pa.array([[("k", 0.1)], [("l", 0.5)]], RATES)[1:], pa.map_(pa.string(), pa.float32()), [[("l", 0.5)]]),
+        (pa.array([], pa.list_(pa.list_(pa.float64()))), pa.list_(pa.list_(pa.float32())), []),
     ],
     ids=lambda value: str(getattr(value, "type", value)),
 )
@@ -225,6 +297,68 @@ def test_a_value_that_would_lose_something_is_an_error(values: pa.Array, wanted:
         converted("amount", values, wanted)
     assert caught.value.code is ErrorCode.INVALID_CAST
     assert "amount" in caught.value.message
+
+
+@pytest.mark.parametrize("dictionary", [False, True], ids=["plain", "dictionary"])
+@pytest.mark.parametrize(
+    ("value", "type", "wanted"),
+    [
+        (1e300, None, pa.float32()),
+        (0.1, None, pa.float32()),
+        (1.55, None, pa.decimal128(5, 1)),
+        (float("nan"), None, pa.decimal128(5, 1)),
+        (0.1, pa.float32(), pa.decimal128(10, 5)),
+        (1.5, None, pa.int64()),
+        (2**53 + 1, None, pa.float64()),
+        (16_777_217, pa.int32(), pa.float32()),
+        (3_000_000_000, None, pa.int32()),
+        (Decimal("0.12345678901234567890123"), None, pa.float64()),
+        (Decimal("1.25"), None, pa.decimal128(5, 1)),
+        (1001, pa.timestamp("ns"), pa.timestamp("us")),
+        (86_399_000_000, pa.timestamp("us"), pa.date32()),
+        (1, pa.time64("ns"), TIME),
+    ],
+    ids=str,
+)
+def test_wherever_a_value_is_it_is_kept_exactly(
+    value: Any, type: pa.DataType | None, wanted: pa.DataType, dictionary: bool
+) -> None:
+    values = once(value, type) if dictionary else pa.array([value], type)
+    for each, kept in wrapped(values, wanted):
+        with pytest.raises(UserError, match="without loss") as caught:
+            converted("amount", each, kept)
+        assert caught.value.code is ErrorCode.INVALID_CAST
+
+
+def renamed(type: pa.DataType) -> pa.DataType:
+    """The type with a name or a time zone of bytes that are no UTF-8, as a damaged stream may have it."""
+    sent = pa.schema([("column", type)]).serialize().to_pybytes()
+    assert b"QQQQ" in sent
+    return pa.ipc.read_schema(pa.py_buffer(sent.replace(b"QQQQ", b"Q\xff\xfeQ"))).types[0]
+
+
+@pytest.mark.parametrize(
+    "type",
+    [
+        renamed(pa.struct([("QQQQ", pa.int8())])),
+        renamed(pa.list_(pa.struct([("QQQQ", pa.int8())]))),
+        renamed(pa.timestamp("us", "QQQQ")),
+        renamed(pa.list_(pa.timestamp("us", "QQQQ"))),
+        renamed(pa.dictionary(pa.int8(), pa.timestamp("us", "QQQQ"))),
+    ],
+    ids=["row", "rows", "zone", "zones", "dictionary"],
+)
+def test_names_that_are_no_utf_8(type: pa.DataType) -> None:
+    with pytest.raises(UserError, match=r"^Column payload has a name or a time zone that is no UTF-8$") as caught:
+        storable("payload", type)
+    assert caught.value.code is ErrorCode.INVALID_ARGUMENTS
+
+
+def test_columns_of_names_that_are_no_utf_8() -> None:
+    sent = pa.schema([("QQQQ", pa.int8())]).serialize().to_pybytes().replace(b"QQQQ", b"Q\xff\xfeQ")
+    with pytest.raises(UserError, match="no UTF-8") as caught:
+        check_schema(pa.ipc.read_schema(pa.py_buffer(sent)), LIMITS)
+    assert caught.value.code is ErrorCode.INVALID_ARGUMENTS
 
 
 def test_nan_stays_what_it_is() -> None:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as kinds
 
+from sqe_core.batch_bytes import values_inside
 from sqe_core.engine.unwrapping import unwrapped_texts, unwrapped_type
+from sqe_core.query.type_arguments import type_arguments
 from sqe_core.query.wording import shown
 from sqe_core.spi.errors import ErrorCode, NotSupportedError, ResourcesError, UserError
 
@@ -33,6 +36,11 @@ class SchemaLimits:
 
 def check_schema(schema: pa.Schema, limits: SchemaLimits) -> None:
     """Refuse columns that are too many, too deep, or not told apart by their names."""
+    with _only_unicode("The record batches have"):
+        _check_schema(schema, limits)
+
+
+def _check_schema(schema: pa.Schema, limits: SchemaLimits) -> None:
     if not len(schema):
         raise UserError("The record batches have no columns", code=ErrorCode.INVALID_ARGUMENTS)
     if len(schema) > limits.columns:
@@ -51,6 +59,17 @@ def check_schema(schema: pa.Schema, limits: SchemaLimits) -> None:
         if kinds.is_struct(type):
             _check_names(list(type), f"Field in column {shown(column)}:", limits)
         pending.extend((child, depth + 1, column) for child in _children(type))
+
+
+@contextmanager
+def _only_unicode(whose: str) -> Iterator[None]:
+    """Arrow takes any bytes for names and time zones, and Python fails when it reads them."""
+    try:
+        yield
+    except UnicodeDecodeError as error:
+        raise UserError(
+            f"{whose} a name or a time zone that is no UTF-8", code=ErrorCode.INVALID_ARGUMENTS, hint="send Unicode"
+        ) from error
 
 
 def _children(type: pa.DataType) -> Iterator[pa.DataType]:
@@ -82,7 +101,11 @@ def storable(column: str, type: pa.DataType, *, kind: str = "Column") -> pa.Data
         type: the client's type, of a schema that `check_schema` passed.
         kind: what the client knows it as.
     """
+    with _only_unicode(f"{kind} {shown(column)} has"):
+        return _storable(column, type, kind)
 
+
+def _storable(column: str, type: pa.DataType, kind: str) -> pa.DataType:
     def inner(one: pa.DataType) -> pa.DataType:
         found = _plain(one) or _nested(one, inner)
         if found is None:
@@ -156,6 +179,8 @@ def fitted(stored: pa.DataType, target: str) -> pa.DataType:
         stored: what `storable` made of the client's type.
         target: the type of the table's column, in the engine's notation.
     """
+    if kinds.is_nested(stored):
+        return _fitted_inside(stored, target)
     number = kinds.is_integer(stored) or kinds.is_floating(stored) or kinds.is_decimal(stored)
     if number and target in _NUMBERS:
         return _NUMBERS[target]
@@ -166,6 +191,24 @@ def fitted(stored: pa.DataType, target: str) -> pa.DataType:
         return pa.date32()
     if kinds.is_timestamp(stored) and target == ("timestamp_ns" if stored.tz is None else "timestamptz_ns"):
         return pa.int64()
+    return stored
+
+
+def _fitted_inside(stored: pa.DataType, target: str) -> pa.DataType:
+    """Fit the numbers inside; where the target is of another shape, the engine's own assignment refuses it."""
+    kind, targets = type_arguments(target)
+
+    def inner(one: pa.DataType, target: str | None) -> pa.DataType:
+        # Times stay: only what is no value of a list, map or row is counted in nanoseconds.
+        return one if target is None or kinds.is_timestamp(one) else fitted(one, target)
+
+    if kind == "array" and kinds.is_list(stored):
+        return pa.list_(inner(stored.value_type, targets["element"]))
+    if kind == "map" and kinds.is_map(stored):
+        return pa.map_(inner(stored.key_type, targets["key"]), inner(stored.item_type, targets["value"]))
+    if kind == "struct" and kinds.is_struct(stored):
+        # By name, as the engine assigns them; which case they have does not matter.
+        return pa.struct([(field.name, inner(field.type, targets.get(field.name.lower()))) for field in stored])
     return stored
 
 
@@ -181,15 +224,14 @@ def converted(column: str, values: pa.Array, wanted: pa.DataType, *, kind: str =
     try:
         if isinstance(values, pa.ExtensionArray):
             values = unwrapped_texts(values)
-        if kinds.is_float16(values.type):
-            values = values.cast(pa.float32())  # Arrow casts it to little else
+        values = _castable(values)
         exact = _in_microseconds(wanted)
         if values.type.equals(wanted) and exact.equals(wanted):
             return values
         if kinds.is_timestamp(values.type) and kinds.is_int64(wanted):
             values = values.cast(pa.timestamp("ns", values.type.tz))  # what a column of nanoseconds counts
-        result = _without_views(values).cast(exact).cast(wanted)
-        if _may_round(values.type, wanted) and not _are_same(result.cast(values.type), values):
+        result = values.cast(exact).cast(wanted)
+        if _is_rounded(values, result):
             raise pa.ArrowInvalid("a value was rounded")
     except pa.ArrowInvalid as error:
         raise UserError(
@@ -200,6 +242,17 @@ def converted(column: str, values: pa.Array, wanted: pa.DataType, *, kind: str =
     except pa.ArrowNotImplementedError as error:
         raise _refusal(column, values.type, kind) from error
     return result
+
+
+def _is_rounded(values: pa.Array, result: pa.Array) -> bool:
+    """Whether a cast made another value of one, at any depth."""
+    if not len(values):
+        return False
+    if isinstance(values, pa.DictionaryArray):
+        return _is_rounded(_decoded(values), result)
+    if kinds.is_nested(values.type):
+        return any(map(_is_rounded, values_inside(values), values_inside(result)))
+    return _may_round(values.type, result.type) and not _are_same(result.cast(values.type), values)
 
 
 def _may_round(given: pa.DataType, wanted: pa.DataType) -> bool:
@@ -220,16 +273,27 @@ def _are_same(values: pa.Array, others: pa.Array) -> bool:
     return not pc.any(different).as_py()
 
 
-def _without_views(values: pa.Array) -> pa.Array:
-    """Return the values with dictionaries that Arrow can resolve: it cannot where they hold views, as polars' do."""
-    type = _viewless(values.type)
+def _castable(values: pa.Array) -> pa.Array:
+    """Return the values as Arrow can cast them: it knows few casts of half floats, and none of dictionaries of views.
+
+    A dictionary is resolved: what a cast of one rounds could not be seen.
+    """
+    if isinstance(values, pa.DictionaryArray):
+        return _decoded(values)
+    type = _castable_type(values.type)
     return values if type.equals(values.type) else values.cast(type)
 
 
-def _viewless(type: pa.DataType) -> pa.DataType:
+def _decoded(values: pa.DictionaryArray) -> pa.Array:
+    return _castable(values.dictionary).take(values.indices)
+
+
+def _castable_type(type: pa.DataType) -> pa.DataType:
+    if kinds.is_float16(type):
+        return pa.float32()
     if kinds.is_dictionary(type):
-        return pa.dictionary(type.index_type, unwrapped_type(type.value_type), type.ordered)
-    return _rebuilt(type, _viewless)
+        return pa.dictionary(type.index_type, _castable_type(unwrapped_type(type.value_type)), type.ordered)
+    return _rebuilt(type, _castable_type) if kinds.is_nested(type) else unwrapped_type(type)
 
 
 def _rebuilt(type: pa.DataType, inner: Callable[[pa.DataType], pa.DataType]) -> pa.DataType:
