@@ -137,6 +137,59 @@ def test_cancelling_with_metadata_that_is_no_query_id(alice: RawClient) -> None:
         assert flight.CancelFlightInfoResult.FromString(body).status == flight.CANCEL_STATUS_NOT_CANCELLABLE
 
 
+# Schemas that Arrow reads and Python does not
+
+
+def schema_with(type: pa.DataType, name: str = "n", *, instead: tuple[bytes, bytes] = (b"", b"")) -> flight.FlightData:
+    (message,) = ipc_messages(pa.schema({name: type}).empty_table())[:1]
+    data = flight_data(message)
+    old, new = instead
+    assert not old or data.data_header.count(old) == 1
+    data.data_header = data.data_header.replace(old, new) if old else data.data_header
+    return data
+
+
+def of_interval(unit: int) -> flight.FlightData:
+    """A column of another unit of intervals; pyarrow cannot make one."""
+    data = schema_with(pa.month_day_nano_interval())
+    assert data.data_header[-2:] == b"\x02\x00"
+    data.data_header = data.data_header[:-2] + bytes([unit, 0])
+    return data
+
+
+ZONE = (b"Zone", b"\xff\xfe\xff\xfe")
+UNREADABLE = {
+    "name": schema_with(pa.int64(), "Zone", instead=ZONE),
+    "name of a field": schema_with(pa.list_(pa.struct({"Zone": pa.int8()})), instead=ZONE),
+    "zone": schema_with(pa.timestamp("us", "Zone"), instead=ZONE),
+    "zone in a dictionary": schema_with(pa.dictionary(pa.int8(), pa.timestamp("us", "Zone")), instead=ZONE),
+    "months": of_interval(0),
+    "days": of_interval(1),
+    "scale": schema_with(pa.decimal128(5, -77)),
+    "scale in a map": schema_with(pa.map_(pa.string(), pa.decimal256(50, -(1 << 31)))),
+}
+
+
+@pytest.mark.rule("FLT-7")
+@pytest.mark.parametrize("which", UNREADABLE)
+@pytest.mark.parametrize("bound", [False, True])
+def test_columns_that_cannot_be_read(
+    core: Core, alice: RawClient, caplog: pytest.LogCaptureFixture, which: str, bound: bool
+) -> None:
+    core.parameters["update ?"] = pa.schema({"1": pa.int64()})
+    command: Any = INGEST
+    if bound:
+        handle = alice.prepare("update ?").prepared_statement_handle
+        command = sql.CommandPreparedStatementUpdate(prepared_statement_handle=handle)
+    schema = flight.FlightData()
+    schema.CopyFrom(UNREADABLE[which])
+    schema.flight_descriptor.CopyFrom(descriptor(command))
+    assert refused(alice, "DoPut", schema) == INVALID
+    assert not core.ingested
+    assert not core.statements
+    assert not caplog.records, "nothing is wrong with the server"
+
+
 # Sizes
 
 

@@ -19,6 +19,10 @@ from sqe_core.spi.errors import ErrorCode, ResourcesError, UserError
 _CONTINUATION = b"\xff\xff\xff\xff"
 # A statement's text is bounded by the core; this leaves room for what is around it.
 _MOST_REQUEST_BYTES = 4 << 20
+# As many digits as Arrow's widest decimal has.
+_MOST_SCALE = 76
+# Messages that say something about rows are few; a client that only keeps a call alive is not waited for.
+_MOST_EMPTY = 100
 
 
 def read_request(messages: Iterator[bytes], kind: Any) -> Any:
@@ -102,7 +106,9 @@ class PutStream:
     def _open(self) -> pa.ipc.RecordBatchStreamReader:
         if self._reader is None:
             source = pa.PythonFile(self._bytes, mode="r")
-            self._reader = self._read(lambda: pa.ipc.open_stream(source), "the schema cannot be read")
+            reader = self._read(lambda: pa.ipc.open_stream(source), "the schema cannot be read")
+            _ensure_known(reader.schema)
+            self._reader = reader
         return self._reader
 
     def _read(self, read: Callable[[], Any], fault: str) -> Any:
@@ -166,13 +172,16 @@ class _EncapsulatedMessages(io.RawIOBase):
     def _next(self) -> None:
         """Take the next message that has data; at the end there is none."""
         try:
-            while not self._ended:
+            for _ in range(_MOST_EMPTY):
+                if self._ended:
+                    return
                 message, self._first = self._first or next(self._messages, None), None
                 if message is None:
                     self._ended = True
                 elif message.data_header:
                     self._pending.extend(self._encapsulated(message))
                     return
+            raise _malformed("it has messages without data only")
         except Exception as error:
             self._ended, self.error = True, error
             raise
@@ -186,6 +195,40 @@ class _EncapsulatedMessages(io.RawIOBase):
         yield _CONTINUATION + len(header).to_bytes(4, "little") + header
         if checked.body_bytes:
             yield body[: checked.body_bytes].ljust(checked.body_bytes, b"\0")
+
+
+def _ensure_known(schema: pa.Schema) -> None:
+    """Refuse what pyarrow reads and then fails at, wherever it is looked at first."""
+    for field in schema:
+        try:
+            _look_at(field)
+        except UnicodeDecodeError:
+            raise _malformed("a column's name or time zone is no UTF-8") from None
+
+
+def _look_at(field: pa.Field) -> None:
+    _ = field.name
+    _look_at_type(field.type)
+
+
+def _look_at_type(type: pa.DataType) -> None:
+    # These two have no class in pyarrow; Arrow for Java has both.
+    if type.id in (pa.lib.Type_INTERVAL_MONTHS, pa.lib.Type_INTERVAL_DAY_TIME):
+        raise UserError(
+            f"Arrow's type {type} is not supported",
+            code=ErrorCode.INVALID_ARGUMENTS,
+            hint="send intervals as month_day_nano_interval or duration",
+        )
+    if pa.types.is_decimal(type) and abs(type.scale) > _MOST_SCALE:
+        raise _malformed(f"a decimal has the scale {type.scale}")
+    if pa.types.is_timestamp(type):
+        _ = type.tz
+    if isinstance(type, pa.BaseExtensionType):
+        _look_at_type(type.storage_type)
+    if pa.types.is_dictionary(type):
+        _look_at_type(type.value_type)
+    for number in range(type.num_fields):
+        _look_at(type.field(number))
 
 
 def _flight_data(message: bytes) -> flight.FlightData:
