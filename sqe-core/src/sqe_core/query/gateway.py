@@ -180,10 +180,11 @@ class ConnectedSession:
 
     def insert_rows(self, request: StatementRequest, rows: Sequence[pa.RecordBatch]) -> RunningQuery | None:
         """Insert a row for each row of parameters, with one commit; None when the statement is none of that form."""
-        self._live.ensure_usable()
-        if not rows or not self._service.takes_rows(self._session, request.sql, dialect=request.dialect):
+        if not rows:
             return None
-        self._count(Traffic.STATEMENT)
+        self._count(Traffic.STATEMENT)  # before its text is read, which is most of the work where it is long
+        if not self._service.takes_rows(self._session, request.sql, dialect=request.dialect):
+            return None
         at = self._seen_by(request)
         result = self._service.insert_rows(
             self._session, request.sql, rows, dialect=request.dialect, options=_options(request, at)
@@ -191,7 +192,7 @@ class ConnectedSession:
         return RunningQuery(result, _changes_of(at))
 
     def ingest(self, request: IngestRequest, schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> RunningQuery:
-        """Write record batches into a table."""
+        """Write record batches into a table; `batches` may be `WatchedBatches`."""
         self._count(Traffic.STATEMENT)
         options = StatementOptions(began=request.began, request_id=request.request_id)
         result = self._service.ingest(self._session, request, schema, batches, options=options)
