@@ -25,7 +25,7 @@ class IdleWatch:
     def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._monotonic = monotonic
         # Without a lock: `waiting` may end in a finalizer, in the middle of whatever its thread does.
-        self._waits: dict[int, tuple[float, Endable]] = {}
+        self._waits: dict[int, tuple[float, Endable, Callable[[], bool]]] = {}
         self._numbers = itertools.count()
         self._stopped = threading.Event()
         self._thread: threading.Thread | None = None
@@ -40,20 +40,20 @@ class IdleWatch:
         self._stopped.set()
 
     @contextmanager
-    def waiting(self, call: Endable, secs: float) -> Iterator[None]:
-        """End the call unless this block ends within the time."""
+    def waiting(self, call: Endable, secs: float, over: Callable[[], bool] = lambda: False) -> Iterator[None]:
+        """End the call unless this block ends within the time, and before `over` says that it is of no use."""
         number = next(self._numbers)
-        self._waits[number] = (self._monotonic() + secs, call)
+        self._waits[number] = (self._monotonic() + secs, call, over)
         try:
             yield
         finally:
             self._waits.pop(number, None)
 
     def look(self) -> None:
-        """End what has waited for too long."""
+        """End what has waited for too long, or for nothing."""
         now = self._monotonic()
-        for number, (ends, call) in self._waits.copy().items():
-            if ends <= now and self._waits.pop(number, None) is not None:
+        for number, (ends, call, over) in self._waits.copy().items():
+            if (ends <= now or over()) and self._waits.pop(number, None) is not None:
                 call.cancel()
 
     def _run(self) -> None:

@@ -12,10 +12,10 @@ from __future__ import annotations
 
 import json
 import logging
-import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Any, NoReturn
 
@@ -27,12 +27,14 @@ from google.protobuf.message import DecodeError, Message
 from sqe_core.protocols.flight import sign_in
 from sqe_core.protocols.flight.actions import ACTIONS, Actions, Preparing
 from sqe_core.protocols.flight.call_pools import BoundedCalls, CallPools
+from sqe_core.protocols.flight.client_batches import ClientBatches
 from sqe_core.protocols.flight.connections import Connections
 from sqe_core.protocols.flight.idle import IdleWatch
 from sqe_core.protocols.flight.incoming import PutStream, read_request
 from sqe_core.protocols.flight.incoming_bytes import ByteBudget, HeldBytes
 from sqe_core.protocols.flight.messages import batch_messages, schema_bytes, schema_message
 from sqe_core.protocols.flight.metadata import answer_to
+from sqe_core.protocols.flight.places import Places
 from sqe_core.protocols.flight.session_options import ENDPOINTS, endpoints_wanted
 from sqe_core.protocols.flight.statements import MOST_PARAMETER_BYTES, Statements, Ticket, ensure_columns
 from sqe_core.protocols.flight.status import status_code, status_text, trailing_metadata
@@ -56,10 +58,15 @@ _log = logging.getLogger(__name__)
 
 _SERVICE = "arrow.flight.protocol.FlightService"
 _POLL_WAIT_SECS = 1.0
-_SETTLE_SECS = 0.1
 _MOST_ENDERS = 16
 # Who has as many calls as they may can still cancel some.
 _SPARE_ACTIONS = 16
+# Of each message that has not come to its end gRPC may have as much as a message may have. The one message of a call
+# comes with its headers, so that few calls wait for theirs; rows may be long in coming.
+_MOST_AWAITED_REQUESTS = 8
+_MOST_AWAITED_STREAMS = 64
+# Who waits for a place sees those end that wait for what never comes.
+_PATIENCE = 2
 _PLAIN = pa.ipc.IpcWriteOptions()
 _COMMANDS = {
     f"arrow.flight.protocol.sql.{message.DESCRIPTOR.name}": message
@@ -83,6 +90,10 @@ _COMMANDS = {
         sql.TicketStatementQuery,
     )
 }
+
+
+ClientMessages = Generator[bytes, None, None]
+"""The messages of a call that has several. Whoever takes no more closes it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,20 +120,6 @@ class Call:
         """
         return bool(self.context.add_callback(lambda: None if over() else self.enders.submit(callback)))
 
-    def ensure_complete(self) -> None:
-        """Raise when the client did not end its messages but went away.
-
-        gRPC tells of both by the end of the messages; that the call was cancelled it says a moment later.
-        """
-        gone = threading.Event()
-        if not self.context.add_callback(gone.set) or gone.wait(_SETTLE_SECS) or not self.context.is_active():
-            raise _bad_argument("The client went away before all rows had come", "nothing was written; send them again")
-
-    def to_the_end(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield the batches of a client, and raise when it went away before it was done."""
-        yield from batches
-        self.ensure_complete()
-
     def statement(self, text: str) -> StatementRequest:
         """Return a statement of this call."""
         return StatementRequest(sql=text, trace_parent=self.trace_parent, request_id=self.request_id)
@@ -130,7 +127,9 @@ class Call:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallLimits:
-    """How long a client may keep a call waiting, for its login and afterwards, and how many calls a user may have."""
+    """How long a client may keep a call waiting, for its login or its one message and for anything else, and how many
+    calls a user may have.
+    """
 
     login_secs: float = 30.0
     idle_secs: float = 300.0
@@ -173,6 +172,8 @@ class FlightRpcs:
         self._pools = pools
         self._calls = UserCalls(limits.most_of_user)
         self._turns = Turns()
+        self._request_places = Places(_MOST_AWAITED_REQUESTS)
+        self._stream_places = Places(_MOST_AWAITED_STREAMS)
         self._incoming = ByteBudget()
         self._enders = ThreadPoolExecutor(_MOST_ENDERS, thread_name_prefix="sqe-flight-end")
         self._actions = Actions(statements)
@@ -276,15 +277,25 @@ class FlightRpcs:
 
     def _request_of(self, requests: Iterator[bytes], call: Call, kind: Any) -> Any:
         """Return what a method takes: the one message of its kind, or the client's messages as they come."""
+        user, secs = call.session.identity.key, min(self._limits.login_secs, self._limits.idle_secs)
         if kind is None:
-            return self._patiently(requests, call)
-        with self._watch.waiting(call.context, self._limits.idle_secs):
+            return self._in_place(self._patiently(requests, call), user, secs)
+        with self._request_places.one(user, _PATIENCE * secs), self._watch.waiting(call.context, secs):
             return read_request(requests, kind)
+
+    def _in_place(self, messages: Iterator[bytes], user: tuple[str, str], secs: float) -> ClientMessages:
+        """Yield messages; from the first to the last, or until this is closed, they have a place."""
+        with self._stream_places.one(user, _PATIENCE * secs):
+            yield from messages
 
     def _patiently(self, requests: Iterator[bytes], call: Call) -> Iterator[bytes]:
         while True:
             with self._watch.waiting(call.context, self._limits.idle_secs):
                 message = next(requests, None)
+                if message is None:
+                    # To gRPC a client that went away has ended its messages too, until it says a moment later that the
+                    # call was cancelled. Asked once more it answers after that, and then this raises.
+                    next(requests, None)
             if message is None:
                 call.held.message(0)  # what is done with all of them may take long
                 return
@@ -383,21 +394,25 @@ class FlightRpcs:
         for batch in rows.to_batches(max_chunksize=10_000):
             yield from batch_messages(batch)
 
-    def _do_put(self, call: Call, messages: Iterator[bytes]) -> Iterator[flight.PutResult]:
+    def _do_put(self, call: Call, messages: ClientMessages) -> Iterator[flight.PutResult]:
+        with closing(messages):
+            yield flight.PutResult(app_metadata=self._put(call, messages).SerializeToString())
+
+    def _put(self, call: Call, messages: ClientMessages) -> Message:
         stream = PutStream(messages, call.held)
         command = _command(stream.descriptor)
         match command:
             case sql.CommandStatementUpdate():
                 _refuse_transaction(command)
+                messages.close()
                 count = self._statements.update(call.session, call.statement(command.query), call.on_end)
             case sql.CommandPreparedStatementUpdate():
                 handle = command.prepared_statement_handle
                 self._statements.prepared.get(call.session, handle)
                 stream.bound(MOST_PARAMETER_BYTES)
                 if stream.has_data:
-                    rows = self._statements.bind(call.session, handle, iter(stream), stream.schema, call.held.rows)
-                    if rows > 1:
-                        self._statements.ensure_bound(call.session, handle, call.ensure_complete)
+                    self._statements.bind(call.session, handle, iter(stream), stream.schema, call.held.rows)
+                messages.close()
                 count = self._statements.update_prepared(
                     call.session, handle, call.statement, call.on_end, call.held.rows
                 )
@@ -407,19 +422,17 @@ class FlightRpcs:
                 stream.bound(MOST_PARAMETER_BYTES)
                 if stream.has_data:
                     self._statements.bind(call.session, handle, iter(stream), stream.schema, call.held.rows)
-                bound = sql.DoPutPreparedStatementResult(prepared_statement_handle=handle)
-                yield flight.PutResult(app_metadata=bound.SerializeToString())
-                return
+                return sql.DoPutPreparedStatementResult(prepared_statement_handle=handle)
             case sql.CommandStatementIngest():
                 _refuse_transaction(command)
-                batches = call.to_the_end(iter(stream))
+                batches = ClientBatches(iter(stream), call.context, self._watch)
                 request = replace(_ingest_request(command), request_id=call.request_id)
                 count = self._statements.ingest(call.session, request, stream.schema, batches, call.on_end)
             case _:
                 raise _bad_argument("This command cannot be put", "send it with GetFlightInfo")
-        yield flight.PutResult(app_metadata=sql.DoPutUpdateResult(record_count=count).SerializeToString())
+        return sql.DoPutUpdateResult(record_count=count)
 
-    def _do_exchange(self, call: Call, messages: Iterator[bytes]) -> Iterator[bytes]:
+    def _do_exchange(self, call: Call, messages: ClientMessages) -> Iterator[bytes]:
         raise NotSupportedError("DoExchange is not supported", hint="use DoGet and DoPut")
 
     def _do_action(self, call: Call, action: flight.Action) -> Iterator[flight.Result]:

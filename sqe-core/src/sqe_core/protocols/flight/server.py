@@ -174,6 +174,8 @@ class FlightServer(ProtocolServer):
             *([("grpc.max_connection_idle_ms", idle_ms)] if idle_ms else []),
             ("grpc.max_receive_message_length", _MOST_MESSAGE_BYTES),
             ("grpc.max_send_message_length", -1),
+            # Only "identity": what a message becomes would be bounded, what it costs a client to send not (LIM-2).
+            ("grpc.compression_enabled_algorithms_bitset", 1),
             ("grpc.max_concurrent_streams", _MOST_STREAMS),
             ("grpc.max_metadata_size", _MOST_HEADER_BYTES),
             ("grpc.absolute_max_metadata_size", _MOST_HEADER_BYTES),

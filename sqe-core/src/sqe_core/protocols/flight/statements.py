@@ -481,23 +481,11 @@ class Statements:
         batches: Iterator[pa.RecordBatch],
         schema: pa.Schema,
         count: Callable[[int], object],
-    ) -> int:
-        """Bind rows of parameters to a prepared statement, all of them or none, and return how many there are.
-
-        `count` is told of their bytes.
-        """
+    ) -> None:
+        """Bind rows of parameters to a prepared statement, all of them or none; `count` is told of their bytes."""
         prepared = self.prepared.get(session, handle)
         bound = prepared.rows_of(batches, schema, count)
         self._rebind(session, handle, prepared, bound)
-        return bound.row_count if bound is not None else 0
-
-    def ensure_bound(self, session: GatewaySession, handle: bytes, ensure_complete: Callable[[], object]) -> None:
-        """Forget the rows that were bound, unless they are all that the client had to send."""
-        try:
-            ensure_complete()
-        except BaseException:
-            self._rebind(session, handle, self.prepared.get(session, handle), None)
-            raise
 
     def _rebind(self, session: GatewaySession, handle: bytes, prepared: Prepared, bound: Bound | None) -> None:
         """Bind rows and count what the statement holds now; it loses its parameters when that is too much."""

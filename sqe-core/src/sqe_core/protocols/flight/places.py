@@ -1,0 +1,54 @@
+"""How many calls of each user wait for messages of their client at once (LIM-2).
+
+What gRPC has of a message that has not come to its end may be as much as any message has, and nobody counts it. So the
+calls that may have some are counted.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from sqe_core.spi.errors import ResourcesError
+
+_RETRY_SECS = 1
+
+
+class Places:
+    """Lets few calls of each user be in a block at once; others wait for that.
+
+    Args:
+        most: how many.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        # Reentrant, as conditions are: a stream that nobody reads on is closed by the garbage collector, anywhere.
+        self._changed = threading.Condition()
+        self._taken: Counter[tuple[str, str]] = Counter()
+
+    @contextmanager
+    def one(self, user: tuple[str, str], wait_secs: float) -> Iterator[None]:
+        """Wait for a place, which is free again when this block ends.
+
+        Raises:
+            ResourcesError: there was none in time.
+        """
+        with self._changed:
+            if not self._changed.wait_for(lambda: self._taken[user] < self._most, wait_secs):
+                raise ResourcesError(
+                    f"The server waits for {self._most} messages of yours already",
+                    hint="send what was begun, or begin less at once",
+                    retry_after_secs=_RETRY_SECS,
+                )
+            self._taken[user] += 1
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._taken[user] -= 1
+                if not self._taken[user]:
+                    del self._taken[user]
+                self._changed.notify_all()
