@@ -287,6 +287,46 @@ def test_named_parameters_go_by_name(core: Core, alice: RawClient) -> None:
     assert {name: each.as_py() for name, each in core.statements[-1].parameters.items()} == {"a": 1, "b": "x"}
 
 
+@pytest.mark.parametrize(
+    ("names", "bound"),
+    [
+        (["ID", "X"], {"id": 7, "x": 100}),
+        (["X", "Id"], {"id": 100, "x": 7}),
+        (["1", "2"], {"x": 7, "id": 100}),
+        (["a", "b"], {"x": 7, "id": 100}),
+        (["a", "a"], {"x": 7, "id": 100}),
+    ],
+)
+def test_names_of_parameters_count_in_any_case_or_not_at_all(
+    core: Core, alice: RawClient, names: list[str], bound: dict[str, int]
+) -> None:
+    core.parameters["update :x :id"] = pa.schema({"x": pa.int64(), "id": pa.int64()})
+    handle = alice.prepare("update :x :id").prepared_statement_handle
+    command = sql.CommandPreparedStatementUpdate(prepared_statement_handle=handle)
+    alice.update(command, pa.Table.from_arrays([pa.array([7]), pa.array([100])], names))
+    assert {name: each.as_py() for name, each in core.statements[-1].parameters.items()} == bound
+
+
+@pytest.mark.parametrize("names", [["id", "xx"], ["ID", "y"], ["x", "x"], ["x", "X"]])
+def test_parameters_that_are_named_in_part_are_refused(core: Core, alice: RawClient, names: list[str]) -> None:
+    """In their order they might change another row than was meant."""
+    core.parameters["update :x :id"] = pa.schema({"x": pa.int64(), "id": pa.int64()})
+    handle = alice.prepare("update :x :id").prepared_statement_handle
+    command = sql.CommandPreparedStatementUpdate(prepared_statement_handle=handle)
+    with pytest.raises(Refused, match="The parameters are named x, id") as caught:
+        alice.put(command, pa.Table.from_arrays([pa.array([7]), pa.array([100])], names))
+    assert (caught.value.status, caught.value.code) == (INVALID, "INVALID_ARGUMENTS")
+    assert not core.statements
+
+
+def test_names_that_differ_in_case_alone(core: Core, alice: RawClient) -> None:
+    core.parameters["update :x :X"] = pa.schema({"x": pa.int64(), "X": pa.int64()})
+    handle = alice.prepare("update :x :X").prepared_statement_handle
+    command = sql.CommandPreparedStatementUpdate(prepared_statement_handle=handle)
+    alice.update(command, pa.table({"X": [7], "x": [100]}))
+    assert {name: each.as_py() for name, each in core.statements[-1].parameters.items()} == {"x": 100, "X": 7}
+
+
 @pytest.mark.parametrize("columns", [1, 3])
 def test_too_few_and_too_many_parameters(core: Core, alice: RawClient, columns: int) -> None:
     core.parameters["update ? ?"] = pa.schema({"1": pa.int64(), "2": pa.int64()})

@@ -60,6 +60,7 @@ _MOST_EARLY = 16
 # letters.
 _MOST_EARLY_BYTES = 16 << 10
 _MOST_EARLY_COLUMNS = 64
+_MOST_NAMES_TOLD = 20
 _MOST_PARAMETER_ROWS = 100_000
 MOST_PARAMETER_BYTES = 64 << 20
 
@@ -272,9 +273,7 @@ class Prepared:
             )
         if not len(expected):
             return None  # JDBC sends no row of no columns with every statement
-        order = list(range(len(schema)))
-        if not self.positional and set(schema.names) == set(expected.names):
-            order = [schema.get_field_index(name) for name in expected.names]
+        order = range(len(schema)) if self.positional else _order_by_name(schema.names, expected.names)
         taken: list[pa.RecordBatch] = []
         rows = size = 0
         for batch in batches:
@@ -327,6 +326,26 @@ def ensure_columns(described: StatementDescription) -> None:
             code=ErrorCode.TYPE_MISMATCH,
             hint="say their types: CAST(? AS bigint)",
         )
+
+
+def _order_by_name(given: Sequence[str], expected: Sequence[str]) -> Sequence[int]:
+    """Return which of the columns that a client gives is which named parameter.
+
+    Columns that have none of the names are taken in their order: some drivers number them. Where some have one and
+    others none, taking them so might change another row than was meant.
+    """
+    for key in (str, str.lower):  # names may differ in case alone
+        places = {key(name): place for place, name in enumerate(given)}
+        wanted = [key(name) for name in expected]
+        if len(places) == len(given) and places.keys() == set(wanted):
+            return [places[name] for name in wanted]
+    if {name.lower() for name in given}.isdisjoint(name.lower() for name in expected):
+        return range(len(given))
+    raise UserError(
+        f"The parameters are named {', '.join(expected[:_MOST_NAMES_TOLD])}; columns of other names were given too",
+        code=ErrorCode.INVALID_ARGUMENTS,
+        hint="name all columns like the parameters, or none: then they go by their order",
+    )
 
 
 def _checked_bytes(batch: pa.RecordBatch) -> int:
