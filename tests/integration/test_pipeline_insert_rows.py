@@ -32,9 +32,10 @@ class Inserter:
         return [tuple(row.values()) for row in self.sqe.execute(sql).read_all().to_pylist()]
 
     def insert(self, sql: str, rows: pa.Table, **options: Any) -> int | None:
-        assert self.service.takes_rows(self.session, sql)
         batches = rows.to_batches(max_chunksize=1000)
-        return self.service.insert_rows(self.session, sql, batches, options=StatementOptions(**options)).affected_rows
+        result = self.service.insert_rows(self.session, sql, batches, options=StatementOptions(**options))
+        assert result is not None
+        return result.affected_rows
 
     def snapshots(self, table: str) -> int:
         return int(self.rows(f'SELECT count(*) FROM "{table}$snapshots"')[0][0])
@@ -254,3 +255,13 @@ def test_overwrites_at_once_keep_their_own_meaning(client: Inserter) -> None:
                 each.result()
             assert client.rows(f"SELECT * FROM {parted} ORDER BY part") == [(1, turn), (2, 0)]
             assert client.rows(f"SELECT * FROM {plain}") == [(1, turn)]
+
+
+@pytest.mark.rule("LIM-1")
+def test_a_statement_of_another_form_is_left_alone_and_keeps_no_slot(sqe: EmbeddedSqe) -> None:
+    service, batches = sqe.sqe.service, pa.table({"1": [1, 2]}).to_batches()
+    running = service.running
+    assert service.insert_rows(sqe.session, "SELECT ?", batches) is None
+    with pytest.raises(SqeError, match="ends too early"):
+        service.insert_rows(sqe.session, "INSERT INTO t VALUES (?", batches)
+    assert service.running == running

@@ -18,15 +18,13 @@ ROWS = [pa.record_batch({"1": [1, 2]})]
 
 
 class Service:
-    """Notes whether it was asked to read a text."""
+    """Notes whether it was asked to read a text, which is not of the form that takes rows."""
 
-    def __init__(self, *, takes: bool) -> None:
+    def __init__(self) -> None:
         self.read: list[str] = []
-        self._takes = takes
 
-    def takes_rows(self, session: object, sql: str, *, dialect: str | None = None) -> bool:
+    def insert_rows(self, session: object, sql: str, batches: object, **options: object) -> None:
         self.read.append(sql)
-        return self._takes
 
 
 def connected(service: Service, take: Callable[[Any], None]) -> ConnectedSession:
@@ -40,7 +38,7 @@ def test_no_text_is_read_for_who_has_used_up_the_limit() -> None:
     def refuse(traffic: Any) -> None:
         raise ResourcesError("too many statements")
 
-    service = Service(takes=True)
+    service = Service()
     with pytest.raises(ResourcesError, match="too many"):
         connected(service, refuse).insert_rows(StatementRequest(sql="INSERT"), ROWS)
     assert not service.read
@@ -48,7 +46,7 @@ def test_no_text_is_read_for_who_has_used_up_the_limit() -> None:
 
 def test_rows_for_another_statement_than_an_insert_are_left_to_the_caller() -> None:
     counted: list[Any] = []
-    service = Service(takes=False)
+    service = Service()
     session = connected(service, counted.append)
     assert session.insert_rows(StatementRequest(sql="UPDATE"), []) is None
     assert (service.read, counted) == ([], [])

@@ -182,14 +182,12 @@ class ConnectedSession:
         """Insert a row for each row of parameters, with one commit; None when the statement is none of that form."""
         if not rows:
             return None
-        self._count(Traffic.STATEMENT)  # before its text is read, which is most of the work where it is long
-        if not self._service.takes_rows(self._session, request.sql, dialect=request.dialect):
-            return None
+        self._count(Traffic.STATEMENT)
         at = self._seen_by(request)
         result = self._service.insert_rows(
             self._session, request.sql, rows, dialect=request.dialect, options=_options(request, at)
         )
-        return RunningQuery(result, _changes_of(at))
+        return None if result is None else RunningQuery(result, _changes_of(at))
 
     def ingest(self, request: IngestRequest, schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> RunningQuery:
         """Write record batches into a table; `batches` may be `WatchedBatches`."""

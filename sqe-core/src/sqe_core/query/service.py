@@ -200,12 +200,6 @@ class QueryService:
             with _explained(run, finish):
                 return run.ingest(request, schema, batches, finish)
 
-    def takes_rows(self, session: Session, sql: str, *, dialect: str | None = None) -> bool:
-        """Whether a statement inserts one row of VALUES, so that `insert_rows` can run it for many."""
-        limits = TextLimits(max_bytes=self._parts.limits.max_sql_bytes)
-        statement = self._parts.reader.read(sql, dialect=dialect or session.properties["dialect"], limits=limits)
-        return isinstance(statement, EngineStatement) and value_row(statement) is not None
-
     def insert_rows(
         self,
         session: Session,
@@ -214,12 +208,12 @@ class QueryService:
         *,
         dialect: str | None = None,
         options: StatementOptions = _PLAIN,
-    ) -> StatementResult:
+    ) -> StatementResult | None:
         """Run an INSERT of one row of VALUES for each row of parameters, with one commit for all of them.
 
         Args:
             session: whose statement.
-            sql: a statement that `takes_rows` approves of.
+            sql: any statement; when it is of another form nothing was done, and None is returned.
             batches: rows of parameters, a column for each marker in their order; at least one batch.
             dialect: how the text is read; None is the session's own.
             options: what comes with it.
@@ -229,10 +223,19 @@ class QueryService:
         """
         running = RunningStatement(new_query_id())
         with self._admitted(session, running, options) as leave:
+            # A long text takes a while to read: that is a statement's work, and needs its slot (LIM-1).
+            if not self._inserts_a_row(sql, dialect or session.properties["dialect"]):
+                leave()
+                return None
             seen, run, record = self._begin(session, running, sql, options)
             finish = _finisher(leave, record)
             with _explained(run, finish):
                 return run.insert_rows(sql, dialect or seen.properties["dialect"], batches, finish)
+
+    def _inserts_a_row(self, sql: str, dialect: str) -> bool:
+        limits = TextLimits(max_bytes=self._parts.limits.max_sql_bytes)
+        statement = self._parts.reader.read(sql, dialect=dialect, limits=limits)
+        return isinstance(statement, EngineStatement) and value_row(statement) is not None
 
     def _begin(
         self,
