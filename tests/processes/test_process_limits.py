@@ -351,8 +351,16 @@ def test_a_user_has_a_most_of_statements_at_once(limited: RunningServer) -> None
 @pytest.mark.rule("TRI-9")
 def test_an_administrator_ends_a_session_and_what_runs_in_it(limited: RunningServer) -> None:
     bob, root = limited.client("bob"), limited.client("root")
+    # What runs from here on is the fetching: a ticket that nobody fetches is just gone with its session.
+    info = bob.plan(SLOW)
     ended: list[Refused] = []
-    slow = threading.Thread(target=lambda: ended.append(refused(bob, SLOW)))
+
+    def fetch() -> None:
+        with pytest.raises(Refused) as caught:
+            bob.fetch(info)
+        ended.append(caught.value)
+
+    slow = threading.Thread(target=fetch)
     began = time.monotonic()
     slow.start()
     try:
