@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -534,20 +535,28 @@ def test_a_plan_does_not_outlive_the_roles_of_a_login(lake: Lake) -> None:
         planned[1].start()
 
 
+@contextmanager
+def made_meanwhile(lake: Lake, monkeypatch: pytest.MonkeyPatch, step: str) -> Iterator[None]:
+    """Owen makes the table `fresh` right after this step of the next statement."""
+    take_step, meanwhile = getattr(StatementRun, step), ["CREATE TABLE fresh AS SELECT 2 AS id"]
+
+    def before_another(run: StatementRun, *given: Any, **named: Any) -> Any:
+        taken = take_step(run, *given, **named)
+        if meanwhile:
+            lake.run(OWEN, meanwhile.pop())
+        return taken
+
+    with monkeypatch.context() as patch:
+        patch.setattr(StatementRun, step, before_another)
+        yield
+
+
 @pytest.mark.rule("ENF-13", "POL-9")
 @pytest.mark.parametrize("text", ["fresh AS SELECT 1 AS id", "fresh (id integer, mine integer)"])
 def test_or_replace_does_not_replace_what_was_not_there(lake: Lake, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
     for user in ("mallory", "owen"):
         lake.root(f"GRANT CREATE ON SCHEMA lake.default TO USER {user}")
-    execute, meanwhile = StatementRun._execute, ["CREATE TABLE fresh AS SELECT 2 AS id"]
-
-    def after_another(run: StatementRun, *given: Any) -> Any:
-        if meanwhile:
-            lake.run(OWEN, meanwhile.pop())
-        return execute(run, *given)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(StatementRun, "_execute", after_another)
+    with made_meanwhile(lake, monkeypatch, "_secure"):
         error = lake.refusal(MALLORY, f"CREATE OR REPLACE TABLE {text}")
     assert error.code in (ErrorCode.TABLE_NOT_FOUND, ErrorCode.ACCESS_DENIED)
     assert lake.run(OWEN, "SELECT * FROM fresh") == [(2,)]
@@ -563,16 +572,7 @@ def test_who_comes_second_owns_nothing(lake: Lake, monkeypatch: pytest.MonkeyPat
     """IF NOT EXISTS leaves the other one's table, and does not take it over."""
     for user in ("mallory", "owen"):
         lake.root(f"GRANT CREATE ON SCHEMA lake.default TO USER {user}")
-    new_tables, meanwhile = StatementRun._new_tables, ["CREATE TABLE fresh AS SELECT 2 AS id"]
-
-    def before_another(run: StatementRun, *given: Any) -> Any:
-        new = new_tables(run, *given)
-        if meanwhile:
-            lake.run(OWEN, meanwhile.pop())
-        return new
-
-    with monkeypatch.context() as patch:
-        patch.setattr(StatementRun, "_new_tables", before_another)
+    with made_meanwhile(lake, monkeypatch, "_new_tables"):
         error = lake.refusal(MALLORY, f"CREATE TABLE IF NOT EXISTS {text}")
     assert error.code in (ErrorCode.TABLE_NOT_FOUND, ErrorCode.ACCESS_DENIED)
     lake.root("GRANT SELECT ON fresh TO analyst")

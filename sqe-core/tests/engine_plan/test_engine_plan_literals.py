@@ -13,6 +13,7 @@ from zoneinfo import ZoneInfo
 
 import pyarrow as pa
 import pytest
+from arrow_headers import renamed
 
 from sqe_core.engine.spark import literals
 from sqe_core.engine.spark.literals import encode, encode_parameters, encode_rows, spark_type
@@ -248,13 +249,6 @@ def test_elements_of_all_parameters_count_together() -> None:
     encode_parameters({"sqe_p1": half, "sqe_p2": half})
     with pytest.raises(UserError, match=r"^Parameter 3 has more than 1000000 elements"):
         encode_parameters({"sqe_p1": half, "sqe_p2": half, "sqe_p3": pa.scalar([1])})
-
-
-def renamed(type: pa.DataType) -> pa.DataType:
-    """The type with a name or a time zone of bytes that are no UTF-8, as a damaged stream may have it."""
-    sent = pa.schema([("column", type)]).serialize().to_pybytes()
-    assert b"QQQQ" in sent
-    return pa.ipc.read_schema(pa.py_buffer(sent.replace(b"QQQQ", b"Q\xff\xfeQ"))).types[0]
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,12 @@
-"""Headers of Arrow messages that no library writes: FlatBuffers that point to one table or text many times."""
+"""Headers of Arrow messages that no library writes: FlatBuffers that point to one table or text many times, and names
+that are no text.
+"""
 
 from __future__ import annotations
 
 import struct
+
+import pyarrow as pa
 
 _VERSIONS = {4: 3, 5: 4}
 _SCHEMA, _DICTIONARY_BATCH, _RECORD_BATCH = 1, 2, 3
@@ -166,3 +170,10 @@ def batch_header(
     if pairs:
         writer.pairs(writer.places[4], pairs, text)
     return writer.bytes()
+
+
+def renamed(type: pa.DataType) -> pa.DataType:
+    """The type with a name or a time zone of bytes that are no UTF-8, as a damaged stream may have it."""
+    sent = pa.schema([("column", type)]).serialize().to_pybytes()
+    assert b"QQQQ" in sent
+    return pa.ipc.read_schema(pa.py_buffer(sent.replace(b"QQQQ", b"Q\xff\xfeQ"))).types[0]

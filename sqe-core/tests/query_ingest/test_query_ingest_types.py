@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from arrow_headers import renamed
 
 from sqe_core.query.ingest_types import SchemaLimits, check_schema, converted, fitted, storable
 from sqe_core.query.type_arguments import type_arguments
@@ -328,13 +329,6 @@ def test_wherever_a_value_is_it_is_kept_exactly(
         with pytest.raises(UserError, match="without loss") as caught:
             converted("amount", each, kept)
         assert caught.value.code is ErrorCode.INVALID_CAST
-
-
-def renamed(type: pa.DataType) -> pa.DataType:
-    """The type with a name or a time zone of bytes that are no UTF-8, as a damaged stream may have it."""
-    sent = pa.schema([("column", type)]).serialize().to_pybytes()
-    assert b"QQQQ" in sent
-    return pa.ipc.read_schema(pa.py_buffer(sent.replace(b"QQQQ", b"Q\xff\xfeQ"))).types[0]
 
 
 @pytest.mark.parametrize(

@@ -72,7 +72,7 @@ from sqe_core.sql.statement import (
     Use,
     session_marker,
 )
-from sqe_core.sql.value_rows import value_row
+from sqe_core.sql.value_rows import ValueRow
 
 Parameters = Sequence[Any] | Mapping[str, Any]
 Finish = Callable[..., None]
@@ -343,12 +343,11 @@ class StatementRun:
         with self._session.engine():
             return ingestion.run(request, schema, batches)
 
-    def insert_rows(self, sql: str, dialect: str, batches: Sequence[pa.RecordBatch], finish: Finish) -> StatementResult:
-        """Insert a row for each row of parameters, with one commit; the statement has one row of VALUES."""
-        statement = self._read(sql, dialect)
-        row = value_row(statement) if isinstance(statement, EngineStatement) else None
-        if row is None:
-            raise InternalError("The statement is no INSERT of one row of VALUES")
+    def insert_rows(
+        self, kind: StatementKind, row: ValueRow, batches: Sequence[pa.RecordBatch], finish: Finish
+    ) -> StatementResult:
+        """Insert a row for each row of parameters, with one commit; `row` is the one of VALUES that was read."""
+        self._recognise(kind)
         with self._engine_scope() as session:
             insert = RowInsert(
                 engine=self._parts.engine,
@@ -363,10 +362,13 @@ class StatementRun:
         statement = self._parts.reader.read(
             sql, dialect=dialect, limits=TextLimits(max_bytes=self._parts.limits.max_sql_bytes)
         )
-        self._kind = statement.kind
-        self._recognised(statement.kind)
-        self._running.check()
+        self._recognise(statement.kind)
         return statement
+
+    def _recognise(self, kind: StatementKind) -> None:
+        self._kind = kind
+        self._recognised(kind)
+        self._running.check()
 
     # Statements that Spark executes
 

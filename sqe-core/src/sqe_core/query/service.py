@@ -224,18 +224,17 @@ class QueryService:
         running = RunningStatement(new_query_id())
         with self._admitted(session, running, options) as leave:
             # A long text takes a while to read: that is a statement's work, and needs its slot (LIM-1).
-            if not self._inserts_a_row(sql, dialect or session.properties["dialect"]):
+            limits = TextLimits(max_bytes=self._parts.limits.max_sql_bytes)
+            read_as = dialect or (options.at or session).properties["dialect"]
+            statement = self._parts.reader.read(sql, dialect=read_as, limits=limits)
+            row = value_row(statement) if isinstance(statement, EngineStatement) else None
+            if row is None:
                 leave()
                 return None
-            seen, run, record = self._begin(session, running, sql, options)
+            _, run, record = self._begin(session, running, sql, options)
             finish = _finisher(leave, record)
             with _explained(run, finish):
-                return run.insert_rows(sql, dialect or seen.properties["dialect"], batches, finish)
-
-    def _inserts_a_row(self, sql: str, dialect: str) -> bool:
-        limits = TextLimits(max_bytes=self._parts.limits.max_sql_bytes)
-        statement = self._parts.reader.read(sql, dialect=dialect, limits=limits)
-        return isinstance(statement, EngineStatement) and value_row(statement) is not None
+                return run.insert_rows(statement.kind, row, batches, finish)
 
     def _begin(
         self,
