@@ -17,6 +17,7 @@ import adbc_driver_manager
 import pandas
 import pyarrow as pa
 import pytest
+from testbed.arrow_types import plain
 
 from sqe_core.protocols.flight.wire import flight_sql_pb2 as sql
 
@@ -260,17 +261,6 @@ def test_each_type_is_exactly_its_arrow_type(
     if name != "nothing":
         cursor.execute(f"SELECT CASE WHEN n = 0 THEN {literal} END AS x FROM range(2) AS r(n) ORDER BY n")
         assert cursor.fetch_arrow_table()["x"].to_pylist() == [value, None]
-
-
-def plain(type: pa.DataType) -> pa.DataType:
-    """The type without the names of its elements and whether they may be NULL."""
-    if pa.types.is_list(type):
-        return pa.list_(plain(type.value_type))
-    if pa.types.is_map(type):
-        return pa.map_(plain(type.key_type), plain(type.item_type))
-    if pa.types.is_struct(type):
-        return pa.struct([pa.field(each.name, plain(each.type)) for each in type])
-    return type
 
 
 STORED = """

@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from testbed.arrow_types import plain
 
 from sqe_core.bootstrap import EmbeddedSqe
 from sqe_core.spi.errors import ErrorCode, SqeError, UserError
@@ -68,17 +69,6 @@ _REFUSED: dict[str, tuple[pa.Scalar[Any], str]] = {
     "elements": (pa.array([[True] * 1_000_001])[0], "has more than 1000000 elements"),
     "long": (pa.scalar(b"x" * 15_000_001), "is longer than"),
 }
-
-
-def plain(type: pa.DataType) -> pa.DataType:
-    """The type without the names of its elements and whether they may be NULL."""
-    if pa.types.is_list(type):
-        return pa.list_(plain(type.value_type))
-    if pa.types.is_map(type):
-        return pa.map_(plain(type.key_type), plain(type.item_type))
-    if pa.types.is_struct(type):
-        return pa.struct([pa.field(each.name, plain(each.type)) for each in type])
-    return type
 
 
 def query(sqe: EmbeddedSqe, sql: str, *parameters: Any) -> pa.Table:
