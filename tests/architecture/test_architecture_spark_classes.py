@@ -17,7 +17,7 @@ import pytest
 
 from sqe_core.engine.spark.jars import fetch_jars
 from sqe_core.engine.spark.options import EngineOptions
-from sqe_core.query import allowed
+from sqe_core.query.judge import allowed
 
 PLAN = "org.apache.spark.sql.catalyst.plans.logical.LogicalPlan"
 EXPRESSION = "org.apache.spark.sql.catalyst.expressions.Expression"
@@ -176,7 +176,7 @@ def test_the_lists_belong_to_the_installed_versions() -> None:
 def test_every_error_template_belongs_to_a_condition_of_spark() -> None:
     from string import Formatter
 
-    from sqe_core.query.error_templates import SPARK
+    from sqe_core.query.errors.templates import SPARK
 
     (jar,) = [jar for jar in spark_jars() if jar.name.startswith("spark-common-utils_")]
     with zipfile.ZipFile(jar) as archive:

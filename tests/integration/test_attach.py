@@ -19,7 +19,7 @@ from sqe_core.engine.spark.engine import SparkEngine
 from sqe_core.plugins.manager import PluginManager
 from sqe_core.policy.grants.enforcer import GrantsEnforcer
 from sqe_core.policy.grants.sqlite import MemoryStore
-from sqe_core.query.admission import QueryLimits
+from sqe_core.query.run.admission import QueryLimits
 from sqe_core.session.session import Session
 from sqe_core.spi.errors import ErrorCode, SqeError
 from sqe_core.spi.identity import Identity

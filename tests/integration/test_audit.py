@@ -22,7 +22,7 @@ from sqe_core.observe.audit_chain import verify
 from sqe_core.policy.grants.enforcer import GrantsEnforcer
 from sqe_core.policy.grants.sqlite import MemoryStore
 from sqe_core.policy.masks import MaskWriter
-from sqe_core.query.admission import QueryLimits
+from sqe_core.query.run.admission import QueryLimits
 from sqe_core.session.session import Session
 from sqe_core.spi.errors import ErrorCode, ExternalError, SqeError
 from sqe_core.spi.events import QueryEvent

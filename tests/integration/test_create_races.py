@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from sqe_core.bootstrap import EMBEDDED_CATALOG, OWNER, EmbeddedSqe
-from sqe_core.query.result import StatementResult
+from sqe_core.query.run.result import StatementResult
 from sqe_core.session.session import Session
 from sqe_core.spi.errors import CommitConflictError, ErrorCode, SqeError, UserError
 from sqe_core.spi.protocol import IngestMode, IngestRequest

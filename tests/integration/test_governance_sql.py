@@ -20,8 +20,8 @@ from sqe_core.policy.builtin import AllowAllEnforcer
 from sqe_core.policy.grants.enforcer import GrantsEnforcer
 from sqe_core.policy.grants.sqlite import MemoryStore
 from sqe_core.policy.masks import MaskWriter
-from sqe_core.query.admission import QueryLimits
-from sqe_core.query.run import StatementRun
+from sqe_core.query.run.admission import QueryLimits
+from sqe_core.query.run.statement_run import StatementRun
 from sqe_core.session.session import Session
 from sqe_core.spi.errors import ErrorCode, ObjectNotFoundError, SqeError
 from sqe_core.spi.identity import Identity, Secret
@@ -513,7 +513,7 @@ def test_roles_are_made_given_and_taken(lake: Lake) -> None:
 @pytest.mark.rule("ENF-13", "POL-9")
 @pytest.mark.parametrize("held_secs", [5.0, -1.0], ids=["at once", "later"])
 def test_a_plan_does_not_outlive_a_role(lake: Lake, monkeypatch: pytest.MonkeyPatch, held_secs: float) -> None:
-    monkeypatch.setattr("sqe_core.query.run._PLAN_SECS", held_secs)
+    monkeypatch.setattr("sqe_core.query.run.statement_run._PLAN_SECS", held_secs)
     lake.root("CREATE ROLE reader", "GRANT SELECT ON orders TO reader", "GRANT reader TO USER mallory")
     service, session = lake.sqe.service, lake.session(MALLORY)
     planned = [service.plan(session, "SELECT id, current_role FROM orders") for _ in range(2)]

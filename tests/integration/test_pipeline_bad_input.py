@@ -7,7 +7,7 @@ import time
 import pytest
 
 from sqe_core.bootstrap import EmbeddedSqe
-from sqe_core.query.inspect import PlanLimits
+from sqe_core.query.judge.inspect import PlanLimits
 from sqe_core.spi.errors import ErrorKind, SqeError
 
 _FOREIGN = [

@@ -12,8 +12,8 @@ import pytest
 
 from sqe_core.bootstrap import EmbeddedSqe
 from sqe_core.observe.history import HistoryEntry
-from sqe_core.query.division import divide
-from sqe_core.query.result import StatementPlan, StatementResult
+from sqe_core.query.run.division import divide
+from sqe_core.query.run.result import StatementPlan, StatementResult
 from sqe_core.spi.errors import QueryCancelledError, QueryTimeoutError, SqeError, UserError
 
 ROWS = 300_000
@@ -249,7 +249,7 @@ def test_an_order_that_a_view_has_since_is_not_divided(sqe: EmbeddedSqe, monkeyp
     sqe.execute("CREATE VIEW looked AS SELECT id FROM big").close()
     parts = parts_of(sqe, "SELECT * FROM looked", 2)
     assert len(parts) == 2
-    monkeypatch.setattr("sqe_core.query.run._PLAN_SECS", -1.0)
+    monkeypatch.setattr("sqe_core.query.run.statement_run._PLAN_SECS", -1.0)
     sqe.execute("CREATE OR REPLACE VIEW looked AS SELECT id FROM big ORDER BY id").close()
     for part in parts:
         with pytest.raises(UserError, match="has changed"):

@@ -19,8 +19,8 @@ from testbed.joined_engine import spooled
 from sqe_core.bootstrap import EMBEDDED_CATALOG, OWNER, EmbeddedSqe, build
 from sqe_core.engine.spark.engine import SparkEngine
 from sqe_core.policy.builtin import AllowAllEnforcer
-from sqe_core.query.admission import QueryLimits
-from sqe_core.query.result import StatementResult
+from sqe_core.query.run.admission import QueryLimits
+from sqe_core.query.run.result import StatementResult
 from sqe_core.session.session import Session
 from sqe_core.spi.errors import ErrorCode, NotSupportedError, QueryCancelledError, SqeError, UserError
 from sqe_core.spi.policy import Action, PolicyRequest, PolicyResponse

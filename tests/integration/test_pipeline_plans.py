@@ -286,7 +286,7 @@ def test_a_plan_of_yesterday_is_judged_again(sqe: EmbeddedSqe, monkeypatch: pyte
     sqe.execute("CREATE TABLE moved (a bigint)").close()
     plan = service.plan(sqe.session, "SELECT * FROM moved")
     gone = service.plan(sqe.session, "SELECT * FROM moved")
-    monkeypatch.setattr("sqe_core.query.run._PLAN_SECS", -1.0)
+    monkeypatch.setattr("sqe_core.query.run.statement_run._PLAN_SECS", -1.0)
     sqe.execute("ALTER TABLE moved ADD COLUMN b bigint").close()
     with pytest.raises(UserError, match="has changed"):
         plan.start()

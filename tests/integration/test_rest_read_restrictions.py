@@ -25,7 +25,7 @@ from sqe_core.catalog.backends import SqliteBackend
 from sqe_core.catalog.registry import Mount
 from sqe_core.engine.spark.engine import SparkEngine
 from sqe_core.policy.builtin import AllowAllEnforcer
-from sqe_core.query.admission import QueryLimits
+from sqe_core.query.run.admission import QueryLimits
 from sqe_core.session.session import Session
 from sqe_core.spi.catalog import CatalogContext
 from sqe_core.spi.errors import ErrorKind, SqeError

@@ -20,7 +20,7 @@ from testbed.processes import free_ports
 
 from sqe_core.cli import logs
 from sqe_core.cli.arguments import ServerOptions
-from sqe_core.cli.remote import open_remote
+from sqe_core.cli.remote.backend import open_remote
 
 BIN = Path(sys.executable).parent
 PEOPLE = Path(__file__).parents[1] / "testbed" / "people.py"

@@ -11,7 +11,7 @@ from sqe_core.bootstrap import EMBEDDED_CATALOG, EmbeddedSqe, build
 from sqe_core.engine.spark.engine import SparkEngine
 from sqe_core.policy.cache import DecisionCache
 from sqe_core.policy.masks import MaskWriter
-from sqe_core.query.admission import QueryLimits
+from sqe_core.query.run.admission import QueryLimits
 from sqe_core.spi.identity import Identity, Secret
 from sqe_core.spi.policy import Decision
 

@@ -43,7 +43,7 @@ from policy_cases import (
 )
 
 from sqe_core.bootstrap import EMBEDDED_CATALOG, EmbeddedSqe
-from sqe_core.query.result import StatementResult
+from sqe_core.query.run.result import StatementResult
 from sqe_core.spi.errors import SqeError
 from sqe_core.spi.policy import Decision
 from sqe_core.spi.protocol import IngestMode, IngestRequest

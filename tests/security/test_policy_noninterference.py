@@ -15,7 +15,7 @@ from sqe_core.engine.port import Progress
 from sqe_core.engine.spark.engine import SparkEngine
 from sqe_core.policy.cache import DecisionCache
 from sqe_core.policy.masks import MaskWriter
-from sqe_core.query.admission import QueryLimits
+from sqe_core.query.run.admission import QueryLimits
 from sqe_core.session.session import Session
 from sqe_core.spi.errors import SqeError
 from sqe_core.spi.identity import Identity, Secret

@@ -10,7 +10,7 @@ import pytest
 from governed import Govern, Governed, allow
 
 from sqe_core.bootstrap import EmbeddedSqe
-from sqe_core.query.division import divide
+from sqe_core.query.run.division import divide
 from sqe_core.spi.errors import ObjectNotFoundError
 from sqe_core.spi.policy import ConstantMask, Decision
 
@@ -60,7 +60,7 @@ def test_what_is_revoked_before_the_first_part_starts_is_gone_for_all(
     governed = govern({"divided": Decision.allow()})
     parts = divide(governed.sqe.service.plan(governed.session, "SELECT * FROM divided"), 3)
     governed.policies.decisions["divided"] = allow("who <> 'kept away'")
-    monkeypatch.setattr("sqe_core.query.run._PLAN_SECS", -1.0)
+    monkeypatch.setattr("sqe_core.query.run.statement_run._PLAN_SECS", -1.0)
     asked = len(governed.policies.asked)
     found = [part.start().read_all() for part in parts]
     assert HIDDEN not in pa.concat_tables(found)["who"].to_pylist()

@@ -13,8 +13,8 @@ from sqe_core.bootstrap import EMBEDDED_CATALOG, OWNER, EmbeddedSqe
 from sqe_core.catalog.backends import SqliteBackend
 from sqe_core.engine.port import EngineExecutionError, EngineSession
 from sqe_core.engine.spark.engine import SparkEngine
-from sqe_core.query import allowed
-from sqe_core.query.inspect import PlanLimits, inspect
+from sqe_core.query.judge import allowed
+from sqe_core.query.judge.inspect import PlanLimits, inspect
 from sqe_core.session.statement_session import StatementSession
 from sqe_core.spi.errors import QueryCancelledError, SqeError
 from sqe_core.sql.statement import StatementKind

@@ -12,8 +12,8 @@ import pytest
 
 from sqe_core.bootstrap import EMBEDDED_CATALOG, EmbeddedSqe, Sqe, build
 from sqe_core.engine.spark.engine import SparkEngine
-from sqe_core.query.admission import QueryLimits
 from sqe_core.query.gateway import ConnectedSession
+from sqe_core.query.run.admission import QueryLimits
 from sqe_core.session.session import Session
 from sqe_core.spi.errors import ErrorCode, SqeError
 from sqe_core.spi.identity import Identity

@@ -16,8 +16,8 @@ from sqe_core.bootstrap import EMBEDDED_CATALOG, EmbeddedSqe, Sqe, build
 from sqe_core.engine.port import InlinedSpool, Replacement
 from sqe_core.engine.spark.engine import SparkEngine
 from sqe_core.policy.cache import DecisionCache
-from sqe_core.query.admission import QueryLimits
-from sqe_core.query.ingest_rows import IngestLimits
+from sqe_core.query.ingest.rows import IngestLimits
+from sqe_core.query.run.admission import QueryLimits
 from sqe_core.session.session import Session
 from sqe_core.spi.errors import ErrorCode, SqeError
 from sqe_core.spi.identity import Identity

@@ -17,7 +17,7 @@ from sqe_core.catalog.backends import SqliteBackend
 from sqe_core.catalog.registry import Mount
 from sqe_core.engine.spark.engine import SparkEngine
 from sqe_core.policy.masks import MaskWriter
-from sqe_core.query.admission import QueryLimits
+from sqe_core.query.run.admission import QueryLimits
 from sqe_core.spi.catalog import CatalogBackend, CatalogMetadata, ReadRestrictions, SupportsReadRestrictions
 from sqe_core.spi.errors import ErrorKind, SqeError
 from sqe_core.spi.identity import Identity, Secret

@@ -13,8 +13,8 @@ from sqe_core.bootstrap import EMBEDDED_CATALOG, EmbeddedSqe, Sqe, build
 from sqe_core.catalog.backends import SqliteBackend
 from sqe_core.catalog.registry import Mount
 from sqe_core.engine.spark.engine import SparkEngine
-from sqe_core.query.admission import QueryLimits
-from sqe_core.query.completion import CompletionCache
+from sqe_core.query.answers.completion import CompletionCache
+from sqe_core.query.run.admission import QueryLimits
 from sqe_core.session.session import Session
 from sqe_core.spi.errors import ErrorCode, SqeError
 from sqe_core.spi.identity import Identity

@@ -11,7 +11,7 @@ from governed import Govern, allow
 
 from sqe_core.bootstrap import EMBEDDED_CATALOG, OWNER, EmbeddedSqe
 from sqe_core.engine.spark.engine import SparkEngine
-from sqe_core.query import secured
+from sqe_core.query.judge import judge as secured
 from sqe_core.spi.errors import ErrorCode, SqeError, UserError
 from sqe_core.spi.policy import Decision, NullMask, PartialMask
 

@@ -114,7 +114,7 @@ def test_the_core_carries_its_data_files(wheels: Path) -> None:
     for needed in ("sqe_core/py.typed", "sqe_core/engine/spark/jars.lock.toml"):
         assert needed in names
     assert any(name.startswith("sqe_core/engine/spark/bridge/") and name.endswith(".java") for name in names)
-    assert any(name.startswith("sqe_core/query/allowed/") and name.endswith(".txt") for name in names)
+    assert any(name.startswith("sqe_core/query/judge/allowed/") and name.endswith(".txt") for name in names)
     assert not any("test_" in Path(name).name for name in names)
 
 

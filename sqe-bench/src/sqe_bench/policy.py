@@ -25,7 +25,7 @@ from sqe_core.policy.builtin import AllowAllEnforcer
 from sqe_core.policy.cache import DecisionCache
 from sqe_core.policy.grants.enforcer import GrantsEnforcer
 from sqe_core.policy.grants.sqlite import MemoryStore
-from sqe_core.query.admission import QueryLimits
+from sqe_core.query.run.admission import QueryLimits
 from sqe_core.session.session import Session
 from sqe_core.spi.errors import InternalError
 from sqe_core.spi.identity import Identity

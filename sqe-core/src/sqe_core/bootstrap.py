@@ -53,17 +53,17 @@ from sqe_core.policy.cache import DecisionCache
 from sqe_core.policy.masks import MaskWriter
 from sqe_core.policy.outside import OutsideGrants
 from sqe_core.policy.read_restrictions import CatalogRestrictions
-from sqe_core.query.admission import QueryLimits
-from sqe_core.query.audited import SessionAudit, StatementAudit
-from sqe_core.query.completion import CompletionCache, VisibleNames
+from sqe_core.query.answers.completion import CompletionCache, VisibleNames
 from sqe_core.query.gateway import Gateway
-from sqe_core.query.ingest_rows import IngestLimits
-from sqe_core.query.ingest_types import SchemaLimits
-from sqe_core.query.inspect import PlanLimits
+from sqe_core.query.ingest.rows import IngestLimits
+from sqe_core.query.ingest.types import SchemaLimits
+from sqe_core.query.judge.inspect import PlanLimits
 from sqe_core.query.parts import QueryParts
-from sqe_core.query.record import Notify, Recorder
-from sqe_core.query.result import StatementResult
-from sqe_core.query.running import EndReason
+from sqe_core.query.run.admission import QueryLimits
+from sqe_core.query.run.audited import SessionAudit, StatementAudit
+from sqe_core.query.run.record import Notify, Recorder
+from sqe_core.query.run.result import StatementResult
+from sqe_core.query.run.running import EndReason
 from sqe_core.query.service import Parameters, QueryService
 from sqe_core.server import Server, ServerParts, StatusBoard
 from sqe_core.session.attempts import LoginAttempts
@@ -82,8 +82,8 @@ from sqe_core.spi.grants import GrantStore, GrantStoreContext
 from sqe_core.spi.identity import Identity
 from sqe_core.spi.policy import PolicyEnforcer
 from sqe_core.spi.protocol import BrowserLogins, DeviceLogins, ProtocolContext, ProtocolServer, ServerState, TlsFiles
-from sqe_core.sql import functions
 from sqe_core.sql.reader import Reader
+from sqe_core.sql.spark import functions
 from sqe_core.sql.statement import ScriptStatement
 
 _log = logging.getLogger(__name__)

@@ -28,9 +28,9 @@ from sqe_core.spi.errors import (
     UserError,
 )
 from sqe_core.spi.identity import Identity, Secret
-from sqe_core.sql.attachments import Attach, CreateSecret
 from sqe_core.sql.reader import Reader
 from sqe_core.sql.statement import TextLimits
+from sqe_core.sql.statements.attachments import Attach, CreateSecret
 
 CANARY = "kanarienvogel"
 

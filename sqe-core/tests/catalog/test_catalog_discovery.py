@@ -9,7 +9,7 @@ import pytest
 
 from sqe_core.catalog.discovery import DiscoveredCatalogs, FoundCatalogs
 from sqe_core.catalog.registry import CatalogRegistry, Mount
-from sqe_core.query.names import NameContext, NameResolver
+from sqe_core.query.judge.names import NameContext, NameResolver
 from sqe_core.spi.catalog import CatalogBackend, SupportsDiscovery
 from sqe_core.spi.errors import ExternalError, ObjectNotFoundError, ResourcesError
 from sqe_core.spi.identity import Identity

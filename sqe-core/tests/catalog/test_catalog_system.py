@@ -9,7 +9,7 @@ import pytest
 from sqe_core.catalog.registry import CatalogRegistry, Mount
 from sqe_core.catalog.system import RUNTIME, SYSTEM, TABLES, runtime_columns
 from sqe_core.catalog.visible import VisibleCatalogs
-from sqe_core.query.names import NameContext, NameResolver
+from sqe_core.query.judge.names import NameContext, NameResolver
 from sqe_core.spi.catalog import CatalogBackend, ObjectType
 from sqe_core.spi.errors import NotSupportedError, ObjectNotFoundError
 from sqe_core.spi.identity import Identity

@@ -13,10 +13,10 @@ import pyarrow as pa
 
 from sqe_core.cli.backend import Completions
 from sqe_core.engine.port import EngineState, Progress
-from sqe_core.query.result import StatementResult
+from sqe_core.query.run.result import StatementResult
 from sqe_core.spi.errors import ErrorCode, ObjectNotFoundError, Position, QueryCancelledError, UserError
-from sqe_core.sql.split import split
 from sqe_core.sql.statement import ScriptStatement, StatementKind
+from sqe_core.sql.text.split import split
 
 FAKE_CLI = [sys.executable, str(Path(__file__))]
 """The command line of a process on the fake backend."""

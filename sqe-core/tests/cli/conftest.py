@@ -15,10 +15,10 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from cli_fakes import FAKE_CLI, FakeBackend
 
-from sqe_core.cli.commands import Context
-from sqe_core.cli.console import Console
-from sqe_core.cli.execution import Display, Executor
-from sqe_core.cli.script import Script
+from sqe_core.cli.shell.commands import Context
+from sqe_core.cli.shell.console import Console
+from sqe_core.cli.shell.execution import Display, Executor
+from sqe_core.cli.shell.script import Script
 
 
 @pytest.fixture

@@ -9,10 +9,10 @@ import pytest
 
 from sqe_core.catalog.information_schema import SCHEMAS
 from sqe_core.cli.arguments import FORMATS, ServerOptions, Source, build_parser, parse
-from sqe_core.cli.commands import COMMANDS
-from sqe_core.cli.completion import INFORMATION_SCHEMA_TABLES
 from sqe_core.cli.exit_codes import ExitCode, UsageError
-from sqe_core.cli.remote_login import Login, login_of
+from sqe_core.cli.remote.login import Login, login_of
+from sqe_core.cli.shell.commands import COMMANDS
+from sqe_core.cli.shell.completion import INFORMATION_SCHEMA_TABLES
 
 PAGE = (Path(__file__).parents[3] / "docs" / "cli.md").read_text(encoding="utf-8")
 

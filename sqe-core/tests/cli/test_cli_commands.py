@@ -13,15 +13,15 @@ from cli_fakes import NAMES, FakeBackend, rows
 from prompt_toolkit.completion import CompleteEvent
 from prompt_toolkit.document import Document
 
-from sqe_core.cli.commands import COMMAND_NAMES, Leave
-from sqe_core.cli.completion import SqlCompleter
-from sqe_core.cli.error_report import Origin, position_in_script, report
-from sqe_core.cli.execution import Outcome
-from sqe_core.cli.history import holds_secret
-from sqe_core.cli.interrupts import Interrupts
-from sqe_core.cli.names import BadNameError, parse_name, quote_name
-from sqe_core.cli.progress import EngineSteps, bar, describe, duration
-from sqe_core.cli.script import Script
+from sqe_core.cli.shell.commands import COMMAND_NAMES, Leave
+from sqe_core.cli.shell.completion import SqlCompleter
+from sqe_core.cli.shell.error_report import Origin, position_in_script, report
+from sqe_core.cli.shell.execution import Outcome
+from sqe_core.cli.shell.history import holds_secret
+from sqe_core.cli.shell.interrupts import Interrupts
+from sqe_core.cli.shell.names import BadNameError, parse_name, quote_name
+from sqe_core.cli.shell.progress import EngineSteps, bar, describe, duration
+from sqe_core.cli.shell.script import Script
 from sqe_core.engine.port import EngineState, Progress
 from sqe_core.spi.errors import AccessDeniedError, ExternalError, ObjectNotFoundError, Position, UserError
 

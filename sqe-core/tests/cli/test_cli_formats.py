@@ -13,8 +13,8 @@ import pyarrow as pa
 import pytest
 from cli_fakes import FakeBackend, rows
 
-from sqe_core.cli.formats import CsvWriter, JsonWriter, ResultWriter, TsvWriter, VerticalWriter
-from sqe_core.cli.table import TableWriter, fit
+from sqe_core.cli.shell.formats import CsvWriter, JsonWriter, ResultWriter, TsvWriter, VerticalWriter
+from sqe_core.cli.shell.table import TableWriter, fit
 
 TRICKY = pa.table(
     {

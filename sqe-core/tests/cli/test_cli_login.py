@@ -15,16 +15,18 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from cli_idp import CLIENT, FakeIdp, Reply, of_json
 
-from sqe_core.cli import login_browser, login_flow, logs
+from sqe_core.cli import logs
 from sqe_core.cli.arguments import ServerOptions, parse
 from sqe_core.cli.exit_codes import UsageError
-from sqe_core.cli.login_device import login_on_device
-from sqe_core.cli.login_flow import TokenSource, log_in, log_out, saved_login, store_of
-from sqe_core.cli.login_http import LoginError, ProviderSilentError, ask, is_safe_url
-from sqe_core.cli.login_provider import Client, DeviceCode, Proof, Provider
-from sqe_core.cli.login_store import LoginStore, SavedLogin, Vault
-from sqe_core.cli.remote import RemoteBackend, open_remote
-from sqe_core.cli.remote_login import login_of
+from sqe_core.cli.login import browser as login_browser
+from sqe_core.cli.login import flow as login_flow
+from sqe_core.cli.login.device import login_on_device
+from sqe_core.cli.login.flow import TokenSource, log_in, log_out, saved_login, store_of
+from sqe_core.cli.login.http import LoginError, ProviderSilentError, ask, is_safe_url
+from sqe_core.cli.login.provider import Client, DeviceCode, Proof, Provider
+from sqe_core.cli.login.store import LoginStore, SavedLogin, Vault
+from sqe_core.cli.remote.backend import RemoteBackend, open_remote
+from sqe_core.cli.remote.login import login_of
 from sqe_core.protocols.flight.server import FlightConfig, FlightServer
 from sqe_core.spi.auth import BearerCredential
 from sqe_core.spi.errors import ErrorCode, StartupError, UserError
@@ -829,7 +831,7 @@ def test_a_keyring_that_keeps_nothing_safe_is_none(monkeypatch: pytest.MonkeyPat
     import sys
     import types
 
-    from sqe_core.cli import login_store
+    from sqe_core.cli.login import store as login_store
 
     for priority, wanted in ((0.5, False), (0, False), (5, True)):
         vault: Vault = FakeVault()
@@ -842,7 +844,7 @@ def test_a_keyring_that_keeps_nothing_safe_is_none(monkeypatch: pytest.MonkeyPat
 
 
 def test_where_logins_are(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    from sqe_core.cli.login_store import default_folder
+    from sqe_core.cli.login.store import default_folder
 
     monkeypatch.setenv("HOME", str(tmp_path))
     assert default_folder({}) == tmp_path / ".local" / "state" / "sqe" / "logins"

@@ -15,9 +15,9 @@ import pytest
 from sqe_core.cli import logs
 from sqe_core.cli.arguments import ServerOptions
 from sqe_core.cli.exit_codes import UsageError
-from sqe_core.cli.remote import RemoteBackend, open_remote
+from sqe_core.cli.remote.backend import RemoteBackend, open_remote
 from sqe_core.protocols.flight.server import FlightConfig, FlightServer
-from sqe_core.query.result import StatementResult
+from sqe_core.query.run.result import StatementResult
 from sqe_core.spi.auth import BasicCredential, BearerCredential, NoCredential
 from sqe_core.spi.catalog import ObjectType
 from sqe_core.spi.errors import (

@@ -9,7 +9,7 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from sqe_core.cli.values import Notation, write_values
+from sqe_core.cli.shell.values import Notation, write_values
 
 
 def plain(array: pa.Array) -> list[str | None]:

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from sqe_core.cli import doctor, examinations
-from sqe_core.cli.examinations import Examination, Finding, Level, Patient
+from sqe_core.cli.doctor import doctor, examinations
+from sqe_core.cli.doctor.examinations import Examination, Finding, Level, Patient
 from sqe_core.config import load
 from sqe_core.engine.spark.jars import LockedJar
 from sqe_core.engine.spark.options import EngineOptions

@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
-from sqe_core.cli import doctor, reachability
-from sqe_core.cli.examinations import Finding, Level
-from sqe_core.cli.reachability import examine_servers
+from sqe_core.cli.doctor import doctor, reachability
+from sqe_core.cli.doctor.examinations import Finding, Level
+from sqe_core.cli.doctor.reachability import examine_servers
 from sqe_core.config import load
 from sqe_core.config.loading import LoadedConfig
 

@@ -9,9 +9,9 @@ from typing import cast
 import pytest
 
 from sqe_core.engine.port import ResultStream
-from sqe_core.query.admission import Admission, DeadlineWatch, QueryLimits
 from sqe_core.query.parts import QueryParts
-from sqe_core.query.running import EndReason, RunningStatement, new_query_id
+from sqe_core.query.run.admission import Admission, DeadlineWatch, QueryLimits
+from sqe_core.query.run.running import EndReason, RunningStatement, new_query_id
 from sqe_core.query.service import QueryService
 from sqe_core.session.session import Session
 from sqe_core.spi.errors import (

@@ -25,7 +25,7 @@ from sqe_core.observe.audit import AuditLog
 from sqe_core.observe.history import QueryHistory
 from sqe_core.policy.grants.enforcer import GrantsEnforcer
 from sqe_core.policy.grants.sqlite import MemoryStore
-from sqe_core.query.admission import QueryLimits
+from sqe_core.query.run.admission import QueryLimits
 from sqe_core.session.session import Session
 from sqe_core.spi.errors import AccessDeniedError, ErrorCode, SqeError
 from sqe_core.spi.events import QueryEvent

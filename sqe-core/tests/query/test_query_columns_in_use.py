@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sqe_core.catalog.column_tags import COLUMN_TAGS
-from sqe_core.query.columns_in_use import ColumnUse
+from sqe_core.query.statements.columns_in_use import ColumnUse
 from sqe_core.spi.catalog import Column, TableMetadata
 from sqe_core.spi.names import ObjectName
 from sqe_core.spi.policy import (

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from sqe_core.engine.port import EngineExecutionError, EngineFailure
-from sqe_core.query.created_meanwhile import (
+from sqe_core.query.statements.created_meanwhile import (
     CreatedMeanwhileError,
     created_by_catalog,
     created_table,

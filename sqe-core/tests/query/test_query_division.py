@@ -10,8 +10,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pyarrow as pa
 import pytest
 
-from sqe_core.query.division import divide
-from sqe_core.query.result import StatementPlan, StatementResult
+from sqe_core.query.run.division import divide
+from sqe_core.query.run.result import StatementPlan, StatementResult
 from sqe_core.spi.errors import QueryCancelledError, ResourcesError, UserError
 from sqe_core.spi.protocol import MOST_PARTS
 from sqe_core.sql.statement import StatementKind

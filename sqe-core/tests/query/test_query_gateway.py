@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from sqe_core.query.gateway import ConnectedSession
-from sqe_core.query.ingest import Ingestion
+from sqe_core.query.ingest.ingestion import Ingestion
 from sqe_core.spi.errors import QueryTimeoutError, ResourcesError
 from sqe_core.spi.protocol import StatementRequest
 

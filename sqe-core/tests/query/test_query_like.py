@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from sqe_core.query.like import like_filter
+from sqe_core.query.answers.like import like_filter
 from sqe_core.spi.errors import UserError
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from sqe_core.catalog.registry import CatalogRegistry, Mount
-from sqe_core.query.names import NameContext, NameResolver
+from sqe_core.query.judge.names import NameContext, NameResolver
 from sqe_core.spi.catalog import CatalogBackend
 from sqe_core.spi.errors import ErrorCode, ObjectNotFoundError, UserError
 from sqe_core.spi.identity import Identity

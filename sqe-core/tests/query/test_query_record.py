@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 
 from sqe_core.observe.history import QueryHistory
-from sqe_core.query.record import Recorder
-from sqe_core.query.result import StatementResult
+from sqe_core.query.run.record import Recorder
+from sqe_core.query.run.result import StatementResult
 from sqe_core.session.fingerprint import session_hash
 from sqe_core.spi.errors import ErrorCode, QueryCancelledError, ResourcesError, ShuttingDownError, UserError
 from sqe_core.spi.events import QueryEvent, QueryPhase

@@ -6,10 +6,10 @@ import pyarrow as pa
 import pytest
 
 from sqe_core.engine.port import TimeTravel
-from sqe_core.query.limits import bounded
-from sqe_core.query.parameters import bind_parameters
-from sqe_core.query.running import EndReason, RunningStatement, new_query_id
-from sqe_core.query.secure import quote, quote_text, table_text, time_travel_clause
+from sqe_core.query.judge.relation_text import quote, quote_text, table_text, time_travel_clause
+from sqe_core.query.run.limits import bounded
+from sqe_core.query.run.parameters import bind_parameters
+from sqe_core.query.run.running import EndReason, RunningStatement, new_query_id
 from sqe_core.spi.errors import QueryCancelledError, QueryTimeoutError, ResourcesError, UserError
 from sqe_core.sql.statement import EngineStatement, StatementKind
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import pyarrow as pa
 import pytest
 
-from sqe_core.query.ingest_rows import IngestLimits, RowFiles, check_batch
+from sqe_core.query.ingest.rows import IngestLimits, RowFiles, check_batch
 from sqe_core.spi.errors import QueryCancelledError, ResourcesError, SqeError, UserError
 
 LIMITS = IngestLimits(

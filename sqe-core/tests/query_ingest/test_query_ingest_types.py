@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 from arrow_headers import renamed
 
-from sqe_core.query.ingest_types import SchemaLimits, check_schema, converted, fitted, storable
-from sqe_core.query.type_arguments import type_arguments
+from sqe_core.query.ingest.type_arguments import type_arguments
+from sqe_core.query.ingest.types import SchemaLimits, check_schema, converted, fitted, storable
 from sqe_core.spi.errors import ErrorCode, NotSupportedError, ResourcesError, SqeError, UserError
 
 LIMITS = SchemaLimits(columns=5, fields=12, depth=4, name_length=20)

@@ -3,7 +3,7 @@
 import pytest
 
 from sqe_core.engine.port import PlanNode
-from sqe_core.query.verify import ExpectedRelation, _is_filter
+from sqe_core.query.judge.verify import ExpectedRelation, _is_filter
 
 POLICY = "(_sqe_r_1.dept = 'eng')"
 TABLE = ExpectedRelation(

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from sqe_core.engine.port import ROW_REFUSED, PlanDescription, PlanNode
-from sqe_core.query.verify import ExpectedRelation, verify
+from sqe_core.query.judge.verify import ExpectedRelation, verify
 from sqe_core.spi.errors import InternalError
 from sqe_core.sql.statement import StatementKind
 

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from sqe_core.engine.port import EngineFailure
-from sqe_core.query.error_templates import JAVA, SPARK, TEXTS
-from sqe_core.query.errors import VisibleNames, translate
-from sqe_core.query.scrubber import Scrubber
-from sqe_core.query.suggestions import closest, did_you_mean
+from sqe_core.query.errors.scrubber import Scrubber
+from sqe_core.query.errors.suggestions import closest, did_you_mean
+from sqe_core.query.errors.templates import JAVA, SPARK, TEXTS
+from sqe_core.query.errors.translate import VisibleNames, translate
 from sqe_core.spi.errors import (
     CommitConflictError,
     ErrorCode,

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from sqe_core.engine.port import FunctionCall, PlanDescription, PlanNode, Relation, RelationKind, TimeTravel
-from sqe_core.query.amplifiers import AmplifierLimits
-from sqe_core.query.inspect import PlanLimits, inspect
+from sqe_core.query.judge.amplifiers import AmplifierLimits
+from sqe_core.query.judge.inspect import PlanLimits, inspect
 from sqe_core.spi.errors import ErrorCode, NotSupportedError, Position, ResourcesError, SqeError, UserError
 from sqe_core.sql.statement import StatementKind
 

@@ -16,7 +16,7 @@ from sqe_core.observe.metrics import PrometheusMetrics
 from sqe_core.plugins.discovery import DeclaredPlugin
 from sqe_core.plugins.kinds import Kind
 from sqe_core.plugins.manager import PluginManager
-from sqe_core.query.ingest_rows import IngestLimits
+from sqe_core.query.ingest.rows import IngestLimits
 from sqe_core.server import Server, StatusBoard
 from sqe_core.session.rate_limits import RateLimits
 from sqe_core.session.store import SessionStore

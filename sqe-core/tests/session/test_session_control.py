@@ -13,7 +13,7 @@ import pytest
 from sqe_core.bootstrap import Sqe, compose, session_store
 from sqe_core.config.loading import load
 from sqe_core.plugins.manager import PluginManager
-from sqe_core.query.running import EndReason, RunningStatement
+from sqe_core.query.run.running import EndReason, RunningStatement
 from sqe_core.session.fingerprint import session_hash
 from sqe_core.session.store import LiveSession, SessionStore
 from sqe_core.spi.auth import BearerCredential, ClientInfo, NoCredential

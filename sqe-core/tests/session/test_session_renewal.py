@@ -336,7 +336,7 @@ def test_a_provider_that_vouches_again_gives_the_session_its_new_token(desk, ren
 
 
 def test_what_ran_is_told_that_its_session_has_ended() -> None:
-    from sqe_core.query.running import EndReason, RunningStatement
+    from sqe_core.query.run.running import EndReason, RunningStatement
 
     running = RunningStatement("q")
     running.cancel(EndReason.EXPIRED)

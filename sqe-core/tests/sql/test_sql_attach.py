@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from sqe_core.spi.errors import SqeError, UserError
-from sqe_core.sql.attachments import Attach, CreateSecret, Detach, DropSecret, ShowSecrets
 from sqe_core.sql.reader import Reader
 from sqe_core.sql.statement import Statement, StatementKind, TextLimits
+from sqe_core.sql.statements.attachments import Attach, CreateSecret, Detach, DropSecret, ShowSecrets
 
 CANARY = "kanarienvogel"
 

@@ -6,10 +6,10 @@ import re
 
 import pytest
 
-from sqe_core.sql import functions
-from sqe_core.sql.call_writer import Calling
-from sqe_core.sql.function_rules import RULES
 from sqe_core.sql.reader import Reader
+from sqe_core.sql.spark import functions
+from sqe_core.sql.spark.function_rules import RULES
+from sqe_core.sql.spark.write_calls import Calling
 from sqe_core.sql.statement import EngineStatement, TextLimits
 
 _TEMPLATE = re.compile(r"\b_sqe_[a-z0-9_]+")
@@ -90,7 +90,7 @@ def test_rules_of_templates_are_well_formed() -> None:
 def test_every_template_is_used() -> None:
     source = "\n".join(text for _, text in texts())
     source += "\n".join(template for rules in functions.templates().values() for template in rules.values())
-    folder = functions.files("sqe_core.sql")
+    folder = functions.files("sqe_core.sql.spark")
     source += "\n".join(one.read_text("utf-8") for one in folder.iterdir() if one.name.endswith(".py"))
     families = ("_sqe_to_", "_sqe_try_to_")
     comparisons = re.compile(r"_sqe_(eq|ne|lt|le|gt|ge)_(all|any)")

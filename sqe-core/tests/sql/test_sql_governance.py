@@ -25,7 +25,9 @@ from sqe_core.spi.policy import (
     YearMask,
 )
 from sqe_core.spi.sql import SqlExpression
-from sqe_core.sql.governance import (
+from sqe_core.sql.reader import Reader
+from sqe_core.sql.statement import DropTable, EngineStatement, Statement, StatementKind, TextLimits
+from sqe_core.sql.statements.governance import (
     CheckAccess,
     CreatePolicy,
     CreateRole,
@@ -49,8 +51,6 @@ from sqe_core.sql.governance import (
     ShowTags,
     UnsetTags,
 )
-from sqe_core.sql.reader import Reader
-from sqe_core.sql.statement import DropTable, EngineStatement, Statement, StatementKind, TextLimits
 
 GRANT, REVOKE, DENY = StatementKind.GRANT, StatementKind.REVOKE, StatementKind.DENY
 SHOW, ROLE, POLICY = StatementKind.SHOW, StatementKind.ROLE, StatementKind.POLICY

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from sqe_core.sql.redact import redact, without_secrets
+from sqe_core.sql.text.redact import redact, without_secrets
 
 CANARY = "kanarienvogel"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sqe_core.spi.errors import UserError
-from sqe_core.sql.tokens import Kind, Lexicon, Text, fold, tokenize
+from sqe_core.sql.text.tokens import Kind, Lexicon, Text, fold, tokenize
 
 
 def tokens(sql: str, lexicon: Lexicon = Lexicon.ANSI) -> list[tuple[Kind, str]]:

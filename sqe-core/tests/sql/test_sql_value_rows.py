@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from sqe_core.sql.grammar.value_rows import value_row
 from sqe_core.sql.reader import Reader
 from sqe_core.sql.statement import EngineStatement, TextLimits
-from sqe_core.sql.value_rows import value_row
 
 
 def read(sql: str, dialect: str = "sqe") -> EngineStatement:

@@ -15,9 +15,9 @@ from sqe_catalog_polaris.config import PolarisConfig, PolarisGrantsConfig, RestA
 from sqe_catalog_polaris.grants import PolarisGrants
 from sqe_catalog_polaris.grants_plugin import PolarisGrantsFactory
 from sqe_catalog_polaris.kinds import RestBackend, make_backend
-from sqe_core.cli.examinations import Level
+from sqe_core.cli.doctor.examinations import Level
+from sqe_core.cli.doctor.reachability import examine_servers
 from sqe_core.cli.plugin_settings import check_plugin_settings
-from sqe_core.cli.reachability import examine_servers
 from sqe_core.config.binder import bind
 from sqe_core.config.loading import load
 from sqe_core.config.unbuilt import check_built

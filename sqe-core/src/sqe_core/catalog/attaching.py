@@ -33,7 +33,7 @@ from sqe_core.spi.errors import (
     SqeError,
     UserError,
 )
-from sqe_core.sql.attachments import Attach, CreateSecret
+from sqe_core.sql.statements.attachments import Attach, CreateSecret
 
 _log = logging.getLogger(__name__)
 

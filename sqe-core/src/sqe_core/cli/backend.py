@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from sqe_core.engine.port import EngineState, Progress
-    from sqe_core.query.result import StatementResult
+    from sqe_core.query.run.result import StatementResult
     from sqe_core.sql.statement import ScriptStatement
 
 SchemaKey = tuple[str, str]

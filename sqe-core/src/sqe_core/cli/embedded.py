@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 
 from sqe_core.cli.arguments import Options
 from sqe_core.cli.backend import Backend, Completions
-from sqe_core.cli.keywords import KEYWORDS
+from sqe_core.cli.shell.keywords import KEYWORDS
 
 if TYPE_CHECKING:
     from sqe_core.bootstrap import EmbeddedSqe
     from sqe_core.engine.port import EngineState, Progress
     from sqe_core.engine.spark.options import EngineOptions
-    from sqe_core.query.result import StatementResult
+    from sqe_core.query.run.result import StatementResult
     from sqe_core.sql.statement import ScriptStatement
 
 
@@ -41,7 +41,7 @@ class EmbeddedBackend:
 
     def completions(self) -> Completions:
         """What can be completed right now."""
-        from sqe_core.sql import functions
+        from sqe_core.sql.spark import functions
 
         if self._functions is None:
             self._functions = tuple(sorted({row[0] for row in functions.documented()}))

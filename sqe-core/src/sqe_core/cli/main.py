@@ -10,8 +10,8 @@ from types import FrameType
 from typing import TYPE_CHECKING
 
 from sqe_core.cli.arguments import Options, ServerOptions, parse
-from sqe_core.cli.console import Console, OutputError
 from sqe_core.cli.exit_codes import ExitCode, UsageError
+from sqe_core.cli.shell.console import Console, OutputError
 
 if TYPE_CHECKING:
     from sqe_core.cli.backend import Backend
@@ -57,9 +57,9 @@ def _main(options: Options, open_backend: OpenBackend) -> int:
 
 def _batch(options: Options, console: Console, open_backend: OpenBackend) -> int:
     """Run the texts of the command line, or of standard input, and leave."""
-    from sqe_core.cli.commands import Context
-    from sqe_core.cli.execution import Display, Executor, Outcome
-    from sqe_core.cli.script import Script, skip_blank
+    from sqe_core.cli.shell.commands import Context
+    from sqe_core.cli.shell.execution import Display, Executor, Outcome
+    from sqe_core.cli.shell.script import Script, skip_blank
 
     texts = [(text, name) for text, name in _texts(options) if skip_blank(text, 0) < len(text)]
     if not texts and (options.server is None or options.server.login is None):
@@ -85,7 +85,7 @@ def _batch(options: Options, console: Console, open_backend: OpenBackend) -> int
 
 def _texts(options: Options) -> list[tuple[str, str]]:
     """Read everything before anything runs: a missing file must not leave half of the work done."""
-    from sqe_core.cli.script import read_script, read_script_file
+    from sqe_core.cli.shell.script import read_script, read_script_file
 
     if not options.sources:
         return [(read_script("standard input", sys.stdin.buffer), "stdin")]
@@ -104,8 +104,8 @@ def _interactive(options: Options, console: Console, open_backend: OpenBackend) 
     """Open the shell. The prompt comes first, the warehouse behind it; a server is signed in to before."""
     from sqe_core import __version__
     from sqe_core.cli.embedded import LateBackend
-    from sqe_core.cli.execution import Display, Executor
-    from sqe_core.cli.shell import Shell
+    from sqe_core.cli.shell.execution import Display, Executor
+    from sqe_core.cli.shell.shell import Shell
 
     if options.server is not None:
         remote = _opened(options, open_backend)
@@ -136,17 +136,17 @@ def _open(options: Options) -> Backend:
         from sqe_core.cli.embedded import open_embedded
 
         return open_embedded(options)
-    from sqe_core.cli.grpc_log import silence_grpc
+    from sqe_core.cli.remote.grpc_log import silence_grpc
 
     silence_grpc()
-    from sqe_core.cli.remote import open_remote
+    from sqe_core.cli.remote.backend import open_remote
 
     return open_remote(options.server, os.environ, interactive=not options.sources and sys.stdin.isatty())
 
 
 def _log_out(server: ServerOptions, console: Console) -> int:
-    from sqe_core.cli.login_flow import log_out
-    from sqe_core.cli.login_http import LoginError
+    from sqe_core.cli.login.flow import log_out
+    from sqe_core.cli.login.http import LoginError
 
     try:
         return ExitCode.OK if log_out(server, os.environ, console.tell) else ExitCode.STATEMENT_FAILED
@@ -155,7 +155,7 @@ def _log_out(server: ServerOptions, console: Console) -> int:
 
 
 def _greeting(server: ServerOptions, backend: Backend) -> str:
-    from sqe_core.cli.remote import RemoteBackend
+    from sqe_core.cli.remote.backend import RemoteBackend
 
     if not isinstance(backend, RemoteBackend):
         return server.address

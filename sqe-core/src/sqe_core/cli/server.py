@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 
 from sqe_core import __version__
 from sqe_core.cli.exit_codes import ExitCode
-from sqe_core.cli.grpc_log import silence_grpc
-from sqe_core.cli.terminal_text import escape_unprintable
+from sqe_core.cli.remote.grpc_log import silence_grpc
+from sqe_core.cli.shell.terminal_text import escape_unprintable
 from sqe_core.spi.errors import ConfigError, SqeError, StartupError
 
 if TYPE_CHECKING:

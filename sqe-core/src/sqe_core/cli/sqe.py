@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, TextIO
 
 from sqe_core import __version__
 from sqe_core.cli.exit_codes import ExitCode
-from sqe_core.cli.terminal_text import escape_unprintable
+from sqe_core.cli.shell.terminal_text import escape_unprintable
 from sqe_core.config.loading import LoadedConfig, load, locate
 from sqe_core.spi.errors import ConfigError, SqeError
 
 if TYPE_CHECKING:
-    from sqe_core.cli.examinations import Finding
+    from sqe_core.cli.doctor.examinations import Finding
     from sqe_core.cli.keys import KeyPlace
 
     _Commands = argparse._SubParsersAction[argparse.ArgumentParser]
@@ -256,8 +256,8 @@ def _verify(arguments: argparse.Namespace, here: Surroundings) -> int:
 
 
 def _doctor(arguments: argparse.Namespace, here: Surroundings) -> int:
-    from sqe_core.cli import doctor
-    from sqe_core.cli.examinations import Level
+    from sqe_core.cli.doctor import doctor
+    from sqe_core.cli.doctor.examinations import Level
 
     findings = list(_reported(doctor.examine(locate(arguments.config, here.environ, here.folder), here.environ), here))
     if any(finding.level is Level.FAULT for finding in findings):

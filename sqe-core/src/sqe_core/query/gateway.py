@@ -19,9 +19,9 @@ from sqe_core.catalog.arrow_types import arrow_schema
 from sqe_core.catalog.information_schema import SCHEMAS, system_columns
 from sqe_core.catalog.registry import Mount
 from sqe_core.catalog.visible import INFORMATION_SCHEMA, VisibleCatalogs
-from sqe_core.query.division import divide
-from sqe_core.query.like import like_filter
-from sqe_core.query.result import StatementPlan, StatementResult
+from sqe_core.query.answers.like import like_filter
+from sqe_core.query.run.division import divide
+from sqe_core.query.run.result import StatementPlan, StatementResult
 from sqe_core.query.service import QueryService, StatementOptions
 from sqe_core.session.properties import find_property
 from sqe_core.session.rate_limits import RateLimiter, Traffic

@@ -10,9 +10,9 @@ from sqe_core.catalog.registry import CatalogRegistry
 from sqe_core.engine.port import Engine
 from sqe_core.policy.authorizer import Authorizer
 from sqe_core.policy.outside import OutsideGrants
-from sqe_core.query.admission import QueryLimits
-from sqe_core.query.inspect import PlanLimits
-from sqe_core.query.record import Recorder
+from sqe_core.query.judge.inspect import PlanLimits
+from sqe_core.query.run.admission import QueryLimits
+from sqe_core.query.run.record import Recorder
 from sqe_core.session.directory import SessionDirectory
 from sqe_core.spi.identity import Identity
 from sqe_core.sql.statement import SqlReader

@@ -28,14 +28,14 @@ from sqe_core.engine.port import EngineState, Progress
 from sqe_core.observe.logging import of_statement
 from sqe_core.policy.authorizer import Circumstances
 from sqe_core.policy.trail import DecisionTrail
-from sqe_core.query.admission import Admission, DeadlineWatch
-from sqe_core.query.ingest import described
+from sqe_core.query.ingest.ingestion import described
+from sqe_core.query.judge.roles_in_use import ChosenRoles, identity_in_use
 from sqe_core.query.parts import QueryParts
-from sqe_core.query.record import StatementRecord
-from sqe_core.query.result import StatementPlan, StatementResult
-from sqe_core.query.roles_in_use import ChosenRoles, identity_in_use
-from sqe_core.query.run import Finish, Parameters, StatementRun, StatementShape
-from sqe_core.query.running import EndReason, RunningStatement, new_query_id
+from sqe_core.query.run.admission import Admission, DeadlineWatch
+from sqe_core.query.run.record import StatementRecord
+from sqe_core.query.run.result import StatementPlan, StatementResult
+from sqe_core.query.run.running import EndReason, RunningStatement, new_query_id
+from sqe_core.query.run.statement_run import Finish, Parameters, StatementRun, StatementShape
 from sqe_core.session.fingerprint import session_hash
 from sqe_core.session.properties import duration_seconds
 from sqe_core.session.session import Session
@@ -45,8 +45,8 @@ from sqe_core.spi.errors import SqeError
 from sqe_core.spi.identity import Identity
 from sqe_core.spi.names import ObjectName
 from sqe_core.spi.protocol import IngestRequest
+from sqe_core.sql.grammar.value_rows import value_row
 from sqe_core.sql.statement import EngineStatement, TextLimits
-from sqe_core.sql.value_rows import value_row
 
 _log = logging.getLogger(__name__)
 

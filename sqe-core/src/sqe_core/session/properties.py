@@ -9,7 +9,7 @@ from typing import Any
 
 from sqe_core.spi.errors import ErrorCode, UserError
 from sqe_core.spi.protocol import MOST_PARTS
-from sqe_core.sql.time_zone import is_utc
+from sqe_core.sql.text.time_zone import is_utc
 
 DIALECTS = ("sqe", "trino", "spark")
 _CODECS = ("zstd", "snappy", "gzip", "lz4", "none")

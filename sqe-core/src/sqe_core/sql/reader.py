@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from sqe_core.spi.errors import NotSupportedError, UserError
-from sqe_core.sql.context import Dialect, EngineText, StatementText
-from sqe_core.sql.limits import check_text, check_tokens
 from sqe_core.sql.recogniser import recognise
-from sqe_core.sql.redact import holds_secret
-from sqe_core.sql.split import split
 from sqe_core.sql.statement import EngineStatement, ScriptStatement, Statement, TextLimits
-from sqe_core.sql.tokens import Kind, Text, Token, tokenize
+from sqe_core.sql.text.context import Dialect, EngineText, StatementText
+from sqe_core.sql.text.limits import check_text, check_tokens
+from sqe_core.sql.text.redact import holds_secret
+from sqe_core.sql.text.split import split
+from sqe_core.sql.text.tokens import Kind, Text, Token, tokenize
 
 _QUOTES = "values stand in single quotes, and a quote inside is written twice"
 RESERVED_PREFIXES = ("_sqe_", "__sqe")
@@ -103,7 +103,7 @@ def _bounded_tokens(sql: str, dialect: Dialect, limits: TextLimits) -> tuple[Tex
 
 def _translator() -> EngineText:
     # sqlglot takes 0.3 s to import, which a command line that prints its version need not wait for.
-    from sqe_core.sql.translator import Translator
+    from sqe_core.sql.spark.translator import Translator
 
     return Translator()
 

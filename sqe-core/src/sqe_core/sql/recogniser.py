@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
-from sqe_core.sql import (
+from sqe_core.sql.statement import Statement, StatementKind
+from sqe_core.sql.statements import (
     alter,
     attach,
     create,
@@ -17,9 +18,8 @@ from sqe_core.sql import (
     show,
     show_governance,
 )
-from sqe_core.sql.context import Dialect, StatementText
-from sqe_core.sql.statement import Statement, StatementKind
-from sqe_core.sql.tokens import Kind
+from sqe_core.sql.text.context import Dialect, StatementText
+from sqe_core.sql.text.tokens import Kind
 
 Recogniser = Callable[[StatementText], Statement]
 

@@ -1,4 +1,4 @@
-"""Make SQE's typed function templates known to an engine session. The table is data: sql/templates.toml."""
+"""Make SQE's typed function templates known to an engine session. The table is data: sql/spark/templates.toml."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def install(gateway: Gateway, session: Any) -> None:
 @cache
 def _table() -> tuple[str, str]:
     """Return the lines that the bridge reads (name, types, template) and what tells one table from another."""
-    source = files("sqe_core.sql").joinpath("templates.toml").read_text("utf-8")
+    source = files("sqe_core.sql.spark").joinpath("templates.toml").read_text("utf-8")
     lines = [
         f"{name}\t{types}\t{template}"
         for name, rules in tomllib.loads(source).items()

@@ -7,7 +7,7 @@ import org.apache.spark.SparkThrowable;
 
 /**
  * A function was given a value that it does not take. The reason is ours and holds nothing of the data (ERR-4): a sentence
- * of plain words, or the name of one in query/error_templates.py.
+ * of plain words, or the name of one in query/errors/templates.py.
  */
 public final class FunctionArgument extends RuntimeException implements SparkThrowable {
   private final String reason;

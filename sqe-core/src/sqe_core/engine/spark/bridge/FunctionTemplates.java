@@ -27,7 +27,7 @@ import scala.Option;
 /**
  * Functions of SQE's dialect that Spark lacks or means otherwise. A call is exchanged, while it is analysed, for a template of
  * Spark SQL that the types of its arguments choose; so plans hold Spark's own expressions, and rules and policies see
- * through. The table comes from Python (sql/templates.toml): lines of name, types, template, between tabs.
+ * through. The table comes from Python (sql/spark/templates.toml): lines of name, types, template, between tabs.
  */
 public final class FunctionTemplates {
   private static volatile Map builders = new LinkedHashMap(); // name -> Builder

@@ -17,7 +17,7 @@ import org.apache.spark.sql.catalyst.trees.TreeNode;
  * one pass: they are counted while it does.
  */
 final class Stars extends Rebuild {
-  /** The `max_columns` of query/inspect.py. */
+  /** The `max_columns` of query/judge/inspect.py. */
   static final int MAX_COLUMNS = 5000;
   /** What all stars of a statement may stand for, those of its views and subqueries included. */
   static final int MAX_EXPANDED = 10 * MAX_COLUMNS;

@@ -1,0 +1,1 @@
+"""`sqe doctor`: what keeps SQE from working here."""

@@ -1,0 +1,1 @@
+"""`--login`: the browser, the device code, and the tokens that are kept."""

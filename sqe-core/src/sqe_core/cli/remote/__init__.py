@@ -1,0 +1,1 @@
+"""A session on a server, over Arrow Flight SQL."""

@@ -1,0 +1,240 @@
+"""What a client reads about a failure in the engine: our text, the user's own words, a place in his own statement.
+
+Nothing of the engine's message passes: it holds plans, hidden columns, policy literals, file and host names (ERR-1). A
+message is rebuilt from the condition with a template of `error_templates`; what has none is "Query failed" and the
+query id, by which the operator finds the rest in the log.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from string import Formatter
+from types import MappingProxyType
+
+from sqe_core.catalog.types import display_type
+from sqe_core.engine.port import ROW_REFUSED, EngineFailure
+from sqe_core.query.errors.scrubber import Scrubber
+from sqe_core.query.errors.suggestions import did_you_mean
+from sqe_core.query.errors.templates import JAVA, SPARK, TEXTS, Template
+from sqe_core.query.errors.wording import shown
+from sqe_core.query.judge import allowed
+from sqe_core.spi.errors import (
+    AccessDeniedError,
+    ErrorCode,
+    InternalError,
+    NotSupportedError,
+    Position,
+    SqeError,
+    UserError,
+)
+from sqe_core.sql.statement import PositionMap, StatementKind
+
+_log = logging.getLogger(__name__)
+
+_EMPTY: Mapping[str, str] = MappingProxyType({})
+_HIDDEN = "…"
+_MOST = 100
+# In these the engine sees secured relations only, so that what it proposes is visible to the user.
+_SEES_SECURED_ONLY = frozenset({StatementKind.QUERY, StatementKind.CREATE_TABLE_AS, StatementKind.DESCRIBE})
+_without_internal = Scrubber(()).visible_text
+_INTERNAL_PART = re.compile(r"_sqe_[a-z]_[0-9a-f]{8,}|spark_catalog", re.IGNORECASE)
+_PREFIX = re.compile(r"__?sqe_", re.IGNORECASE)
+_QUOTED_PART = re.compile(r"`((?:[^`]|``)*)`")
+_QUOTED_NAME = re.compile(r"`(?:[^`]|``)*`(?:\.`(?:[^`]|``)*`)*")
+_COLUMN = re.compile(r"[A-Za-z][A-Za-z0-9_]*(?:\.[A-Za-z][A-Za-z0-9_]*)*")
+_QUOTED_TYPE = re.compile(r'"((?:[^"]|"")*)"')
+_TYPE = re.compile(r"[A-Za-z_][A-Za-z0-9_ <>(),:`]*")
+_NUMBER = re.compile(r"[\d\s.,\[\]()<>=-]+")
+_WORD = re.compile(r"[A-Za-z][A-Za-z0-9_ ]*")
+# Names in text that is not the statement's own are those of a view, which this user may not know (VIEW-4).
+_NAMES = re.compile(r"\{\w+:(?:name|names|token)\}")
+_TYPED_NUMBER = re.compile(r"(-?\d[\d.]*(?:E-?\d+)?)(?:BD|[LSYDFB])")
+_VARIANT = re.compile(r"\bvariant\b")  # JSON that is computed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VisibleNames:
+    """What a translation may tell about names; everything in it is visible to this user.
+
+    Attributes:
+        columns: names to suggest for an unknown column; None leaves it to the engine where it sees secured relations
+            only.
+        functions: the functions that SQE offers.
+        catalogs: the users' name of each catalog, by the random name under which it is mounted.
+    """
+
+    columns: Callable[[], Iterable[str]] | None = None
+    functions: Callable[[], Iterable[str]] = field(default=lambda: sorted(allowed.functions().callable))
+    catalogs: Mapping[str, str] = field(default_factory=lambda: _EMPTY)
+
+
+def translate(
+    failure: EngineFailure,
+    *,
+    kind: StatementKind,
+    positions: PositionMap | None = None,
+    query_id: str | None = None,
+    names: VisibleNames | None = None,
+    echo_values: bool = True,
+) -> SqeError:
+    """Return the error that a client may read for a failure of the engine.
+
+    Args:
+        positions: finds places in the user's text.
+        query_id: shown when nothing else may be.
+        echo_values: whether a value that failed may be repeated (ERR-4); never in the strict mode.
+    """
+    translation = _Translation(failure, kind, names or VisibleNames(), echo_values and not failure.generated)
+    position = _locate(failure, positions)
+    if failure.condition == "USER_RAISED_EXCEPTION" and failure.parameters.get("errorMessage") == ROW_REFUSED:
+        return AccessDeniedError("A policy does not allow a row that the statement writes")
+    template, parameters = translation.find_template()
+    if template is None:
+        return _unlisted(failure, position, query_id)
+    if template.locate is not None:
+        # Only a column that the user wrote himself is named.
+        name = "" if position is not None or failure.generated else _bare(parameters.get(template.locate, ""))
+        position = position or (positions.locate(None, f"`{name}`") if positions is not None and name else None)
+        parameters = {template.locate: name if position is not None else ""}
+    if failure.generated and _NAMES.search(template.text):
+        return UserError("A view of the statement is out of date, or needs what you may not see")
+    error = template.error(
+        translation.write(template, parameters),
+        code=template.code,
+        hint=translation.suggestion(template, parameters) or template.hint,
+        position=position,
+    )
+    if not isinstance(error, UserError):
+        _log.warning("Query %s failed with %s", query_id, failure.condition)
+    return error
+
+
+def _locate(failure: EngineFailure, positions: PositionMap | None) -> Position | None:
+    # Text of ours or of a view has places too, but none that the user could look at (ERR-3).
+    if positions is None or failure.generated or (failure.start is None and not failure.fragment):
+        return None
+    return positions.locate(failure.start, failure.fragment)
+
+
+def _unlisted(failure: EngineFailure, position: Position | None, query_id: str | None) -> SqeError:
+    """ERR-2: only the class of the SQLSTATE tells whose fault it is."""
+    _log.error("Query %s failed with %s (SQLSTATE %s)", query_id, failure.condition, failure.sql_state)
+    _log.debug("Query %s: %s", query_id, failure.raw)
+    text = f"Query failed (query id {query_id})" if query_id else "Query failed"
+    state = failure.sql_state or ""
+    if state.startswith("0A"):
+        return NotSupportedError(text, position=position)
+    if state.startswith(("42", "21")):
+        return UserError(text, position=position)
+    if state.startswith("22"):
+        return UserError(text, code=ErrorCode.INVALID_ARGUMENTS, position=position)
+    return InternalError(text, code=ErrorCode.EXECUTION_FAILED)
+
+
+@dataclass(frozen=True, slots=True)
+class _Translation:
+    failure: EngineFailure
+    kind: StatementKind
+    names: VisibleNames
+    echo_values: bool
+
+    def find_template(self) -> tuple[Template | None, Mapping[str, str]]:
+        condition = self.failure.condition
+        template = SPARK.get(condition) or SPARK.get(condition.partition(".")[0])
+        if template is not None:
+            return template, self.failure.parameters
+        for pattern, candidate in TEXTS:
+            match = pattern.search(self.failure.raw)
+            if match is not None:
+                return candidate, {name: text or "" for name, text in match.groupdict().items()}
+        return JAVA.get(condition), self.failure.parameters
+
+    def write(self, template: Template, parameters: Mapping[str, str]) -> str:
+        """Fill in a template; a parameter that the engine did not give is left out."""
+        pieces = []
+        for literal, name, kind, _ in Formatter().parse(template.text):
+            pieces.append(literal)
+            if name is not None:
+                pieces.append(self._render(parameters.get(name, ""), kind or "token"))
+        return " ".join("".join(pieces).split())
+
+    def suggestion(self, template: Template, parameters: Mapping[str, str]) -> str | None:
+        """ERR-5: a similar name among the visible ones, or nothing."""
+        if template.suggest is None or self.failure.generated:
+            return None
+        parts = _parts(parameters.get(template.suggest, ""))
+        if not parts:
+            return None
+        candidates = self.names.functions() if template.suggest_from == "functions" else self._columns(parameters)
+        return did_you_mean(parts[-1], candidates)
+
+    def _columns(self, parameters: Mapping[str, str]) -> Iterable[str]:
+        proposed: tuple[str, ...] = ()
+        if self.kind in _SEES_SECURED_ONLY:
+            text = parameters.get("proposal", parameters.get("suggestion", ""))
+            proposed = tuple(_parts(match.group())[-1] for match in _QUOTED_NAME.finditer(text))
+        if self.names.columns is None:
+            return proposed
+        return dict.fromkeys((*proposed, *self.names.columns()))
+
+    def _render(self, value: str, kind: str) -> str:
+        match kind:
+            case "name":
+                return self._name(value)
+            case "column":
+                return f"Column {self._name(value)}" if value else "A column"
+            case "names":
+                found = [self._name(match.group()) for match in _QUOTED_NAME.finditer(value)]
+                return " or ".join(dict.fromkeys(found)) or self._name(value)
+            case "count":
+                return str(sum(1 for _ in _QUOTED_NAME.finditer(value)))
+            case "type":
+                return " or ".join(_types(value)) or (_HIDDEN if value else "")
+            case "number":
+                return _numbers(value) if _NUMBER.fullmatch(value) else _HIDDEN
+            case "word":
+                return shown(value) if _WORD.fullmatch(value) else _HIDDEN
+            case "value":
+                return _value(value) if self.echo_values else _HIDDEN
+        return shown(_without_internal(value), _MOST)
+
+    def _name(self, value: str) -> str:
+        parts = [self.names.catalogs.get(part, part) for part in _parts(value)]
+        kept = [_PREFIX.sub("", part, count=1) for part in parts if not _INTERNAL_PART.fullmatch(part)]
+        return shown(".".join(kept)) if kept else _HIDDEN
+
+
+def _parts(value: str) -> list[str]:
+    """Return the parts of a name that the engine wrote in backticks."""
+    if _QUOTED_NAME.fullmatch(value):
+        return [part.replace("``", "`") for part in _QUOTED_PART.findall(value)]
+    bare = value.replace("`", "").strip('"')
+    return [bare] if bare else []
+
+
+def _bare(value: str) -> str:
+    """Return the name when an expression is a column and nothing else."""
+    text = value.strip('"')
+    return text.rpartition(".")[2] if _COLUMN.fullmatch(text) else ""
+
+
+def _types(value: str) -> Iterator[str]:
+    for text in _QUOTED_TYPE.findall(value) or [value]:
+        if _TYPE.fullmatch(text):
+            name = display_type(text.lower().replace(": ", ":").replace(", ", ","))
+            yield shown(_VARIANT.sub("json", name), _MOST)
+
+
+def _numbers(value: str) -> str:
+    """Write `[2, 3]`, the engine's list of possible counts, as words."""
+    if re.fullmatch(r"\[\d+(?:, \d+)+\]", value):
+        return " or ".join(value[1:-1].split(", "))
+    return shown(value.strip(), _MOST)
+
+
+def _value(value: str) -> str:
+    typed = _TYPED_NUMBER.fullmatch(value)
+    return shown(typed.group(1) if typed else _without_internal(value), _MOST)

@@ -1,0 +1,1 @@
+"""Rows that a client brings, as record batches or as parameters."""

@@ -1,0 +1,294 @@
+"""Record batches into a table: judged, received, judged again, and written by one ordinary statement.
+
+    APPEND    INSERT INTO t BY NAME SELECT a, b FROM rows
+    CREATE    CREATE TABLE t AS SELECT …
+    REPLACE   CREATE OR REPLACE TABLE t AS SELECT …
+
+`rows` is a name with a fresh nonce that only this statement's binder knows; in the plan it becomes files of ours. The
+statement is judged before the client sends, so that nobody fills the disk with rows that he may not write, and again
+when all rows are there, since rights and tables are those of the moment at which it runs (ENF-13).
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+import pyarrow as pa
+import pyarrow.types as kinds
+
+from sqe_core.catalog.visible import VisibleCatalogs
+from sqe_core.engine.port import Engine, EngineSession, Spool
+from sqe_core.query.errors.suggestions import did_you_mean
+from sqe_core.query.errors.wording import shown
+from sqe_core.query.ingest.rows import IngestLimits, RowFiles
+from sqe_core.query.ingest.types import check_schema, fitted, storable
+from sqe_core.query.judge.bind import SpooledRows
+from sqe_core.query.judge.judge import SecuredStatement
+from sqe_core.query.judge.names import NameContext, NameResolver, ResolvedName, table_not_found
+from sqe_core.query.judge.relation_text import append_text, create_text
+from sqe_core.query.run.result import StatementResult
+from sqe_core.query.statements.created_meanwhile import CreatedMeanwhileError, tried
+from sqe_core.session.statement_session import StatementSession
+from sqe_core.spi.catalog import Column, TableMetadata, ViewMetadata
+from sqe_core.spi.errors import (
+    CommitConflictError,
+    EngineLostError,
+    ErrorCode,
+    NotSupportedError,
+    ResourcesError,
+    SqeError,
+    UserError,
+)
+from sqe_core.spi.names import ObjectName, quote_part
+from sqe_core.spi.protocol import IngestMode, IngestRequest
+from sqe_core.sql.statement import EngineStatement, Name, StatementKind
+
+Rows = Mapping[str, SpooledRows]
+
+
+class _NoPositions:
+    """There is no text of the user's that a place could be in."""
+
+    def locate(self, start: int | None, fragment: str | None) -> None:
+        return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Write:
+    """The statement that writes the rows, and the types they are kept in until then."""
+
+    statement: EngineStatement
+    kept: pa.Schema
+
+    @property
+    def creates(self) -> bool:
+        return self.statement.kind is StatementKind.CREATE_TABLE_AS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Source:
+    """The name under which the statement's text has the rows, and what the verifier knows them by."""
+
+    name: str
+    token: str
+
+    def filled(self, files: RowFiles) -> Rows:
+        return {self.name: SpooledRows(token=self.token, files=files.files)}
+
+
+def described(request: IngestRequest) -> str:
+    """Return what history and audit call the statement; there is no SQL."""
+    name = ".".join(quote_part(part) for part in (request.catalog, request.schema, request.table) if part is not None)
+    return f"INGEST INTO {shown(name, 1024)} /* {request.mode.value} */"
+
+
+@runtime_checkable
+class WatchedBatches(Protocol):
+    """Batches whose next one may be long in coming: a thread waits for the client, where nothing can be asked."""
+
+    def watch(self, check: Callable[[], None]) -> None:
+        """Wait no longer than until `check` raises. It may be called in any thread, often."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ingestion:
+    """Writes the batches of one client into one table.
+
+    Attributes:
+        check: raises when the statement was cancelled or its time is over.
+        scope: one statement at a time works in the engine session.
+        secure: steps 3 to 7 for a statement that reads these rows.
+        execute: steps 8 and 9.
+    """
+
+    engine: Engine
+    session: StatementSession
+    resolver: NameResolver
+    visible: VisibleCatalogs
+    visible_columns: Callable[[ObjectName, tuple[Column, ...]], tuple[Column, ...]]
+    suggest: Callable[[ResolvedName], str | None]
+    limits: IngestLimits
+    check: Callable[[], None]
+    scope: Callable[[], AbstractContextManager[EngineSession]]
+    secure: Callable[[EngineStatement, Rows], SecuredStatement]
+    execute: Callable[[EngineSession, EngineStatement, SecuredStatement], StatementResult]
+
+    def run(self, request: IngestRequest, schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> StatementResult:
+        """Receive the rows and write them with one commit; on any error nothing is written."""
+        _check_request(request)
+        check_schema(schema, self.limits.schema)
+        schema = schema.remove_metadata()
+        resolved = self._resolve(request)
+        rows = _Source(name="_sqe_i_" + secrets.token_hex(16), token=secrets.token_hex(16))
+        with ExitStack() as held:
+            with self.scope() as engine:
+                write = self._write(request.mode, resolved, schema, rows)
+                spool = held.enter_context(self._spool())
+                files = held.enter_context(
+                    RowFiles(spool.folder, sent=schema, kept=write.kept, limits=self.limits, check=self.check)
+                )
+                self._judge(request.mode, write, resolved, rows.filled(files))
+            self._receive(batches, files)
+
+            def commit() -> StatementResult:
+                return self._commit(engine, request.mode, write, resolved, schema, rows, files)
+
+            return tried(commit, commit, self.check)
+
+    # Which table
+
+    def _resolve(self, request: IngestRequest) -> ResolvedName:
+        context = NameContext(catalog=self.session.catalog, schema=self.session.schema)
+        parts: list[str] = [request.table]
+        if request.schema is not None or request.catalog is not None:
+            parts.insert(0, request.schema if request.schema is not None else ".".join(context.schema))
+        if request.catalog is not None:
+            parts.insert(0, request.catalog)
+        resolved = self.resolver.object(parts, context)
+        if resolved.metadata_table is not None:
+            raise NotSupportedError(f"{shown('.'.join(parts))} is read-only")
+        return resolved
+
+    def _find(self, resolved: ResolvedName) -> TableMetadata | ViewMetadata | None:
+        return self.visible.find(resolved.mount, resolved.name)
+
+    # Which statement
+
+    def _write(self, mode: IngestMode, resolved: ResolvedName, schema: pa.Schema, rows: _Source) -> _Write:
+        found = self._find(resolved)
+        if mode is IngestMode.APPEND or (mode is IngestMode.CREATE_APPEND and found is not None):
+            if found is None:
+                raise table_not_found(_parts(resolved), hint=self.suggest(resolved))
+            return self._append(resolved, found, schema, rows)
+        return self._create(mode, resolved, schema, rows)
+
+    def _append(
+        self, resolved: ResolvedName, found: TableMetadata | ViewMetadata, schema: pa.Schema, rows: _Source
+    ) -> _Write:
+        columns = {column.name.lower(): column for column in self.visible_columns(resolved.name, found.columns)}
+        if not columns:
+            raise table_not_found(_parts(resolved))
+        values: dict[str, str | None] = {}
+        kept: list[pa.Field] = []
+        for field in schema:
+            target = columns.get(field.name.lower())
+            if target is None:
+                known = [column.name for column in columns.values()]
+                raise UserError(
+                    f"Table {resolved.name} has no column {shown(field.name)}",
+                    code=ErrorCode.COLUMN_NOT_FOUND,
+                    hint=did_you_mean(field.name, known),
+                )
+            nothing = kinds.is_null(field.type)
+            # NULLs without a type fit every column; Arrow needs some type for them on the way.
+            type = pa.int32() if nothing else fitted(storable(field.name, field.type), target.type)
+            values[target.name] = None if nothing else field.name
+            kept.append(pa.field(field.name, type))
+        text = append_text(_parts(resolved), values, rows.name)
+        return _Write(statement=_statement(StatementKind.INSERT, text), kept=pa.schema(kept))
+
+    def _create(self, mode: IngestMode, resolved: ResolvedName, schema: pa.Schema, rows: _Source) -> _Write:
+        if not self.visible.has_schema(resolved.mount, resolved.name.namespace):
+            raise UserError(
+                f"Schema {resolved.name.schema} does not exist or you may not see it",
+                code=ErrorCode.SCHEMA_NOT_FOUND,
+                hint=f"create it first: CREATE SCHEMA {resolved.name.schema}",
+            )
+        kept = pa.schema([pa.field(field.name, storable(field.name, field.type)) for field in schema])
+        text = create_text(_parts(resolved), kept.names, rows.name, replace=mode is IngestMode.REPLACE)
+        return _Write(statement=_statement(StatementKind.CREATE_TABLE_AS, text), kept=kept)
+
+    def _judge(self, mode: IngestMode, write: _Write, resolved: ResolvedName, rows: Rows) -> None:
+        """Refuse what would be refused in the end, before the client sends."""
+        self.secure(write.statement, rows)
+        if mode is IngestMode.CREATE and self._find(resolved) is not None:
+            raise UserError(f"Table {resolved.name} already exists", code=ErrorCode.DUPLICATE_TABLE)
+
+    # The rows
+
+    def _spool(self) -> Spool:
+        try:
+            return self.engine.open_spool()
+        except OSError as error:
+            raise ResourcesError("The server cannot keep these rows now", hint="try again later") from error
+
+    def _receive(self, batches: Iterator[pa.RecordBatch], files: RowFiles) -> None:
+        if isinstance(batches, WatchedBatches):
+            batches.watch(self.check)
+        while True:
+            self.check()
+            try:
+                batch = next(batches, None)
+            except SqeError:
+                raise
+            except Exception as error:
+                raise UserError(
+                    "The stream of record batches ended before it was complete; nothing was written",
+                    code=ErrorCode.INVALID_ARGUMENTS,
+                ) from error
+            if batch is None:
+                break
+            files.append(batch)
+        files.finish()
+        self.check()
+
+    # The commit
+
+    def _commit(
+        self,
+        engine: EngineSession,
+        mode: IngestMode,
+        write: _Write,
+        resolved: ResolvedName,
+        schema: pa.Schema,
+        rows: _Source,
+        files: RowFiles,
+    ) -> StatementResult:
+        """Judge once more and run; CREATE_APPEND appends after all when somebody else created the table meanwhile."""
+        self.session.look_again()  # roles may have gone while the rows came
+        may_append = mode is IngestMode.CREATE_APPEND and write.creates
+        with self._same(engine):
+            if not may_append or self._find(resolved) is None:
+                try:
+                    return self.execute(engine, write.statement, self.secure(write.statement, rows.filled(files)))
+                except CreatedMeanwhileError:
+                    if not may_append:
+                        raise
+        with self._same(engine):
+            append = self._write(IngestMode.APPEND, resolved, schema, rows)
+            if append.kept != write.kept:
+                raise CommitConflictError(
+                    f"Table {resolved.name} was created meanwhile, with other columns", hint="send the rows again"
+                )
+            return self.execute(engine, append.statement, self.secure(append.statement, rows.filled(files)))
+
+    @contextmanager
+    def _same(self, engine: EngineSession) -> Iterator[None]:
+        with self.scope() as now:
+            if now is not engine or not now.alive:
+                raise EngineLostError("The query engine restarted while the rows came; nothing was written")
+            yield
+
+
+def _check_request(request: IngestRequest) -> None:
+    if request.temporary:
+        raise NotSupportedError(
+            "Temporary tables are not supported", hint="write into a table, and drop it when it is not needed any more"
+        )
+    if request.options:
+        raise NotSupportedError(
+            f"Option {shown(next(iter(request.options)))} of an ingest is not supported", hint="leave it out"
+        )
+
+
+def _parts(resolved: ResolvedName) -> Name:
+    name = resolved.name
+    return (name.catalog, ".".join(name.namespace), name.name)
+
+
+def _statement(kind: StatementKind, text: str) -> EngineStatement:
+    return EngineStatement(kind=kind, text=text, spark_sql=text, positions=_NoPositions(), exact_writes=True)

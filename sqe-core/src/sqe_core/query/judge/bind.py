@@ -1,0 +1,208 @@
+"""Step 4: what each name of a parsed plan is: read, written, created, a session view, or rows of ours."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from enum import Enum
+from pathlib import Path
+from types import MappingProxyType
+
+from sqe_core.catalog.system import SYSTEM
+from sqe_core.catalog.visible import INFORMATION_SCHEMA, VisibleCatalogs
+from sqe_core.engine.port import PlanDescription, Relation, RelationKind
+from sqe_core.query.judge.names import NameContext, NameResolver, ResolvedName, schema_not_found, table_not_found
+from sqe_core.session.session import SessionView
+from sqe_core.session.statement_session import StatementSession
+from sqe_core.spi.catalog import TableMetadata, ViewMetadata
+from sqe_core.spi.errors import ErrorCode, NotSupportedError, UserError
+from sqe_core.spi.policy import Action
+from sqe_core.sql.statement import PositionMap, StatementKind
+
+_INSERT = "InsertIntoStatement"
+_WRITE_TARGETS = {
+    (_INSERT, "table"): Action.INSERT,
+    ("UpdateTable", "table"): Action.UPDATE,
+    ("DeleteFromTable", "table"): Action.DELETE,
+    ("MergeIntoTable", "targetTable"): Action.MERGE,
+}
+# Their conditions and counts tell what is in the table (DML-1).
+_READS_ITS_TARGET = frozenset({Action.UPDATE, Action.DELETE, Action.MERGE})
+_REPLACES = frozenset({"ReplaceTable", "ReplaceTableAsSelect"})
+_ACTION_OF_KIND: Mapping[StatementKind, Action] = {
+    StatementKind.TRUNCATE: Action.TRUNCATE,
+    StatementKind.ALTER_TABLE: Action.ALTER,
+    StatementKind.COMMENT: Action.ALTER,
+    StatementKind.CREATE_TABLE: Action.CREATE,
+    StatementKind.CREATE_TABLE_AS: Action.CREATE,
+    StatementKind.DROP_TABLE: Action.DROP,
+}
+
+
+class Role(Enum):
+    """What a statement does with a name."""
+
+    READ = "read"
+    WRITE = "write"
+    CREATE = "create"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpooledRows:
+    """Rows that came from outside and lie in files of ours; `token` is what the verifier knows them by."""
+
+    token: str
+    files: tuple[Path, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BoundRelation:
+    """A name of the plan with what it turned out to be.
+
+    Exactly one of `session_view`, `spooled` and `resolved` is set; `loaded` is None for system tables and for names
+    that do not exist yet.
+    """
+
+    relation: Relation
+    role: Role
+    action: Action
+    resolved: ResolvedName | None = None
+    session_view: SessionView | None = None
+    spooled: SpooledRows | None = None
+    loaded: TableMetadata | ViewMetadata | None = None
+    replaces: bool = False
+    overwrites: bool = False
+
+    @property
+    def needed(self) -> tuple[Action, ...]:
+        """What the user must be allowed to do with it."""
+        if self.replaces and self.loaded is not None:
+            return (self.action, Action.DROP)
+        if self.overwrites:
+            return (self.action, Action.DELETE)
+        return (self.action, Action.SELECT) if self.action in _READS_ITS_TARGET else (self.action,)
+
+    @property
+    def asked(self) -> tuple[Action, ...]:
+        """What the policies are asked about: who changes an object may be kept from a part of it (DML-2, DML-4)."""
+        also = () if self.loaded is None or Action.SELECT in self.needed else (Action.SELECT,)
+        return (*self.needed, *also)
+
+    @property
+    def system(self) -> bool:
+        """Whether these are rows of ours."""
+        resolved = self.resolved
+        return resolved is not None and (resolved.mount is SYSTEM or resolved.name.namespace == (INFORMATION_SCHEMA,))
+
+
+class RelationBinder:
+    """Binds the relations of one plan under the names that were current when its text was written."""
+
+    def __init__(
+        self,
+        *,
+        session: StatementSession,
+        resolver: NameResolver,
+        visible: VisibleCatalogs,
+        suggest: Callable[[ResolvedName], str | None],
+        spooled: Mapping[str, SpooledRows] = MappingProxyType({}),
+    ) -> None:
+        """Begin a plan.
+
+        Args:
+            session: whose plan.
+            resolver: from written names to objects.
+            visible: what the session may see.
+            suggest: what a missing name may have meant.
+            spooled: names of rows in files. They begin with a reserved prefix, which no text of a user can hold.
+        """
+        self._session = session
+        self._spooled = spooled
+        self._suggest = suggest
+        self._resolver = resolver
+        self._visible = visible
+        # One statement sees each object once, however often it names it.
+        self._loaded: dict[ResolvedName, TableMetadata | ViewMetadata | None] = {}
+
+    def bind(
+        self,
+        description: PlanDescription,
+        *,
+        kind: StatementKind,
+        context: NameContext,
+        positions: PositionMap | None,
+        session_views: bool = True,
+    ) -> list[BoundRelation]:
+        """Bind every relation that is no common table expression."""
+        bound = [
+            self._bind_one(relation, kind, context, positions, session_views)
+            for relation in description.relations
+            if not relation.cte
+        ]
+        inserts = [node for node in description.nodes if node.simple_type == _INSERT]
+        if all(node.fields.get("overwrite") is False for node in inserts):
+            return bound
+        # Whoever may only add rows does not get rid of those that are there.
+        return [replace(entry, overwrites=entry.action is Action.INSERT) for entry in bound]
+
+    def _bind_one(
+        self,
+        relation: Relation,
+        kind: StatementKind,
+        context: NameContext,
+        positions: PositionMap | None,
+        session_views: bool,
+    ) -> BoundRelation:
+        role, action = _role_of(relation, kind)
+        position = positions.locate(relation.start, relation.parts[-1]) if positions else None
+        if len(relation.parts) == 1 and role is Role.READ and relation.parts[0] in self._spooled:
+            return BoundRelation(relation=relation, role=role, action=action, spooled=self._spooled[relation.parts[0]])
+        if session_views and len(relation.parts) == 1:
+            view = self._session.find_view(relation.parts[0])
+            if view is not None and role is Role.READ:
+                if relation.time_travel is not None:
+                    raise UserError(f"View {view.name} has no versions to travel to", position=position)
+                return BoundRelation(relation=relation, role=role, action=action, session_view=view)
+        resolved = self._resolver.object(relation.parts, context, position=position)
+        bound = BoundRelation(relation=relation, role=role, action=action, resolved=resolved)
+        if bound.system and resolved.metadata_table:
+            raise table_not_found(relation.parts, position=position)
+        if (bound.system or role is not Role.READ) and not self._visible.shows(resolved.mount):
+            raise table_not_found(relation.parts, position=position, hint=self._suggest(resolved))
+        if role is not Role.READ and (resolved.metadata_table or bound.system):
+            raise NotSupportedError(
+                f"{'.'.join(relation.parts)} is read-only", code=ErrorCode.NOT_SUPPORTED, position=position
+            )
+        if role is not Role.READ and resolved.mount.backend.read_only:
+            raise NotSupportedError(f"Catalog {resolved.mount.name} is read-only", position=position)
+        if bound.system:
+            return bound
+        if role is Role.CREATE and not self._visible.has_schema(resolved.mount, resolved.name.namespace):
+            raise schema_not_found(resolved.name.schema, hint=f"create it first: CREATE SCHEMA {resolved.name.schema}")
+        if resolved not in self._loaded:
+            # What exists is decided on with everything else of the statement, in one question (POL-3).
+            # Whoever replaces a table has to be allowed to drop it, even one that they do not see.
+            unseen = role is not Role.CREATE or relation.holder in _REPLACES
+            load = self._visible.load if unseen else self._visible.find
+            self._loaded[resolved] = load(resolved.mount, resolved.name)
+        loaded = self._loaded[resolved]
+        if role is Role.CREATE:
+            return replace(bound, loaded=loaded, replaces=relation.holder in _REPLACES)
+        if loaded is None:
+            self._visible.shows_object(resolved.name)  # takes the time that a denial takes (ERR-5)
+            raise table_not_found(relation.parts, position=position, hint=self._suggest(resolved))
+        if role is Role.WRITE and isinstance(loaded, ViewMetadata):
+            raise UserError(f"{resolved.name} is a view and cannot be written", position=position)
+        return BoundRelation(relation=relation, role=role, action=action, resolved=resolved, loaded=loaded)
+
+
+def _role_of(relation: Relation, kind: StatementKind) -> tuple[Role, Action]:
+    match relation.kind:
+        case RelationKind.RELATION:
+            action = _WRITE_TARGETS.get((relation.holder, relation.field))
+            return (Role.WRITE, action) if action else (Role.READ, Action.SELECT)
+        case RelationKind.TABLE | RelationKind.TABLE_OR_VIEW if kind in _ACTION_OF_KIND:
+            return Role.WRITE, _ACTION_OF_KIND[kind]
+        case RelationKind.IDENTIFIER if kind in (StatementKind.CREATE_TABLE, StatementKind.CREATE_TABLE_AS):
+            return Role.CREATE, Action.CREATE
+    raise NotSupportedError("This form of the statement is not supported")

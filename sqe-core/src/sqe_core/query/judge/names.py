@@ -1,0 +1,171 @@
+"""From the name that a user wrote to the one object that it means (NAME-1 to NAME-4)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from sqe_core.catalog.registry import CatalogRegistry, Mount
+from sqe_core.catalog.system import SYSTEM
+from sqe_core.query.errors.suggestions import did_you_mean
+from sqe_core.spi.errors import ErrorCode, NotSupportedError, ObjectNotFoundError, Position, UserError
+from sqe_core.spi.names import NamespaceName, ObjectName, quote_part
+
+METADATA_TABLES = ("snapshots", "manifests", "history", "files", "partitions", "refs")
+RESERVED_PREFIXES = ("_sqe_", "__sqe")
+_NEVER_IN_A_NAME = frozenset('/\\:#`"\0')
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResolvedName:
+    """A table, a view, or one of a table's metadata tables (`orders$snapshots`)."""
+
+    name: ObjectName
+    mount: Mount
+    metadata_table: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NameContext:
+    """The current names under which a text was written: the session's, or those stored with a view."""
+
+    catalog: str
+    schema: tuple[str, ...]
+
+
+def written(parts: Sequence[str]) -> str:
+    """Write a name as the user may have typed it."""
+    return ".".join(quote_part(part) for part in parts)
+
+
+class NameResolver:
+    """Resolves names against the mounted catalogs; it never looks whether the object exists."""
+
+    def __init__(
+        self,
+        registry: CatalogRegistry,
+        *,
+        shows: Callable[[Mount], bool] = lambda mount: True,
+        discover: Callable[[str], Mount | None] = lambda name: None,
+    ) -> None:
+        """Resolve in a registry.
+
+        Args:
+            registry: the mounted catalogs.
+            shows: whether a catalog may be known to the user.
+            discover: looks for a catalog that is not mounted.
+        """
+        self._registry = registry
+        self._shows = shows
+        self._discover = discover
+        self.used: set[Mount] = set()
+        """The mounts of the objects that were resolved."""
+
+    def ensure_mounted(self) -> None:
+        """Raise when a catalog was detached since a name was found in it: it may have been judged as another one."""
+        for mount in self.used:
+            if self.find(mount.name) is not mount:
+                raise UserError(
+                    f"Catalog {quote_part(mount.name)} was detached while the statement was judged",
+                    code=ErrorCode.CATALOG_NOT_FOUND,
+                )
+
+    def without_policies(self) -> NameResolver:
+        """Return one to which every mounted catalog is known."""
+        return NameResolver(self._registry)
+
+    def suggest(self, name: str) -> str | None:
+        """Suggest catalogs close to a name that is none."""
+        return did_you_mean(name, [mount.name for mount in self._registry.mounts() if self._shows(mount)])
+
+    def find(self, name: str) -> Mount | None:
+        """Return the mount of a catalog name, or None."""
+        mounted = self._registry.find(name)
+        if mounted is None and name.lower() == SYSTEM.name:
+            return SYSTEM
+        return mounted or (self._discover(name) if _usable(name) else None)
+
+    def catalog(self, name: str) -> Mount:
+        """Return the mount of a catalog name."""
+        mount = self.find(name)
+        if mount is None or not (mount is SYSTEM or self._shows(mount)):
+            raise UserError(
+                f"Catalog {quote_part(name)} does not exist",
+                code=ErrorCode.CATALOG_NOT_FOUND,
+                hint=self.suggest(name),
+            )
+        return mount
+
+    def schema(self, parts: Sequence[str], context: NameContext) -> tuple[Mount, NamespaceName]:
+        """Resolve `schema` or `catalog.schema`; a nested namespace is one part with dots."""
+        if not 1 <= len(parts) <= 2 or not all(_usable(part) for part in parts):
+            raise UserError(f"Schema {_printable(parts)} does not exist", code=ErrorCode.SCHEMA_NOT_FOUND)
+        mount = self.catalog(parts[0] if len(parts) == 2 else context.catalog)
+        schema = parts[-1].lower() if _folds(mount) else parts[-1]
+        return mount, NamespaceName(catalog=mount.name, namespace=tuple(schema.split(".")))
+
+    def object(self, parts: Sequence[str], context: NameContext, *, position: Position | None = None) -> ResolvedName:
+        """Resolve a name of 1 to 3 parts."""
+        if not 1 <= len(parts) <= 3 or not all(_usable(part) for part in parts):
+            raise table_not_found(parts, position=position)
+        mount = self.find(parts[0] if len(parts) == 3 else context.catalog)
+        if mount is None:
+            raise table_not_found(parts, position=position, hint=self.suggest(parts[0]))
+        self.used.add(mount)
+        namespace = context.schema if len(parts) == 1 else tuple(parts[-2].split("."))
+        if _folds(mount):
+            namespace, parts = tuple(part.lower() for part in namespace), [*parts[:-1], parts[-1].lower()]
+        base, separator, suffix = parts[-1].rpartition("$")
+        metadata_table = None
+        if separator:
+            metadata_table = suffix.lower()
+            if not base or metadata_table not in METADATA_TABLES:
+                raise table_not_found(parts, position=position)
+        name = ObjectName(catalog=mount.name, namespace=namespace, name=base or parts[-1])
+        return ResolvedName(name=name, mount=mount, metadata_table=metadata_table)
+
+
+def _folds(mount: Mount) -> bool:
+    """Whether names are in lower case: ours, whose case nobody has to know, and those of one case only (POL-10)."""
+    return mount is SYSTEM or mount.backend.ignores_case
+
+
+def _usable(part: str) -> bool:
+    """Whether a part can name anything (NAME-4, NAME-6)."""
+    return (
+        bool(part)
+        and all(piece for piece in part.split("."))
+        and not _NEVER_IN_A_NAME.intersection(part)
+        and part.isprintable()
+        and not part.lower().startswith(RESERVED_PREFIXES)
+    )
+
+
+def table_not_found(
+    parts: Sequence[str],
+    *,
+    position: Position | None = None,
+    hint: str | None = None,
+    code: ErrorCode = ErrorCode.TABLE_NOT_FOUND,
+) -> ObjectNotFoundError:
+    """The one answer for missing, hidden and denied objects (ERR-5)."""
+    return ObjectNotFoundError(
+        f"Table {_printable(parts)} does not exist or you may not see it", code=code, position=position, hint=hint
+    )
+
+
+def schema_not_found(schema: NamespaceName, *, hint: str | None = None) -> UserError:
+    """The one answer for missing, hidden and denied schemas (ERR-5)."""
+    return UserError(
+        f"Schema {schema} does not exist or you may not see it", code=ErrorCode.SCHEMA_NOT_FOUND, hint=hint
+    )
+
+
+def restricted(name: ObjectName) -> NotSupportedError:
+    """The one refusal to change or copy an object that the user sees in part only (DML-2 to DML-4)."""
+    return NotSupportedError(f"{name} is restricted for you and cannot be changed or copied")
+
+
+def _printable(parts: Sequence[str]) -> str:
+    shown = written([part[:128] for part in parts[:6]])
+    return "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in shown)

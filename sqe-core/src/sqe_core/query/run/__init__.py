@@ -1,0 +1,1 @@
+"""A statement's life: admitted, run, divided among readers, bounded, recorded."""

@@ -1,0 +1,323 @@
+"""Step 9: what happened, for the history, the metrics, the log, and the observers of query events."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import threading
+import time
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from weakref import WeakValueDictionary
+
+import pyarrow as pa
+
+from sqe_core.observe.history import HistoryEntry, QueryHistory
+from sqe_core.observe.logging import redact_secrets
+from sqe_core.policy.trail import DecisionTrail, Trail
+from sqe_core.query.judge.bind import BoundRelation
+from sqe_core.query.judge.judge import SecuredStatement
+from sqe_core.query.run.audited import StatementAudit, is_denied
+from sqe_core.session.fingerprint import session_hash
+from sqe_core.session.session import Session
+from sqe_core.spi.errors import ErrorCode, SqeError
+from sqe_core.spi.events import ObjectDecision, QueryCounts, QueryEvent, QueryPhase, QueryTimings
+from sqe_core.spi.factory import Metrics, NoMetrics
+from sqe_core.sql.statement import StatementKind
+from sqe_core.sql.text.redact import CUT, Redacted, redact, without_secrets
+
+_log = logging.getLogger(__name__)
+Notify = Callable[[QueryEvent], None]
+_LONGEST_SQL = 65_536
+
+_WRITES = frozenset(
+    kind.value
+    for kind in (
+        StatementKind.INSERT,
+        StatementKind.UPDATE,
+        StatementKind.DELETE,
+        StatementKind.MERGE,
+        StatementKind.TRUNCATE,
+        StatementKind.CREATE_TABLE_AS,
+    )
+)
+_STATUS = {QueryPhase.FINISHED: "success", QueryPhase.FAILED: "failure", QueryPhase.CANCELLED: "cancelled"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sinks:
+    """Where a statement's record goes, beside the history. `slow_secs` 0 logs no slow statements."""
+
+    notify: Notify | None
+    metrics: Metrics = field(default_factory=NoMetrics)
+    slow_secs: float = 0
+    audit: StatementAudit | None = None
+
+
+class Recorder:
+    """Writes history, counts, and tells observers.
+
+    Observers get the statement without its literals, and the history too unless it keeps the full text (OBS-3); no
+    other place writes statements anywhere.
+    """
+
+    def __init__(
+        self,
+        history: QueryHistory,
+        *,
+        notify: Notify | None,
+        metrics: Metrics | None = None,
+        slow_secs: float = 0,
+        full_text: bool = False,
+        audit: StatementAudit | None = None,
+    ) -> None:
+        """Make one; `full_text` keeps statements in the history as they were sent, but for their secrets."""
+        self._history = history
+        self._full_text = full_text
+        self._records: WeakValueDictionary[str, StatementRecord] = WeakValueDictionary()
+        self._sinks = Sinks(notify=notify, metrics=metrics or NoMetrics(), slow_secs=slow_secs, audit=audit)
+
+    @property
+    def history(self) -> QueryHistory:
+        """What is remembered of statements."""
+        return self._history
+
+    def begin(self, query_id: str, session: Session, sql: str, dialect: str) -> StatementRecord:
+        """A statement was admitted; its dialect says what its quotes mean.
+
+        Raises:
+            ExternalError: it could not be audited, and must be.
+        """
+        if self._sinks.audit is not None:
+            self._sinks.audit.check()
+        identity = session.identity
+        kept = sql if len(sql) <= _LONGEST_SQL else sql[:_LONGEST_SQL] + CUT
+        redacted = redact(kept, dialect)
+        entry = HistoryEntry(
+            query_id=query_id,
+            user=(identity.issuer, identity.subject),
+            username=identity.username,
+            session=session_hash(session),
+            protocol=session.protocol,
+            sql=redact_secrets(without_secrets(kept, dialect)) if self._full_text else redacted.text,
+        )
+        self._history.add(entry)
+        record = self._records[query_id] = StatementRecord(entry, session, sql, redacted, self._sinks)
+        record.tell(QueryPhase.RECEIVED)
+        return record
+
+    def refused(self, error: SqeError) -> None:
+        """A statement was not admitted."""
+        reason = "draining" if error.code is ErrorCode.SERVER_SHUTTING_DOWN else "concurrency"
+        self._sinks.metrics.count("sqe_query_refused_total", labels={"reason": reason})
+
+    def unexpected(self, query_id: str, error: BaseException) -> None:
+        """Log an error that is a fault of ours: its text is for the server's log only (ERR-1).
+
+        Whoever raised it may have repeated the statement, so its literals are taken out here too.
+        """
+        record = self._records.get(query_id)
+        trace = "".join(traceback.format_exception(error)).rstrip()
+        if record is not None:
+            trace = record.hide(trace)
+        _log.error(
+            "unexpected error in query %s: %s",
+            query_id,
+            trace.splitlines()[-1],
+            extra={"query_id": query_id, "fields": {"error": trace}},
+        )
+
+
+class StatementRecord:
+    """The record of one statement."""
+
+    def __init__(self, entry: HistoryEntry, session: Session, sql: str, redacted: Redacted, sinks: Sinks) -> None:
+        self._entry = entry
+        self._session = session
+        self._sql = sql
+        self._redacted = redacted
+        self._sinks = sinks
+        self._began = time.monotonic()
+        self._paused: float | None = None
+        self._ended = threading.Lock()
+        self._delivered_any = False
+        self._described = False
+        self._bound: tuple[BoundRelation, ...] = ()
+        self._decisions_told = False
+        self.trail = DecisionTrail(session.identity.key)
+        """What is decided for the statement."""
+        self._planned_after: float | None = None
+
+    def hide(self, text: str) -> str:
+        """Take the statement's literals out of a text about it."""
+        return self._redacted.hide(text)
+
+    def pause(self) -> None:
+        """Nobody works for the statement until `resume`: a client holds its ticket."""
+        self._paused = time.monotonic()
+
+    def resume(self) -> None:
+        """The time that the client took does not count."""
+        if self._paused is not None:
+            self._began += time.monotonic() - self._paused
+            self._paused = None
+
+    def recognised(self, kind: StatementKind) -> None:
+        """It is known which statement it is, whatever becomes of it."""
+        self._entry.kind = kind.value
+
+    def described(self, kind: StatementKind) -> None:
+        """The statement was only looked at."""
+        self._described = True
+        self._entry.kind = kind.value
+
+    def planned(self, kind: StatementKind, secured: SecuredStatement | None) -> None:
+        """Everything was decided and verified; the statement runs."""
+        self._entry.kind = kind.value
+        self._planned_after = (time.monotonic() - self._began) * 1000
+        self._entry.planning_ms = self._planned_after
+        if secured is not None:
+            self._bound = secured.bound
+        self.tell(QueryPhase.STARTED)
+        if self._sinks.audit is not None:
+            self._tell_decisions(self._event(QueryPhase.STARTED, None), must=True)
+
+    def begins_change(self, kind: StatementKind) -> None:
+        """Rights are about to be changed.
+
+        Raises:
+            ExternalError: it could not be audited, and must be.
+        """
+        self._entry.kind = kind.value
+        if self._sinks.audit is not None:
+            self._sinks.audit.begins_change(self._event(QueryPhase.RECEIVED, None))
+
+    def delivered(self, batch: pa.RecordBatch) -> None:
+        """A batch of the result goes to the client."""
+        metrics = self._sinks.metrics
+        if not self._delivered_any:
+            self._delivered_any = True
+            metrics.observe("sqe_time_to_first_row_seconds", time.monotonic() - self._began)
+        metrics.count("sqe_rows_returned_total", batch.num_rows)
+        # `nbytes` ends the process when a list of no lists has no offsets, as results of the engine may.
+        metrics.count("sqe_bytes_returned_total", batch.get_total_buffer_size())
+
+    def end(self, error: SqeError | None, rows: int | None) -> None:
+        """The statement ended; the first end counts."""
+        if not self._ended.acquire(blocking=False):
+            return
+        self._entry.ended = time.time()
+        self._entry.rows = rows
+        self._entry.writes = self._entry.kind in _WRITES
+        phase = QueryPhase.FINISHED
+        if error is not None:
+            self._entry.error_code = error.code
+            self._entry.error_type = error.kind.value
+            cancelled = error.code is ErrorCode.QUERY_CANCELLED
+            phase = QueryPhase.CANCELLED if cancelled else QueryPhase.FAILED
+        self._entry.state = {"cancelled": "CANCELED"}.get(phase.value, phase.value.upper())
+        self._count(phase, error)
+        self.tell(phase, error)
+        if self._sinks.audit is not None:
+            event, trail = self._event(phase, error), self.trail.read()
+            self._tell_decisions(event)
+            self._sinks.audit.ended(event, trail, described=self._described)
+
+    def _tell_decisions(self, event: QueryEvent, *, must: bool = False) -> None:
+        """Write them once, as soon as they are made."""
+        if self._sinks.audit is None or self._decisions_told:
+            return
+        trail = self.trail.read()
+        if trail.decided:
+            self._decisions_told = True
+            self._sinks.audit.decided(event, trail, must=must)
+
+    def _count(self, phase: QueryPhase, error: SqeError | None) -> None:
+        metrics, kind, seconds = self._sinks.metrics, self._entry.kind or "unknown", time.monotonic() - self._began
+        status = _STATUS[phase]
+        code = error.code.name if error else ""
+        metrics.count("sqe_query_count_total", labels={"status": status, "statement_type": kind, "error_code": code})
+        metrics.count("sqe_protocol_query_count_total", labels={"protocol": self._session.protocol, "status": status})
+        metrics.observe("sqe_query_duration_seconds", seconds, {"statement_type": kind})
+        if kind in _WRITES and self._entry.rows:
+            metrics.count("sqe_rows_written_total", self._entry.rows)
+        if self._sinks.slow_secs and seconds >= self._sinks.slow_secs:
+            metrics.count("sqe_slow_query_count_total")
+            self._log_slow(status, seconds)
+
+    def _log_slow(self, status: str, seconds: float) -> None:
+        _log.warning(
+            "slow statement: %.1f s",
+            seconds,
+            extra={
+                "query_id": self._entry.query_id,
+                "session": session_hash(self._session),
+                "fields": {
+                    "event": "slow_query",
+                    "status": status,
+                    "statement_type": self._entry.kind or "unknown",
+                    "protocol": self._session.protocol,
+                    "duration_ms": round(seconds * 1000),
+                    "planning_ms": None if self._planned_after is None else round(self._planned_after),
+                    "rows": self._entry.rows,
+                    "sql_hash": self._sql_hash(),
+                },
+            },
+        )
+
+    def _sql_hash(self) -> str:
+        # The hash of a short password can be found by trying.
+        text = self._redacted.text if self._redacted.guarded else self._sql
+        return hashlib.sha256(text.encode(errors="replace")).hexdigest()
+
+    def tell(self, phase: QueryPhase, error: SqeError | None = None) -> None:
+        """Tell the observers, if there are any."""
+        if self._sinks.notify is not None:
+            self._sinks.notify(self._event(phase, error))
+
+    def _event(self, phase: QueryPhase, error: SqeError | None) -> QueryEvent:
+        trail = self.trail.read()
+        total = (time.monotonic() - self._began) * 1000
+        writes = self._entry.kind in _WRITES
+        return QueryEvent(
+            query_id=self._entry.query_id,
+            phase=phase,
+            time=datetime.now(UTC),
+            principal=self._session.identity.without_tokens(),
+            protocol=self._session.protocol,
+            session_hash=session_hash(self._session),
+            statement_kind=self._entry.kind,
+            sql=self._redacted.text,
+            sql_hash=self._sql_hash(),
+            client_address=self._session.client_address,
+            objects=self._objects(trail),
+            policy_cache_hit=trail.cache_hit,
+            timings=QueryTimings(
+                policy_ms=trail.milliseconds if trail.cache_hit is not None else None,
+                planning_ms=self._planned_after,
+                total_ms=total if phase.final else None,
+            ),
+            counts=QueryCounts(
+                rows_returned=None if writes else self._entry.rows, rows_written=self._entry.rows if writes else None
+            ),
+            error_code=error.code if error else None,
+            error_message=self.hide(error.message) if error else None,
+            decision_id=trail.decision_id if trail.decided else None,
+            denied=phase.final and is_denied(self._entry.kind, trail, error),
+        )
+
+    def _objects(self, trail: Trail) -> tuple[ObjectDecision, ...]:
+        """What the statement does to which object; for one that was not bound all that was decided."""
+        if not self._bound:
+            return trail.about_self
+        decided = {(each.name, each.action): each for each in trail.about_self}
+        found = {
+            (bound.resolved.name, action): decided.get((bound.resolved.name, action))
+            or ObjectDecision(name=bound.resolved.name, action=action, allowed=True)
+            for bound in self._bound
+            if bound.resolved is not None
+            for action in bound.needed
+        }
+        return tuple(found.values())

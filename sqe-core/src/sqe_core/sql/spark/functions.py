@@ -1,0 +1,211 @@
+"""The functions of the sqe and trino dialects: data in functions.toml and templates.toml."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from types import MappingProxyType
+from typing import Any
+
+TEMPLATE_PREFIX = "_sqe_"
+TABLE_TEMPLATES = frozenset(("_sqe_unnest",))  # made by bridge/UnnestFunction.java
+
+_IDENTIFIER = re.compile(r"[a-z_][a-z0-9_]*")
+_CALLED = re.compile(r"\b([A-Za-z_][A-Za-z0-9_]*)\s*\(")
+_ARGUMENT = re.compile(r"\{([0-9])\}")
+_TEMPLATE_ARGUMENT = re.compile(r"__a([0-9])")
+# What reads like a call in an expression and is none.
+_NO_CALLS = frozenset(("and", "or", "not", "in", "as", "decimal", "when", "then", "else", "from", "on", "over"))
+
+# What the writers and the rules call beside the tables.
+_WRITTEN_BY_RULES = frozenset(
+    (
+        "aggregate",
+        "any_value",
+        "approx_percentile",
+        "array",
+        "array_agg",
+        "array_compact",
+        "array_contains",
+        "array_distinct",
+        "array_sort",
+        "arrays_zip",
+        "base64",
+        "cast",
+        "coalesce",
+        "collect_list",
+        "collect_set",
+        "concat",
+        "convert_timezone",
+        "count",
+        "date_format",
+        "decode",
+        "dense_rank",
+        "encode",
+        "exists",
+        "explode",
+        "extract",
+        "filter",
+        "flatten",
+        "forall",
+        "grouping",
+        "hex",
+        "if",
+        "isnotnull",
+        "isnull",
+        "listagg",
+        "map",
+        "map_concat",
+        "map_contains_key",
+        "map_entries",
+        "map_filter",
+        "map_from_arrays",
+        "max",
+        "max_by",
+        "min",
+        "min_by",
+        "named_struct",
+        "nullif",
+        "parse_json",
+        "percentile_cont",
+        "percentile_disc",
+        "rank",
+        "rlike",
+        "rtrim",
+        "sequence",
+        "size",
+        "slice",
+        "sort_array",
+        "struct",
+        "substring",
+        "timestampadd",
+        "timestampdiff",
+        "to_json",
+        "to_variant_object",
+        "transform",
+        "transform_values",
+        "try_add",
+        "try_cast",
+        "try_divide",
+        "try_element_at",
+        "try_mod",
+        "try_multiply",
+        "try_parse_json",
+        "try_subtract",
+        "unbase64",
+        "unhex",
+        "weekday",
+    )
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """How one function is documented and written."""
+
+    name: str
+    kind: str  # scalar, aggregate, window or table
+    signature: str
+    spark: str | Mapping[int, str]
+
+    def text_for(self, count: int) -> str | None:
+        """What stands for a call with so many arguments; None when there is no such call."""
+        if isinstance(self.spark, str):
+            return self.spark
+        return self.spark.get(count)
+
+
+def find(name: str, kind: str | None = None) -> Function | None:
+    """Return a function by its name, table functions only when asked for."""
+    return _functions().get((name, "table" if kind == "table" else "any"))
+
+
+def similar(name: str) -> str | None:
+    """Return the known name that is most like this one."""
+    from difflib import get_close_matches
+
+    known = [known for known, space in _functions() if space == "any"]
+    found = get_close_matches(name, known, n=1, cutoff=0.75)
+    return found[0] if found else None
+
+
+def documented() -> tuple[tuple[str, str, str], ...]:
+    """Return (name, kind, signature) of every function, sorted by name."""
+    return tuple(sorted((one.name, one.kind, one.signature) for one in _functions().values()))
+
+
+def template_names() -> frozenset[str]:
+    """Return the names of the typed templates that translated text may call."""
+    return frozenset(templates()) | TABLE_TEMPLATES
+
+
+def spark_names() -> frozenset[str]:
+    """Return the names of all Spark functions that translated text may call."""
+    return _spark_names()
+
+
+@cache
+def templates() -> Mapping[str, Mapping[str, str]]:
+    """Return the typed templates: name, then types of the arguments, then template."""
+    return MappingProxyType(tomllib.loads(_read("templates.toml")))
+
+
+@cache
+def copies(name: str) -> int:
+    """How often a template repeats an argument, at most; nesting multiplies it."""
+    most = 1
+    for template in templates().get(name, {}).values():
+        numbers = _TEMPLATE_ARGUMENT.findall(template)
+        repeated = max((numbers.count(number) for number in set(numbers)), default=1)
+        most = max(most, repeated + ("{nulls}" in template))
+    return most
+
+
+@cache
+def _functions() -> Mapping[tuple[str, str], Function]:
+    found: dict[tuple[str, str], Function] = {}
+    for kind, entries in tomllib.loads(_read("functions.toml")).items():
+        for name, (signature, spark) in entries.items():
+            space = "table" if kind == "table" else "any"
+            found[name, space] = Function(name, kind, signature, _by_count(spark))
+    return MappingProxyType(found)
+
+
+def _by_count(spark: Any) -> str | Mapping[int, str]:
+    if isinstance(spark, str):
+        return spark
+    return MappingProxyType({int(count): text for count, text in spark.items()})
+
+
+@cache
+def _spark_names() -> frozenset[str]:
+    names = set(_WRITTEN_BY_RULES)
+    for function in _functions().values():
+        texts = [function.spark] if isinstance(function.spark, str) else list(function.spark.values())
+        for text in texts:
+            if text == "=":
+                names.add(function.name)
+            elif _IDENTIFIER.fullmatch(text):
+                names.add(text)
+            elif not text.startswith("@"):
+                names.update(called.lower() for called in _CALLED.findall(text))
+    return frozenset(name for name in names if not name.startswith(TEMPLATE_PREFIX) and name not in _NO_CALLS)
+
+
+def repeated(text: str) -> int:
+    """How often an expression of functions.toml repeats an argument, at most."""
+    numbers = _ARGUMENT.findall(text)
+    return max((numbers.count(number) for number in set(numbers)), default=1)
+
+
+def is_name(text: str) -> bool:
+    """Whether the text is only the name of another function."""
+    return _IDENTIFIER.fullmatch(text) is not None
+
+
+def _read(name: str) -> str:
+    return files("sqe_core.sql.spark").joinpath(name).read_text("utf-8")

@@ -1,0 +1,156 @@
+"""Rules for arithmetic and comparisons: calls of templates, unless Spark means the same whatever the types are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlglot import exp
+
+from sqe_core.sql.grammar.nodes import Conversion
+from sqe_core.sql.spark.writer import MappingQueries, Writer, operand, rule
+from sqe_core.sql.statement import mapping_marker
+
+_SIGNS: dict[type[exp.Expression], str] = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*"}
+_CALLS = {"+": "_sqe_add", "-": "_sqe_sub", "*": "_sqe_mul"}
+
+_COMPARISONS: dict[type[exp.Expression], tuple[str, str]] = {
+    exp.EQ: ("=", "_sqe_eq"),
+    exp.NEQ: ("<>", "_sqe_ne"),
+    exp.LT: ("<", "_sqe_lt"),
+    exp.LTE: ("<=", "_sqe_le"),
+    exp.GT: (">", "_sqe_gt"),
+    exp.GTE: (">=", "_sqe_ge"),
+    exp.NullSafeEQ: ("<=>", "_sqe_same"),
+}
+
+
+def _arithmetic(writer: Writer, node: Any) -> str:
+    # A chain of the same level is one call: a + b - c … may be hundreds of terms long.
+    levels = (exp.Add, exp.Sub) if isinstance(node, exp.Add | exp.Sub) else (exp.Mul,)
+    signs: list[str] = []
+    terms: list[exp.Expression] = []
+    while isinstance(node, levels):
+        signs.append(_SIGNS[type(node)])
+        terms.append(node.expression)
+        node = node.this
+    terms.append(node)
+    signs.reverse()
+    terms.reverse()
+    if all(_is_whole(term) for term in terms):
+        following = "".join(f" {sign} {operand(writer, term)}" for sign, term in zip(signs, terms[1:], strict=True))
+        return operand(writer, terms[0]) + following
+    written = writer.writes(terms)
+    return f"{_CALLS[signs[0]]}({written})" if len(signs) == 1 else f"_sqe_chain('{''.join(signs)}', {written})"
+
+
+for _kind in _SIGNS:
+    rule(_kind, "this", "expression")(_arithmetic)
+
+
+def _comparison(writer: Writer, node: Any) -> str:
+    left, right = node.this, node.expression
+    sign, call = _COMPARISONS[type(node)]
+    if _is_padded(left) or _is_padded(right):
+        return f"{_trimmed(writer, left)} {sign} {_trimmed(writer, right)}"
+    larger, other = (right, left) if sign.startswith("<") else (left, right)
+    # A whole number is no NaN, so only the side that could be larger than it matters.
+    if _is_plain(left) or _is_plain(right) or (_is_whole(larger) or (_is_whole(other) and sign in ("=", "<>"))):
+        return f"{operand(writer, left)} {sign} {operand(writer, right)}"
+    return f"{call}({writer.write(left)}, {writer.write(right)})"
+
+
+for _kind in _COMPARISONS:
+    rule(_kind, "this", "expression")(_comparison)
+
+
+@rule(exp.NullSafeNEQ, "this", "expression")
+def _distinct(writer: Writer, node: Any) -> str:
+    return f"NOT ({_comparison(writer, exp.NullSafeEQ(this=node.this, expression=node.expression))})"
+
+
+@rule(exp.Between, "this", "low", "high")
+def _between(writer: Writer, node: Any) -> str:
+    value, low, high = node.this, node.args["low"], node.args["high"]
+    if any(map(_is_padded, (value, low, high))):
+        return f"{_trimmed(writer, value)} BETWEEN {_trimmed(writer, low)} AND {_trimmed(writer, high)}"
+    if all(_is_plain(bound) or _is_whole(bound) for bound in (low, high)):
+        return f"{operand(writer, value)} BETWEEN {operand(writer, low)} AND {operand(writer, high)}"
+    return f"_sqe_between({writer.writes((value, low, high))})"
+
+
+@rule(exp.Not, "this")
+def _not(writer: Writer, node: Any) -> str:
+    this = node.this
+    if isinstance(this, exp.Is) and isinstance(this.expression, exp.Null):
+        return f"{operand(writer, this.this)} IS NOT NULL"
+    if isinstance(this, exp.In):
+        return _in(writer, this, "NOT IN")
+    return f"NOT {operand(writer, this)}"
+
+
+@rule(exp.In, "this", "expressions", "query")
+def _in(writer: Writer, node: Any, word: str = "IN") -> str:
+    query, values = node.args.get("query"), node.expressions
+    if query is not None and writer.mappings is not None:
+        return _mapped(writer, writer.mappings, node, word)
+    if query is not None:
+        return f"{operand(writer, node.this)} {word} {writer.write(query)}"
+    if any(map(_is_padded, (node.this, *values))):
+        return f"{_trimmed(writer, node.this)} {word} ({', '.join(_trimmed(writer, value) for value in values)})"
+    if all(_is_plain(value) or _is_whole(value) for value in values):
+        return f"{operand(writer, node.this)} {word} ({writer.writes(values)})"
+    call = f"_sqe_in({writer.writes((node.this, *values))})"
+    return call if word == "IN" else f"NOT {call}"
+
+
+def _mapped(writer: Writer, mappings: MappingQueries, node: Any, word: str) -> str:
+    """A query in a row filter becomes the values that it has (POL-5)."""
+    query = node.args["query"].this
+    simple = isinstance(query, exp.Select) and _only(query, "expressions", "from_", "from", "where", "distinct")
+    source = (query.args.get("from_") or query.args.get("from")) if simple else None
+    table = source.this if source is not None else None
+    simple = isinstance(table, exp.Table) and _only(table, "this", "db", "catalog", "alias")
+    if mappings.inside or not simple or len(query.expressions) != 1:
+        writer.refuse("A row filter looks up values with SELECT column FROM catalog.schema.table WHERE …", node)
+    mappings.inside = True
+    facts, writer.facts = writer.facts, frozenset()
+    mappings.written.append(writer.write(query))
+    mappings.inside, writer.facts = False, facts
+    number = len(mappings.written) - 1
+    size = 1 if mappings.sizes is None else mappings.sizes[number]
+    if not size:
+        return "true" if word.startswith("NOT") else "false"
+    markers = ", ".join(f":{mapping_marker(number, place)}" for place in range(size))
+    return f"{operand(writer, node.this)} {word} ({markers})"
+
+
+def _only(node: exp.Expression, *parts: str) -> bool:
+    return not any(value for key, value in node.args.items() if key not in parts)
+
+
+def _is_plain(node: Any) -> bool:
+    """Whether a comparison with it is Spark's, whatever stands on the other side."""
+    if isinstance(node, exp.Paren):
+        return _is_plain(node.this)
+    if isinstance(node, Conversion):
+        return bool(node.args.get("literal")) and node.target.name in ("date", "time", "timestamp", "varchar")
+    if isinstance(node, exp.Literal):
+        return bool(node.args.get("is_string"))
+    return isinstance(node, exp.Boolean | exp.Null)
+
+
+def _is_whole(node: Any) -> bool:
+    while isinstance(node, exp.Paren | exp.Neg):
+        node = node.this
+    return isinstance(node, exp.Literal) and not node.args.get("is_string") and str(node.this).isdigit()
+
+
+def _is_padded(node: Any) -> bool:
+    """Whether it is a CHAR, for which blanks at the end do not count. No column is one: catalogs have no such type."""
+    if isinstance(node, exp.Paren):
+        return _is_padded(node.this)
+    return isinstance(node, Conversion) and node.target.name == "char"
+
+
+def _trimmed(writer: Writer, node: Any) -> str:
+    return f"rtrim({writer.write(node)})"

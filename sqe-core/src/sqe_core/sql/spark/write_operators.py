@@ -1,0 +1,280 @@
+"""Rules for operators, casts and literals whose meaning depends on types."""
+
+from __future__ import annotations
+
+import datetime
+import re
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+from sqlglot import exp
+
+from sqe_core.sql.grammar.nodes import Conversion, Period, Quantified, TimeTravel
+from sqe_core.sql.grammar.types import MAX_TIME_PRECISION, SqlType
+from sqe_core.sql.spark.text import quote_string
+from sqe_core.sql.spark.time_rules import local
+from sqe_core.sql.spark.write_calls import argument
+from sqe_core.sql.spark.writer import Writer, operand, rule
+
+_ROUNDED = ("tinyint", "smallint", "integer", "bigint")
+_ZONED = re.compile(r"(?:[+-]\d{1,2}(?::?\d{2})?|Z|[A-Za-z][A-Za-z_]*(?:/[A-Za-z_+\-0-9]+)*)\s*$")
+_MOST_TIME_CHARACTERS = 200  # a longer text is no time, and would be searched from each of its places
+_BEYOND_MICROS = re.compile(r"\.\d{6}0*[1-9]")
+_PERIOD_UNITS = {"quarter": ("month", 3)}
+_PERIOD_TEXT = re.compile(r"\s*[+-]?\d+(?:\.\d+)?\s*[a-zA-Z]+(?:\s+[+-]?\d+(?:\.\d+)?\s*[a-zA-Z]+)*\s*")
+
+
+@rule(exp.Div, "this", "expression")
+def _div(writer: Writer, node: Any) -> str:
+    return f"_sqe_div({argument(writer, node.this)}, {argument(writer, node.expression)})"
+
+
+@rule(exp.Mod, "this", "expression")
+def _mod(writer: Writer, node: Any) -> str:
+    return f"_sqe_mod({argument(writer, node.this)}, {argument(writer, node.expression)})"
+
+
+@rule(exp.DPipe, "this", "expression")
+def _concat(writer: Writer, node: Any) -> str:
+    parts: list[Any] = []
+    while isinstance(node, exp.DPipe):
+        parts.append(node.expression)
+        node = node.this
+    parts.append(node)
+    return f"_sqe_concat({', '.join(argument(writer, part) for part in reversed(parts))})"
+
+
+@rule(exp.Bracket, "this", "expressions")
+def _subscript(writer: Writer, node: Any) -> str:
+    return f"_sqe_subscript({argument(writer, node.this)}, {argument(writer, node.expressions[0])})"
+
+
+@rule(exp.AtTimeZone, "this", "zone")
+def _at_time_zone(writer: Writer, node: Any) -> str:
+    return f"_sqe_at_zone({argument(writer, node.this)}, {argument(writer, node.args['zone'])})"
+
+
+@rule(exp.Placeholder, "this")
+def _parameter(writer: Writer, node: Any) -> str:
+    name = str(node.this)
+    return f":{writer.positional[node.meta['start']]}" if name == "?" else name
+
+
+# --- patterns
+
+
+@rule(exp.Like, "this", "expression")
+def _like(writer: Writer, node: Any) -> str:
+    return _matched(writer, node, "LIKE", None)
+
+
+@rule(exp.ILike, "this", "expression")
+def _ilike(writer: Writer, node: Any) -> str:
+    return _matched(writer, node, "ILIKE", None)
+
+
+@rule(exp.Escape, "this", "expression")
+def _escape(writer: Writer, node: Any) -> str:
+    inner = node.this
+    if isinstance(inner, exp.SimilarTo):
+        return _similar(writer, inner, writer.write(node.expression))
+    return _matched(writer, inner, "LIKE" if isinstance(inner, exp.Like) else "ILIKE", node.expression)
+
+
+def _matched(writer: Writer, node: Any, word: str, escape: Any) -> str:
+    pattern = node.expression
+    if escape is not None:
+        if not (isinstance(escape, exp.Literal) and len(str(escape.this)) == 1):
+            writer.refuse("ESCAPE takes one character in single quotes", escape)
+        return f"{operand(writer, node.this)} {word} {operand(writer, pattern)} ESCAPE {writer.write(escape)}"
+    if isinstance(pattern, exp.Literal):
+        # Spark escapes with a backslash unless told otherwise, SQL does not.
+        text = str(pattern.this).replace("\\", "\\\\")
+        return f"{operand(writer, node.this)} {word} {writer.place(pattern)}{quote_string(text)}"
+    return f"{operand(writer, node.this)} {word} {operand(writer, pattern)} ESCAPE '\\u0000'"
+
+
+@rule(exp.SimilarTo, "this", "expression")
+def _similar_to(writer: Writer, node: Any) -> str:
+    return _similar(writer, node, "''")
+
+
+def _similar(writer: Writer, node: Any, escape: str) -> str:
+    return f"_sqe_similar({argument(writer, node.this)}, {argument(writer, node.expression)}, {escape})"
+
+
+@rule(exp.RegexpLike, "this", "expression")
+def _regexp(writer: Writer, node: Any) -> str:
+    return f"rlike({argument(writer, node.this)}, {argument(writer, node.expression)})"
+
+
+@rule(exp.RegexpILike, "this", "expression")
+def _regexp_ignoring_case(writer: Writer, node: Any) -> str:
+    return f"rlike({argument(writer, node.this)}, concat('(?i)', {argument(writer, node.expression)}))"
+
+
+# --- comparisons with subqueries
+
+_OPERATORS = {exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">="}
+
+_WORDS = {"=": "eq", "<>": "ne", "<": "lt", "<=": "le", ">": "gt", ">=": "ge"}
+
+
+@rule(Quantified, "this", "op", "query", "all")
+def _quantified(writer: Writer, node: Any) -> str:
+    sign, every = _OPERATORS[node.args["op"]], bool(node.args.get("all"))
+    value, query = argument(writer, node.this), writer.write(node.args["query"])
+    if sign == "=" and not every:
+        return f"{value} IN {query}"
+    if sign == "<>" and every:
+        return f"{value} NOT IN {query}"
+    summary = (
+        "(SELECT named_struct('n', count(*), 't', count(*) = count(`_sqe_v`), 'lo', min(`_sqe_v`), 'hi', max(`_sqe_v`))"
+        f" FROM {query} AS `_sqe_q`(`_sqe_v`))"
+    )
+    return f"_sqe_{_WORDS[sign]}_{'all' if every else 'any'}({value}, {summary})"
+
+
+# --- conversions
+
+
+@rule(Conversion, "this", "to", "safe", "literal")
+def _conversion(writer: Writer, node: Any) -> str:
+    target: SqlType = node.target
+    safe = bool(node.args.get("safe"))
+    if node.args.get("literal"):
+        return _typed_literal(writer, node)
+    value = node.this
+    if target.name in _ROUNDED and not _is_whole(value):
+        word = "_sqe_try_to_" if safe else "_sqe_to_"
+        return f"{word}{target.name}({argument(writer, value)})"
+    if target.name == "varchar":
+        return _to_varchar(writer, value, target)
+    if target.name == "char":
+        return f"_sqe_to_char_n({local(writer, value)}, {target.numbers[0]})"
+    if target.name == "json":
+        return f"_sqe_to_json({argument(writer, value)})"
+    if target.name == "time" and not safe:
+        return f"_sqe_to_time({local(writer, value)})"
+    rounded = target.numbers and target.numbers[0] < MAX_TIME_PRECISION and not safe
+    if target.name == "timestamp" and rounded:
+        return f"_sqe_to_timestamp_p({local(writer, value)}, {target.numbers[0]})"
+    if target.name == "timestamp with time zone" and rounded:
+        return f"_sqe_to_timestamptz_p({argument(writer, value)}, {target.numbers[0]})"
+    clock = target.name in ("date", "timestamp")
+    written = local(writer, value) if clock else writer.write(value)
+    return f"{'TRY_CAST' if safe else 'CAST'}({written} AS {target.spark()})"
+
+
+def _is_whole(node: Any) -> bool:
+    return isinstance(node, exp.Literal) and not node.args.get("is_string") and str(node.this).isdigit()
+
+
+def _to_varchar(writer: Writer, value: Any, target: SqlType) -> str:
+    if isinstance(value, exp.Literal) and value.args.get("is_string"):
+        text = str(value.this)
+        return writer.place(value) + quote_string(text[: target.numbers[0]] if target.numbers else text)
+    if target.numbers:
+        return f"_sqe_to_varchar_n({local(writer, value)}, {target.numbers[0]})"
+    return f"_sqe_to_varchar({local(writer, value)})"
+
+
+def _typed_literal(writer: Writer, node: Any) -> str:
+    name, text = node.target.name, str(node.this.this)
+    if name.startswith("time") and _BEYOND_MICROS.search(text):
+        writer.refuse("Times hold 6 digits of a second at most", node)
+    literal = quote_string(text)
+    if name in ("date", "time"):
+        return f"{name.upper()} {literal}"
+    if name in ("timestamp", "timestamp with time zone"):
+        zoned = name != "timestamp" or _ZONED.search(text[10:_MOST_TIME_CHARACTERS]) is not None
+        return f"{'TIMESTAMP_LTZ' if zoned else 'TIMESTAMP_NTZ'} {literal}"
+    if name == "json":
+        return f"_sqe_json_parse({literal})"
+    if name in ("varchar", "char", "ipaddress"):
+        return literal
+    if name == "uuid":
+        return _uuid(writer, node, text)
+    if name == "decimal":
+        return _decimal(writer, node, text)
+    if name == "varbinary":
+        writer.refuse("Binary literals are written X'…'", node)
+    return f"CAST({literal} AS {node.target.spark()})"
+
+
+def _uuid(writer: Writer, node: Any, text: str) -> str:
+    if re.fullmatch(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}", text) is None:
+        raise writer.text.error(f"{text[:60]!r} is no UUID", node.meta.get("start", 0))
+    return quote_string(text.lower())
+
+
+def _decimal(writer: Writer, node: Any, text: str) -> str:
+    try:
+        number = Decimal(text.strip())
+        if not number.is_finite():
+            raise InvalidOperation
+    except InvalidOperation:
+        raise writer.text.error(f"{text[:60]!r} is no DECIMAL", node.meta.get("start", 0)) from None
+    return f"{number:f}BD"
+
+
+@rule(Period, "this", "sign", "unit", "to")
+def _period(writer: Writer, node: Any) -> str:
+    text, unit, to = str(node.this), str(node.args.get("unit") or ""), node.args.get("to")
+    sign = "-" if node.args.get("sign") == -1 else ""
+    if not unit:
+        if _PERIOD_TEXT.fullmatch(text) is None:
+            writer.refuse("This interval has no unit", node, hint="write INTERVAL '3' DAY")
+        return f"{sign}INTERVAL {quote_string(text)}"
+    if unit in _PERIOD_UNITS and re.fullmatch(r"[+-]?\d+", text):
+        unit, factor = _PERIOD_UNITS[unit]
+        text = str(int(text) * factor)
+    if to is not None:
+        return f"INTERVAL {sign}{quote_string(text)} {unit.upper()} TO {str(to).upper()}"
+    return f"INTERVAL {sign}{quote_string(text)} {unit.upper()}"
+
+
+# --- time travel: literals only (NAME-5)
+
+
+@rule(TimeTravel, "this", "kind")
+def _time_travel(writer: Writer, node: Any) -> str:
+    value = node.this
+    while isinstance(value, exp.Paren):
+        value = value.this
+    if node.args["kind"] == "version":
+        if isinstance(value, exp.Literal) and (value.args.get("is_string") or str(value.this).isdigit()):
+            return f"VERSION AS OF {writer.write(value)}"
+        writer.refuse("A version must be a number or a name in single quotes", node, hint="parameters are not possible")
+    if (
+        isinstance(value, Conversion)
+        and value.args.get("literal")
+        and value.target.name.startswith(("timestamp", "date"))
+    ):
+        return f"TIMESTAMP AS OF {writer.place(value)}{quote_string(str(value.this.this))}"
+    if isinstance(value, exp.Literal) and value.args.get("is_string"):
+        return f"TIMESTAMP AS OF {writer.write(value)}"
+    if isinstance(value, exp.Literal) and str(value.this).isdigit():
+        return f"TIMESTAMP AS OF {quote_string(_instant(writer, node, int(value.this)))}"
+    writer.refuse(
+        "The time must be a literal", node, hint="such as TIMESTAMP '2026-01-01 00:00:00' or milliseconds since 1970"
+    )
+
+
+def _instant(writer: Writer, node: Any, millis: int) -> str:
+    try:
+        moment = datetime.datetime(1970, 1, 1) + datetime.timedelta(milliseconds=millis)
+    except OverflowError:
+        writer.refuse("This time is out of range", node)
+    return f"{moment:%Y-%m-%d %H:%M:%S}.{millis % 1000:03d}"
+
+
+@rule(exp.Pivot, "expressions", "fields", "alias", "unpivot")
+def _pivot(writer: Writer, node: Any) -> str:
+    field = node.args["fields"][0]
+    alias = node.args.get("alias")
+    named = f" AS {writer.write(alias)}" if alias is not None else ""
+    values = writer.writes(field.expressions)
+    if node.args.get("unpivot"):
+        return f"UNPIVOT ({writer.write(node.expressions[0])} FOR {writer.write(field.this)} IN ({values})){named}"
+    return f"PIVOT ({writer.writes(node.expressions)} FOR {writer.write(field.this)} IN ({values})){named}"

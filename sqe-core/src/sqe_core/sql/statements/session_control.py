@@ -1,0 +1,117 @@
+"""Statements about who is connected and what runs: SHOW SESSIONS, SHOW QUERIES, KILL, and Trino's words for the last.
+
+KILL [QUERY] 'id'           CALL system.runtime.kill_query(query_id => 'id', message => 'why')
+KILL SESSION 'id'           CALL system.runtime.kill_session(session_id => 'id', message => 'why')
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqe_core.sql.statement import Statement, StatementKind
+from sqe_core.sql.statements import refusals
+from sqe_core.sql.text.context import StatementText
+from sqe_core.sql.text.cursor import Cursor
+from sqe_core.sql.text.tokens import Kind
+
+_LONGEST = 128
+_LONGEST_MESSAGE = 1000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShowSessions(Statement):
+    """The caller's own; for administrators everybody's."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShowQueries(Statement):
+    """The caller's own, those that run and the last ones; for administrators everybody's."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KillQuery(Statement):
+    query_id: str
+    message: str | None = None
+    """Why, for the audit log."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KillSession(Statement):
+    session_id: str
+    message: str | None = None
+
+
+def show_sessions(statement: StatementText, cursor: Cursor) -> Statement:
+    """SHOW SESSIONS."""
+    return ShowSessions(kind=StatementKind.SHOW, text=statement.own_text)
+
+
+def show_queries(statement: StatementText, cursor: Cursor) -> Statement:
+    """SHOW QUERIES, and MySQL's SHOW PROCESSLIST."""
+    return ShowQueries(kind=StatementKind.SHOW, text=statement.own_text)
+
+
+def kill(statement: StatementText) -> Statement:
+    """KILL [QUERY | SESSION] 'id'."""
+    cursor = statement.cursor(1)
+    what = cursor.accept_any("query", "session", "connection") or "query"
+    found = _id(cursor, "query" if what == "query" else "session")
+    cursor.done()
+    return _kill(statement, found, None, of_session=what != "query")
+
+
+def call(statement: StatementText) -> Statement:
+    """CALL system.runtime.kill_query(…) and kill_session(…); other procedures are not known."""
+    cursor = statement.cursor(1)
+    if not (cursor.at("system") and cursor.peek().is_symbol(".") and cursor.peek(2).is_word("runtime")):
+        refusals.refuse(statement)
+    name = cursor.name("the name of a procedure")
+    if name[2:] not in (("kill_query",), ("kill_session",)):
+        cursor.refuse(f"There is no procedure {'.'.join(name)}", hint="there are kill_query and kill_session")
+    what = name[2].removeprefix("kill_")
+    values = _arguments(cursor, (f"{what}_id", "message"))
+    cursor.done()
+    found, message = values.get(f"{what}_id"), values.get("message")
+    if not found:
+        cursor.fail(f"{what}_id => '…'")
+    return _kill(statement, found, message, of_session=what == "session")
+
+
+def _kill(statement: StatementText, found: str, message: str | None, *, of_session: bool) -> Statement:
+    if of_session:
+        return KillSession(kind=StatementKind.KILL, text=statement.own_text, session_id=found, message=message)
+    return KillQuery(kind=StatementKind.KILL, text=statement.own_text, query_id=found, message=message)
+
+
+def _arguments(cursor: Cursor, names: tuple[str, ...]) -> dict[str, str]:
+    """Read strings by their names, or in this order."""
+    values: dict[str, str] = {}
+    cursor.expect_symbol("(")
+    while not cursor.at_symbol(")"):
+        name = names[len(values)] if len(values) < len(names) else ""
+        if cursor.peek().is_symbol("=>"):
+            name = cursor.part()
+            cursor.advance()
+        if name not in names or name in values:
+            cursor.fail(" or ".join(f"{each} => '…'" for each in names if each not in values) or '")"')
+        values[name] = _text(cursor, name)
+        if not cursor.accept_symbol(","):
+            break
+    cursor.expect_symbol(")")
+    return values
+
+
+def _text(cursor: Cursor, name: str) -> str:
+    longest = _LONGEST_MESSAGE if name == "message" else _LONGEST
+    token = cursor.token
+    value = cursor.string()
+    if len(value) > longest:
+        cursor.refuse(f"{name} has at most {longest} characters", at=token)
+    return value
+
+
+def _id(cursor: Cursor, what: str) -> str:
+    if cursor.token.kind is not Kind.STRING:
+        shown = "SHOW QUERIES" if what == "query" else "SHOW SESSIONS"
+        cursor.fail(f"the id of a {what} in single quotes", hint=f"{shown} lists them")
+    return _text(cursor, f"The id of a {what}")

@@ -1,0 +1,254 @@
+"""SHOW, DESCRIBE and EXPLAIN."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal
+
+from sqe_core.sql.statement import (
+    DescribeQuery,
+    EngineStatement,
+    Explain,
+    Name,
+    ShowCatalogs,
+    ShowColumns,
+    ShowCreate,
+    ShowFunctions,
+    ShowSchemas,
+    ShowSession,
+    ShowStats,
+    ShowTables,
+    Statement,
+    StatementKind,
+)
+from sqe_core.sql.statements.attachments import ShowSecrets
+from sqe_core.sql.statements.session_control import show_queries, show_sessions
+from sqe_core.sql.statements.show_governance import explain_access, show_governance
+from sqe_core.sql.text.context import Dialect, StatementText
+from sqe_core.sql.text.cursor import Cursor
+from sqe_core.sql.text.tokens import Kind
+
+_SCHEMA_NAME_PARTS = 2
+
+_SHOW_HINTS = {
+    "engines": "SQE has one kind of table, Iceberg",
+    "variables": "use SHOW SESSION",
+    "status": "use SHOW SESSIONS and SHOW QUERIES",
+    "secret": "use SHOW SECRETS",
+    "attached": "use SHOW CATALOGS",
+    "partitions": 'query the table\'s partitions, as in SELECT * FROM "t$partitions"',
+    "tblproperties": "use SHOW CREATE TABLE t",
+    "indexes": "Iceberg tables have no indexes",
+    "index": "Iceberg tables have no indexes",
+    "keys": "Iceberg tables have no keys",
+    "procedures": "the procedures are listed in the documentation",
+    "warnings": None,
+    "errors": None,
+    "all": "use SHOW SESSION",
+    "search_path": "use SELECT current_catalog, current_schema",
+    "current": "use SELECT current_catalog, current_schema",
+    "branches": 'query the table\'s branches and tags, as in SELECT * FROM "t$refs"',
+    "grant": "use SHOW GRANTS",
+    "role": "use SHOW ROLES, SHOW CURRENT ROLES or SHOW ROLE GRANTS",
+    "policies": "use SHOW MASKING POLICIES, or SHOW EFFECTIVE POLICY ON t",
+}
+
+
+def show(statement: StatementText) -> Statement:
+    """SHOW …"""
+    cursor = statement.cursor(1)
+    governance = show_governance(statement, cursor)
+    if governance is not None:
+        return governance
+    first = cursor.token
+    full = cursor.accept_any("full", "extended", "terse")
+    word = cursor.token
+    reader = _SHOWS.get(word.value) if word.kind is Kind.WORD else None
+    if reader is None:
+        hint = _SHOW_HINTS.get(
+            word.value, "SHOW lists CATALOGS, SCHEMAS, TABLES, VIEWS, COLUMNS, FUNCTIONS, SESSION, SESSIONS or QUERIES"
+        )
+        if word.kind is not Kind.WORD:
+            cursor.fail("CATALOGS, SCHEMAS, TABLES, VIEWS, COLUMNS, CREATE TABLE, FUNCTIONS, SESSION or STATS FOR")
+        cursor.refuse(f"SHOW {word.value.upper()} is not supported", hint=hint)
+    if full is not None:
+        cursor.refuse(f"SHOW {full.upper()} is not supported", hint=f"leave {full.upper()} out", at=first)
+    cursor.advance()
+    result = reader(statement, cursor)
+    cursor.done()
+    return result
+
+
+def _catalogs(statement: StatementText, cursor: Cursor) -> Statement:
+    return ShowCatalogs(kind=StatementKind.SHOW, text=statement.own_text, like=_like(statement, cursor))
+
+
+def _schemas(statement: StatementText, cursor: Cursor) -> Statement:
+    catalog = cursor.part("the name of a catalog") if cursor.accept_any("from", "in") else None
+    like = _like(statement, cursor)
+    return ShowSchemas(kind=StatementKind.SHOW, text=statement.own_text, catalog=catalog, like=like)
+
+
+def _tables(statement: StatementText, cursor: Cursor) -> Statement:
+    return _objects(statement, cursor, views_only=False)
+
+
+def _views(statement: StatementText, cursor: Cursor) -> Statement:
+    return _objects(statement, cursor, views_only=True)
+
+
+def _objects(statement: StatementText, cursor: Cursor, *, views_only: bool) -> Statement:
+    schema = _schema(cursor) if cursor.accept_any("from", "in") else None
+    like = _like(statement, cursor)
+    return ShowTables(kind=StatementKind.SHOW, text=statement.own_text, schema=schema, like=like, views_only=views_only)
+
+
+def _columns(statement: StatementText, cursor: Cursor) -> Statement:
+    if cursor.accept_any("from", "in") is None:
+        cursor.fail("FROM")
+    name = cursor.name("the name of a table")
+    if len(name) == 1 and cursor.accept_any("from", "in"):
+        name = (*_schema(cursor), *name)
+    return ShowColumns(kind=StatementKind.SHOW, text=statement.own_text, name=name, like=_like(statement, cursor))
+
+
+def _create(statement: StatementText, cursor: Cursor) -> Statement:
+    if cursor.at("materialized", "view") or cursor.at("function"):
+        cursor.refuse("SQE has no materialized views and no functions of its own")
+    kind: Literal["table", "view", "schema"]
+    if cursor.accept("table"):
+        kind = "table"
+    elif cursor.accept("view"):
+        kind = "view"
+    elif cursor.accept_any("schema", "database"):
+        return ShowCreate(kind=StatementKind.SHOW, text=statement.own_text, object="schema", name=_schema(cursor))
+    else:
+        cursor.fail("TABLE, VIEW or SCHEMA")
+    name = cursor.name(f"the name of a {kind}")
+    return ShowCreate(kind=StatementKind.SHOW, text=statement.own_text, object=kind, name=name)
+
+
+def _functions(statement: StatementText, cursor: Cursor) -> Statement:
+    if cursor.at_any("from", "in"):
+        cursor.refuse("Schemas hold no functions", hint="use SHOW FUNCTIONS [LIKE …]")
+    return ShowFunctions(kind=StatementKind.SHOW, text=statement.own_text, like=_like(statement, cursor))
+
+
+def _session(statement: StatementText, cursor: Cursor) -> Statement:
+    return ShowSession(kind=StatementKind.SHOW, text=statement.own_text, like=_like(statement, cursor))
+
+
+def _secrets(statement: StatementText, cursor: Cursor) -> Statement:
+    return ShowSecrets(kind=StatementKind.SHOW, text=statement.own_text, like=_like(statement, cursor))
+
+
+def _stats(statement: StatementText, cursor: Cursor) -> Statement:
+    cursor.expect("for")
+    if cursor.at_symbol("("):
+        cursor.refuse("SHOW STATS FOR a query is not supported", hint="name a table")
+    name = cursor.name("the name of a table")
+    return ShowStats(kind=StatementKind.SHOW, text=statement.own_text, name=name)
+
+
+_SHOWS: dict[str, Callable[[StatementText, Cursor], Statement]] = {
+    "catalogs": _catalogs,
+    **dict.fromkeys(("schemas", "databases", "namespaces"), _schemas),
+    "tables": _tables,
+    "views": _views,
+    "columns": _columns,
+    "create": _create,
+    "functions": _functions,
+    "session": _session,
+    "sessions": show_sessions,
+    **dict.fromkeys(("queries", "processlist"), show_queries),
+    "secrets": _secrets,
+    "stats": _stats,
+}
+
+
+def _schema(cursor: Cursor) -> Name:
+    return cursor.name("the name of a schema", most=_SCHEMA_NAME_PARTS)
+
+
+def _like(statement: StatementText, cursor: Cursor) -> str | None:
+    """Read [LIKE] 'pattern' [ESCAPE 'c']; the result escapes with backslashes."""
+    spark = statement.dialect is Dialect.SPARK
+    if not cursor.accept("like") and not (spark and cursor.token.kind is Kind.STRING):
+        return None
+    pattern = cursor.string("a pattern in single quotes")
+    escape = cursor.string("one character in single quotes") if cursor.accept("escape") else None
+    if escape is None:
+        return pattern.replace("*", "%") if spark else pattern
+    if len(escape) != 1:
+        cursor.fail("one character after ESCAPE")
+    literal = pattern.replace("\\", "\\\\") if escape != "\\" else pattern
+    return literal.replace(escape, "\\") if escape != "\\" else literal
+
+
+def describe(statement: StatementText) -> Statement:
+    """DESCRIBE [TABLE] t, DESCRIBE <query>."""
+    cursor = statement.cursor(1)
+    if cursor.at_end:
+        cursor.fail("the name of a table", hint="SHOW TABLES lists the tables")
+    if cursor.at_any("select", "with", "values") or cursor.at_symbol("("):
+        return _describe_query(statement, 1)
+    if cursor.accept("query"):
+        return _describe_query(statement, 2)
+    for words in (("input",), ("output",), ("schema",), ("database",), ("function",), ("catalog",)):
+        if cursor.at(*words) and cursor.peek().kind in (Kind.WORD, Kind.QUOTED):
+            cursor.refuse(
+                f"DESCRIBE {words[0].upper()} is not supported",
+                hint="DESCRIBE takes a table, a view or a query",
+            )
+    for word in ("extended", "formatted", "detail"):
+        if cursor.at(word) and cursor.peek().kind in (Kind.WORD, Kind.QUOTED):
+            cursor.refuse(f"DESCRIBE {word.upper()} is not supported", hint="use DESCRIBE t and SHOW CREATE TABLE t")
+    if cursor.at("table") or cursor.at("view"):
+        cursor.advance()
+    name = cursor.name("the name of a table")
+    cursor.done()
+    return ShowColumns(kind=StatementKind.DESCRIBE, text=statement.own_text, name=name)
+
+
+def _describe_query(statement: StatementText, first: int) -> Statement:
+    query = statement.engine.query(statement, first, statement.last)
+    return DescribeQuery(kind=StatementKind.DESCRIBE, text=statement.own_text, query=query)
+
+
+def explain(statement: StatementText, recognise: Callable[[StatementText], Statement]) -> Statement:
+    """EXPLAIN [ANALYZE | FULL | VERBOSE] [(options)] statement, EXPLAIN ACCESS statement."""
+    cursor = statement.cursor(1)
+    if cursor.accept("access"):
+        return explain_access(statement, cursor, recognise)
+    mode: Literal["plan", "analyze", "full"] = "plan"
+    if cursor.accept("analyze"):
+        mode = "analyze"
+        cursor.accept("verbose")
+    elif cursor.accept("full"):
+        mode = "full"
+    elif cursor.accept_any("verbose", "extended", "formatted", "cost", "logical"):
+        mode = "plan"
+    elif cursor.at("codegen"):
+        cursor.refuse("EXPLAIN CODEGEN is not supported")
+    if cursor.at_symbol("(") and cursor.peek().kind is Kind.WORD and cursor.peek().value in ("type", "format"):
+        _explain_options(cursor)
+    if cursor.at_end:
+        cursor.fail("a statement to explain")
+    inner = recognise(statement.part(cursor.index, statement.last))
+    if not isinstance(inner, EngineStatement):
+        cursor.refuse("EXPLAIN takes a query, INSERT, UPDATE, DELETE, MERGE or CREATE TABLE")
+    return Explain(kind=StatementKind.EXPLAIN, text=statement.own_text, mode=mode, inner=inner)
+
+
+def _explain_options(cursor: Cursor) -> None:
+    cursor.expect_symbol("(")
+    while True:
+        option = cursor.accept_any("type", "format")
+        if option is None:
+            cursor.fail("TYPE or FORMAT")
+        value = cursor.part("a value")
+        if (option, value) not in (("type", "logical"), ("type", "distributed"), ("format", "text")):
+            cursor.refuse(f"EXPLAIN ({option.upper()} {value.upper()}) is not supported", hint="leave the option out")
+        if not cursor.accept_symbol(","):
+            break
+    cursor.expect_symbol(")")
