@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from sqe_core.policy.authorizer import Access, AccessRequest, Authorizer, Circumstances
+from sqe_core.policy.authorizer import AccessRequest, Authorizer, Circumstances, Verdict
 from sqe_core.policy.cache import DecisionCache
 from sqe_core.spi.catalog import Column, TableMetadata
 from sqe_core.spi.errors import AccessDeniedError, ExternalError
@@ -60,7 +60,7 @@ class Broken(PolicyEnforcer):
         raise ConnectionError("http://opa:8181 secret")
 
 
-def decide(*decisions: Decision) -> Access:
+def decide(*decisions: Decision) -> Verdict:
     return Authorizer([Fixed(decision) for decision in decisions]).decide(ALICE, [READ], NOW)[NAME, Action.SELECT]
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from sqe_core.policy import action_masks
-from sqe_core.policy.authorizer import Access, AccessRequest, Authorizer, Circumstances
+from sqe_core.policy.authorizer import AccessRequest, Authorizer, Circumstances, Verdict
 from sqe_core.policy.builtin import AllowAllEnforcer
 from sqe_core.policy.masks import MaskWriter, kind_of, strictest
 from sqe_core.policy.read_restrictions import CatalogRestrictions, decide
@@ -403,7 +403,7 @@ def authorizer(catalog: object, *, engine: PolicyEnforcer | None = None, **optio
     return Authorizer([engine or AllowAllEnforcer()], catalogs=CatalogRestrictions(lambda: {"c": catalog}, **options))
 
 
-def select(found: Authorizer, who: Identity = ALICE, circumstances: Circumstances = NOW) -> Access:
+def select(found: Authorizer, who: Identity = ALICE, circumstances: Circumstances = NOW) -> Verdict:
     request = AccessRequest(name=NAME, action=Action.SELECT, loaded=TABLE)
     return found.decide(who, [request], circumstances)[NAME, Action.SELECT]
 

@@ -305,7 +305,7 @@ def insert(tmp_path: Path) -> RowInsert:
         engine=SimpleNamespace(open_spool=spool),  # type: ignore[arg-type]
         limits=LIMITS,
         check=lambda: None,
-        secure=lambda *given: SimpleNamespace(plan=SimpleNamespace(parameter_types={0: pa.string()})),  # type: ignore
+        judge=lambda *given: SimpleNamespace(plan=SimpleNamespace(parameter_types={0: pa.string()})),  # type: ignore
         execute=lambda session, statement, secured: statement,  # type: ignore
     )
     return made
@@ -338,7 +338,7 @@ def test_lists_without_offsets_are_values_as_others(insert: RowInsert) -> None:
 
     session: Any = None
     row: Any = Row()
-    noting = replace(insert, secure=secure)
+    noting = replace(insert, judge=secure)
     for depth in (1, 2, 5):
         assert noting.run(session, row, [pa.record_batch([lists_of_none(2, depth)], ["0"])]) == ["_sqe_v_1"]
         assert given[-2]["1"].as_py() == []
@@ -348,7 +348,7 @@ def test_lists_without_offsets_are_values_as_others(insert: RowInsert) -> None:
 def test_a_long_value_is_judged_by_its_type(insert: RowInsert) -> None:
     """However few bytes it comes in."""
     given: list[Any] = []
-    noting = replace(insert, limits=IngestLimits(disk_reserve_bytes=0), secure=lambda *each: given.append(each[1]))  # type: ignore
+    noting = replace(insert, limits=IngestLimits(disk_reserve_bytes=0), judge=lambda *each: given.append(each[1]))  # type: ignore
     session: Any = None
     row: Any = Row()
     long, short = (in_one_list(without_width(pa.binary(0), count)) for count in (100_000, 10))
@@ -371,7 +371,7 @@ def test_a_parameter_that_does_not_fit_is_told_by_its_number(insert: RowInsert) 
     session: Any = None
     row: Any = Row()
     secured = SimpleNamespace(plan=SimpleNamespace(parameter_types={0: pa.decimal128(5, 1)}))
-    numbers = replace(insert, secure=lambda *given: secured)  # type: ignore
+    numbers = replace(insert, judge=lambda *given: secured)  # type: ignore
     with pytest.raises(UserError, match="Parameter 1 has a value"):
         numbers.run(session, row, [pa.record_batch([pa.array([Decimal("1.25")])], ["0"])])
 

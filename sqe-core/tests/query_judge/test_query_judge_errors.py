@@ -14,7 +14,7 @@ from sqe_core.engine.port import EngineFailure
 from sqe_core.query.errors.scrubber import Scrubber
 from sqe_core.query.errors.suggestions import closest, did_you_mean
 from sqe_core.query.errors.templates import JAVA, SPARK, TEXTS
-from sqe_core.query.errors.translate import VisibleNames, translate
+from sqe_core.query.errors.translate import MentionableNames, translate
 from sqe_core.spi.errors import (
     CommitConflictError,
     ErrorCode,
@@ -264,18 +264,20 @@ def test_suggestions_come_from_visible_names() -> None:
     # Where the engine sees the raw table, its proposals may be hidden columns.
     for kind in (StatementKind.UPDATE, StatementKind.ALTER_TABLE, StatementKind.INSERT, StatementKind.MERGE):
         assert told(failure, kind).hint is None
-    names = VisibleNames(columns=lambda: ["name", "salesarea"])
+    names = MentionableNames(columns=lambda: ["name", "salesarea"])
     assert told(failure, StatementKind.UPDATE, names=names).hint is None
-    names = VisibleNames(columns=lambda: ["salry_2"])
+    names = MentionableNames(columns=lambda: ["salry_2"])
     assert told(failure, StatementKind.UPDATE, names=names).hint == 'did you mean "salry_2"?'
     routine = fail("UNRESOLVED_ROUTINE", parameters={"routineName": "`substing`"})
     assert told(routine).hint == 'did you mean "substring"?'
-    assert told(routine, names=VisibleNames(functions=lambda: ["subs_ting"])).hint == 'did you mean "subs_ting"?'
+    assert told(routine, names=MentionableNames(functions=lambda: ["subs_ting"])).hint == 'did you mean "subs_ting"?'
 
 
 def test_catalogs_have_their_users_names() -> None:
     failure = fail("EXPECT_TABLE_NOT_VIEW", parameters={"viewName": f"`{ALIAS}`.`hr`.`v`"})
-    assert told(failure, names=VisibleNames(catalogs={ALIAS: "sales"})).message == "sales.hr.v is a view, not a table"
+    assert (
+        told(failure, names=MentionableNames(catalogs={ALIAS: "sales"})).message == "sales.hr.v is a view, not a table"
+    )
     assert told(failure).message == "hr.v is a view, not a table"
 
 

@@ -45,7 +45,7 @@ class AccessRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Access:
+class Verdict:
     """What the engines together allow."""
 
     denied: bool
@@ -157,7 +157,7 @@ class Authorizer:
 
     def decide(
         self, identity: Identity, requests: Sequence[AccessRequest], circumstances: Circumstances
-    ) -> Mapping[tuple[ObjectName, Action], Access]:
+    ) -> Mapping[tuple[ObjectName, Action], Verdict]:
         """Decide all accesses of a statement in one request to each engine."""
         if not requests:
             return {}
@@ -200,7 +200,7 @@ class Authorizer:
         decisions = [answer[0] for answer in answers]
         denied = _effect(decisions) is not Effect.ALLOW
         if circumstances.trail is not None:
-            access = Access(denied=denied, reasons=_reasons(decisions), policy_version=_version(decisions))
+            access = Verdict(denied=denied, reasons=_reasons(decisions), policy_version=_version(decisions))
             circumstances.trail.decided(identity.key, identity.username, _noted(asked, access))
         return denied
 
@@ -388,7 +388,7 @@ def _version(decisions: Sequence[spi.Decision]) -> str | None:
     return ", ".join(versions) or None
 
 
-def _noted(asked: spi.Access, access: Access) -> ObjectDecision:
+def _noted(asked: spi.Access, access: Verdict) -> ObjectDecision:
     """Say what was decided in numbers and names of columns, never in policy text (OBS-2)."""
     return ObjectDecision(
         name=asked.resource.name,
@@ -403,12 +403,14 @@ def _noted(asked: spi.Access, access: Access) -> ObjectDecision:
     )
 
 
-def _combine(request: AccessRequest, decisions: Sequence[spi.Decision], limit: CatalogDecision | None = None) -> Access:
+def _combine(
+    request: AccessRequest, decisions: Sequence[spi.Decision], limit: CatalogDecision | None = None
+) -> Verdict:
     if limit is not None:
         decisions = (*decisions, limit.decision)
     reasons, version = _reasons(decisions), _version(decisions)
     if _effect(decisions) is not Effect.ALLOW:
-        return Access(denied=True, reasons=reasons, policy_version=version)
+        return Verdict(denied=True, reasons=reasons, policy_version=version)
     # Without duplicates, in the order of the engines: two of them may share a filter.
     filters = tuple(dict.fromkeys(one for decision in decisions for one in decision.row_filters))
     checks = tuple(
@@ -420,7 +422,7 @@ def _combine(request: AccessRequest, decisions: Sequence[spi.Decision], limit: C
     )
     if request.loaded is None:
         # Nothing is there yet; whoever creates it is told what a policy says about the name, and may not get around it.
-        return Access(
+        return Verdict(
             denied=False,
             hidden=frozenset[str]().union(*(decision.hidden_columns for decision in decisions)),
             filters=filters,
@@ -432,7 +434,7 @@ def _combine(request: AccessRequest, decisions: Sequence[spi.Decision], limit: C
     columns = request.loaded.columns
     hidden = _hidden(decisions, columns)
     masks = _masks(decisions, columns)
-    return Access(
+    return Verdict(
         denied=False,
         columns=tuple(column for column in columns if column.name not in hidden),
         hidden=hidden,

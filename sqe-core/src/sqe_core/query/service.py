@@ -5,7 +5,7 @@
 3 inspect   inspect.py               the parsed plan holds nothing that is not on the lists
 4 resolve   names.py, bind.py        each name is one object, or none
 5 decide    policy/authorizer.py     may this user, and what of it
-6 secure    secure.py, secured.py    each relation becomes its secured form
+6 secure    judge.py, relation_text.py  each relation becomes its secured form
 7 verify    verify.py                the analysed plan is what was promised
 8 execute   engine/port.py           tagged, streamed, cancelled, timed out
 9 record    record.py                history, events
@@ -408,7 +408,7 @@ class QueryService:
         seen = StatementSession(session)
         seen.find_roles(self._with_roles)
         visible = self.visible(seen, running.query_id)
-        run = StatementRun(self._parts, seen, running, visible, lambda kind, secured: None)
+        run = StatementRun(self._parts, seen, running, visible, lambda kind, judgement: None)
         return run.columns_of(name, loaded)
 
     def _set_deadline(self, session: Session | StatementSession, running: RunningStatement) -> Callable[[], None]:

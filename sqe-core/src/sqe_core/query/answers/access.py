@@ -13,12 +13,12 @@ import pyarrow as pa
 
 from sqe_core.catalog.column_tags import read_column_tags
 from sqe_core.catalog.information_schema import to_table
-from sqe_core.policy.authorizer import Access, AccessRequest
+from sqe_core.policy.authorizer import AccessRequest, Verdict
 from sqe_core.policy.masks import kind_of
 from sqe_core.query.answers.metadata import text_table
 from sqe_core.query.judge.bind import BoundRelation
 from sqe_core.query.judge.names import table_not_found
-from sqe_core.query.statements.governing import Governing, Loaded
+from sqe_core.query.statements.steward import Loaded, Steward
 from sqe_core.spi.catalog import TableMetadata, ViewMetadata
 from sqe_core.spi.errors import ErrorCode, NotSupportedError, UserError
 from sqe_core.spi.identity import Identity
@@ -103,24 +103,24 @@ class AccessAnswers:
     `bind` says what the names of a statement are, without running it.
     """
 
-    governing: Governing
+    steward: Steward
     bind: Callable[[EngineStatement], Sequence[BoundRelation]]
 
     def check(self, statement: CheckAccess) -> pa.Table:
         """CHECK ACCESS: false for what does not exist, as for what is denied (META-3)."""
-        somebody = self.governing.somebody(statement.user, "check the access of others")
+        somebody = self.steward.somebody(statement.user, "check the access of others")
         try:
             allowed, reason = self._check(statement, somebody)
         except UserError as error:
             if isinstance(error, NotSupportedError):
                 raise
             allowed, reason = False, ""
-        if not self.governing.is_admin or not reason:
+        if not self.steward.is_admin or not reason:
             reason = "" if allowed else NOT_FOR_YOU
         return to_table(CHECKED, [(allowed, reason)])
 
     def _check(self, statement: CheckAccess, somebody: Identity) -> tuple[bool, str]:
-        governed = self.governing.find(statement.object)
+        governed = self.steward.find(statement.object)
         name, loaded = governed.name, governed.loaded
         known = _OF_CONTAINERS if loaded is None else _OF_VIEWS if isinstance(loaded, ViewMetadata) else _OF_TABLES
         actions = known.get(statement.privilege)
@@ -137,12 +137,12 @@ class AccessAnswers:
 
     def effective_policy(self, statement: ShowEffectivePolicy) -> pa.Table:
         """SHOW EFFECTIVE POLICY: what is filtered, masked or, for administrators, hidden."""
-        somebody = self.governing.somebody(statement.user, "see the policies of others")
-        resolved, loaded = self.governing.existing(statement.name)
+        somebody = self.steward.somebody(statement.user, "see the policies of others")
+        resolved, loaded = self.steward.existing(statement.name)
         access = self._decide(somebody, (resolved.name, Action.SELECT, loaded))
-        admin = self.governing.is_admin
+        admin = self.steward.is_admin
         if access.denied and not admin:
-            self.governing.circumstances.refused(resolved.name)
+            self.steward.circumstances.refused(resolved.name)
             raise table_not_found(statement.name)
         source = "; ".join(dict.fromkeys(access.reasons)) if admin else None
         if access.denied:
@@ -157,7 +157,7 @@ class AccessAnswers:
 
     def explain(self, statement: ExplainAccess) -> pa.Table:
         """EXPLAIN ACCESS: one row for each thing that the statement does to an object."""
-        somebody = self.governing.somebody(statement.user, "explain the access of others")
+        somebody = self.steward.somebody(statement.user, "explain the access of others")
         asked = dict.fromkeys((name, action) for name, action, _ in self._asked(statement.inner))
         loaded = {name: each for name, _, each in self._asked(statement.inner)}
         return to_table(EXPLAINED, [self._explained(somebody, (name, action, loaded[name])) for name, action in asked])
@@ -165,7 +165,7 @@ class AccessAnswers:
     def _explained(self, somebody: Identity, asked: Asked) -> Sequence[Any]:
         name, action, _ = asked
         access = self._decide(somebody, asked)
-        admin = self.governing.is_admin
+        admin = self.steward.is_admin
         allowed = not access.denied and self._is_readable(somebody, asked)
         return (
             str(name),
@@ -181,24 +181,24 @@ class AccessAnswers:
 
     def tags(self, statement: ShowTags) -> pa.Table:
         """SHOW TAGS: those of visible columns."""
-        resolved, loaded = self.governing.existing(statement.name)
+        resolved, loaded = self.steward.existing(statement.name)
         if not isinstance(loaded, TableMetadata):
             raise NotSupportedError("Tags belong to the columns of tables")
         tags = read_column_tags(loaded.properties)
         if tags is None:
             raise UserError(f"The tags of {resolved.name} cannot be read", code=ErrorCode.EXECUTION_FAILED)
-        visible = [column.name for column in self.governing.columns(resolved.name, loaded)]
+        visible = [column.name for column in self.steward.columns(resolved.name, loaded)]
         return text_table(
             ("column", "tag"), [(column, tag) for column in visible for tag in sorted(tags.get(column, ()))]
         )
 
-    def _decide(self, somebody: Identity, asked: Asked) -> Access:
+    def _decide(self, somebody: Identity, asked: Asked) -> Verdict:
         name, action, loaded = asked
-        authorizer, circumstances = self.governing.authorizer, self.governing.circumstances
-        if somebody is not self.governing.identity:
+        authorizer, circumstances = self.steward.authorizer, self.steward.circumstances
+        if somebody is not self.steward.identity:
             circumstances = circumstances.of_another()
         if isinstance(name, NamespaceName):
-            return Access(denied=authorizer.denies(somebody, name, action, circumstances))
+            return Verdict(denied=authorizer.denies(somebody, name, action, circumstances))
         request = AccessRequest(name=name, action=action, loaded=loaded)
         return authorizer.decide(somebody, [request], circumstances)[name, action]
 
@@ -207,9 +207,9 @@ class AccessAnswers:
         name, action, loaded = asked
         if action is not Action.SELECT or not isinstance(loaded, ViewMetadata) or not isinstance(name, ObjectName):
             return True
-        if somebody is not self.governing.identity:
+        if somebody is not self.steward.identity:
             return True
-        return bool(self.governing.answers.visible_columns(name, loaded))
+        return bool(self.steward.answers.visible_columns(name, loaded))
 
     # What a statement does
 
@@ -243,12 +243,12 @@ class AccessAnswers:
             case ShowColumns() | ShowCreate(object="table" | "view"):
                 yield self._object(statement.name, Action.DESCRIBE)
             case CreateSchema():
-                _, schema = self.governing.resolver.schema(statement.name, self.governing.context)
+                _, schema = self.steward.resolver.schema(statement.name, self.steward.context)
                 yield schema, Action.CREATE_SCHEMA, None
             case DropSchema():
-                yield self.governing.find_schema(statement.name)[1], Action.DROP_SCHEMA, None
+                yield self.steward.find_schema(statement.name)[1], Action.DROP_SCHEMA, None
             case CommentOn():
-                yield self.governing.find_schema(statement.name)[1], Action.ALTER_SCHEMA, None
+                yield self.steward.find_schema(statement.name)[1], Action.ALTER_SCHEMA, None
             case _:
                 raise NotSupportedError(
                     "EXPLAIN ACCESS takes a statement that reads or changes tables, views or schemas"
@@ -259,18 +259,18 @@ class AccessAnswers:
             if entry.resolved is None or entry.system:
                 continue
             resolved, parts = entry.resolved, entry.relation.parts
-            if entry.loaded is not None and not self.governing.visible.shows_object(resolved.name):
+            if entry.loaded is not None and not self.steward.visible.shows_object(resolved.name):
                 position = statement.positions.locate(entry.relation.start, parts[-1])
-                raise table_not_found(parts, position=position, hint=self.governing.answers.suggest(resolved))
+                raise table_not_found(parts, position=position, hint=self.steward.answers.suggest(resolved))
             for action in entry.needed:
                 yield resolved.name, action, entry.loaded
 
     def _object(self, name: Name, action: Action) -> Asked:
-        resolved, loaded = self.governing.existing(name)
+        resolved, loaded = self.steward.existing(name)
         return resolved.name, action, loaded
 
     def _new(self, name: Name, action: Action) -> Asked:
-        resolved = self.governing.resolver.object(name, self.governing.context)
+        resolved = self.steward.resolver.object(name, self.steward.context)
         return resolved.name, action, None
 
 

@@ -16,7 +16,7 @@ from sqe_core.query.answers.grant_text import (
     target_text,
 )
 from sqe_core.query.answers.metadata import text_table
-from sqe_core.query.statements.governing import Governing, denied
+from sqe_core.query.statements.steward import Steward, denied
 from sqe_core.spi.errors import ErrorCode, UserError
 from sqe_core.spi.identity import Identity
 from sqe_core.spi.names import ObjectName
@@ -60,30 +60,30 @@ A_FILTER = "(a row filter)"
 class GovernanceAnswers:
     """Answers what is asked about the stores."""
 
-    governing: Governing
+    steward: Steward
 
     def grants(self, statement: ShowGrants) -> pa.Table:
         """SHOW GRANTS: the grants that name just this object, or just this grantee."""
-        governing = self.governing
-        store = governing.store(SupportsGrants)
+        steward = self.steward
+        store = steward.store(SupportsGrants)
         grantee = statement.grantee
-        if grantee is not None and not governing.is_admin and not governing.is_me(grantee):
+        if grantee is not None and not steward.is_admin and not steward.is_me(grantee):
             raise denied("see what others were granted")
         target = None
         if statement.object is not None:
-            found = governing.find(statement.object, must_exist=not governing.is_admin)
+            found = steward.find(statement.object, must_exist=not steward.is_admin)
             target = found.target
-        if grantee is None and governing.outside is not None and not governing.is_admin:
+        if grantee is None and steward.outside is not None and not steward.is_admin:
             # Everybody's grants are many requests there, and few of them would be shown.
-            mine = store.effective_grants(governing.identity, author=governing.identity)
+            mine = store.effective_grants(steward.identity, author=steward.identity)
             listed: Sequence[Grant] = [grant for grant in mine if target is None or grant.target == target]
         else:
-            listed = store.list_grants(target=target, grantee=grantee, author=governing.identity)
-        if not listed and target is not None and target.name is not None and governing.is_admin:
-            governing.find(statement.object or GrantObject(scope="object", name=()))
-        if not governing.is_admin:
-            listed = [grant for grant in listed if governing.is_me(grant.grantee)]
-        shown = _Shown(self.governing)
+            listed = store.list_grants(target=target, grantee=grantee, author=steward.identity)
+        if not listed and target is not None and target.name is not None and steward.is_admin:
+            steward.find(statement.object or GrantObject(scope="object", name=()))
+        if not steward.is_admin:
+            listed = [grant for grant in listed if steward.is_me(grant.grantee)]
+        shown = _Shown(self.steward)
         rows = [row for grant in listed if (row := shown.of(grant)) is not None]
         return text_table(
             GRANT_COLUMNS,
@@ -107,10 +107,10 @@ class GovernanceAnswers:
 
     def effective_grants(self, statement: ShowEffectiveGrants) -> pa.Table:
         """SHOW EFFECTIVE GRANTS: what reaches somebody, directly and through roles."""
-        store = self.governing.store(SupportsGrants)
-        somebody = self.governing.somebody(statement.user, "see the grants of others")
-        listed = store.effective_grants(somebody, author=self.governing.identity)
-        shown = _Shown(self.governing)
+        store = self.steward.store(SupportsGrants)
+        somebody = self.steward.somebody(statement.user, "see the grants of others")
+        listed = store.effective_grants(somebody, author=self.steward.identity)
+        shown = _Shown(self.steward)
         rows = [row for grant in listed if (row := shown.of(grant)) is not None]
         return text_table(
             EFFECTIVE_COLUMNS,
@@ -129,18 +129,18 @@ class GovernanceAnswers:
 
     def roles(self, statement: ShowRoles) -> pa.Table:
         """SHOW ROLES, SHOW CURRENT ROLES, SHOW ROLE GRANTS."""
-        identity = self.governing.identity
+        identity = self.steward.identity
         held = identity.roles if identity.all_roles is None else identity.all_roles
         if statement.which == "current":
             return text_table(("role",), [(role,) for role in sorted(identity.roles)])
-        stores: Sequence[SupportsRoles] = self.governing.authorizer.stores(SupportsRoles)
-        outside = self.governing.outside
+        stores: Sequence[SupportsRoles] = self.steward.authorizer.stores(SupportsRoles)
+        outside = self.steward.outside
         if outside is not None:
             # It lists who has which role to those only who may know all of it.
-            stores = [outside] if self.governing.is_admin else []
+            stores = [outside] if self.steward.is_admin else []
         if statement.which == "all":
             names = set(held)
-            if self.governing.is_admin:
+            if self.steward.is_admin:
                 names.update(one.name for store in stores for one in store.list_roles(author=identity))
             return text_table(("role",), [(role,) for role in sorted(names)])
         return self._role_grants(identity, held, stores)
@@ -151,7 +151,7 @@ class GovernanceAnswers:
             one
             for store in stores
             for one in store.list_role_grants(author=identity)
-            if self.governing.is_me(one.grantee) or (one.grantee.type == "role" and one.grantee.name in held)
+            if self.steward.is_me(one.grantee) or (one.grantee.type == "role" and one.grantee.name in held)
         ]
         rows = {
             (one.role, one.grantee.type, one.grantee.name, "YES" if one.admin_option else "NO")
@@ -164,9 +164,9 @@ class GovernanceAnswers:
 
     def masking_policies(self, statement: ShowMaskingPolicies) -> pa.Table:
         """SHOW MASKING POLICIES, for administrators."""
-        store = self.governing.store(SupportsPolicies)
-        self.governing.require_admin("see policies")
-        policies = [one for one in store.list_policies(author=self.governing.identity) if one.kind == "column_mask"]
+        store = self.steward.store(SupportsPolicies)
+        self.steward.require_admin("see policies")
+        policies = [one for one in store.list_policies(author=self.steward.identity) if one.kind == "column_mask"]
         if statement.name is not None:
             policies = [one for one in policies if one.name.casefold() == statement.name.casefold()]
             if not policies:
@@ -195,12 +195,12 @@ def _policy_row(policy: StoredPolicy) -> Sequence[str | None]:
 class _Shown:
     """What of a grant may be shown to whoever asks: its hidden columns and the texts of policies to nobody else."""
 
-    governing: Governing
+    steward: Steward
     _visible: dict[ObjectName, frozenset[str] | None] = field(default_factory=dict)
 
     def of(self, grant: Grant) -> tuple[Grant, str | None, str | None] | None:
         """Return a grant with its masks and filter in words; None when nothing of it may be shown."""
-        if self.governing.is_admin:
+        if self.steward.is_admin:
             text = grant.row_filter.text if grant.row_filter is not None else None
             return grant, masks_text(grant.column_masks), text
         if grant.effect is Effect.DENY and grant.columns is not None:
@@ -229,9 +229,9 @@ class _Shown:
         target = grant.target
         name = ObjectName(catalog=target.catalog, namespace=target.namespace, name=target.name or "")
         if name not in self._visible:
-            mount = self.governing.resolver.find(name.catalog)
-            loaded = self.governing.visible.find(mount, name) if mount is not None else None
+            mount = self.steward.resolver.find(name.catalog)
+            loaded = self.steward.visible.find(mount, name) if mount is not None else None
             self._visible[name] = (
-                frozenset(column.name for column in self.governing.columns(name, loaded)) if loaded else None
+                frozenset(column.name for column in self.steward.columns(name, loaded)) if loaded else None
             )
         return self._visible[name]

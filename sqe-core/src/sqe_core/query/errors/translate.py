@@ -37,7 +37,7 @@ _log = logging.getLogger(__name__)
 _EMPTY: Mapping[str, str] = MappingProxyType({})
 _HIDDEN = "…"
 _MOST = 100
-# In these the engine sees secured relations only, so that what it proposes is visible to the user.
+# In these the engine sees relations in their secured form only, so that what it proposes is visible to the user.
 _SEES_SECURED_ONLY = frozenset({StatementKind.QUERY, StatementKind.CREATE_TABLE_AS, StatementKind.DESCRIBE})
 _without_internal = Scrubber(()).visible_text
 _INTERNAL_PART = re.compile(r"_sqe_[a-z]_[0-9a-f]{8,}|spark_catalog", re.IGNORECASE)
@@ -56,11 +56,11 @@ _VARIANT = re.compile(r"\bvariant\b")  # JSON that is computed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class VisibleNames:
+class MentionableNames:
     """What a translation may tell about names; everything in it is visible to this user.
 
     Attributes:
-        columns: names to suggest for an unknown column; None leaves it to the engine where it sees secured relations
+        columns: names to suggest for an unknown column; None leaves it to the engine where it sees visible names
             only.
         functions: the functions that SQE offers.
         catalogs: the users' name of each catalog, by the random name under which it is mounted.
@@ -77,7 +77,7 @@ def translate(
     kind: StatementKind,
     positions: PositionMap | None = None,
     query_id: str | None = None,
-    names: VisibleNames | None = None,
+    names: MentionableNames | None = None,
     echo_values: bool = True,
 ) -> SqeError:
     """Return the error that a client may read for a failure of the engine.
@@ -87,7 +87,7 @@ def translate(
         query_id: shown when nothing else may be.
         echo_values: whether a value that failed may be repeated (ERR-4); never in the strict mode.
     """
-    translation = _Translation(failure, kind, names or VisibleNames(), echo_values and not failure.generated)
+    translation = _Translation(failure, kind, names or MentionableNames(), echo_values and not failure.generated)
     position = _locate(failure, positions)
     if failure.condition == "USER_RAISED_EXCEPTION" and failure.parameters.get("errorMessage") == ROW_REFUSED:
         return AccessDeniedError("A policy does not allow a row that the statement writes")
@@ -138,7 +138,7 @@ def _unlisted(failure: EngineFailure, position: Position | None, query_id: str |
 class _Translation:
     failure: EngineFailure
     kind: StatementKind
-    names: VisibleNames
+    names: MentionableNames
     echo_values: bool
 
     def find_template(self) -> tuple[Template | None, Mapping[str, str]]:

@@ -27,7 +27,7 @@ from sqe_core.query.errors.wording import shown
 from sqe_core.query.ingest.rows import IngestLimits, RowFiles
 from sqe_core.query.ingest.types import check_schema, fitted, storable
 from sqe_core.query.judge.bind import SpooledRows
-from sqe_core.query.judge.judge import SecuredStatement
+from sqe_core.query.judge.judge import Judgement
 from sqe_core.query.judge.names import NameContext, NameResolver, ResolvedName, table_not_found
 from sqe_core.query.judge.relation_text import append_text, create_text
 from sqe_core.query.run.result import StatementResult
@@ -101,7 +101,7 @@ class Ingestion:
     Attributes:
         check: raises when the statement was cancelled or its time is over.
         scope: one statement at a time works in the engine session.
-        secure: steps 3 to 7 for a statement that reads these rows.
+        judge: steps 3 to 7 for a statement that reads these rows.
         execute: steps 8 and 9.
     """
 
@@ -114,8 +114,8 @@ class Ingestion:
     limits: IngestLimits
     check: Callable[[], None]
     scope: Callable[[], AbstractContextManager[EngineSession]]
-    secure: Callable[[EngineStatement, Rows], SecuredStatement]
-    execute: Callable[[EngineSession, EngineStatement, SecuredStatement], StatementResult]
+    judge: Callable[[EngineStatement, Rows], Judgement]
+    execute: Callable[[EngineSession, EngineStatement, Judgement], StatementResult]
 
     def run(self, request: IngestRequest, schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> StatementResult:
         """Receive the rows and write them with one commit; on any error nothing is written."""
@@ -204,7 +204,7 @@ class Ingestion:
 
     def _judge(self, mode: IngestMode, write: _Write, resolved: ResolvedName, rows: Rows) -> None:
         """Refuse what would be refused in the end, before the client sends."""
-        self.secure(write.statement, rows)
+        self.judge(write.statement, rows)
         if mode is IngestMode.CREATE and self._find(resolved) is not None:
             raise UserError(f"Table {resolved.name} already exists", code=ErrorCode.DUPLICATE_TABLE)
 
@@ -254,7 +254,7 @@ class Ingestion:
         with self._same(engine):
             if not may_append or self._find(resolved) is None:
                 try:
-                    return self.execute(engine, write.statement, self.secure(write.statement, rows.filled(files)))
+                    return self.execute(engine, write.statement, self.judge(write.statement, rows.filled(files)))
                 except CreatedMeanwhileError:
                     if not may_append:
                         raise
@@ -264,7 +264,7 @@ class Ingestion:
                 raise CommitConflictError(
                     f"Table {resolved.name} was created meanwhile, with other columns", hint="send the rows again"
                 )
-            return self.execute(engine, append.statement, self.secure(append.statement, rows.filled(files)))
+            return self.execute(engine, append.statement, self.judge(append.statement, rows.filled(files)))
 
     @contextmanager
     def _same(self, engine: EngineSession) -> Iterator[None]:

@@ -21,7 +21,7 @@ from sqe_core.engine.port import Engine, EngineSession, ParameterMarker
 from sqe_core.query.ingest.rows import IngestLimits, RowFiles, check_batch
 from sqe_core.query.ingest.types import converted, storable
 from sqe_core.query.judge.bind import SpooledRows
-from sqe_core.query.judge.judge import SecuredStatement
+from sqe_core.query.judge.judge import Judgement
 from sqe_core.query.run.parameters import require_columns
 from sqe_core.query.run.result import StatementResult
 from sqe_core.spi.errors import ResourcesError
@@ -37,15 +37,15 @@ class RowInsert:
 
     Attributes:
         check: raises when the statement was cancelled or its time is over.
-        secure: steps 3 to 7 for a statement, with values or with rows in files.
+        judge: steps 3 to 7 for a statement, with values or with rows in files.
         execute: steps 8 and 9.
     """
 
     engine: Engine
     limits: IngestLimits
     check: Callable[[], None]
-    secure: Callable[[EngineStatement, Mapping[str, Any], Mapping[str, SpooledRows]], SecuredStatement]
-    execute: Callable[[EngineSession, EngineStatement, SecuredStatement], StatementResult]
+    judge: Callable[[EngineStatement, Mapping[str, Any], Mapping[str, SpooledRows]], Judgement]
+    execute: Callable[[EngineSession, EngineStatement, Judgement], StatementResult]
 
     def run(self, session: EngineSession, row: ValueRow, batches: Sequence[pa.RecordBatch]) -> StatementResult:
         """Write all rows with one commit, or none. `session` is this statement's own."""
@@ -57,7 +57,7 @@ class RowInsert:
         first = next((batch for batch in numbered if batch.num_rows), numbered[0])
         check_batch(first, given, self.limits)  # before anything reads it
         kept = self._kept(row, names, first)
-        self.secure(row.statement, _first_values(names, kept, first), {})
+        self.judge(row.statement, _first_values(names, kept, first), {})
         columns = [None if kinds.is_null(sent.type) else field.name for sent, field in zip(given, kept, strict=True)]
         source = "_sqe_i_" + secrets.token_hex(16)
         with ExitStack() as held:
@@ -73,7 +73,7 @@ class RowInsert:
             files.finish()
             rows = {source: SpooledRows(token=secrets.token_hex(16), files=files.files)}
             statement = row.over(source, columns)
-            return self.execute(session, statement, self.secure(statement, {}, rows))
+            return self.execute(session, statement, self.judge(statement, {}, rows))
 
     def _kept(self, row: ValueRow, names: Sequence[str], first: pa.RecordBatch) -> pa.Schema:
         """Return the columns that the values are kept in."""
@@ -86,7 +86,7 @@ class RowInsert:
         if narrowed:
             values = dict(_first_values(names, _fields(types), first))
             values |= {names[number]: ParameterMarker(number=number) for number in narrowed}
-            expected = self.secure(row.statement, values, {}).plan.parameter_types
+            expected = self.judge(row.statement, values, {}).plan.parameter_types
             for number in narrowed:
                 wanted = expected.get(number, pa.null())
                 whole = kinds.is_integer(first.schema.field(number).type) and kinds.is_integer(wanted)

@@ -39,7 +39,7 @@ _ACTION_OF_KIND: Mapping[StatementKind, Action] = {
 }
 
 
-class Role(Enum):
+class Usage(Enum):
     """What a statement does with a name."""
 
     READ = "read"
@@ -64,7 +64,7 @@ class BoundRelation:
     """
 
     relation: Relation
-    role: Role
+    usage: Usage
     action: Action
     resolved: ResolvedName | None = None
     session_view: SessionView | None = None
@@ -153,56 +153,58 @@ class RelationBinder:
         positions: PositionMap | None,
         session_views: bool,
     ) -> BoundRelation:
-        role, action = _role_of(relation, kind)
+        usage, action = _usage_of(relation, kind)
         position = positions.locate(relation.start, relation.parts[-1]) if positions else None
-        if len(relation.parts) == 1 and role is Role.READ and relation.parts[0] in self._spooled:
-            return BoundRelation(relation=relation, role=role, action=action, spooled=self._spooled[relation.parts[0]])
+        if len(relation.parts) == 1 and usage is Usage.READ and relation.parts[0] in self._spooled:
+            return BoundRelation(
+                relation=relation, usage=usage, action=action, spooled=self._spooled[relation.parts[0]]
+            )
         if session_views and len(relation.parts) == 1:
             view = self._session.find_view(relation.parts[0])
-            if view is not None and role is Role.READ:
+            if view is not None and usage is Usage.READ:
                 if relation.time_travel is not None:
                     raise UserError(f"View {view.name} has no versions to travel to", position=position)
-                return BoundRelation(relation=relation, role=role, action=action, session_view=view)
+                return BoundRelation(relation=relation, usage=usage, action=action, session_view=view)
         resolved = self._resolver.object(relation.parts, context, position=position)
-        bound = BoundRelation(relation=relation, role=role, action=action, resolved=resolved)
+        bound = BoundRelation(relation=relation, usage=usage, action=action, resolved=resolved)
         if bound.system and resolved.metadata_table:
             raise table_not_found(relation.parts, position=position)
-        if (bound.system or role is not Role.READ) and not self._visible.shows(resolved.mount):
+        if (bound.system or usage is not Usage.READ) and not self._visible.shows(resolved.mount):
             raise table_not_found(relation.parts, position=position, hint=self._suggest(resolved))
-        if role is not Role.READ and (resolved.metadata_table or bound.system):
+        if usage is not Usage.READ and (resolved.metadata_table or bound.system):
             raise NotSupportedError(
                 f"{'.'.join(relation.parts)} is read-only", code=ErrorCode.NOT_SUPPORTED, position=position
             )
-        if role is not Role.READ and resolved.mount.backend.read_only:
+        if usage is not Usage.READ and resolved.mount.backend.read_only:
             raise NotSupportedError(f"Catalog {resolved.mount.name} is read-only", position=position)
         if bound.system:
             return bound
-        if role is Role.CREATE and not self._visible.has_schema(resolved.mount, resolved.name.namespace):
+        if usage is Usage.CREATE and not self._visible.has_schema(resolved.mount, resolved.name.namespace):
             raise schema_not_found(resolved.name.schema, hint=f"create it first: CREATE SCHEMA {resolved.name.schema}")
         if resolved not in self._loaded:
             # What exists is decided on with everything else of the statement, in one question (POL-3).
             # Whoever replaces a table has to be allowed to drop it, even one that they do not see.
-            unseen = role is not Role.CREATE or relation.holder in _REPLACES
+            unseen = usage is not Usage.CREATE or relation.holder in _REPLACES
             load = self._visible.load if unseen else self._visible.find
             self._loaded[resolved] = load(resolved.mount, resolved.name)
         loaded = self._loaded[resolved]
-        if role is Role.CREATE:
+        if usage is Usage.CREATE:
             return replace(bound, loaded=loaded, replaces=relation.holder in _REPLACES)
         if loaded is None:
             self._visible.shows_object(resolved.name)  # takes the time that a denial takes (ERR-5)
             raise table_not_found(relation.parts, position=position, hint=self._suggest(resolved))
-        if role is Role.WRITE and isinstance(loaded, ViewMetadata):
+        if usage is Usage.WRITE and isinstance(loaded, ViewMetadata):
             raise UserError(f"{resolved.name} is a view and cannot be written", position=position)
-        return BoundRelation(relation=relation, role=role, action=action, resolved=resolved, loaded=loaded)
+        return BoundRelation(relation=relation, usage=usage, action=action, resolved=resolved, loaded=loaded)
 
 
-def _role_of(relation: Relation, kind: StatementKind) -> tuple[Role, Action]:
+def _usage_of(relation: Relation, kind: StatementKind) -> tuple[Usage, Action]:
     match relation.kind:
         case RelationKind.RELATION:
             action = _WRITE_TARGETS.get((relation.holder, relation.field))
-            return (Role.WRITE, action) if action else (Role.READ, Action.SELECT)
+            return (Usage.WRITE, action) if action else (Usage.READ, Action.SELECT)
         case RelationKind.TABLE | RelationKind.TABLE_OR_VIEW if kind in _ACTION_OF_KIND:
-            return Role.WRITE, _ACTION_OF_KIND[kind]
+            return Usage.WRITE, _ACTION_OF_KIND[kind]
         case RelationKind.IDENTIFIER if kind in (StatementKind.CREATE_TABLE, StatementKind.CREATE_TABLE_AS):
-            return Role.CREATE, Action.CREATE
+            return Usage.CREATE, Action.CREATE
     raise NotSupportedError("This form of the statement is not supported")

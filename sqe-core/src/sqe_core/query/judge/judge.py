@@ -1,6 +1,6 @@
 """Steps 3 to 7 for a statement that Spark executes: inspect, resolve, decide, secure, verify.
 
-Reading order: `StatementSecurer.secure` is the way of a statement; `_rewrite` is called again for each view in it.
+Reading order: `Judge.judge` is the way of a statement; `_rewrite` is called again for each view in it.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from sqe_core.engine.port import (
     SecuredTable,
     TimeTravel,
 )
-from sqe_core.policy.authorizer import Access, AccessRequest, Authorizer, Circumstances
+from sqe_core.policy.authorizer import AccessRequest, Authorizer, Circumstances, Verdict
 from sqe_core.query.judge import allowed as lists
-from sqe_core.query.judge.bind import BoundRelation, RelationBinder, Role, SpooledRows
+from sqe_core.query.judge.bind import BoundRelation, RelationBinder, SpooledRows, Usage
 from sqe_core.query.judge.inspect import PlanLimits, inspect
-from sqe_core.query.judge.names import NameContext, NameResolver, ResolvedName, restricted, table_not_found
+from sqe_core.query.judge.names import NameContext, NameResolver, ResolvedName, restricted_error, table_not_found
 from sqe_core.query.judge.relation_text import (
     METADATA_PROJECTIONS,
     VISIBLE_ROWS,
@@ -74,11 +74,11 @@ VIEW_COLUMNS_PROPERTY = "sqe.view-query-columns"
 VIEW_SECURITY_PROPERTY = "sqe.view-security"
 
 
-Decisions = Mapping[tuple[ObjectName, Action], Access]
+Decisions = Mapping[tuple[ObjectName, Action], Verdict]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SecuredStatement:
+class Judgement:
     """A statement that passed every check; `plan` is the object that executes (ENF-13)."""
 
     plan: AnalysedPlan
@@ -145,7 +145,7 @@ class _Collected:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StatementSecurer:
+class Judge:
     """Secures the statements of one session."""
 
     session: StatementSession
@@ -169,7 +169,7 @@ class StatementSecurer:
     looked_up: dict[Hashable, Sequence[Any]] = field(default_factory=dict)
     """What the row filters of this statement found in other tables."""
 
-    def secure(self, statement: EngineStatement, parameters: Mapping[str, Any]) -> SecuredStatement:
+    def judge(self, statement: EngineStatement, parameters: Mapping[str, Any]) -> Judgement:
         """Return the verified plan of a statement; nothing was executed."""
         parsed = self.engine.parse(statement.spark_sql, {**self._session_values(), **parameters})
         collected = _Collected()
@@ -181,7 +181,7 @@ class StatementSecurer:
         )
         verify(analysed.description, expected=collected.expected, kind=statement.kind, spools=collected.spools)
         if_not_exists = bool(collected.command.get("ignoreIfExists"))
-        return SecuredStatement(
+        return Judgement(
             plan=analysed,
             settings=settings,
             bound=tuple(collected.bound),
@@ -246,7 +246,7 @@ class StatementSecurer:
         # Targets at last: how they are changed depends on what the statement reads.
         replacements = [
             self._replacement(entry, access, collected, views, positions)
-            for entry in sorted(bound, key=lambda entry: entry.role is not Role.READ)
+            for entry in sorted(bound, key=lambda entry: entry.usage is not Usage.READ)
         ]
         return self.engine.rewrite(parsed, replacements) if replacements else parsed
 
@@ -287,7 +287,7 @@ class StatementSecurer:
         if entry.system:
             return self._system_table(entry, positions)
         decision = access[entry.resolved.name, entry.action]
-        if entry.role is not Role.READ:
+        if entry.usage is not Usage.READ:
             return self._target(entry, access, collected)
         if isinstance(entry.loaded, ViewMetadata):
             return self._stored_view(entry, entry.loaded, decision, collected, views, positions)
@@ -301,7 +301,9 @@ class StatementSecurer:
         name = entry.resolved.name
         return (self.session.alias_of(entry.resolved.mount), *name.namespace, name.name)
 
-    def _table(self, entry: BoundRelation, table: TableMetadata, access: Access, collected: _Collected) -> SecuredTable:
+    def _table(
+        self, entry: BoundRelation, table: TableMetadata, access: Verdict, collected: _Collected
+    ) -> SecuredTable:
         assert entry.resolved is not None
         parts, marker, travel = self._alias_parts(entry), new_marker(), entry.relation.time_travel
         if travel is not None and access.current_only:
@@ -326,7 +328,7 @@ class StatementSecurer:
             visible_name=entry.resolved.name.parts,
         )
 
-    def _at_version(self, entry: BoundRelation, table: TableMetadata, access: Access, plan: AnalysedPlan) -> Access:
+    def _at_version(self, entry: BoundRelation, table: TableMetadata, access: Verdict, plan: AnalysedPlan) -> Verdict:
         """Add what is kept of the columns that the table had then and has no more, on which nobody has decided yet.
 
         `plan` reads all of that version.
@@ -350,7 +352,7 @@ class StatementSecurer:
         return replace(access, hidden=access.hidden | (gone - shown))
 
     def _restricted_table(
-        self, entry: BoundRelation, access: Access, collected: _Collected, parts: tuple[str, ...], marker: str
+        self, entry: BoundRelation, access: Verdict, collected: _Collected, parts: tuple[str, ...], marker: str
     ) -> SecuredTable:
         assert entry.resolved is not None
         travel = entry.relation.time_travel
@@ -426,7 +428,7 @@ class StatementSecurer:
         return tuple(found)
 
     def check_restrictions(
-        self, name: ObjectName, mount: Mount, loaded: TableMetadata | ViewMetadata, access: Access
+        self, name: ObjectName, mount: Mount, loaded: TableMetadata | ViewMetadata, access: Verdict
     ) -> None:
         """Raise a UserError that says what is wrong with filters and masks, at grant time (POL-15)."""
         relation: SecuredTable | InlinedPlan
@@ -440,7 +442,7 @@ class StatementSecurer:
         self._compiler().check(relation, access, marker=new_marker())
 
     def _metadata_table(
-        self, entry: BoundRelation, table: TableMetadata, access: Access, collected: _Collected
+        self, entry: BoundRelation, table: TableMetadata, access: Verdict, collected: _Collected
     ) -> SecuredTable:
         assert entry.resolved is not None
         kind = entry.resolved.metadata_table
@@ -463,7 +465,7 @@ class StatementSecurer:
         parts, name = self._alias_parts(entry), entry.resolved.name
         if entry.replaces and isinstance(entry.loaded, ViewMetadata):
             raise UserError(f"{name} is a view, not a table", hint=f"drop it first: DROP VIEW {name}")
-        kept = entry.role is Role.CREATE and entry.loaded is not None and not entry.replaces
+        kept = entry.usage is Usage.CREATE and entry.loaded is not None and not entry.replaces
         limits = [access[name, action] for action in entry.asked if access[name, action].restricted]
         # Spark takes no condition with a subquery below a barrier, but for targets that are changed as ours.
         conditioned = entry.action in (Action.UPDATE, Action.DELETE) and collected.restricted
@@ -476,8 +478,8 @@ class StatementSecurer:
         elif entry.action in _CHANGES_ROWS:
             parts = self._visible_rows(entry, name, limits, collected, parts)
         else:
-            raise restricted(name)  # DML-4: it needs the whole table
-        absent = entry.role is Role.CREATE and entry.loaded is None
+            raise restricted_error(name)  # DML-4: it needs the whole table
+        absent = entry.usage is Usage.CREATE and entry.loaded is None
         return RenamedTarget(index=entry.relation.index, parts=parts, visible_name=name.parts, absent=absent)
 
     def _check_columns(self, name: ObjectName, table: TableMetadata, command: Mapping[str, Any]) -> None:
@@ -498,7 +500,7 @@ class StatementSecurer:
         entry: BoundRelation,
         name: ObjectName,
         table: TableMetadata,
-        limits: Sequence[Access],
+        limits: Sequence[Verdict],
         collected: _Collected,
         parts: tuple[str, ...],
     ) -> None:
@@ -507,22 +509,22 @@ class StatementSecurer:
         masked = frozenset(column for each in limits for column in each.masks)
         self._check_insert(entry, collected.command, name, hidden, masked)
         if any(not column.nullable and column.default is None for column in table.columns if column.name in hidden):
-            raise restricted(name)
+            raise restricted_error(name)
         self._expect_target(entry, name, limits, collected, parts, parts, untouched=hidden | masked)
 
     def _visible_rows(
         self,
         entry: BoundRelation,
         name: ObjectName,
-        limits: Sequence[Access],
+        limits: Sequence[Verdict],
         collected: _Collected,
         parts: tuple[str, ...],
     ) -> tuple[str, ...]:
         """DML-3: what changes rows sees the visible ones and writes allowed ones. Returns what the target is called."""
         if any(each.hidden or each.masks for each in limits):
-            raise restricted(name)  # DML-2
+            raise restricted_error(name)  # DML-2
         if entry.action is Action.DELETE and _is_true(collected.command.get("condition")):
-            raise restricted(name)
+            raise restricted_error(name)
         filters = tuple(dict.fromkeys(one for each in limits for one in each.filters))
         seen = self._all_columns(entry, name, filters, parts)
         collected.rows = seen.restriction
@@ -535,7 +537,7 @@ class StatementSecurer:
         self,
         entry: BoundRelation,
         name: ObjectName,
-        limits: Sequence[Access],
+        limits: Sequence[Verdict],
         collected: _Collected,
         parts: tuple[str, ...],
         target: tuple[str, ...],
@@ -564,7 +566,7 @@ class StatementSecurer:
         return self._compiler().compile(
             name,
             relation,
-            Access(denied=False, filters=filters),
+            Verdict(denied=False, filters=filters),
             marker=new_marker(),
             visible=lambda columns: columns,
         )
@@ -578,7 +580,7 @@ class StatementSecurer:
         masked: frozenset[str],
     ) -> None:
         if insert.get("overwrite") is not False or insert.get("partitionSpec"):
-            raise restricted(name)  # DML-4
+            raise restricted_error(name)  # DML-4
         written = [str(column).lower() for column in insert.get("userSpecifiedCols") or ()]
         if insert.get("byName") is True and self.spooled:
             # The rows of a bulk ingest, in text of ours. The verifier looks at what is written.
@@ -638,7 +640,7 @@ class StatementSecurer:
         self,
         entry: BoundRelation,
         view: ViewMetadata,
-        access: Access,
+        access: Verdict,
         collected: _Collected,
         views: tuple[object, ...],
         positions: PositionMap | None,
@@ -736,7 +738,7 @@ class StatementSecurer:
             partitioned = any(
                 isinstance(entry.loaded, TableMetadata) and entry.loaded.partitioning
                 for entry in bound
-                if entry.role is Role.WRITE
+                if entry.usage is Usage.WRITE
             )
             dynamic = partitioned if statement.overwrite_dynamic is None else statement.overwrite_dynamic
             settings["spark.sql.sources.partitionOverwriteMode"] = "dynamic" if dynamic else "static"

@@ -161,7 +161,7 @@ def schema_not_found(schema: NamespaceName, *, hint: str | None = None) -> UserE
     )
 
 
-def restricted(name: ObjectName) -> NotSupportedError:
+def restricted_error(name: ObjectName) -> NotSupportedError:
     """The one refusal to change or copy an object that the user sees in part only (DML-2 to DML-4)."""
     return NotSupportedError(f"{name} is restricted for you and cannot be changed or copied")
 

@@ -24,7 +24,7 @@ from sqe_core.engine.port import (
     Restriction,
     SecuredTable,
 )
-from sqe_core.policy.authorizer import Access
+from sqe_core.policy.authorizer import Verdict
 from sqe_core.policy.masks import MaskWriter
 from sqe_core.query.judge import allowed
 from sqe_core.query.judge.inspect import PlanLimits, inspect
@@ -78,7 +78,7 @@ class RestrictionCompiler:
         self,
         name: object,
         relation: SecuredTable | InlinedPlan,
-        access: Access,
+        access: Verdict,
         *,
         marker: str,
         visible: Callable[[Sequence[str]], Sequence[str]],
@@ -104,7 +104,7 @@ class RestrictionCompiler:
             _log.error("A policy on %s cannot be applied: %s", name, error.message)
             raise unusable_policy() from None
 
-    def check(self, relation: SecuredTable | InlinedPlan, access: Access, *, marker: str) -> None:
+    def check(self, relation: SecuredTable | InlinedPlan, access: Verdict, *, marker: str) -> None:
         """Raise a UserError that says what is wrong with filters and masks, for those who write policies (POL-15)."""
         try:
             self._compiled(relation, access, marker=marker, visible=lambda columns: columns)
@@ -120,7 +120,7 @@ class RestrictionCompiler:
     def _compiled(
         self,
         relation: SecuredTable | InlinedPlan,
-        access: Access,
+        access: Verdict,
         *,
         marker: str,
         visible: Callable[[Sequence[str]], Sequence[str]],

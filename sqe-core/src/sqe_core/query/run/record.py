@@ -18,7 +18,7 @@ from sqe_core.observe.history import HistoryEntry, QueryHistory
 from sqe_core.observe.logging import redact_secrets
 from sqe_core.policy.trail import DecisionTrail, Trail
 from sqe_core.query.judge.bind import BoundRelation
-from sqe_core.query.judge.judge import SecuredStatement
+from sqe_core.query.judge.judge import Judgement
 from sqe_core.query.run.audited import StatementAudit, is_denied
 from sqe_core.session.fingerprint import session_hash
 from sqe_core.session.session import Session
@@ -173,13 +173,13 @@ class StatementRecord:
         self._described = True
         self._entry.kind = kind.value
 
-    def planned(self, kind: StatementKind, secured: SecuredStatement | None) -> None:
+    def planned(self, kind: StatementKind, judgement: Judgement | None) -> None:
         """Everything was decided and verified; the statement runs."""
         self._entry.kind = kind.value
         self._planned_after = (time.monotonic() - self._began) * 1000
         self._entry.planning_ms = self._planned_after
-        if secured is not None:
-            self._bound = secured.bound
+        if judgement is not None:
+            self._bound = judgement.bound
         self.tell(QueryPhase.STARTED)
         if self._sinks.audit is not None:
             self._tell_decisions(self._event(QueryPhase.STARTED, None), must=True)

@@ -30,11 +30,11 @@ from sqe_core.policy.trail import DecisionTrail, KeepsChanges
 from sqe_core.query.answers.metadata import MetadataAnswers, text_table
 from sqe_core.query.errors.scrubber import Scrubber
 from sqe_core.query.errors.suggestions import did_you_mean
-from sqe_core.query.errors.translate import VisibleNames, translate
+from sqe_core.query.errors.translate import MentionableNames, translate
 from sqe_core.query.ingest.ingestion import Ingestion
 from sqe_core.query.ingest.insert_rows import RowInsert
-from sqe_core.query.judge.bind import BoundRelation, RelationBinder, Role, SpooledRows
-from sqe_core.query.judge.judge import SecuredStatement, StatementSecurer
+from sqe_core.query.judge.bind import BoundRelation, RelationBinder, SpooledRows, Usage
+from sqe_core.query.judge.judge import Judge, Judgement
 from sqe_core.query.judge.names import NameContext, NameResolver, ResolvedName, schema_not_found
 from sqe_core.query.judge.relation_text import property_text
 from sqe_core.query.parts import QueryParts
@@ -47,9 +47,9 @@ from sqe_core.query.statements.columns_in_use import ColumnUse
 from sqe_core.query.statements.created_meanwhile import created_table, is_created_meanwhile, tried
 from sqe_core.query.statements.ddl import CatalogChanges
 from sqe_core.query.statements.governance import Governance
-from sqe_core.query.statements.governing import Governing
 from sqe_core.query.statements.lifecycle import ObjectLives, uuid_of
 from sqe_core.query.statements.session_control import SessionControl
+from sqe_core.query.statements.steward import Steward
 from sqe_core.session.statement_session import StatementSession
 from sqe_core.spi.catalog import Column, TableMetadata, ViewMetadata
 from sqe_core.spi.errors import ErrorCode, InternalError, NotSupportedError, ResourcesError, SqeError, UserError
@@ -140,7 +140,7 @@ class StatementRun:
         session: StatementSession,
         running: RunningStatement,
         visible: VisibleCatalogs,
-        planned: Callable[[StatementKind, SecuredStatement | None], None],
+        planned: Callable[[StatementKind, Judgement | None], None],
         *,
         trail: DecisionTrail | None = None,
         begins_change: Callable[[StatementKind], None] = lambda kind: None,
@@ -202,7 +202,7 @@ class StatementRun:
         with self._engine_scope() as engine:
             if self._is_void(statement):
                 return self._empty(statement, finish)
-            return self._execute(engine, statement, self._secure(statement, values), finish)
+            return self._execute(engine, statement, self._judge(statement, values), finish)
 
     def _tried(
         self,
@@ -234,7 +234,7 @@ class StatementRun:
         with self._engine_scope() as opened:
             if self._is_void(statement):
                 return PlannedRun(kind=statement.kind, schema=None, start=lambda finish: self._empty(statement, finish))
-            secured = self._secure(statement, values)
+            judgement = self._judge(statement, values)
         planned_at = time.monotonic()
 
         def start(finish: Finish) -> StatementResult:
@@ -244,25 +244,25 @@ class StatementRun:
                 somebody_else = self._session.look_again()
                 unchanged = rights == self._parts.authorizer.generation and not somebody_else
                 stands = unchanged and engine is opened and time.monotonic() - planned_at <= _PLAN_SECS
-                if stands and not secured.plan.is_command:
-                    return self._execute(engine, statement, secured, finish)  # its tables are loaded
+                if stands and not judgement.plan.is_command:
+                    return self._execute(engine, statement, judgement, finish)  # its tables are loaded
                 with engine.statement_scope():
-                    decided = secured if stands else self._secure(statement, values)
+                    decided = judgement if stands else self._judge(statement, values)
                     # An order that a view has since is no order of parts.
-                    divided = secured.plan.is_divisible and not decided.plan.is_divisible
-                    if divided or decided.plan.schema != secured.plan.schema:
+                    divided = judgement.plan.is_divisible and not decided.plan.is_divisible
+                    if divided or decided.plan.schema != judgement.plan.schema:
                         raise UserError(
                             "What the statement reads has changed since it was planned", hint="run it again"
                         )
                     return self._execute(engine, statement, decided, finish)
 
-        schema = None if secured.plan.is_command else self._shown_schema(statement, secured.plan.schema)
+        schema = None if judgement.plan.is_command else self._shown_schema(statement, judgement.plan.schema)
         return PlannedRun(
             kind=statement.kind,
             schema=schema,
             start=lambda finish: self._tried(lambda: start(finish), statement, values, finish),
-            is_divisible=secured.plan.is_divisible,
-            is_constant=secured.plan.is_constant,
+            is_divisible=judgement.plan.is_divisible,
+            is_constant=judgement.plan.is_constant,
         )
 
     def describe(self, sql: str, dialect: str) -> StatementShape:
@@ -299,14 +299,14 @@ class StatementRun:
         """
         markers = {name: ParameterMarker(number=number) for number, name in enumerate(names)}
         try:
-            return self._secure(statement, markers).plan
+            return self._judge(statement, markers).plan
         except (EngineExecutionError, UserError) as error:
             if not names:
                 raise
             first = error
         try:
             # Some places take constants only; there a NULL may do, and mean a number of rows.
-            plan = self._secure(statement, dict.fromkeys(names)).plan
+            plan = self._judge(statement, dict.fromkeys(names)).plan
             return None if _is_about_values(first, _TOO_EARLY) else plan
         except (EngineExecutionError, UserError) as error:
             for each in (error, first):
@@ -320,10 +320,10 @@ class StatementRun:
         """Write record batches into a table."""
         self._columns_seen.extend(schema.names)
 
-        def secure(statement: EngineStatement, rows: Mapping[str, SpooledRows]) -> SecuredStatement:
+        def judge(statement: EngineStatement, rows: Mapping[str, SpooledRows]) -> Judgement:
             self._kind = statement.kind
             self._recognised(statement.kind)
-            return self._secure(statement, spooled=rows)
+            return self._judge(statement, spooled=rows)
 
         ingestion = Ingestion(
             engine=self._parts.engine,
@@ -335,8 +335,8 @@ class StatementRun:
             limits=self._parts.limits.ingest,
             check=self._running.check,
             scope=self._engine_scope,
-            secure=secure,
-            execute=lambda engine, statement, secured: self._execute(engine, statement, secured, finish),
+            judge=judge,
+            execute=lambda engine, statement, judgement: self._execute(engine, statement, judgement, finish),
         )
         self._wait_for_engine()
         # The same engine session until the end: another one would not know the rows after a restart.
@@ -353,8 +353,8 @@ class StatementRun:
                 engine=self._parts.engine,
                 limits=self._parts.limits.ingest,
                 check=self._running.check,
-                secure=self._secure,
-                execute=lambda engine, written, secured: self._execute(engine, written, secured, finish),
+                judge=self._judge,
+                execute=lambda engine, written, judgement: self._execute(engine, written, judgement, finish),
             )
             return insert.run(session, row, batches)
 
@@ -401,23 +401,25 @@ class StatementRun:
         return StatementResult(query_id=self._running.query_id, kind=statement.kind, affected_rows=rows)
 
     def _execute(
-        self, engine: EngineSession, statement: EngineStatement, secured: SecuredStatement, finish: Finish
+        self, engine: EngineSession, statement: EngineStatement, judgement: Judgement, finish: Finish
     ) -> StatementResult:
-        self._planned(statement.kind, secured)
+        self._planned(statement.kind, judgement)
         self._running.check()
-        new = self._new_tables(secured)
+        new = self._new_tables(judgement)
         try:
-            stream: ResultStream = engine.execute(secured.plan, tag=self._running.tag, settings=secured.settings)
+            stream: ResultStream = engine.execute(judgement.plan, tag=self._running.tag, settings=judgement.settings)
         except EngineExecutionError as error:
             created = [
-                one.resolved.name for one in secured.bound if one.role is Role.CREATE and one.resolved is not None
+                one.resolved.name for one in judgement.bound if one.usage is Usage.CREATE and one.resolved is not None
             ]
             if not created or not is_created_meanwhile(error.failure):
                 raise
-            raise created_table(created[0], may_exist=secured.may_exist, or_nothing=secured.if_not_exists) from error
+            raise created_table(
+                created[0], may_exist=judgement.may_exist, or_nothing=judgement.if_not_exists
+            ) from error
         release = self._session.begin_result()
-        self._running.attach_stream(stream, counted=not secured.restricted)
-        if secured.plan.is_command:
+        self._running.attach_stream(stream, counted=not judgement.restricted)
+        if judgement.plan.is_command:
             release()  # the statement holds on to its engine session itself
             affected = stream.affected_rows
             stream.close()
@@ -480,20 +482,20 @@ class StatementRun:
         bounds = [rows for rows in (self._parts.limits.max_result_rows, own) if rows]
         return min(bounds, default=0)
 
-    def _secure(
+    def _judge(
         self,
         statement: EngineStatement,
         values: Mapping[str, Any] | None = None,
         spooled: Mapping[str, SpooledRows] | None = None,
-    ) -> SecuredStatement:
+    ) -> Judgement:
         self._positions = statement.positions
         self._resolver.used.clear()
-        secured = self._securer(spooled or {}).secure(statement, values or {})
+        judgement = self._new_judge(spooled or {}).judge(statement, values or {})
         self._resolver.ensure_mounted()
-        return secured
+        return judgement
 
-    def _securer(self, spooled: Mapping[str, SpooledRows] = MappingProxyType({})) -> StatementSecurer:
-        return StatementSecurer(
+    def _new_judge(self, spooled: Mapping[str, SpooledRows] = MappingProxyType({})) -> Judge:
+        return Judge(
             session=self._session,
             engine=self._session.engine_session(),
             reader=self._parts.reader,
@@ -594,7 +596,7 @@ class StatementRun:
             resolver=self._resolver,
             visible=self._visible,
             answers=self._answers,
-            secure=self._secure,
+            judge=self._judge,
             lives=self._lives(),
         )
 
@@ -644,7 +646,7 @@ class StatementRun:
         if self._parts.admins(self._session.identity):
             visible = visible.without_policies()
             resolver = NameResolver(self._parts.catalogs, shows=visible.shows, discover=self._session.discovered.find)
-        governing = Governing(
+        steward = Steward(
             session=self._session,
             authorizer=self._parts.authorizer,
             outside=self._parts.outside,
@@ -653,7 +655,7 @@ class StatementRun:
             visible=visible,
             answers=self._answers,
             admins=self._parts.admins,
-            check_restrictions=lambda name, mount, loaded, access: self._securer().check_restrictions(
+            check_restrictions=lambda name, mount, loaded, access: self._new_judge().check_restrictions(
                 name, mount, loaded, access
             ),
             canonical=lambda expression: replace(
@@ -667,7 +669,7 @@ class StatementRun:
             session=self._session, resolver=resolver, visible=visible, suggest=self._answers.suggest
         )
         return Governance(
-            governing=governing,
+            steward=steward,
             bind=lambda statement: self._bind(binder, statement),
             set_property=self._set_property,
         )
@@ -707,7 +709,7 @@ class StatementRun:
         plan = engine.analyse(engine.parse(property_text(parts, key, value)), tag=self._running.tag)
         engine.execute(plan, tag=self._running.tag).close()
 
-    def _new_tables(self, secured: SecuredStatement) -> Sequence[ResolvedName]:
+    def _new_tables(self, judgement: Judgement) -> Sequence[ResolvedName]:
         """What a statement is about to make; it fails when somebody else makes it first.
 
         The catalog is asked, and not what the user sees: who says CREATE TABLE IF NOT EXISTS about a table of which
@@ -715,7 +717,7 @@ class StatementRun:
         """
         if not self._lives().watched:
             return ()
-        made = [one.resolved for one in secured.bound if one.role is Role.CREATE and one.loaded is None]
+        made = [one.resolved for one in judgement.bound if one.usage is Usage.CREATE and one.loaded is None]
         return [
             resolved
             for resolved in made
@@ -766,22 +768,22 @@ class StatementRun:
 
     def _told_of(self, statement: Statement, inner: EngineStatement, values: Mapping[str, Any]) -> pa.Table:
         with self._engine_scope():
-            secured = self._secure(inner, values)
+            judgement = self._judge(inner, values)
             if isinstance(statement, Explain):
                 return text_table(
                     _EXPLAIN,
                     [
                         (kind, self._scrubber().visible_text(text))
-                        for kind, text in secured.plan.explain()
+                        for kind, text in judgement.plan.explain()
                         # The physical plan tells of versions and conditions of tables (META-5).
-                        if kind == "logical_plan" or not secured.restricted
+                        if kind == "logical_plan" or not judgement.restricted
                     ],
                 )
         return text_table(
             _DESCRIBE,
             [
                 (field.name, display_type(type_text), "YES" if field.nullable else "NO")
-                for field, type_text in zip(secured.plan.schema, secured.plan.column_types, strict=True)
+                for field, type_text in zip(judgement.plan.schema, judgement.plan.column_types, strict=True)
             ],
         )
 
@@ -807,8 +809,8 @@ class StatementRun:
             with self._engine_scope():
                 try:
                     # What a listing leaves out is no refusal of the statement.
-                    securer = replace(self._securer(), circumstances=self._circumstances.unrecorded())
-                    self._views_read[name] = securer.read_view(name, view)
+                    judge = replace(self._new_judge(), circumstances=self._circumstances.unrecorded())
+                    self._views_read[name] = judge.read_view(name, view)
                 except (UserError, ResourcesError):
                     self._views_read[name] = None
         return self._views_read[name]
@@ -855,7 +857,7 @@ class StatementRun:
                 positions=self._positions,
                 kind=self._kind,
                 query_id=self._running.query_id,
-                names=VisibleNames(columns=lambda: self._columns_seen, catalogs=self._session.catalog_names()),
+                names=MentionableNames(columns=lambda: self._columns_seen, catalogs=self._session.catalog_names()),
             )
         elif isinstance(error, KeyboardInterrupt):
             self._running.cancel()

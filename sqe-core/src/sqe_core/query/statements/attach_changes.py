@@ -12,7 +12,7 @@ from sqe_core.catalog.attaching import Attachments
 from sqe_core.catalog.registry import Mount
 from sqe_core.query.answers.like import like_filter
 from sqe_core.query.answers.metadata import text_table
-from sqe_core.query.statements.governing import denied
+from sqe_core.query.statements.steward import denied
 from sqe_core.session.statement_session import StatementSession
 from sqe_core.spi.errors import ErrorCode, UserError
 from sqe_core.spi.identity import Identity

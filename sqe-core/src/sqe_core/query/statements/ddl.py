@@ -13,12 +13,12 @@ from sqe_core.catalog.visible import INFORMATION_SCHEMA, VisibleCatalogs
 from sqe_core.engine.port import EngineCatalog, EngineExecutionError
 from sqe_core.policy.authorizer import AccessRequest, Authorizer, Circumstances
 from sqe_core.query.answers.metadata import MetadataAnswers
-from sqe_core.query.judge.judge import VIEW_COLUMNS_PROPERTY, VIEW_SECURITY_PROPERTY, SecuredStatement
+from sqe_core.query.judge.judge import VIEW_COLUMNS_PROPERTY, VIEW_SECURITY_PROPERTY, Judgement
 from sqe_core.query.judge.names import (
     NameContext,
     NameResolver,
     ResolvedName,
-    restricted,
+    restricted_error,
     schema_not_found,
     table_not_found,
 )
@@ -71,7 +71,7 @@ class CatalogChanges:
     resolver: NameResolver
     visible: VisibleCatalogs
     answers: MetadataAnswers
-    secure: Callable[[EngineStatement], SecuredStatement]
+    judge: Callable[[EngineStatement], Judgement]
     lives: ObjectLives
 
     @property
@@ -244,7 +244,7 @@ class CatalogChanges:
             self.circumstances.refused(name)
             return False
         if any(access.restricted for access in decisions.values()):
-            raise restricted(name)
+            raise restricted_error(name)
         return True
 
     def _new(self, name: Name, action: Action = Action.CREATE) -> ResolvedName:
@@ -362,9 +362,9 @@ class CatalogChanges:
             raise UserError(f"{name} cannot be the name of a view")
         if statement.query.parameters:
             raise UserError("A view cannot keep parameters", hint="write the values into its text")
-        secured = self.secure(statement.query)
-        columns = self._view_columns(statement, secured.plan.schema)
-        types = dict(zip(secured.plan.schema.names, secured.plan.column_types, strict=True))
+        judgement = self.judge(statement.query)
+        columns = self._view_columns(statement, judgement.plan.schema)
+        types = dict(zip(judgement.plan.schema.names, judgement.plan.column_types, strict=True))
         self.session.put_view(
             SessionView(
                 name=name,
@@ -396,17 +396,17 @@ class CatalogChanges:
                 raise AccessDeniedError(f"You may not replace {resolved.name}")
         if statement.query.parameters:
             raise UserError("A view cannot keep parameters", hint="write the values into its text")
-        secured = self.secure(statement.query)
-        if secured.uses_session_views:
+        judgement = self.judge(statement.query)
+        if judgement.uses_session_views:
             raise UserError("A view cannot read a temporary view, which ends with the session")
-        if any(entry.resolved is not None and entry.resolved.name == resolved.name for entry in secured.bound):
+        if any(entry.resolved is not None and entry.resolved.name == resolved.name for entry in judgement.bound):
             raise UserError(f"View {resolved.name} would read itself")
-        columns = self._view_columns(statement, secured.plan.schema)
+        columns = self._view_columns(statement, judgement.plan.schema)
         comments = dict(statement.columns)
         described = tuple(
             Column(name=visible, type=type_text, nullable=field.nullable, comment=comments.get(visible))
             for field, type_text, (_, visible) in zip(
-                secured.plan.schema, secured.plan.column_types, columns, strict=True
+                judgement.plan.schema, judgement.plan.column_types, columns, strict=True
             )
         )
         properties = {

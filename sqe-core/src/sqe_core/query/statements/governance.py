@@ -11,10 +11,10 @@ from sqe_core.query.answers.access import AccessAnswers
 from sqe_core.query.answers.grants import GovernanceAnswers
 from sqe_core.query.judge.bind import BoundRelation
 from sqe_core.query.judge.names import ResolvedName
-from sqe_core.query.statements.governing import Governing
 from sqe_core.query.statements.grant_changes import GrantChanges
 from sqe_core.query.statements.policy_changes import PolicyChanges
 from sqe_core.query.statements.role_changes import RoleChanges
+from sqe_core.query.statements.steward import Steward
 from sqe_core.query.statements.tag_changes import TagChanges
 from sqe_core.sql.statement import EngineStatement, Statement
 from sqe_core.sql.statements.governance import (
@@ -61,14 +61,14 @@ _CHANGES = (
 class Governance:
     """Answers and carries out for one session."""
 
-    governing: Governing
+    steward: Steward
     bind: Callable[[EngineStatement], Sequence[BoundRelation]]
     set_property: Callable[[ResolvedName, str, str], None]
 
     def answer(self, statement: Statement) -> pa.Table | None:
         """Return the rows of a statement that asks, or None when it is none of ours."""
-        stored = GovernanceAnswers(self.governing)
-        access = AccessAnswers(self.governing, self.bind)
+        stored = GovernanceAnswers(self.steward)
+        access = AccessAnswers(self.steward, self.bind)
         match statement:
             case ShowGrants():
                 return stored.grants(statement)
@@ -90,8 +90,8 @@ class Governance:
 
     def apply(self, statement: Statement) -> bool:
         """Carry out a statement; False when it is none of ours."""
-        grants, roles = GrantChanges(self.governing), RoleChanges(self.governing)
-        policies, tags = PolicyChanges(self.governing), TagChanges(self.governing, self.set_property)
+        grants, roles = GrantChanges(self.steward), RoleChanges(self.steward)
+        policies, tags = PolicyChanges(self.steward), TagChanges(self.steward, self.set_property)
         match statement:
             case GrantPrivileges():
                 grants.grant(statement)
@@ -129,6 +129,6 @@ class Governance:
     def choose(self, statement: Statement) -> bool:
         """Carry out SET ROLE, which needs no engine; False for other statements."""
         if isinstance(statement, SetRole):
-            RoleChanges(self.governing).set_role(statement)
+            RoleChanges(self.steward).set_role(statement)
             return True
         return False

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from sqe_core.query.statements.governing import GovernedObject, Governing, denied
+from sqe_core.query.statements.steward import GovernedObject, Steward, denied
 from sqe_core.spi.errors import NotSupportedError, UserError
 from sqe_core.spi.names import ObjectName
 from sqe_core.spi.policy import ColumnMask, Effect, Grant, Grantee, Privilege, SupportsGrants
@@ -20,13 +20,13 @@ _EVERY_FILTER = SqlExpression(text="")
 class GrantChanges:
     """Carries out GRANT, REVOKE and DENY."""
 
-    governing: Governing
+    steward: Steward
 
     def grant(self, statement: GrantPrivileges) -> None:
         """Store a grant or a denial for each grantee."""
-        governing = self.governing
-        store = governing.store(SupportsGrants)
-        if not governing.is_admin:
+        steward = self.steward
+        store = steward.store(SupportsGrants)
+        if not steward.is_admin:
             if statement.deny:
                 raise denied("deny this")
             asked = Grant(
@@ -37,23 +37,23 @@ class GrantChanges:
                 with_grant_option=statement.with_grant_option,
             )
             self._require_option(store, asked, statement.grantees, "grant this")
-        governed = governing.find(statement.object)
+        governed = steward.find(statement.object)
         self._check_level(statement, governed)
         made = self._made(statement, governed)
-        if not governing.is_admin:
+        if not steward.is_admin:
             # Again, now that it is known what it is: the store decides by that.
             self._require_option(store, made, statement.grantees, "grant this")
         for grantee in statement.grantees:
-            store.put_grant(replace(made, grantee=grantee), author=governing.identity)
-        governing.authorizer.flush()
+            store.put_grant(replace(made, grantee=grantee), author=steward.identity)
+        steward.authorizer.flush()
 
     def revoke(self, statement: RevokePrivileges) -> None:
         """Remove what each grantee has of it."""
-        governing = self.governing
-        store = governing.store(SupportsGrants)
+        steward = self.steward
+        store = steward.store(SupportsGrants)
         if statement.denial:
-            governing.require_admin("lift a DENY")
-        if not governing.is_admin:
+            steward.require_admin("lift a DENY")
+        if not steward.is_admin:
             unseen = self._unseen(statement.object, "revoke this")
             asked = Grant(
                 privileges=statement.privileges,
@@ -63,8 +63,8 @@ class GrantChanges:
             )
             self._require_option(store, asked, statement.grantees, "revoke this")
         # What was dropped behind our back keeps its grants, and an administrator can still take them away.
-        governed = governing.find(statement.object, must_exist=False)
-        if not governing.is_admin and self._lifts(store, statement, governed):
+        governed = steward.find(statement.object, must_exist=False)
+        if not steward.is_admin and self._lifts(store, statement, governed):
             raise denied("revoke this")
         revoked = Grant(
             privileges=statement.privileges,
@@ -76,16 +76,16 @@ class GrantChanges:
             with_grant_option=statement.option_only,
         )
         removed = [
-            store.delete_grant(replace(revoked, grantee=grantee), author=governing.identity)
+            store.delete_grant(replace(revoked, grantee=grantee), author=steward.identity)
             for grantee in statement.grantees
         ]
-        governing.authorizer.flush()
+        steward.authorizer.flush()
         if not any(removed):
-            governing.find(statement.object)  # a missing object is an error, a missing grant is none
+            steward.find(statement.object)  # a missing object is an error, a missing grant is none
 
     def _lifts(self, store: SupportsGrants, statement: RevokePrivileges, governed: GovernedObject) -> bool:
         """Whether a filter or a mask would go with it. Administrators make those, and only they take them away."""
-        if statement.option_only or self.governing.outside is not None:
+        if statement.option_only or self.steward.outside is not None:
             return False
         wanted = statement.privileges
         return statement.rows or any(
@@ -94,18 +94,18 @@ class GrantChanges:
             or Privilege.ALL in wanted | grant.privileges
             or bool(wanted & grant.privileges)
             for grantee in statement.grantees
-            for grant in store.list_grants(target=governed.target, grantee=grantee, author=self.governing.identity)
+            for grant in store.list_grants(target=governed.target, grantee=grantee, author=self.steward.identity)
             if grant.effect is Effect.ALLOW and (grant.row_filter is not None or grant.column_masks)
         )
 
     def _unseen(self, written: GrantObject, what: str) -> GovernedObject:
         try:
-            return self.governing.unseen(written)
+            return self.steward.unseen(written)
         except UserError:
             raise denied(what) from None
 
     def _require_option(self, store: SupportsGrants, grant: Grant, grantees: Sequence[Grantee], what: str) -> None:
-        author = self.governing.identity
+        author = self.steward.identity
         whole = author if author.all_roles is None else replace(author, roles=author.all_roles, all_roles=None)
         for grantee in grantees:
             asked = replace(grant, grantee=grantee)
@@ -122,20 +122,20 @@ class GrantChanges:
                 raise NotSupportedError(fault)
 
     def _made(self, statement: GrantPrivileges, governed: GovernedObject) -> Grant:
-        governing = self.governing
+        steward = self.steward
         columns = statement.columns
         masks = statement.column_masks
         if governed.loaded is not None and isinstance(governed.name, ObjectName):
             name, loaded = governed.name, governed.loaded
             if columns is not None:
-                columns = tuple(governing.column(name, loaded, column) for column in columns)
+                columns = tuple(steward.column(name, loaded, column) for column in columns)
             masks = tuple(
-                ColumnMask(column=governing.column(name, loaded, one.column), mask=governing.stored_mask(one.mask))
+                ColumnMask(column=steward.column(name, loaded, one.column), mask=steward.stored_mask(one.mask))
                 for one in masks
             )
-        row_filter = None if statement.row_filter is None else governing.stored_filter(statement.row_filter)
+        row_filter = None if statement.row_filter is None else steward.stored_filter(statement.row_filter)
         filters = () if row_filter is None else (row_filter,)
-        governing.compile(governed, row_filters=filters, column_masks=masks)
+        steward.compile(governed, row_filters=filters, column_masks=masks)
         return Grant(
             privileges=statement.privileges,
             target=governed.target,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from sqe_core.query.statements.governing import GovernedObject, Governing, denied
+from sqe_core.query.statements.steward import GovernedObject, Steward, denied
 from sqe_core.spi.errors import ErrorCode, UserError
 from sqe_core.spi.names import NamespaceName, ObjectName
 from sqe_core.spi.policy import ColumnMask, Mask, SqlMask, StoredPolicy, SupportsOwnership, SupportsPolicies
@@ -16,7 +16,7 @@ from sqe_core.sql.statements.governance import CreatePolicy, DropPolicy, GrantOb
 class PolicyChanges:
     """Carries out what is said about named policies and owners."""
 
-    governing: Governing
+    steward: Steward
 
     def create(self, statement: CreatePolicy) -> None:
         """Store a policy."""
@@ -30,26 +30,26 @@ class PolicyChanges:
                 kind="column_mask",
                 target=statement.tag,
                 grantees=statement.grantees,
-                mask=None if statement.mask is None else self.governing.stored_mask(statement.mask),
+                mask=None if statement.mask is None else self.steward.stored_mask(statement.mask),
             )
         else:
             assert statement.table is not None
             policy = self._on_table(statement, statement.table)
-        store.put_policy(policy, replace=statement.replace, author=self.governing.identity)
-        self.governing.authorizer.flush()
+        store.put_policy(policy, replace=statement.replace, author=self.steward.identity)
+        self.steward.authorizer.flush()
 
     def drop(self, statement: DropPolicy) -> None:
         """Remove a policy."""
         store = self._store("drop policies")
-        if not store.delete_policy(statement.name, author=self.governing.identity) and not statement.if_exists:
+        if not store.delete_policy(statement.name, author=self.steward.identity) and not statement.if_exists:
             raise _no_policy(statement.name)
-        self.governing.authorizer.flush()
+        self.steward.authorizer.flush()
 
     def set_masking_policy(self, statement: SetMaskingPolicy) -> None:
         """Put the mask of a policy on a column as well, or take what masks the column off it."""
         store = self._store("set masking policies")
-        resolved, loaded = self.governing.existing(statement.name)
-        author = self.governing.identity
+        resolved, loaded = self.steward.existing(statement.name)
+        author = self.steward.identity
         policies = store.list_policies(author=author)
         if statement.policy is None:
             column = statement.column.casefold()
@@ -60,13 +60,13 @@ class PolicyChanges:
             ]
             for one in found:
                 store.delete_policy(one.name, author=author)
-            self.governing.authorizer.flush()
+            self.steward.authorizer.flush()
             return
         source = next((one for one in policies if one.name.casefold() == statement.policy.casefold()), None)
         if source is None or source.kind != "column_mask":
             raise _no_policy(statement.policy)
-        column = self.governing.column(resolved.name, loaded, statement.column)
-        governed = self.governing.find(GrantObject(scope="object", name=statement.name))
+        column = self.steward.column(resolved.name, loaded, statement.column)
+        governed = self.steward.find(GrantObject(scope="object", name=statement.name))
         self._compile_mask(governed, column, source.mask)
         made = replace(
             source,
@@ -76,49 +76,49 @@ class PolicyChanges:
             object_uuid=loaded.uuid,
         )
         store.put_policy(made, replace=True, author=author)
-        self.governing.authorizer.flush()
+        self.steward.authorizer.flush()
 
     def set_owner(self, statement: SetOwner) -> None:
         """Give a table, a view or a schema to somebody."""
-        governing = self.governing
-        store = governing.store(SupportsOwnership)
-        if not governing.is_admin and not self._owns_unseen(store, statement):
+        steward = self.steward
+        store = steward.store(SupportsOwnership)
+        if not steward.is_admin and not self._owns_unseen(store, statement):
             raise denied("give this away")
         name: ObjectName | NamespaceName
         if statement.object == "schema":
-            _, name = governing.find_schema(statement.name)
+            _, name = steward.find_schema(statement.name)
         else:
             scope: Scope = "view" if statement.object == "view" else "object"
-            found = governing.find(GrantObject(scope=scope, name=statement.name))
+            found = steward.find(GrantObject(scope=scope, name=statement.name))
             name = found.name
-        store.set_owner(name, statement.owner, author=governing.identity)
-        governing.authorizer.flush()
+        store.set_owner(name, statement.owner, author=steward.identity)
+        steward.authorizer.flush()
 
     def _owns_unseen(self, store: SupportsOwnership, statement: SetOwner) -> bool:
         scope: Scope = "schema" if statement.object == "schema" else "object"
         try:
-            unseen = self.governing.unseen(GrantObject(scope=scope, name=statement.name))
+            unseen = self.steward.unseen(GrantObject(scope=scope, name=statement.name))
         except UserError:
             return False
-        return store.is_owner(unseen.name, self.governing.identity)
+        return store.is_owner(unseen.name, self.steward.identity)
 
     def _store(self, what: str) -> SupportsPolicies:
-        store = self.governing.store(SupportsPolicies)
-        self.governing.require_admin(what)
+        store = self.steward.store(SupportsPolicies)
+        self.steward.require_admin(what)
         return store
 
     def _on_table(self, statement: CreatePolicy, table: Name) -> StoredPolicy:
-        governed = self.governing.find(GrantObject(scope="object", name=table))
+        governed = self.steward.find(GrantObject(scope="object", name=table))
         assert isinstance(governed.name, ObjectName)
         assert governed.loaded is not None
         column, mask, row_filter = None, None, None
         if statement.row_filter is not None:
-            row_filter = self.governing.stored_filter(statement.row_filter)
-            self.governing.compile(governed, row_filters=(row_filter,))
+            row_filter = self.steward.stored_filter(statement.row_filter)
+            self.steward.compile(governed, row_filters=(row_filter,))
         else:
             assert statement.column is not None
-            column = self.governing.column(governed.name, governed.loaded, statement.column)
-            mask = None if statement.mask is None else self.governing.stored_mask(statement.mask)
+            column = self.steward.column(governed.name, governed.loaded, statement.column)
+            mask = None if statement.mask is None else self.steward.stored_mask(statement.mask)
             self._compile_mask(governed, column, mask)
         return StoredPolicy(
             name=statement.name,
@@ -133,7 +133,7 @@ class PolicyChanges:
 
     def _compile_mask(self, governed: GovernedObject, column: str, mask: Mask | None) -> None:
         if mask is not None:
-            self.governing.compile(governed, column_masks=(ColumnMask(column=column, mask=mask),))
+            self.steward.compile(governed, column_masks=(ColumnMask(column=column, mask=mask),))
 
 
 def _no_policy(name: str) -> UserError:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from sqe_core.catalog.column_tags import COLUMN_TAGS, read_column_tags, write_column_tags
 from sqe_core.query.judge.names import ResolvedName
-from sqe_core.query.statements.governing import Governing
+from sqe_core.query.statements.steward import Steward
 from sqe_core.spi.catalog import TableMetadata
 from sqe_core.spi.errors import ErrorCode, NotSupportedError, UserError
 from sqe_core.sql.statement import Name
@@ -18,32 +18,32 @@ from sqe_core.sql.statements.governance import SetTags, UnsetTags
 class TagChanges:
     """Changes the tags of columns. `set_property` writes a property of a table."""
 
-    governing: Governing
+    steward: Steward
     set_property: Callable[[ResolvedName, str, str], None]
 
     def set(self, statement: SetTags) -> None:
         """Add tags to columns."""
-        self.governing.require_admin("set tags")
+        self.steward.require_admin("set tags")
         resolved, loaded, tags = self._read(statement.name)
         for written, added in statement.tags.items():
-            column = self.governing.column(resolved.name, loaded, written)
+            column = self.steward.column(resolved.name, loaded, written)
             tags[column] = tags.get(column, frozenset()) | added
         self._write(resolved, tags)
 
     def unset(self, statement: UnsetTags) -> None:
         """Take tags off columns; a tag that has a value goes with it."""
-        self.governing.require_admin("unset tags")
+        self.steward.require_admin("unset tags")
         resolved, loaded, tags = self._read(statement.name)
         for written in statement.columns:
             # A column that was renamed or dropped leaves its tags behind, and they can still be taken off.
             left = next((column for column in tags if column.casefold() == written.casefold()), None)
-            column = left or self.governing.column(resolved.name, loaded, written)
+            column = left or self.steward.column(resolved.name, loaded, written)
             kept = frozenset(tag for tag in tags.get(column, ()) if not _is_tag(tag, statement.tag))
             tags[column] = kept
         self._write(resolved, tags)
 
     def _read(self, name: Name) -> tuple[ResolvedName, TableMetadata, dict[str, frozenset[str]]]:
-        resolved, loaded = self.governing.existing(name)
+        resolved, loaded = self.steward.existing(name)
         if not isinstance(loaded, TableMetadata):
             raise NotSupportedError("Tags belong to the columns of tables")
         tags = read_column_tags(loaded.properties)
@@ -55,7 +55,7 @@ class TagChanges:
         if resolved.mount.backend.read_only:
             raise NotSupportedError(f"Catalog {resolved.mount.name} is read-only")
         self.set_property(resolved, COLUMN_TAGS, write_column_tags(tags))
-        self.governing.authorizer.flush()
+        self.steward.authorizer.flush()
 
 
 def _is_tag(tag: str, removed: str | None) -> bool:

@@ -13,7 +13,7 @@ from typing import TypeVar
 from sqe_core.catalog.registry import Mount
 from sqe_core.catalog.system import SYSTEM
 from sqe_core.catalog.visible import INFORMATION_SCHEMA, VisibleCatalogs
-from sqe_core.policy.authorizer import Access, Authorizer, Circumstances
+from sqe_core.policy.authorizer import Authorizer, Circumstances, Verdict
 from sqe_core.policy.outside import OutsideGrants
 from sqe_core.query.answers.metadata import MetadataAnswers
 from sqe_core.query.errors.suggestions import did_you_mean
@@ -34,7 +34,7 @@ Loaded = TableMetadata | ViewMetadata
 NOT_CONFIGURED = "Policy engine not configured"
 
 
-CheckRestrictions = Callable[[ObjectName, Mount, Loaded, Access], None]
+CheckRestrictions = Callable[[ObjectName, Mount, Loaded, Verdict], None]
 """Compiles the restrictions of a table or view as every use of them will; raises a UserError (POL-5, POL-6, POL-15)."""
 
 
@@ -55,7 +55,7 @@ class GovernedObject:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Governing:
+class Steward:
     """One session's way to the stores. `admins` says who is an administrator.
 
     `outside` keeps grants and roles in the place of the policy engines, which go on to keep everything else.
@@ -237,7 +237,7 @@ class Governing:
             return
         assert isinstance(governed.name, ObjectName)
         assert governed.loaded is not None
-        access = Access(
+        access = Verdict(
             denied=False,
             columns=governed.loaded.columns,
             filters=tuple(row_filters),
