@@ -11,8 +11,8 @@ import pytest
 
 from sqe_core.observe import audit
 from sqe_core.observe.audit import AuditLog
-from sqe_core.query.run.audited import SessionAudit
 from sqe_core.query.run import audited
+from sqe_core.query.run.audited import SessionAudit
 from sqe_core.session.login import LoginChain
 from sqe_core.session.store import SessionStore
 from sqe_core.spi.auth import BasicCredential, BearerCredential, ClientInfo
