@@ -556,7 +556,7 @@ def made_meanwhile(lake: Lake, monkeypatch: pytest.MonkeyPatch, step: str) -> It
 def test_or_replace_does_not_replace_what_was_not_there(lake: Lake, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
     for user in ("mallory", "owen"):
         lake.root(f"GRANT CREATE ON SCHEMA lake.default TO USER {user}")
-    with made_meanwhile(lake, monkeypatch, "_secure"):
+    with made_meanwhile(lake, monkeypatch, "_judge"):
         error = lake.refusal(MALLORY, f"CREATE OR REPLACE TABLE {text}")
     assert error.code in (ErrorCode.TABLE_NOT_FOUND, ErrorCode.ACCESS_DENIED)
     assert lake.run(OWEN, "SELECT * FROM fresh") == [(2,)]

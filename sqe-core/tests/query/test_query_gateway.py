@@ -83,7 +83,7 @@ def test_batches_that_are_waited_for_know_when_their_statement_is_over() -> None
             raise QueryTimeoutError("too long")
 
     nothing: Any = dict.fromkeys(
-        ("engine", "session", "resolver", "visible", "visible_columns", "suggest", "limits", "scope", "secure")
+        ("engine", "session", "resolver", "visible", "visible_columns", "suggest", "limits", "scope", "judge")
     )
     ingestion = Ingestion(**nothing, execute=nothing["scope"], check=check)
     files: Any = SimpleNamespace(finish=lambda: pytest.fail("not all has come"))
