@@ -137,9 +137,12 @@ class LineageSink(ABC):
     `emit` may therefore block on a network, for as long as the sink's own timeout says.
 
     Example:
-        >>> class Printer(LineageSink):
+        >>> class Shelf(LineageSink):
+        ...     def __init__(self):
+        ...         self.documents = []
+        ...
         ...     def emit(self, event):
-        ...         print(event.type.value, event.job.name)
+        ...         self.documents.append(to_run_event(event))
     """
 
     @abstractmethod
@@ -161,10 +164,10 @@ class LineageSinkFactory(PluginFactory[ConfigT, PluginContext, LineageSink]):
     """Makes one kind of sink.
 
     Example:
-        >>> class PrinterFactory(LineageSinkFactory[NoConfig]):
-        ...     kind = "printer"
+        >>> class ShelfFactory(LineageSinkFactory[NoConfig]):
+        ...     kind = "shelf"
         ...     config_type = NoConfig
         ...
         ...     def create(self, name, config, context):
-        ...         return Printer()
+        ...         return Shelf()
     """

@@ -23,10 +23,11 @@ Needs pytest: install `sqe-core[testing]`.
 
 from sqe_core.testing.auth import AuthProviderContract
 from sqe_core.testing.catalog import CatalogContract
-from sqe_core.testing.contract import Contract, FactoryContract
+from sqe_core.testing.contract import ConfigContract, Contract, FactoryContract
 from sqe_core.testing.fakes import FakeAnswer, FakeGateway, FixedClock, RecordingMetrics, make_identity
 from sqe_core.testing.grants import GrantStoreContract
 from sqe_core.testing.lineage import LineageSinkContract, make_lineage_event
+from sqe_core.testing.observer import ObserverContract, make_query_event
 from sqe_core.testing.plugin import PluginContract
 from sqe_core.testing.policy import PolicyEnforcerContract, make_policy_request
 from sqe_core.testing.protocol import ProtocolClient, ProtocolContract
@@ -34,6 +35,7 @@ from sqe_core.testing.protocol import ProtocolClient, ProtocolContract
 __all__ = [
     "AuthProviderContract",
     "CatalogContract",
+    "ConfigContract",
     "Contract",
     "FactoryContract",
     "FakeAnswer",
@@ -41,6 +43,7 @@ __all__ = [
     "FixedClock",
     "GrantStoreContract",
     "LineageSinkContract",
+    "ObserverContract",
     "PluginContract",
     "PolicyEnforcerContract",
     "ProtocolClient",
@@ -49,4 +52,5 @@ __all__ = [
     "make_identity",
     "make_lineage_event",
     "make_policy_request",
+    "make_query_event",
 ]

@@ -65,14 +65,11 @@ def _is_explained_failure(member: object) -> bool:
     return any(mark.name == "xfail" and mark.kwargs.get("reason") and mark.kwargs.get("strict") for mark in marks)
 
 
-class FactoryContract(Contract):
-    """The tests of every factory.
+class ConfigContract(Contract):
+    """The tests of whatever has settings.
 
     Fixtures to supply: `factory`, and `config`, an instance of its `config_type` that works.
     """
-
-    NAME: ClassVar[str] = "under-test"
-    """The name that objects are created with."""
 
     @pytest.fixture
     def factory(self) -> Any:
@@ -83,10 +80,6 @@ class FactoryContract(Contract):
     def config(self) -> Any:
         """Settings that work."""
         raise NotImplementedError("supply the fixture 'config'")
-
-    def test_kind_is_a_plain_word(self, factory: Any) -> None:
-        """The kind can be written in TOML and in entry points."""
-        assert re.fullmatch(r"[a-z][a-z0-9_-]*", factory.kind)
 
     def test_config_type_is_frozen(self, factory: Any, config: Any) -> None:
         """Settings are values: nobody changes them afterwards."""
@@ -110,6 +103,17 @@ class FactoryContract(Contract):
             if _SECRET_KEY.search(field.name) and "Secret" not in str(hints[field.name])
         ]
         assert not plain, f"make {plain} of type Secret"
+
+
+class FactoryContract(ConfigContract):
+    """The tests of every factory. The fixtures to supply are those of `ConfigContract`."""
+
+    NAME: ClassVar[str] = "under-test"
+    """The name that objects are created with."""
+
+    def test_kind_is_a_plain_word(self, factory: Any) -> None:
+        """The kind can be written in TOML and in entry points."""
+        assert re.fullmatch(r"[a-z][a-z0-9_-]*", factory.kind)
 
 
 def assert_no_secret(text: str, *secrets: Secret | None) -> None:

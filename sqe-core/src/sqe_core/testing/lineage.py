@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -60,10 +61,14 @@ class LineageSinkContract(FactoryContract):
     """What every lineage sink promises.
 
     Fixtures to supply: `factory`, `config`, and `delivered`: a function that returns the JSON documents that arrived
-    so far, in order, called after the sink was closed.
+    so far, in order, called after the sink was closed; with the capability `remote` also `broken`.
+
+    Capabilities: `remote`: it delivers to something that may fail, and then `emit` raises, so that the loss is counted.
     """
 
-    KNOWN_CAPABILITIES: ClassVar[frozenset[str]] = frozenset()
+    KNOWN_CAPABILITIES: ClassVar[frozenset[str]] = frozenset({"remote"})
+    MOST_SECS: ClassVar[float] = 60
+    """How long `emit` takes at most when nobody answers."""
 
     @pytest.fixture
     def context(self) -> PluginContext:
@@ -74,6 +79,11 @@ class LineageSinkContract(FactoryContract):
     def delivered(self) -> Delivered:
         """Returns what arrived."""
         raise NotImplementedError("supply the fixture 'delivered'")
+
+    @pytest.fixture
+    def broken(self) -> LineageSink:
+        """A sink whose other side does not answer."""
+        raise NotImplementedError("supply the fixture 'broken', or do not declare 'remote'")
 
     @pytest.fixture
     def sink(self, factory: LineageSinkFactory[Any], config: Any, context: PluginContext) -> Iterator[LineageSink]:
@@ -96,6 +106,27 @@ class LineageSinkContract(FactoryContract):
         assert [document["eventType"] for document in arrived] == ["START", "COMPLETE"]
         fields = arrived[1]["outputs"][0]["facets"]["columnLineage"]["fields"]
         assert fields["näme"]["inputFields"][0]["name"] == "hr.people"
+
+    def test_takes_every_event(self, sink: LineageSink, delivered: Delivered) -> None:
+        """Whatever the end of a run, and however little is known of it; a text of several lines stays one document."""
+        job = LineageJob(namespace="sqe", name="insert:9f2c")
+        for type in LineageEventType:
+            text = "first\nsecond" if type is LineageEventType.FAIL else None
+            sink.emit(replace(make_lineage_event(1, type), job=job, inputs=(), outputs=(), error_message=text))
+        sink.close()
+        arrived = delivered()
+        assert [document["eventType"] for document in arrived] == [type.value for type in LineageEventType]
+        assert arrived[2]["run"]["facets"]["errorMessage"]["message"] == "first\nsecond"
+
+    def test_failure_raises(self, request: pytest.FixtureRequest) -> None:
+        """What was not delivered is no secret, and is known in time: nobody counts a loss that nobody tells."""
+        self.need("remote")
+        broken: LineageSink = request.getfixturevalue("broken")
+        began = time.monotonic()
+        with pytest.raises(Exception, match=r".") as caught:
+            broken.emit(make_lineage_event())
+        assert time.monotonic() - began < self.MOST_SECS
+        assert _TOKEN.reveal() not in str(caught.value)
 
     def test_keeps_the_token_out(self, sink: LineageSink, delivered: Delivered) -> None:
         """The user's token is no part of a document, nor of what the sink prints."""

@@ -45,6 +45,7 @@ def make_policy_request(
     principal: Identity | None = None,
     action: Action = Action.SELECT,
     columns: Sequence[str] = ("id", "name"),
+    now: datetime = datetime(2026, 1, 1, tzinfo=UTC),
 ) -> PolicyRequest:
     """Return a request about some tables.
 
@@ -53,6 +54,7 @@ def make_policy_request(
         principal: who asks; a user `alice` without roles by default.
         action: what for.
         columns: the columns of each table, all of them text.
+        now: when; a Thursday by default.
     """
     described = tuple(Column(name=name, type="string") for name in columns)
     return PolicyRequest(
@@ -60,7 +62,7 @@ def make_policy_request(
         accesses=tuple(
             Access(action=action, resource=Resource(name=table, columns=described, schema_id=0)) for table in tables
         ),
-        context=RequestContext(protocol="test", now=datetime(2026, 1, 1, tzinfo=UTC), query_id="q1"),
+        context=RequestContext(protocol="test", now=now, query_id="q1"),
     )
 
 
@@ -72,12 +74,18 @@ class PolicyEnforcerContract(FactoryContract):
     enforcer whose engine does not answer), `grantee` (who may receive grants on the table of `allowed`).
 
     Capabilities: `denies`, `restricts`, `remote` (asks an engine that may fail), `grants`, `roles`, `policies`,
-    `ownership`.
+    `ownership`, and `abstains`: it only objects. What it lets pass, as the request of `allowed`, is answered with
+    ABSTAIN and never with ALLOW, so that somebody else has to allow it.
     """
 
     KNOWN_CAPABILITIES: ClassVar[frozenset[str]] = frozenset(
-        {"denies", "restricts", "remote", "grants", "roles", "policies", "ownership"}
+        {"abstains", "denies", "restricts", "remote", "grants", "roles", "policies", "ownership"}
     )
+
+    @property
+    def passing(self) -> Effect:
+        """What a request is answered with that is let pass."""
+        return Effect.ABSTAIN if self.can("abstains") else Effect.ALLOW
 
     @pytest.fixture
     def context(self) -> PluginContext:
@@ -86,7 +94,7 @@ class PolicyEnforcerContract(FactoryContract):
 
     @pytest.fixture
     def allowed(self) -> PolicyRequest:
-        """A request about one table that is allowed."""
+        """A request about one table that is let pass."""
         raise NotImplementedError("supply the fixture 'allowed'")
 
     @pytest.fixture
@@ -128,8 +136,19 @@ class PolicyEnforcerContract(FactoryContract):
         assert enforcer.enforces == (self.can("denies") or self.can("restricts"))
 
     def test_allowed(self, enforcer: PolicyEnforcer, allowed: PolicyRequest) -> None:
-        """What is allowed is allowed."""
-        assert [decision.effect for decision in enforcer.decide(allowed).decisions] == [Effect.ALLOW]
+        """What is let pass is allowed; by an engine that only objects, left to the others."""
+        assert [decision.effect for decision in enforcer.decide(allowed).decisions] == [self.passing]
+
+    def test_abstaining_allows_nothing(self, enforcer: PolicyEnforcer, allowed: PolicyRequest) -> None:
+        """An engine that only objects opens nothing, whatever the action, and no listing (POL-2)."""
+        self.need("abstains")
+        accesses = tuple(replace(allowed.accesses[0], action=action) for action in Action)
+        effects = {decision.effect for decision in enforcer.decide(replace(allowed, accesses=accesses)).decisions}
+        names = (allowed.accesses[0].resource.name,)
+        effects.update(
+            enforcer.visible(VisibilityRequest(principal=allowed.principal, names=names, context=allowed.context))
+        )
+        assert Effect.ALLOW not in effects
 
     def test_denied(self, enforcer: PolicyEnforcer, request: pytest.FixtureRequest) -> None:
         """What is denied is denied, with a reason for the audit."""
@@ -180,7 +199,7 @@ class PolicyEnforcerContract(FactoryContract):
         effects = enforcer.visible(request)
         assert len(effects) == len(names)
         assert all(isinstance(effect, Effect) for effect in effects)
-        assert effects[0] is Effect.ALLOW
+        assert effects[0] is self.passing
 
     def test_denied_is_invisible(self, enforcer: PolicyEnforcer, request: pytest.FixtureRequest) -> None:
         """A table that may not be read does not appear in listings."""
@@ -188,12 +207,13 @@ class PolicyEnforcerContract(FactoryContract):
         denied: PolicyRequest = request.getfixturevalue("denied")
         names = (denied.accesses[0].resource.name,)
         effects = enforcer.visible(VisibilityRequest(principal=denied.principal, names=names, context=denied.context))
-        assert list(effects) != [Effect.ALLOW]
+        # Whoever only objects objects here, too: to abstain leaves it to those who allow.
+        assert list(effects) == [Effect.DENY] if self.can("abstains") else list(effects) != [Effect.ALLOW]
 
     def test_many_threads(self, enforcer: PolicyEnforcer, allowed: PolicyRequest) -> None:
         """Concurrent questions get the same answer."""
         answers = in_threads(lambda: [decision.effect for decision in enforcer.decide(allowed).decisions])
-        assert all(answer == [Effect.ALLOW] for answer in answers)
+        assert all(answer == [self.passing] for answer in answers)
 
     def test_flush_changes_no_answer(self, enforcer: PolicyEnforcer, allowed: PolicyRequest) -> None:
         """Forgetting caches is safe at any time."""

@@ -1205,7 +1205,7 @@ class LosesStart(Memory):
 
 class TestLosesStart(TestMemory):
     sink_class = LosesStart
-    breaks = ("test_delivers_in_order",)
+    breaks = ("test_delivers_in_order", "test_takes_every_event")
 
 
 class WritesTheToken(Memory):
@@ -1242,6 +1242,31 @@ class MemoryClosesOnce(Memory):
 class TestMemoryClosesOnce(TestMemory):
     sink_class = MemoryClosesOnce
     breaks = ("test_closes_twice",)
+
+
+class WantsOutputs(Memory):
+    def emit(self, event: LineageEvent) -> None:
+        assert event.outputs
+        super().emit(event)
+
+
+class TestWantsOutputs(TestMemory):
+    sink_class = WantsOutputs
+    breaks = ("test_takes_every_event",)
+
+
+class Swallows(Memory):
+    def emit(self, event: LineageEvent) -> None:
+        pass
+
+
+class TestSwallows(TestMemory):
+    capabilities = frozenset({"remote"})
+    breaks = ("test_failure_raises",)
+
+    @pytest.fixture
+    def broken(self) -> LineageSink:
+        return Swallows()
 
 
 class OneOfTwo(Memory):

@@ -21,33 +21,38 @@ from sqe_core.testing import (
     Contract,
     GrantStoreContract,
     LineageSinkContract,
+    ObserverContract,
     PolicyEnforcerContract,
     ProtocolContract,
 )
 
-FAKES = Path(__file__).with_name("contract_fakes.py")
+FAKES = sorted(Path(__file__).parent.glob("contract_fakes*.py"))
 CONTRACTS = (
     AuthProviderContract,
     CatalogContract,
     GrantStoreContract,
     LineageSinkContract,
+    ObserverContract,
     PolicyEnforcerContract,
     ProtocolContract,
 )
 
 
-def load_fakes() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("contract_fakes", FAKES)
+def load_fakes(file: Path) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(file.stem, file)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    sys.modules["contract_fakes"] = module
+    sys.modules[file.stem] = module
     spec.loader.exec_module(module)
     return module
 
 
 CLASSES: Mapping[str, type[Contract]] = {
-    name: value for name, value in vars(load_fakes()).items() if name.startswith("Test") and isinstance(value, type)
+    name: value
+    for file in FAKES
+    for name, value in vars(load_fakes(file)).items()
+    if name.startswith("Test") and isinstance(value, type)
 }
 
 
@@ -55,8 +60,9 @@ CLASSES: Mapping[str, type[Contract]] = {
 def outcomes(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Mapping[str, str]]:
     """What each test of each class did: passed, failed, skipped."""
     report = tmp_path_factory.mktemp("kit") / "report.xml"
-    command = [sys.executable, "-m", "pytest", str(FAKES), "-q", "-p", "no:cacheprovider", f"--junit-xml={report}"]
-    subprocess.run([*command, "-c", "/dev/null", "--rootdir", str(FAKES.parent)], capture_output=True, timeout=120)
+    command = [sys.executable, "-m", "pytest", *map(str, FAKES), "-q", "-p", "no:cacheprovider"]
+    command += [f"--junit-xml={report}", "-c", "/dev/null", "--rootdir", str(FAKES[0].parent)]
+    subprocess.run(command, capture_output=True, timeout=120)
     found: dict[str, dict[str, str]] = defaultdict(dict)
     for case in ElementTree.parse(report).iter("testcase"):
         marks = {child.tag for child in case}
@@ -71,6 +77,11 @@ def test_contract_finds_exactly_what_is_broken(name: str, outcomes: Mapping[str,
     failed = {test for test, outcome in outcomes[name].items() if outcome == "failed"}
     assert outcomes[name], "nothing ran"
     assert failed == set(getattr(CLASSES[name], "breaks", ()))
+
+
+@pytest.mark.parametrize("contract", CONTRACTS, ids=lambda contract: contract.__name__)
+def test_a_contract_catches_broken_variants(contract: type[Contract]) -> None:
+    assert sum(issubclass(each, contract) and hasattr(each, "breaks") for each in CLASSES.values()) >= 5
 
 
 @pytest.mark.parametrize("contract", CONTRACTS, ids=lambda contract: contract.__name__)
@@ -130,7 +141,7 @@ def test_unknown_capability_fails() -> None:
 
 
 @pytest.mark.parametrize(
-    "module", ["auth", "catalog", "contract", "fakes", "grants", "lineage", "plugin", "policy", "protocol"]
+    "module", ["auth", "catalog", "contract", "fakes", "grants", "lineage", "observer", "plugin", "policy", "protocol"]
 )
 def test_examples_of_the_kit_run(module: str) -> None:
     assert doctest.testmod(importlib.import_module(f"sqe_core.testing.{module}")).failed == 0

@@ -1,0 +1,235 @@
+"""Observers to try their contract on, and enforcers that only object; read contract_fakes.py first."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, ClassVar
+
+import pytest
+
+from sqe_core.spi import (
+    Decision,
+    Effect,
+    NoConfig,
+    ObjectName,
+    PolicyEnforcer,
+    PolicyEnforcerFactory,
+    PolicyRequest,
+    PolicyResponse,
+    QueryEvent,
+    QueryPhase,
+    SqePlugin,
+    VisibilityRequest,
+    hookimpl,
+)
+from sqe_core.testing import ObserverContract, PolicyEnforcerContract, make_policy_request
+
+HEARD: list[tuple[str, QueryPhase]] = []
+
+
+class Diary(SqePlugin):
+    """Keeps what it hears."""
+
+    def start(self, config: Any, context: Any) -> None:
+        HEARD.clear()
+
+    @hookimpl
+    def sqe_on_query_event(self, event: QueryEvent) -> None:
+        self.keep(event)
+
+    def keep(self, event: QueryEvent) -> None:
+        HEARD.append((event.query_id, event.phase))
+
+
+class TestDiary(ObserverContract):
+    capabilities: ClassVar[frozenset[str]] = frozenset({"records"})
+    plugin_class: type[SqePlugin] = Diary
+
+    @pytest.fixture
+    def factory(self) -> type[SqePlugin]:
+        return self.plugin_class
+
+    @pytest.fixture
+    def config(self) -> NoConfig:
+        return NoConfig()
+
+    @pytest.fixture
+    def observed(self):
+        return lambda: HEARD
+
+
+class Deaf(SqePlugin):
+    pass
+
+
+class TestDeaf(TestDiary):
+    plugin_class = Deaf
+    breaks = ("test_observes", "test_records_in_order", "test_many_threads")
+
+
+class WantsASource(Diary):
+    def keep(self, event: QueryEvent) -> None:
+        assert event.source is not None, "who was that?"
+        super().keep(event)
+
+
+class TestWantsASource(TestDiary):
+    plugin_class = WantsASource
+    breaks = ("test_takes_every_event",)
+
+
+class CallsHome(Diary):
+    def keep(self, event: QueryEvent) -> None:
+        time.sleep(0.03)
+        super().keep(event)
+
+
+class TestCallsHome(TestDiary):
+    plugin_class = CallsHome
+    breaks = ("test_holds_nobody_up",)
+
+
+class LatestFirst(Diary):
+    def keep(self, event: QueryEvent) -> None:
+        HEARD.insert(0, (event.query_id, event.phase))
+
+
+class TestLatestFirst(TestDiary):
+    plugin_class = LatestFirst
+    breaks = ("test_records_in_order",)
+
+
+class TurnsBusyAway(Diary):
+    busy = threading.Lock()
+
+    def keep(self, event: QueryEvent) -> None:
+        if self.busy.acquire(blocking=False):
+            time.sleep(0.001)
+            super().keep(event)
+            self.busy.release()
+
+
+class TestTurnsBusyAway(TestDiary):
+    plugin_class = TurnsBusyAway
+    breaks = ("test_many_threads",)
+
+
+class StopsOnce(Diary):
+    stopped = 0
+
+    def stop(self) -> None:
+        self.stopped += 1
+        # The kit stops twice by itself where it reads what arrived.
+        assert self.stopped < 2 or HEARD, "stopped twice"
+
+
+class TestStopsOnce(TestDiary):
+    plugin_class = StopsOnce
+    breaks = ("test_stops_twice",)
+
+
+@dataclass
+class Changeable:
+    webhook: str = ""
+
+
+class HasAMutableConfig(Diary):
+    config_type = Changeable
+
+
+class TestHasAMutableConfig(TestDiary):
+    plugin_class = HasAMutableConfig
+    breaks = ("test_config_type_is_frozen", "test_config_keys_are_keyword_only")
+
+    @pytest.fixture
+    def config(self) -> Any:
+        return Changeable()
+
+
+# An enforcer that only objects
+
+PEOPLE = ObjectName(catalog="lake", namespace=("hr",), name="people")
+
+
+class Weekend(PolicyEnforcer):
+    """Nothing on Saturdays and Sundays."""
+
+    def decide(self, request: PolicyRequest) -> PolicyResponse:
+        return PolicyResponse(decisions=tuple(self.one(request, access.action.value) for access in request.accesses))
+
+    def one(self, request: PolicyRequest, action: str) -> Decision:
+        if request.context.now.weekday() < 5:
+            return Decision.abstain()
+        return Decision.deny("closed at weekends")
+
+
+class WeekendFactory(PolicyEnforcerFactory[NoConfig]):
+    kind = "weekend"
+    config_type = NoConfig
+    enforcer: type[PolicyEnforcer] = Weekend
+
+    def create(self, name: str, config: NoConfig, context: Any) -> PolicyEnforcer:
+        return self.enforcer()
+
+
+class TestWeekend(PolicyEnforcerContract):
+    capabilities: ClassVar[frozenset[str]] = frozenset({"denies", "abstains"})
+    enforcer_class: type[PolicyEnforcer] = Weekend
+
+    @pytest.fixture
+    def factory(self) -> WeekendFactory:
+        factory = WeekendFactory()
+        factory.enforcer = self.enforcer_class
+        return factory
+
+    @pytest.fixture
+    def config(self) -> NoConfig:
+        return NoConfig()
+
+    @pytest.fixture
+    def allowed(self) -> PolicyRequest:
+        return make_policy_request(PEOPLE)
+
+    @pytest.fixture
+    def denied(self) -> PolicyRequest:
+        return make_policy_request(PEOPLE, now=datetime(2026, 1, 3, tzinfo=UTC))
+
+
+class AllowsOnWeekdays(Weekend):
+    def one(self, request: PolicyRequest, action: str) -> Decision:
+        decision = super().one(request, action)
+        return Decision.allow() if decision.effect is Effect.ABSTAIN else decision
+
+
+class TestAllowsOnWeekdays(TestWeekend):
+    enforcer_class = AllowsOnWeekdays
+    breaks = ("test_allowed", "test_abstaining_allows_nothing", "test_visible_answers_in_order", "test_many_threads")
+
+
+class AllowsDrop(Weekend):
+    def one(self, request: PolicyRequest, action: str) -> Decision:
+        return Decision.allow() if action == "drop" else super().one(request, action)
+
+
+class TestAllowsDrop(TestWeekend):
+    enforcer_class = AllowsDrop
+    breaks = ("test_abstaining_allows_nothing",)
+
+
+class ListsAtWeekends(Weekend):
+    def visible(self, request: VisibilityRequest) -> Sequence[Effect]:
+        return [Effect.ABSTAIN for _ in request.names]
+
+
+class TestListsAtWeekends(TestWeekend):
+    enforcer_class = ListsAtWeekends
+    breaks = ("test_denied_is_invisible",)
+
+
+class TestUndeclaredAbstaining(TestWeekend):
+    capabilities = frozenset({"denies"})
+    breaks = ("test_allowed", "test_visible_answers_in_order", "test_many_threads")
