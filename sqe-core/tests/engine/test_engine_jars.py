@@ -64,6 +64,7 @@ def test_the_lock_file_pins_each_jar_once() -> None:
     assert [jar.file_name for jar in lock if jar.group == "base"] == [
         "iceberg-spark-runtime-4.1_2.13-1.12.0.jar",
         "sqlite-jdbc-3.54.1.0.jar",
+        "ecj-3.46.0.jar",
     ]
 
 

@@ -1,4 +1,4 @@
-"""Compile the Java bridge with the Janino that Spark ships, into one jar that is cached by what went into it.
+"""Compile the Java bridge with Eclipse's compiler, which needs no JDK, into one jar, cached by what went into it.
 
 `python -m sqe_core.engine.spark.compiler` compiles it and prints the errors.
 """
@@ -8,12 +8,12 @@ from __future__ import annotations
 import hashlib
 import logging
 import os
-import re
 import subprocess
 import sys
 import tempfile
+import xml.etree.ElementTree as ElementTree
 import zipfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from sqe_core.engine.spark.cache import check_private, drafted, locked, make_private_folder
@@ -23,27 +23,28 @@ from sqe_core.spi.errors import StartupError
 
 _log = logging.getLogger(__name__)
 
-# Runs the `main` of a class body that it compiles first: Janino's only usable entry point for a command line.
-_RUNNER = "org.codehaus.commons.compiler.samples.ClassBodyDemo"
+COMPILER_JAR = "ecj-"
+_COMPILER = "org.eclipse.jdt.internal.compiler.batch.Main"
+# `--release` would read a file that only a JDK has. What the two Javas do not share, tests on both find.
+_LANGUAGE = ("-source", "17", "-target", "17", "-encoding", "UTF-8", "-g", "-proc:none", "-nowarn")
 _BRIDGE = Path(__file__).parent / "bridge"
-_DRIVER = _BRIDGE / "compile.janino"
-_COMPILER_JARS = ("commons-compiler-", "janino-")
+_JANINO_JARS = ("commons-compiler-", "janino-")
 _AWS_JAR = "iceberg-aws-bundle-"
 _USES_AWS = b"\nimport software.amazon."
 _TIMEOUT_SECS = 120
 _KEPT_JARS = 5
-_LOCATION = re.compile(r"File '([^']+)', Line (\d+), Column (\d+): ")
 
 
 def bridge_jar(
     java: Java,
+    compiler: Path,
     class_path: Sequence[Path],
     folder: Path,
     report: Callable[[str, float | None], None] = lambda step, share: None,
 ) -> Path:
     """Return the compiled bridge, compiling it when its sources, its class path or the Java are new."""
     sources = bridge_sources(class_path)
-    jar = folder / f"sqe-bridge-{_fingerprint(java, class_path, sources)}.jar"
+    jar = folder / f"sqe-bridge-{_fingerprint(java, (compiler, *class_path), sources)}.jar"
     if jar.exists():
         check_private(folder)
         return jar
@@ -52,7 +53,7 @@ def bridge_jar(
         if not jar.exists():
             report("Compiling the engine's bridge", None)
             with tempfile.TemporaryDirectory(dir=folder) as classes, drafted(jar) as draft:
-                compile_sources(java, class_path, sources, Path(classes))
+                compile_sources(java, compiler, class_path, sources, Path(classes))
                 _pack(Path(classes), class_path, draft)
             _forget_old_jars(folder, jar)
     return jar
@@ -66,25 +67,26 @@ def bridge_sources(class_path: Sequence[Path]) -> Sequence[Path]:
     return [source for source in sources if _USES_AWS not in source.read_bytes()]
 
 
-def _fingerprint(java: Java, class_path: Sequence[Path], sources: Sequence[Path]) -> str:
+def _fingerprint(java: Java, jars: Sequence[Path], sources: Sequence[Path]) -> str:
     """Name a bridge by everything that its compilation depends on; jars carry their version in their name."""
     digest = hashlib.sha256()
-    for text in (str(java.major), *(path.name for path in class_path)):
+    for text in (str(java.major), *_LANGUAGE, *(path.name for path in jars)):
         digest.update(text.encode() + b"\0")
-    for source in (_DRIVER, *sources):
+    for source in sources:
         digest.update(source.name.encode() + b"\0" + source.read_bytes() + b"\0")
     return digest.hexdigest()[:20]
 
 
-def compile_sources(java: Java, class_path: Sequence[Path], sources: Sequence[Path], classes: Path) -> None:
+def compile_sources(
+    java: Java, compiler: Path, class_path: Sequence[Path], sources: Sequence[Path], classes: Path
+) -> None:
     """Write the class files of `sources`; raise with every error, each with file, line and column."""
-    compiler = [path for path in class_path if path.name.startswith(_COMPILER_JARS)]
+    log = classes / "log.xml"
     command = [
         str(java.executable),
         *("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xss4m", "-XX:-UsePerfData"),
-        *("-cp", os.pathsep.join(map(str, compiler))),
-        *(_RUNNER, f"@{_DRIVER}"),
-        *(str(classes), os.pathsep.join(map(str, class_path))),
+        *("-cp", str(compiler), _COMPILER),
+        *(*_LANGUAGE, "-log", str(log), "-d", str(classes), "-cp", os.pathsep.join(map(str, class_path))),
         *map(str, sources),
     ]
     environment = {name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ}
@@ -101,9 +103,20 @@ def compile_sources(java: Java, class_path: Sequence[Path], sources: Sequence[Pa
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise StartupError(f"The Java bridge cannot be compiled with {java.executable}: {error}") from error
-    output = _LOCATION.sub(r"\1:\2:\3: ", (result.stdout + result.stderr).strip())
-    if result.returncode != 0 or output:
-        raise StartupError(f"The Java bridge does not compile:\n{output or f'exit code {result.returncode}'}")
+    if result.returncode != 0:
+        errors = "\n".join(_errors(log)) or (result.stdout + result.stderr).strip()
+        raise StartupError(f"The Java bridge does not compile:\n{errors or f'exit code {result.returncode}'}")
+
+
+def _errors(log: Path) -> Iterator[str]:
+    """Read the compiler's errors as `file:line:column: what is wrong`."""
+    for source in ElementTree.parse(log).iter("source") if log.exists() else ():  # noqa: S314 - of our compiler
+        path = Path(source.attrib["path"])
+        for problem in source.iter("problem"):
+            if problem.attrib["severity"] == "ERROR" and (message := problem.find("message")) is not None:
+                before = path.read_text(encoding="utf-8")[: int(problem.attrib["charStart"])]
+                column = len(before) - before.rfind("\n")
+                yield f"{path}:{problem.attrib['line']}:{column}: {message.attrib['value']}"
 
 
 def _pack(classes: Path, class_path: Sequence[Path], target: Path) -> None:
@@ -117,7 +130,7 @@ def _pack(classes: Path, class_path: Sequence[Path], target: Path) -> None:
         for path in sorted(classes.rglob("*.class")):
             jar.write(path, path.relative_to(classes).as_posix())
         for source in class_path:
-            if not source.name.startswith(_COMPILER_JARS):
+            if not source.name.startswith(_JANINO_JARS):
                 continue
             with zipfile.ZipFile(source) as original:
                 for name in original.namelist():

@@ -6,7 +6,7 @@ import importlib.util
 from collections.abc import Callable
 from pathlib import Path
 
-from sqe_core.engine.spark.compiler import bridge_jar
+from sqe_core.engine.spark.compiler import COMPILER_JAR, bridge_jar
 from sqe_core.engine.spark.jars import fetch_jars
 from sqe_core.engine.spark.java import find_java
 from sqe_core.engine.spark.launcher import LaunchPlan
@@ -29,8 +29,10 @@ def prepare_launch(options: EngineOptions, report: Report = lambda step, share: 
     home = spark_home()
     java = find_java(options.java_home)
     spark_jars = sorted((home / "jars").glob("*.jar"))
-    ours = fetch_jars(options, spark_jars, report)
-    bridge = bridge_jar(java, [*spark_jars, *ours], options.cache_dir / "engine", report)
+    jars = fetch_jars(options, spark_jars, report)
+    (compiler,) = (jar for jar in jars if jar.name.startswith(COMPILER_JAR))
+    ours = [jar for jar in jars if jar != compiler]
+    bridge = bridge_jar(java, compiler, [*spark_jars, *ours], options.cache_dir / "engine", report)
     return LaunchPlan(
         java=java,
         spark_home=home,

@@ -99,9 +99,9 @@ final class ColumnOrigins {
 
   private void name(CTERelationRef reference, Map ctes) {
     CTERelationDef definition = (CTERelationDef) ctes.get(Long.valueOf(reference.cteId()));
-    for (int i = 0; definition != null && i < reference.output().size() && i < definition.output().size(); i++) {
-      Object id = ((Attribute) definition.output().apply(i)).exprId();
-      Object referred = ((Attribute) reference.output().apply(i)).exprId();
+    for (int i = 0; definition != null && i < Trees.list(reference.output()).size() && i < Trees.list(definition.output()).size(); i++) {
+      Object id = Trees.list(definition.output()).get(i).exprId();
+      Object referred = Trees.list(reference.output()).get(i).exprId();
       if (!id.equals(referred)) renamed.put(referred, id); // the first reference has the ids of the definition
     }
   }
@@ -129,11 +129,11 @@ final class ColumnOrigins {
     if (!(node instanceof Union) && !(node instanceof UnionLoop)) return false;
     boolean more = false;
     LogicalPlan union = (LogicalPlan) node;
-    for (int place = 0; place < union.output().size(); place++) {
-      Attribute column = (Attribute) union.output().apply(place);
+    for (int place = 0; place < Trees.list(union.output()).size(); place++) {
+      Attribute column = Trees.list(union.output()).get(place);
       for (scala.collection.Iterator each = union.children().iterator(); each.hasNext(); ) {
-        Type first = of((NamedExpression) ((LogicalPlan) union.children().head()).output().apply(place));
-        Type type = of((NamedExpression) ((LogicalPlan) each.next()).output().apply(place));
+        Type first = of(Trees.list(Trees.first(union.children()).output()).get(place));
+        Type type = of(Trees.list(((LogicalPlan) each.next()).output()).get(place));
         boolean same = first != null && first.equals(type);
         if (!same && types.containsKey(column.exprId()) && mixed.add(column.exprId())) more = true;
       }

@@ -29,7 +29,7 @@ final class Divisible {
     while (true) {
       if (plan instanceof Sort) return false;
       if (plan instanceof Aggregate) {
-        if (!((Aggregate) plan).groupingExpressions().isEmpty()) return true; // what was sorted below is not any more
+        if (!Trees.list(((Aggregate) plan).groupingExpressions()).isEmpty()) return true; // what was sorted below is not any more
         if (!multiplied) return false;
       }
       if (plan instanceof GlobalLimit && !multiplied && isFew(((GlobalLimit) plan).limitExpr())) return false;

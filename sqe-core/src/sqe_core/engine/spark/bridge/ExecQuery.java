@@ -76,7 +76,7 @@ final class ExecQuery {
     SparkPlan below = ((ProjectExec) top).child();
     if (below instanceof InputAdapter) below = ((InputAdapter) below).child();
     // A subquery among the expressions runs jobs of its own.
-    return below instanceof OneRowRelationExec && top.subqueries().isEmpty() ? (ProjectExec) top : null;
+    return below instanceof OneRowRelationExec && Trees.list(top.subqueries()).isEmpty() ? (ProjectExec) top : null;
   }
 
   /** Encodes rows that are in the driver. */

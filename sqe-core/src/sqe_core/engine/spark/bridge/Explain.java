@@ -57,7 +57,7 @@ final class Explain {
   }
 
   private static boolean isCheck(LogicalPlan plan) {
-    return plan instanceof Filter && isMarked((LogicalPlan) plan.children().head());
+    return plan instanceof Filter && isMarked(Trees.first(plan.children()));
   }
 
   private static boolean isMarked(LogicalPlan plan) {
@@ -83,7 +83,7 @@ final class Explain {
       Line line = (Line) lines.pop();
       if (isCheck(line.plan)) {
         // What a policy says of written rows stands in no statement of the user's.
-        lines.push(new Line((LogicalPlan) ((LogicalPlan) line.plan.children().head()).children().head(), line.depth));
+        lines.push(new Line(Trees.first(Trees.first(line.plan.children()).children()), line.depth));
         continue;
       }
       for (int i = 0; i < line.depth; i++) text.append(i == line.depth - 1 ? "+- " : "   ");

@@ -160,10 +160,10 @@ public final class FunctionTemplates {
     private static scala.Function1 builder(Object node) {
       if (!(node instanceof UnresolvedFunction)) return null;
       UnresolvedFunction call = (UnresolvedFunction) node;
-      if (call.nameParts().length() != 1 || call.isDistinct() || call.filter().isDefined()) return null;
+      if (Trees.list(call.nameParts()).size() != 1 || call.isDistinct() || call.filter().isDefined()) return null;
       for (scala.collection.Iterator each = call.arguments().iterator(); each.hasNext(); )
         if (!((Expression) each.next()).resolved()) return null;
-      String name = (String) call.nameParts().apply(0);
+      String name = Trees.first(call.nameParts());
       Builder ours = (Builder) builders.get(name);
       if (ours != null) return ours;
       Option found = FunctionRegistry$.MODULE$.builtin().lookupFunctionBuilder(new FunctionIdentifier(name));

@@ -51,12 +51,12 @@ final class Judged {
     Json.member(out, "expressions").append('[');
     if (!items.isEmpty()) {
       // What is analysed already is not looked up in its catalog again.
-      LogicalPlan known = (LogicalPlan) everything.children().head();
+      LogicalPlan known = Trees.first(everything.children());
       Project analysed = (Project) session.resolved(new Project(Trees.seq(items), known)).analyzed();
       for (int i = 0; i < requests.size(); i++) {
         Json.element(out);
         out.append('{');
-        Expression value = (Expression) ((Expression) analysed.projectList().apply(i)).children().head();
+        Expression value = Trees.first(((Expression) Trees.list(analysed.projectList()).get(i)).children());
         JsonNode column = Json.at(requests, i).get("column");
         int place = column == null || column.isNull() ? -1 : names.indexOf(column.asText());
         if (place >= 0) value = fit(out, value, ((Attribute) attributes.get(place)).dataType());

@@ -130,7 +130,7 @@ final class Lineage {
       if (plan instanceof UnionLoop) {
         recursive = true;
         List known = new ArrayList();
-        for (int i = 0; i < plan.output().size(); i++) known.add(of(attribute(plan, i)));
+        for (int i = 0; i < Trees.list(plan.output()).size(); i++) known.add(of(attribute(plan, i)));
         loops.put(Long.valueOf(((UnionLoop) plan).id()), known);
       }
     } else if (plan instanceof Generate) {
@@ -153,7 +153,7 @@ final class Lineage {
   private void rows(LogicalPlan plan, scala.collection.Iterable rows) {
     for (scala.collection.Iterator each = rows.iterator(); each.hasNext(); ) {
       List row = Trees.list((scala.collection.Iterable) each.next());
-      for (int i = 0; i < row.size() && i < plan.output().size(); i++)
+      for (int i = 0; i < row.size() && i < Trees.list(plan.output()).size(); i++)
         add(attribute(plan, i), references((Expression) row.get(i)), kind((Expression) row.get(i)));
     }
   }
@@ -201,7 +201,7 @@ final class Lineage {
   // ------------------------------------------------------------------ columns
 
   private static Attribute attribute(LogicalPlan plan, int place) {
-    return (Attribute) plan.output().apply(place);
+    return Trees.list(plan.output()).get(place);
   }
 
   private Map of(NamedExpression column) {

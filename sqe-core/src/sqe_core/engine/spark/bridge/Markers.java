@@ -101,10 +101,10 @@ final class Markers {
     boolean more = false;
     for (scala.collection.Iterator each = union.children().iterator(); each.hasNext(); ) {
       scala.collection.Seq columns = ((LogicalPlan) each.next()).output();
-      for (int i = 0; i < columns.size() && i < union.output().size(); i++)
+      for (int i = 0; i < columns.size() && i < Trees.list(union.output()).size(); i++)
         if (carry(
             carriers,
-            ((Attribute) union.output().apply(i)).exprId(),
+            Trees.list(union.output()).get(i).exprId(),
             numbers((Expression) columns.apply(i), carriers))) more = true;
     }
     return more;

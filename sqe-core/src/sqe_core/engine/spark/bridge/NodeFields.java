@@ -49,7 +49,7 @@ final class NodeFields {
     } else if (!analysed && plan instanceof Aggregate) {
       Json.member(out, "groupings").append(groupings((Aggregate) plan));
     } else if (plan instanceof LocalRelation) {
-      Json.member(out, "rows").append(((LocalRelation) plan).data().size());
+      Json.member(out, "rows").append(Trees.list(((LocalRelation) plan).data()).size());
       Json.member(out, "isStreaming").append(plan.isStreaming());
       output(out, plan);
     } else if (analysed && plan instanceof Project) {
@@ -115,9 +115,9 @@ final class NodeFields {
     for (scala.collection.Iterator each = plan.groupingExpressions().iterator(); each.hasNext(); ) {
       Object part = each.next();
       // Not through groupingSets(), which would write all of them out.
-      if (part instanceof Cube) product *= Math.pow(2, ((Cube) part).groupingSetIndexes().size());
-      else if (part instanceof Rollup) product *= ((Rollup) part).groupingSetIndexes().size() + 1;
-      else if (part instanceof GroupingSets) product *= Math.max(1, ((GroupingSets) part).groupingSetIndexes().size());
+      if (part instanceof Cube) product *= Math.pow(2, Trees.list(((Cube) part).groupingSetIndexes()).size());
+      else if (part instanceof Rollup) product *= Trees.list(((Rollup) part).groupingSetIndexes()).size() + 1;
+      else if (part instanceof GroupingSets) product *= Math.max(1, Trees.list(((GroupingSets) part).groupingSetIndexes()).size());
     }
     return (long) product;
   }

@@ -54,12 +54,12 @@ final class Parameters extends Rebuild {
   TreeNode finish(TreeNode before, TreeNode after) {
     if (after instanceof PlanWithUnresolvedIdentifier) {
       PlanWithUnresolvedIdentifier plan = (PlanWithUnresolvedIdentifier) after;
-      scala.collection.Seq parts = parts(plan.identifierExpr());
+      scala.collection.immutable.Seq<String> parts = parts(plan.identifierExpr());
       return parts == null ? after : (TreeNode) plan.planBuilder().apply(parts, plan.children());
     }
     if (after instanceof ExpressionWithUnresolvedIdentifier) {
       ExpressionWithUnresolvedIdentifier expression = (ExpressionWithUnresolvedIdentifier) after;
-      scala.collection.Seq parts = parts(expression.identifierExpr());
+      scala.collection.immutable.Seq<String> parts = parts(expression.identifierExpr());
       return parts == null ? after : (TreeNode) expression.exprBuilder().apply(parts, expression.otherExprs());
     }
     if (after != before && after instanceof UnresolvedInlineTable) return withoutMarkers((UnresolvedInlineTable) after);
@@ -68,7 +68,7 @@ final class Parameters extends Rebuild {
     return after;
   }
 
-  private scala.collection.Seq parts(Expression name) {
+  private scala.collection.immutable.Seq<String> parts(Expression name) {
     if (!(name instanceof Literal) || !(((Literal) name).value() instanceof UTF8String)) return null;
     try {
       return parser.parseMultipartIdentifier(((Literal) name).value().toString());
@@ -101,13 +101,13 @@ final class Parameters extends Rebuild {
     List queries = new ArrayList();
     for (scala.collection.Iterator rows = table.rows().iterator(); rows.hasNext(); ) {
       scala.collection.Seq row = (scala.collection.Seq) rows.next();
-      if (row.size() != table.names().size()) return table; // the analyser says what is wrong with it
+      if (row.size() != Trees.list(table.names()).size()) return table; // the analyser says what is wrong with it
       List columns = new ArrayList();
       for (int i = 0; i < row.size(); i++)
         columns.add(
             isDefault(row.apply(i))
                 ? row.apply(i)
-                : PlanRewrite.alias((Expression) row.apply(i), (String) table.names().apply(i)));
+                : PlanRewrite.alias((Expression) row.apply(i), Trees.list(table.names()).get(i)));
       queries.add(new Project(Trees.seq(columns), new OneRowRelation()));
     }
     if (queries.size() == 1) return (TreeNode) queries.get(0);

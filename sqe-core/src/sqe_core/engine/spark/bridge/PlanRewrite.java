@@ -10,6 +10,7 @@ import java.util.Map;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.analysis.RelationTimeTravel;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedAttribute;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedFunctionName;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedRelation;
 import org.apache.spark.sql.catalyst.expressions.Alias;
@@ -132,9 +133,9 @@ final class PlanRewrite extends Rebuild {
   LogicalPlan relation(JsonNode request) throws Exception {
     if (request.get("kind").asText().equals("plan")) return inlined(request);
     LogicalPlan everything = parse(request.get("sql").asText());
-    if (!(everything instanceof Project) || everything.children().size() != 1)
+    if (!(everything instanceof Project) || Trees.list(everything.children()).size() != 1)
       throw new BridgeException("SQE_BAD_REQUEST", "no table");
-    return (LogicalPlan) everything.children().head();
+    return Trees.first(everything.children());
   }
 
   private LogicalPlan parse(String sql) throws Exception {
@@ -183,7 +184,7 @@ final class PlanRewrite extends Rebuild {
     } finally {
       each.close();
     }
-    return new LocalRelation(DataTypeUtils$.MODULE$.toAttributes(schema), Trees.seq(rows), false, Option.empty());
+    return new LocalRelation(Trees.seq(new ArrayList<Attribute>(Trees.list(DataTypeUtils$.MODULE$.toAttributes(schema)))), Trees.seq(rows), false, Option.empty());
   }
 
   private static LogicalPlan renamed(PlanWalk.Relation relation, List parts, List visibleName) {

@@ -239,10 +239,10 @@ final class PlanWalk {
     if (plan instanceof UnresolvedWith) {
       UnresolvedWith with = (UnresolvedWith) plan;
       boolean definition = field.equals("cteRelations");
-      int visible = definition ? place + (with.allowRecursion() ? 1 : 0) : with.cteRelations().size();
+      int visible = definition ? place + (with.allowRecursion() ? 1 : 0) : Trees.list(with.cteRelations()).size();
       String[] names = new String[visible];
       for (int i = 0; i < visible; i++)
-        names[i] = (String) ((scala.Product) with.cteRelations().apply(i)).productElement(0);
+        names[i] = Trees.list(with.cteRelations()).get(i)._1();
       return new Scope(outer, names);
     }
     // The substitution walks children and expressions only; a plan in another field binds nothing.
@@ -479,7 +479,7 @@ final class PlanWalk {
 
   /** `map('k', 'v', …)` of literals only, as option maps are written. */
   private boolean options(UnresolvedFunction call) {
-    if (call.nameParts().size() != 1 || !"map".equalsIgnoreCase((String) call.nameParts().head())) return false;
+    if (Trees.list(call.nameParts()).size() != 1 || !"map".equalsIgnoreCase(Trees.first(call.nameParts()))) return false;
     List entries = Trees.list(call.arguments());
     functions.append('{');
     for (int i = 0; i + 1 < entries.size(); i += 2) {

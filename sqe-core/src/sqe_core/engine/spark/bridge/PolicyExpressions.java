@@ -50,9 +50,9 @@ final class PolicyExpressions {
   }
 
   static Expression of(LogicalPlan holder) {
-    if (!(holder instanceof Project) || ((Project) holder).projectList().size() != 1)
+    if (!(holder instanceof Project) || Trees.list(((Project) holder).projectList()).size() != 1)
       throw new BridgeException("SQE_BAD_REQUEST", "no expression");
-    return (Expression) ((Expression) ((Project) holder).projectList().head()).children().head();
+    return Trees.first(((Expression) Trees.first(((Project) holder).projectList())).children());
   }
 
   /** The expression with every name read as a column of the relation that is called `marker`. */
@@ -96,8 +96,8 @@ final class PolicyExpressions {
     TreeNode exchange(TreeNode node) {
       if (!(node instanceof UnresolvedFunction)) return null;
       UnresolvedFunction call = (UnresolvedFunction) node;
-      if (call.nameParts().size() != 1 || call.filter().isDefined() || call.isDistinct()) return null;
-      String name = ((String) call.nameParts().head()).toLowerCase(Locale.ROOT);
+      if (Trees.list(call.nameParts()).size() != 1 || call.filter().isDefined() || call.isDistinct()) return null;
+      String name = (Trees.first(call.nameParts())).toLowerCase(Locale.ROOT);
       List arguments = Trees.list(call.arguments());
       JsonNode lists = facts.get("lists");
       if (lists.has(name) && arguments.isEmpty()) return list(lists.get(name));

@@ -287,8 +287,7 @@ final class RestAnswers implements InvocationHandler {
       return ErrorResponse.builder().responseCode(code).withMessage(body).build();
     }
 
-    public void accept(Object given) {
-      ErrorResponse error = (ErrorResponse) given;
+    public void accept(ErrorResponse error) {
       int code = error.code() == null ? 0 : error.code().intValue();
       if (code == LOGIN_ENDED) throw new NotAuthorizedException("The login has ended", new Object[0]);
       if (code == TOO_MANY_REQUESTS) throw new BridgeException("SQE_CATALOG_BUSY", "the catalog is asked too often");

@@ -95,7 +95,7 @@ final class SafeCopies extends Rebuild {
       LogicalPlan plan = (LogicalPlan) rest.pop();
       if (plan instanceof SubqueryAlias && restricted((SubqueryAlias) plan, safe)) continue;
       if (plan instanceof SubqueryAlias || plan instanceof Project || plan instanceof Filter || plan instanceof Sort)
-        rest.push(plan.children().head());
+        rest.push(Trees.first(plan.children()));
       else if (plan instanceof Join) sides((Join) plan, rest);
     }
   }
@@ -123,7 +123,7 @@ final class SafeCopies extends Rebuild {
       if (!isVisible(column(condition), visible) || guarded.contains(column(condition))) continue;
       List added = (List) additions.get(policy);
       if (added == null) additions.put(policy, added = new ArrayList());
-      added.add(named(condition, (LogicalPlan) policy.children().head()));
+      added.add(named(condition, Trees.first(policy.children())));
     }
     return true;
   }
@@ -137,7 +137,7 @@ final class SafeCopies extends Rebuild {
       List children = Trees.list(condition.children());
       for (int i = 0; i < children.size(); i++) {
         if (children.get(i) == column) children.set(i, attribute);
-        else if (children.get(i) instanceof Cast) children.set(i, ((Expression) children.get(i)).withNewChildren(Trees.seq(attribute)));
+        else if (children.get(i) instanceof Cast) children.set(i, ((Expression) children.get(i)).withNewChildren(Trees.seq((Expression) attribute)));
       }
       return (Expression) condition.withNewChildren(Trees.seq(children));
     }
@@ -230,8 +230,8 @@ final class SafeCopies extends Rebuild {
     if (condition instanceof IsNull || condition instanceof IsNotNull)
       return ((TreeNode) condition).children().head() instanceof AttributeReference ? condition : null;
     if (condition instanceof BinaryComparison) {
-      Expression left = (Expression) condition.children().head();
-      Expression right = (Expression) condition.children().last();
+      Expression left = Trees.first(condition.children());
+      Expression right = Trees.list(condition.children()).get(Trees.list(condition.children()).size() - 1);
       Literal constant = isColumn(left) ? constant(right) : isColumn(right) ? constant(left) : null;
       if (constant == null) return null;
       List sides = new ArrayList();
@@ -274,8 +274,8 @@ final class SafeCopies extends Rebuild {
   }
 
   private static AttributeReference column(Expression condition) {
-    Expression first = (Expression) condition.children().head();
-    Expression column = first instanceof Literal ? (Expression) condition.children().last() : first;
+    Expression first = Trees.first(condition.children());
+    Expression column = first instanceof Literal ? Trees.list(condition.children()).get(Trees.list(condition.children()).size() - 1) : first;
     return (AttributeReference) (column instanceof Cast ? ((Cast) column).child() : column);
   }
 }

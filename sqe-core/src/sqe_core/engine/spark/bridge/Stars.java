@@ -35,7 +35,7 @@ final class Stars extends Rebuild {
     if (analysed instanceof WithCTE) analysed = ((WithCTE) analysed).plan();
     LogicalPlan query =
         analysed instanceof V2CreateTableAsSelectPlan ? ((V2CreateTableAsSelectPlan) analysed).query() : analysed;
-    int columns = query.output().size();
+    int columns = Trees.list(query.output()).size();
     if (columns > MAX_COLUMNS) throw tooMany("SQE_RESULT_COLUMNS", columns, MAX_COLUMNS);
   }
 

@@ -52,15 +52,15 @@ final class StaticCalls {
         owner(method[0]),
         type,
         method[1],
-        Trees.seq(arguments),
-        scala.collection.immutable.Nil$.MODULE$,
+        Trees.seq((List<Expression>) arguments),
+        Trees.none(),
         true,
         true,
         true,
         scala.Option.empty());
   }
 
-  private static Class owner(String name) {
+  private static Class<?> owner(String name) {
     if (name.equals("SqlMath")) return SqlMath.class;
     if (name.equals("SqlText")) return SqlText.class;
     if (name.equals("SqlTime")) return SqlTime.class;

@@ -2,6 +2,7 @@ package sqe.bridge;
 
 import java.util.ArrayList;
 import java.util.Collection;
+import java.util.Collections;
 import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
@@ -124,20 +125,24 @@ final class Trees {
     return value;
   }
 
-  static scala.collection.immutable.Seq seq(List elements) {
-    return scala.jdk.javaapi.CollectionConverters.asScala(elements).toSeq();
+  static <T> scala.collection.immutable.Seq<T> seq(List<T> elements) {
+    return scala.collection.immutable.List$.MODULE$.from(scala.jdk.javaapi.CollectionConverters.asScala(elements));
   }
 
-  static scala.collection.immutable.Seq seq(Object element) {
-    List elements = new ArrayList();
-    elements.add(element);
-    return seq(elements);
+  static <T> scala.collection.immutable.Seq<T> seq(T element) {
+    return seq(Collections.singletonList(element));
   }
 
-  static List list(scala.collection.Iterable elements) {
-    List list = new ArrayList();
-    for (scala.collection.Iterator each = elements.iterator(); each.hasNext(); ) list.add(each.next());
-    return list;
+  static <T> scala.collection.immutable.Seq<T> none() {
+    return seq(List.of());
+  }
+
+  static <T> List<T> list(scala.collection.Iterable<T> elements) {
+    return new ArrayList<>(scala.jdk.javaapi.CollectionConverters.asJavaCollection(elements));
+  }
+
+  static <T> T first(scala.collection.Iterable<T> elements) {
+    return elements.iterator().next();
   }
 
   static String simpleName(Object object) {

@@ -35,10 +35,10 @@ final class UnnestFunction extends scala.runtime.AbstractFunction1 {
     for (int i = 0; i < values.length; i++) values[i] = (Expression) given.get(i + 1);
     return new Generate(
         generator(values, ordinality),
-        scala.collection.immutable.Nil$.MODULE$,
+        Trees.none(),
         false,
         scala.Option.empty(),
-        scala.collection.immutable.Nil$.MODULE$,
+        Trees.none(),
         new OneRowRelation());
   }
 

@@ -86,13 +86,13 @@ final class VisibleRows extends Rebuild {
     private final Attribute first;
 
     Reads(NamedRelation target) {
-      first = (Attribute) ((LogicalPlan) target).output().head();
+      first = Trees.first(((LogicalPlan) target).output());
     }
 
     TreeNode exchange(TreeNode node) {
       if (!(node instanceof DataSourceV2Relation)) return null;
       DataSourceV2Relation relation = (DataSourceV2Relation) node;
-      if (!((Attribute) relation.output().head()).exprId().equals(first.exprId())) return null;
+      if (!Trees.first(relation.output()).exprId().equals(first.exprId())) return null;
       placed++;
       List names = new ArrayList();
       for (scala.collection.Iterator each = relation.output().iterator(); each.hasNext(); )

@@ -56,8 +56,8 @@ final class WriteCasts {
       for (scala.collection.Iterator rows = instruction.outputs().iterator(); rows.hasNext(); ) {
         scala.collection.Seq row = (scala.collection.Seq) rows.next();
         for (int i = 0; i < row.size(); i++) {
-          boolean named = i < merge.output().size();
-          visit(row.apply(i), named ? "`" + ((Attribute) merge.output().apply(i)).name() + "`" : null);
+          boolean named = i < Trees.list(merge.output()).size();
+          visit(row.apply(i), named ? "`" + Trees.list(merge.output()).get(i).name() + "`" : null);
         }
       }
     }
