@@ -49,7 +49,7 @@ def hadoop(engine: SparkEngine, tmp_path_factory: pytest.TempPathFactory) -> Pat
     folder = tmp_path_factory.mktemp("hadoop")
     session = engine.open_session()
     session.mount("_sqe_c_maker", {"type": "hadoop", "warehouse": f"file://{folder}"})
-    session.spark.sql(  # type: ignore[attr-defined]
+    session.spark._jsparkSession.sql(  # type: ignore[attr-defined]
         "CREATE TABLE _sqe_c_maker.sales.orders USING iceberg AS SELECT 1 AS id, 10 AS amount UNION ALL SELECT 2, 20"
     )
     session.close()
@@ -95,9 +95,13 @@ def test_nothing_of_a_detached_catalog_stays_in_the_engine(sqe: EmbeddedSqe, tmp
     rows(sqe, f"ATTACH '{tmp_path}/guest' AS guest (TYPE sqlite)")
     rows(sqe, "CREATE TABLE guest.default.t AS SELECT 1 AS a")
     session: Any = sqe.session.engine_session()
-    assert str(tmp_path) in "".join(map(str, session.spark.conf().getAll().values().toSeq().mkString(" ")))
+    assert str(tmp_path) in "".join(
+        map(str, session.spark._jsparkSession.conf().getAll().values().toSeq().mkString(" "))
+    )
     rows(sqe, "DETACH guest")
-    assert str(tmp_path) not in "".join(map(str, session.spark.conf().getAll().values().toSeq().mkString(" ")))
+    assert str(tmp_path) not in "".join(
+        map(str, session.spark._jsparkSession.conf().getAll().values().toSeq().mkString(" "))
+    )
 
 
 def test_a_result_that_is_being_read_goes_on(sqe: EmbeddedSqe, tmp_path: Path) -> None:

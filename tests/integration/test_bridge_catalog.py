@@ -41,10 +41,10 @@ class Mounted:
 
     def sql(self, text: str) -> list[Any]:
         """Run a statement outside of the port."""
-        sessions = self.session.gateway.jvm.org.apache.spark.sql.classic.SparkSession
-        sessions.setActiveSession(self.session.spark)
+        sessions = self.session.context._jvm.org.apache.spark.sql.classic.SparkSession
+        sessions.setActiveSession(self.session.spark._jsparkSession)
         try:
-            return list(self.session.spark.sql(text).collectAsList())
+            return list(self.session.spark._jsparkSession.sql(text).collectAsList())
         finally:
             sessions.clearActiveSession()
 
@@ -311,7 +311,7 @@ def test_a_default_must_be_a_literal_in_version_3(lake: Mounted) -> None:
     ):
         with pytest.raises(Exception, match="BridgeException") as refused:
             lake.sql(f"CREATE TABLE {lake.text('ns', 'refused')} {sql}")
-        described = lake.session.gateway.jvm.sqe.bridge.Failures.describe(refused.value.java_exception)  # type: ignore[attr-defined]  # py4j's
+        described = lake.session.context.bridge.Failures.describe(refused.value.java_exception)  # type: ignore[attr-defined]  # py4j's
         assert f'"condition":"{condition}"' in described
     assert "refused" not in lake.catalog.list_tables(("ns",))
 
@@ -469,7 +469,7 @@ def test_unmounting_takes_the_catalog_away(engine: SparkEngine, lake: Mounted, t
         other.session.catalog(other.alias)
     assert kept.list_namespaces() == other.session.catalog(second).list_namespaces()
     assert other.session.check_settings()
-    settings = other.session.spark.conf().getAll()
+    settings = other.session.spark._jsparkSession.conf().getAll()
     assert other.alias not in str(settings)
     other.session.close()
 
@@ -560,9 +560,9 @@ def write_parquet(lake: Mounted, name: str, rows: pa.Table, field_ids: list[int]
         for field, number in zip(rows.schema, field_ids, strict=True)
     ]
     pq.write_table(rows.cast(pa.schema(fields)), file, version="2.6")
-    jvm = lake.session.gateway.jvm
-    catalog = lake.session.spark.sessionState().catalogManager().catalog(lake.alias).icebergCatalog()
-    namespace = lake.session.gateway._server.new_array(jvm.java.lang.String, 1)
+    jvm = lake.session.context._jvm
+    catalog = lake.session.spark._jsparkSession.sessionState().catalogManager().catalog(lake.alias).icebergCatalog()
+    namespace = lake.session.context._gateway.new_array(jvm.java.lang.String, 1)
     namespace[0] = "ns"
     identifier = jvm.org.apache.iceberg.catalog.TableIdentifier.of(
         jvm.org.apache.iceberg.catalog.Namespace.of(namespace), name

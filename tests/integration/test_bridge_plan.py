@@ -49,9 +49,9 @@ class Lake:
 
     def sql(self, text: str) -> None:
         """Run a statement outside of the port, to lay the ground."""
-        sessions = self.session.gateway.jvm.org.apache.spark.sql.classic.SparkSession
-        sessions.setActiveSession(self.session.spark)
-        self.session.spark.sql(text).collectAsList()
+        sessions = self.session.context._jvm.org.apache.spark.sql.classic.SparkSession
+        sessions.setActiveSession(self.session.spark._jsparkSession)
+        self.session.spark._jsparkSession.sql(text).collectAsList()
         sessions.clearActiveSession()
 
     def secure_all(self, plan: EnginePlan, **more: Replacement) -> EnginePlan:
@@ -822,7 +822,7 @@ def test_a_changed_setting_is_noticed(engine: SparkEngine) -> None:
     session = engine.open_session()
     assert isinstance(session, SparkEngineSession)
     assert session.check_settings()
-    session.spark.conf().set("spark.sql.ansi.enabled", "false")
+    session.spark._jsparkSession.conf().set("spark.sql.ansi.enabled", "false")
     assert not session.check_settings()
     session.close()
 
@@ -831,15 +831,15 @@ def test_parsing_takes_the_settings_of_its_session(engine: SparkEngine, lake: La
     """ENF-3: another session is active in the calling thread."""
     other = engine.open_session()
     assert isinstance(other, SparkEngineSession)
-    sessions = other.gateway.jvm.org.apache.spark.sql.classic.SparkSession
-    other.spark.conf().set("spark.sql.timestampType", "TIMESTAMP_LTZ")
-    sessions.setActiveSession(other.spark)
+    sessions = other.context._jvm.org.apache.spark.sql.classic.SparkSession
+    other.spark._jsparkSession.conf().set("spark.sql.timestampType", "TIMESTAMP_LTZ")
+    sessions.setActiveSession(other.spark._jsparkSession)
     try:
         plan = lake.session.parse("SELECT TIMESTAMP '2024-01-01 00:00:00' AS x")
         assert lake.session.analyse(plan, tag="active").column_types == ("timestamp_ntz",)
         plan = other.parse("SELECT TIMESTAMP '2024-01-01 00:00:00' AS x")
         assert other.analyse(plan, tag="active2").column_types == ("timestamp_ltz",)
-        assert sessions.getActiveSession().get().equals(other.spark)
+        assert sessions.getActiveSession().get().equals(other.spark._jsparkSession)
     finally:
         sessions.clearActiveSession()
         other.close()

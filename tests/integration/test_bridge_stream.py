@@ -68,7 +68,7 @@ def wait_until(condition: Callable[[], bool], secs: float) -> float:
 
 def active_tasks(engine: SparkEngine) -> int:
     """The tasks that hold slots, from the scheduler itself: the status store is seconds late."""
-    context = engine.gateway.jvm.org.apache.spark.SparkContext.getOrCreate()
+    context = engine.context._jsc.sc()
     by_executor = context.taskScheduler().runningTasksByExecutors().toString()
     return sum(int(count) for count in re.findall(r"-> (\d+)", by_executor))
 
@@ -224,7 +224,7 @@ def test_a_slow_reader_holds_no_slot_and_loses_no_row(engine: SparkEngine, sessi
     other.close()
     seen = first.column(0).to_pylist() + [row for batch in reader for row in batch.column(0).to_pylist()]
     assert seen == list(range(150000))
-    assert engine.gateway.jvm.sqe.bridge.StreamHub.held() == 0
+    assert engine.context.bridge.StreamHub.held() == 0
 
 
 def test_statements_at_once_do_not_mix(engine: SparkEngine) -> None:
@@ -293,7 +293,7 @@ def test_closing_a_stream_ends_its_statement(engine: SparkEngine, session: Spark
     next(iter(stream))
     stream.close()
     wait_until(slots_are_free(engine), 1)
-    wait_until(lambda: engine.gateway.jvm.sqe.bridge.StreamHub.held() == 0, 1)
+    wait_until(lambda: engine.context.bridge.StreamHub.held() == 0, 1)
 
 
 def test_a_reader_that_hangs_up_ends_its_statement(engine: SparkEngine, session: SparkEngineSession) -> None:
@@ -313,7 +313,7 @@ def test_a_job_that_was_on_its_way_when_its_statement_was_cancelled_ends_too(
     with pytest.raises(QueryCancelledError):
         list(stream)
     wait_until(slots_are_free(engine), 5)
-    jvm = engine.gateway.jvm
+    jvm = engine.context._jvm
     context = jvm.org.apache.spark.SparkContext.getOrCreate()
     numbers = jvm.org.apache.spark.api.java.JavaSparkContext(context).parallelize(
         jvm.java.util.Collections.nCopies(9999, 1)
@@ -361,7 +361,7 @@ def cancelled_in_planning(
     assert time.monotonic() - cancelled_at < 1
     # The thread itself has ended too, before it counts as lost.
     time.sleep(2.5)
-    assert engine.gateway.jvm.sqe.bridge.Exec.abandoned() == 0
+    assert engine.context.bridge.Exec.abandoned() == 0
     assert not session.bridge.isAbandoned()
 
 

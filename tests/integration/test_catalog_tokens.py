@@ -32,7 +32,7 @@ def test_a_token_is_in_no_setting_no_plan_and_no_task(engine: SparkEngine, rest:
     session.mount(alias, {"type": "rest", "uri": rest.url, **files}, token=Secret(tokens[0]))
     session.catalog(alias).create_namespace(("hr",), {})
     session.renew_token(alias, Secret(tokens[1]))
-    jvm, spark = session.gateway.jvm, session.spark
+    jvm, spark = session.context._jvm, session.spark._jsparkSession
     jvm.org.apache.spark.sql.classic.SparkSession.setActiveSession(spark)
     try:
         spark.sql(f"CREATE TABLE `{alias}`.hr.emp (id bigint) USING iceberg")

@@ -508,7 +508,7 @@ def test_one_session_ingests_while_it_receives(client: Client) -> None:
 @pytest.mark.rule("LIM-8")
 def test_a_million_rows_in_bounded_memory(client: Client, engine: SparkEngine) -> None:
     schema = pa.schema([("n", pa.int64()), ("t", pa.string())])
-    allocator = engine.gateway.jvm.org.apache.spark.sql.util.ArrowUtils.rootAllocator()
+    allocator = engine.context._jvm.org.apache.spark.sql.util.ArrowUtils.rootAllocator()
     before, peak, most_files = allocator.getPeakMemoryAllocation(), 0, 0
     idle = pa.total_allocated_bytes()
 

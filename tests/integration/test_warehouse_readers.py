@@ -34,7 +34,7 @@ def test_plain_spark_reads_what_sqe_wrote(sqe: EmbeddedSqe, warehouse: Path) -> 
     """A catalog mounted as Iceberg's manual says, without any class of ours, by its stored name."""
     sqe.execute("CREATE TABLE for_spark AS SELECT 42 AS answer").close()
     engine = sqe.sqe.engine
-    root = engine.gateway.jvm.org.apache.spark.sql.classic.SparkSession.getDefaultSession().get().newSession()
+    spark = engine.context.root.newSession()
     for key, value in {
         "": "org.apache.iceberg.spark.SparkCatalog",
         ".type": "jdbc",
@@ -42,9 +42,8 @@ def test_plain_spark_reads_what_sqe_wrote(sqe: EmbeddedSqe, warehouse: Path) -> 
         ".warehouse": f"file://{warehouse}",
         ".jdbc.schema-version": "V1",
     }.items():
-        root.conf().set(f"spark.sql.catalog.iceberg{key}", value)
-    (row,) = root.sql("SELECT answer FROM iceberg.default.for_spark").collectAsList()
-    assert row.getInt(0) == 42
+        spark.conf.set(f"spark.sql.catalog.iceberg{key}", value)
+    assert spark.sql("SELECT answer FROM iceberg.default.for_spark").collect() == [(42,)]
 
 
 _WRITER = """

@@ -29,7 +29,7 @@ def test_executors_in_processes_of_their_own_read_tables_and_ingested_rows(tmp_p
     assert isinstance(engine, SparkEngine)
     try:
         sqe.execute("SELECT 1").close()
-        conf = engine.gateway.jvm.org.apache.spark.SparkContext.getOrCreate().getConf()
+        conf = engine.context._jsc.sc().getConf()
         for key in ("spark.authenticate", "spark.network.crypto.enabled", "spark.io.encryption.enabled"):
             assert conf.get(key) == "true"
         family = psutil.Process(engine.pid).children(recursive=True)
@@ -55,7 +55,7 @@ def test_executors_in_processes_of_their_own_read_tables_and_ingested_rows(tmp_p
         sqe.execute("CREATE TABLE strict (n bigint, t varchar NOT NULL)").close()
         with pytest.raises(SqeError):
             sqe.sqe.service.ingest(sqe.session, IngestRequest(table="strict", mode=append.mode), schema, bad)
-        assert engine.gateway.jvm.sqe.bridge.Spools.served() == 0
+        assert engine.context.bridge.Spools.served() == 0
         assert list((engine.run_dir / "spool").iterdir()) == []
     finally:
         sqe.close()

@@ -15,12 +15,14 @@ from pathlib import Path
 from typing import Any
 
 import psutil
+import py4j.java_gateway
 import pytest
+from pyspark import SparkContext
 
 from sqe_core.engine.port import EngineState
 from sqe_core.engine.spark.conf import PINNED_SESSION_SETTINGS, engine_settings
+from sqe_core.engine.spark.context import EngineContext
 from sqe_core.engine.spark.engine import EngineOptions, SparkEngine
-from sqe_core.engine.spark.gateway import Gateway
 from sqe_core.engine.spark.jars import fetch_jars
 from sqe_core.engine.spark.java import find_java
 from sqe_core.engine.spark.options import default_cache_dir
@@ -43,7 +45,7 @@ time.sleep(600)
 # where this Python lies.
 _NOBODY = """
 import encodings.idna, os, pathlib, sys, tempfile
-from sqe_core.engine.spark import engine, gateway
+from sqe_core.engine.spark import context, engine
 uid, home = int(sys.argv[1]), pathlib.Path(sys.argv[2])
 os.setgroups([])
 os.setgid(uid)
@@ -54,8 +56,7 @@ started = engine.SparkEngine(options)
 started.start()
 try:
     started.wait_ready(120)
-    spark = started.gateway.jvm.org.apache.spark.sql.SparkSession.getDefaultSession().get()
-    print(spark.sql("SELECT count(*) FROM range(4)").collectAsList().get(0).getLong(0))
+    print(started.context.root.sql("SELECT count(*) FROM range(4)").collect()[0][0])
 finally:
     started.stop()
 """
@@ -70,21 +71,21 @@ def wait_for(happened: Callable[[], bool], secs: float = 60) -> None:
 
 def one(engine: SparkEngine) -> int:
     """Ask Spark for a number, past every layer of ours."""
-    with engine.gateway.calls():
+    with engine.context.calls():
         return int(root(engine).sql("SELECT 1").collectAsList().get(0).getInt(0))
 
 
 def root(engine: SparkEngine) -> Any:
-    return engine.gateway.jvm.org.apache.spark.sql.SparkSession.getDefaultSession().get()
+    return engine.context.root._jsparkSession
 
 
-def ask_until_lost(gateway: Gateway) -> None:
+def ask_until_lost(context: EngineContext) -> None:
     """Calls into a JVM that goes away end in one kind of error, whenever they come."""
 
     def ask() -> None:
-        with gateway.calls():
+        with context.calls():
             while True:
-                gateway.jvm.java.lang.System.currentTimeMillis()
+                context._jvm.java.lang.System.currentTimeMillis()
 
     for _ in range(2):
         with pytest.raises(EngineLostError):
@@ -118,7 +119,7 @@ def hurt(own_engine: SparkEngine) -> SparkEngine:
 
 @pytest.mark.rule("CONF-1")
 def test_spark_knows_every_setting_that_is_fixed(hurt: SparkEngine) -> None:
-    find = hurt.gateway.jvm.org.apache.spark.internal.config.ConfigEntry.findEntry
+    find = hurt.context._jvm.org.apache.spark.internal.config.ConfigEntry.findEntry
     settings = engine_settings(EngineOptions(), Path("/run"), [])
     # Spark takes any name without a word, so a misspelt one would protect nothing.
     unknown = {key for key in settings if find(key) is None}
@@ -153,6 +154,28 @@ def test_it_listens_on_loopback_only(hurt: SparkEngine) -> None:
     assert listening == {"127.0.0.1"}
 
 
+@pytest.mark.rule("ISO-11")
+def test_pyspark_opens_nothing_in_this_process(hurt: SparkEngine) -> None:
+    def held() -> tuple[object, ...]:
+        connections = psutil.Process().net_connections(kind="all")
+        listening = [connection.laddr for connection in connections if connection.status == psutil.CONN_LISTEN]
+        path, handler, environment = list(sys.path), signal.getsignal(signal.SIGINT), dict(os.environ)
+        return listening, path, handler, environment, py4j.java_gateway.get_return_value, SparkContext._gateway
+
+    assert hurt._process is not None
+    before = held()
+    context = EngineContext(port=hurt._process.port, secret=hurt._process.secret)
+    try:
+        spark = context.root.newSession()
+        assert [row.id for row in spark.range(3).collect()] == [0, 1, 2]
+        assert spark.sparkContext.statusTracker().getActiveJobsIds() == []
+        assert repr(spark.sparkContext) == "<SparkContext master=local[*] appName=sqe>"
+        assert spark.conf.get("spark.sql.defaultCatalog") == "_sqe_none"
+        assert held() == before
+    finally:
+        context.close()
+
+
 @pytest.mark.rule("ISO-12")
 def test_it_has_no_secret_where_it_can_be_read(hurt: SparkEngine) -> None:
     process = psutil.Process(hurt.pid)
@@ -172,8 +195,8 @@ def test_it_has_no_secret_where_it_can_be_read(hurt: SparkEngine) -> None:
 
 @pytest.mark.rule("OBS-2")
 def test_the_log_has_the_place_of_an_error_but_not_its_text(hurt: SparkEngine) -> None:
-    logger = hurt.gateway.jvm.org.slf4j.LoggerFactory.getLogger("sqe.test")
-    jvm = hurt.gateway.jvm
+    logger = hurt.context._jvm.org.slf4j.LoggerFactory.getLogger("sqe.test")
+    jvm = hurt.context._jvm
     inner = jvm.java.lang.IllegalStateException("inner row value 4711\nsecond line 4711")
     logger.error("a message", jvm.java.lang.RuntimeException("outer row value 4711", inner))
     assert hurt._process is not None
@@ -214,14 +237,14 @@ def test_a_task_without_memory_does_not_end_the_jvm(hurt: SparkEngine) -> None:
 
 @pytest.mark.rule("LIM-9")
 def test_a_killed_jvm_is_replaced(hurt: SparkEngine) -> None:
-    pid, gateway, run_dir = hurt.pid, hurt.gateway, hurt.run_dir
+    pid, context, run_dir = hurt.pid, hurt.context, hurt.run_dir
     session = hurt.open_session()
     told: list[EngineState] = []
     hurt.on_lost(lambda: told.append(hurt.state))
     assert pid is not None
     assert session.alive
     os.kill(pid, signal.SIGKILL)
-    ask_until_lost(gateway)
+    ask_until_lost(context)
     wait_for(lambda: bool(told))
     assert (session.alive, run_dir.exists()) == (False, False)
     hurt.wait_ready(120)
@@ -234,10 +257,10 @@ def test_a_killed_jvm_is_replaced(hurt: SparkEngine) -> None:
 @pytest.mark.rule("LIM-9")
 def test_a_context_that_ended_by_itself_counts_as_lost(hurt: SparkEngine) -> None:
     pid = hurt.pid
-    gateway = hurt.gateway
-    with suppress(EngineLostError), gateway.calls():
+    context = hurt.context
+    with suppress(EngineLostError), context.calls():
         root(hurt).sparkContext().stop()
-    ask_until_lost(gateway)
+    ask_until_lost(context)
     wait_for(lambda: hurt.pid != pid)
     hurt.wait_ready(120)
     assert one(hurt) == 1

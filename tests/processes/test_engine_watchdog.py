@@ -85,9 +85,9 @@ def test_what_a_cancelled_statement_leaves_behind_is_known_too(sqe: EmbeddedSqe)
     session = engine.open_session()
     assert isinstance(session, SparkEngineSession)
     session.cancel(tag)
-    context = engine.gateway.jvm.org.apache.spark.SparkContext.getOrCreate()
+    context = engine.context._jsc.sc()
     context.addJobTag(tag)
-    jobs = session.spark.range(0, 10**15, 1, 2).toJavaRDD()
+    jobs = session.spark._jsparkSession.range(0, 10**15, 1, 2).toJavaRDD()
     tracker = context.statusTracker()
     deadline = time.monotonic() + 60
     while engine.pid == before:

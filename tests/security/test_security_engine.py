@@ -228,7 +228,7 @@ def test_statements_at_once_never_share_an_engine_session(sqe: EmbeddedSqe) -> N
 @pytest.mark.rule("ISO-1")
 @pytest.mark.rule("ISO-6")
 def test_nothing_else_runs_in_the_jvm(engine: SparkEngine) -> None:
-    conf = engine.gateway.jvm.org.apache.spark.SparkEnv.get().conf()
+    conf = engine.context._jvm.org.apache.spark.SparkEnv.get().conf()
     for key in (
         *("spark.plugins", "spark.extraListeners", "spark.sql.queryExecutionListeners", "spark.jars.packages"),
         *("spark.sql.streaming.streamingQueryListeners", "spark.connect.grpc.binding.port", "spark.jars.repositories"),
@@ -243,7 +243,7 @@ def test_nothing_else_runs_in_the_jvm(engine: SparkEngine) -> None:
 @pytest.mark.rule("FUNC-1")
 def test_every_function_of_the_engine_is_classified(engine: SparkEngine) -> None:
     """A function that a new Spark brings does not exist for users until somebody looked at it."""
-    analysis = engine.gateway.jvm.org.apache.spark.sql.catalyst.analysis
+    analysis = engine.context._jvm.org.apache.spark.sql.catalyst.analysis
     lists = allowed.functions()
 
     def names(registry: Any) -> set[str]:

@@ -77,7 +77,7 @@ def adapter(engine: SparkEngine) -> Iterator[RestFixture]:
             "_sqe_c_files", {"type": "rest", "uri": server.url, "io-impl": "org.apache.iceberg.hadoop.HadoopFileIO"}
         )
         session.catalog("_sqe_c_files").create_namespace(("hr",), {})
-        session.spark.sql("CREATE TABLE `_sqe_c_files`.hr.emp (id bigint) USING iceberg")
+        session.spark._jsparkSession.sql("CREATE TABLE `_sqe_c_files`.hr.emp (id bigint) USING iceberg")
         session.close()
         yield server
 
@@ -97,8 +97,8 @@ def settings_of_files(engine: SparkEngine, url: str, own: Mapping[str, str]) -> 
     files = {"io-impl": "org.apache.iceberg.aws.s3.S3FileIO", "s3.delete-enabled": "true"}
     session.mount(alias, {"type": "rest", "uri": url, "rest.auth.type": "none", **files, **REGION_KEY, **own})
     session.catalog(alias)  # Spark loads it for its active session
-    jvm = session.gateway.jvm
-    catalog = session.spark.sessionState().catalogManager().catalog(alias).icebergCatalog()
+    jvm = session.context._jvm
+    catalog = session.spark._jsparkSession.sessionState().catalogManager().catalog(alias).icebergCatalog()
     table = catalog.loadTable(jvm.org.apache.iceberg.catalog.TableIdentifier.parse("hr.emp"))
     root = dict(table.io().properties())
     found = [root, *({**root, **dict(each.config())} for each in table.io().credentials())]

@@ -181,7 +181,7 @@ def test_an_error_with_a_secret_is_scrubbed(sqe: EmbeddedSqe, monkeypatch: pytes
 
 @pytest.mark.rule("ISO-3")
 def test_the_engines_own_catalog_is_empty_and_stays_so(engine: SparkEngine) -> None:
-    root = engine.gateway.jvm.org.apache.spark.sql.SparkSession.builder().getOrCreate()
+    root = engine.context.root._jsparkSession
     for name in ("spark_catalog.default.t", "t"):
         with pytest.raises(Exception, match="no tables here"):
             root.sql(f"CREATE TABLE {name} (a INT) USING parquet").collectAsList()
@@ -190,7 +190,7 @@ def test_the_engines_own_catalog_is_empty_and_stays_so(engine: SparkEngine) -> N
 @pytest.mark.rule("ISO-11")
 @pytest.mark.parametrize("greeting", [b"", b"A\nwrong\n"])
 def test_the_gateway_answers_nobody_without_the_token(engine: SparkEngine, greeting: bytes) -> None:
-    port = engine.gateway._server.java_parameters.port
+    port = engine.context._gateway.java_parameters.port
     answer = b""
     # Hanging up is an answer, too.
     with socket.create_connection(("127.0.0.1", port), timeout=10) as connection, suppress(OSError):

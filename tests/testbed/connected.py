@@ -47,8 +47,8 @@ class Connected:
         alias, session = self.session.alias_of(mount), self.session.engine_session()
         assert isinstance(session, SparkEngineSession)
         session.catalog(alias)
-        iceberg = session.gateway.jvm.org.apache.iceberg
-        mounted = session.spark.sessionState().catalogManager().catalog(alias).icebergCatalog()
+        iceberg = session.context._jvm.org.apache.iceberg
+        mounted = session.spark._jsparkSession.sessionState().catalogManager().catalog(alias).icebergCatalog()
         loaded = mounted.loadTable(iceberg.catalog.TableIdentifier.parse(table))
         encoded = iceberg.util.SerializationUtil.serializeToBase64(iceberg.SerializableTable.copyOf(loaded))
         return str(loaded.io().properties()) + base64.b64decode(encoded, validate=False).decode("latin-1")

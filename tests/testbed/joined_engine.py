@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any, cast
 
 from sqe_core.engine.port import EngineState
+from sqe_core.engine.spark.context import EngineContext
 from sqe_core.engine.spark.engine import EngineOptions, SparkEngine
-from sqe_core.engine.spark.gateway import Gateway
 
 
 @dataclass
@@ -38,11 +38,11 @@ class JoinedEngine(SparkEngine):
         port, secret, pid, run_dir = self._address.split(":", 3)
         process = JoinedProcess(int(port), secret, int(pid), Path(run_dir))
         self._process = cast(Any, process)
-        self._gateway = Gateway(port=process.port, secret=process.secret)
+        self._context = EngineContext(port=process.port, secret=process.secret)
         self._enter(EngineState.READY)
 
     def stop(self) -> None:
-        self._gateway = None
+        self._context = None
         self._enter(EngineState.STOPPED)
 
 

@@ -18,9 +18,9 @@ class PlainSpark:
     def __init__(self, sqe: EmbeddedSqe, warehouse: Path) -> None:
         engine = sqe.sqe.engine
         assert isinstance(engine, SparkEngine)
-        own = engine.gateway.jvm._gateway_client  # py4j's client of SQE's own connection
-        os.environ["PYSPARK_GATEWAY_PORT"] = str(own.java_parameters.port)
-        os.environ["PYSPARK_GATEWAY_SECRET"] = own.java_parameters.auth_token
+        own = engine.context._gateway.java_parameters
+        os.environ["PYSPARK_GATEWAY_PORT"] = str(own.port)
+        os.environ["PYSPARK_GATEWAY_SECRET"] = own.auth_token
         os.environ["PYSPARK_PIN_THREAD"] = "true"
         from pyspark import SparkConf, SparkContext
         from pyspark.java_gateway import launch_gateway

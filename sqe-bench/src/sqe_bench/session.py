@@ -166,7 +166,7 @@ class _Server:
         """The resident memory of this process and of the engine's, and what lives in the engine's heap, in MB."""
         engine = self.sqe.engine
         assert isinstance(engine, SparkEngine)
-        jvm: Any = engine.gateway.jvm
+        jvm: Any = engine.context._jvm
         for _ in range(3):  # what the engine gives up in one collection goes with the next
             gc.collect()
             jvm.java.lang.System.gc()

@@ -75,17 +75,17 @@ def test_from_start_to_stop(make_engine: MakeEngine) -> None:
     engine.wait_ready(30)
     states.append(engine.state)
     assert engine.process_alive
-    assert engine.gateway.alive
+    assert engine.context.alive
     assert engine.run_dir.is_dir()
     assert steps == [("Preparing", 0.5), ("Starting Spark", None), ("Ready", 1.0)]
-    gateway, run_dir = engine.gateway, engine.run_dir
+    context, run_dir = engine.context, engine.run_dir
     engine.stop()
     engine.stop()
     states.append(engine.state)
     assert states == [EngineState.STOPPED, EngineState.READY, EngineState.STOPPED]
-    assert (engine.process_alive, gateway.alive, run_dir.exists()) == (False, False, False)
+    assert (engine.process_alive, context.alive, run_dir.exists()) == (False, False, False)
     with pytest.raises(EngineLostError):
-        _ = engine.gateway
+        _ = engine.context
 
 
 def test_a_stopped_engine_can_be_started_again(make_engine: MakeEngine) -> None:
@@ -102,7 +102,7 @@ def test_a_lost_jvm_is_replaced_and_listeners_are_told(make_engine: MakeEngine) 
     told: list[tuple[EngineState, bool]] = []
     engine.start()
     engine.wait_ready(30)
-    first = engine.gateway
+    first = engine.context
 
     def fails() -> None:
         raise RuntimeError("an observer's fault")
@@ -114,7 +114,7 @@ def test_a_lost_jvm_is_replaced_and_listeners_are_told(make_engine: MakeEngine) 
     wait_for(lambda: engine.state is EngineState.READY)
     assert told == [(EngineState.LOST, False)]
     assert engine.pid != pid
-    assert engine.gateway is not first
+    assert engine.context is not first
     assert engine.process_alive
 
 

@@ -25,8 +25,8 @@ class FakeFailures:
         return json.dumps(self._described)
 
 
-class FakeGateway:
-    """`gateway.jvm.sqe.bridge.Failures`, and whether the JVM is gone."""
+class FakeContext:
+    """`context.bridge.Failures`, and whether the JVM is gone."""
 
     def __init__(self, described: dict[str, Any] | Exception) -> None:
         self.jvm = self.sqe = self.bridge = self
@@ -52,7 +52,7 @@ def test_a_java_error_becomes_a_failure() -> None:
     answer = described(
         sql_state="42703", parameters={"name": "`x`"}, object_type="", fragment="x", start=7, text="SELECT x"
     )
-    error = translate(FakeGateway(answer), JavaError(), "SELECT x")  # type: ignore[arg-type]  # a fake
+    error = translate(FakeContext(answer), JavaError(), "SELECT x")  # type: ignore[arg-type]  # a fake
     assert isinstance(error, EngineExecutionError)
     assert str(error) == "SOME_CONDITION"
     failure = error.failure
@@ -85,34 +85,34 @@ def test_offset(text: str, line: int, column: int, expected: int | None) -> None
 
 
 def test_a_cancelled_statement() -> None:
-    error = translate(FakeGateway(described(condition="SQE_CANCELLED")), JavaError())  # type: ignore[arg-type]  # a fake
+    error = translate(FakeContext(described(condition="SQE_CANCELLED")), JavaError())  # type: ignore[arg-type]  # a fake
     assert isinstance(error, QueryCancelledError)
 
 
 @pytest.mark.parametrize("lost", [Py4JNetworkError("SECRET"), ConnectionResetError("SECRET"), OSError("SECRET")])
 def test_a_lost_connection_is_a_lost_engine(lost: Exception) -> None:
-    gateway: Any = FakeGateway({})
-    with pytest.raises(EngineLostError) as raised, engine_errors(gateway):
+    context: Any = FakeContext({})
+    with pytest.raises(EngineLostError) as raised, engine_errors(context):
         raise lost
     assert "SECRET" not in str(raised.value)
     assert raised.value.__cause__ is None
 
 
 def test_an_engine_that_is_lost_while_it_describes() -> None:
-    gateway: Any = FakeGateway(Py4JNetworkError("SECRET"))
-    assert isinstance(translate(gateway, JavaError()), EngineLostError)
+    context: Any = FakeContext(Py4JNetworkError("SECRET"))
+    assert isinstance(translate(context, JavaError()), EngineLostError)
 
 
 def test_a_bridge_that_is_not_ours() -> None:
-    gateway: Any = FakeGateway({})
-    with pytest.raises(InternalError, match="bridge") as raised, engine_errors(gateway):
+    context: Any = FakeContext({})
+    with pytest.raises(InternalError, match="bridge") as raised, engine_errors(context):
         raise Py4JError("Method SECRET does not exist")
     assert "SECRET" not in str(raised.value)
 
 
 def test_our_own_errors_pass() -> None:
-    gateway: Any = FakeGateway({})
-    with pytest.raises(ZeroDivisionError), engine_errors(gateway):
+    context: Any = FakeContext({})
+    with pytest.raises(ZeroDivisionError), engine_errors(context):
         raise ZeroDivisionError
 
 
@@ -148,9 +148,9 @@ def test_what_a_catalog_denies_reads_like_what_it_does_not_have(
 ) -> None:
     told = []
     for condition in ("ForbiddenException", missing):
-        gateway: Any = FakeGateway(described(condition=condition))
+        context: Any = FakeContext(described(condition=condition))
         with pytest.raises(ObjectNotFoundError) as caught:
-            read(SparkEngineCatalog(gateway, Refusing()))
+            read(SparkEngineCatalog(context, Refusing()))
         told.append((str(caught.value), caught.value.hint, caught.value.code))
     assert told[0] == told[1]
 

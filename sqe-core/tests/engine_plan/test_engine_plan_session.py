@@ -90,7 +90,7 @@ class FakeBridge:
 
 class FakeEngine:
     process_alive = True
-    gateway: Any = None
+    context: Any = None
 
 
 @pytest.fixture
@@ -101,7 +101,7 @@ def bridge() -> FakeBridge:
 @pytest.fixture
 def session(bridge: FakeBridge) -> SparkEngineSession:
     session = SparkEngineSession.__new__(SparkEngineSession)
-    session.gateway = FakeEngine.gateway
+    session.context = FakeEngine.context
     session.bridge = bridge
     session._engine = FakeEngine()  # type: ignore[assignment]  # a fake
     session._forgotten = []
@@ -176,7 +176,7 @@ def test_a_plan_of_another_session_is_refused(session: SparkEngineSession, bridg
 
 def test_a_session_lives_as_long_as_its_engine(session: SparkEngineSession, bridge: FakeBridge) -> None:
     assert session.alive
-    session._engine.gateway = object()  # type: ignore[misc]  # another JVM took its place
+    session._engine.context = object()  # type: ignore[misc]  # another JVM took its place
     assert not session.alive
     session.close()
     with session.statement_scope():

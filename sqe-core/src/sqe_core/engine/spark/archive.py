@@ -36,7 +36,7 @@ from sqe_core.engine.spark.preparation import Report, prepare_launch
 from sqe_core.spi.errors import SqeError, StartupError
 
 if TYPE_CHECKING:
-    from sqe_core.engine.spark.gateway import Gateway
+    from sqe_core.engine.spark.context import EngineContext
 
 _log = logging.getLogger(__name__)
 
@@ -156,7 +156,7 @@ def make_archive(plan: LaunchPlan) -> None:
 def _train(plan: LaunchPlan, class_list: Path, scratch: Path) -> None:
     """Run what sessions run, in a JVM that writes down every class it loads."""
     # These import py4j, which a start that only asks for the archive's name does not need.
-    from sqe_core.engine.spark.gateway import Gateway
+    from sqe_core.engine.spark.context import EngineContext
 
     options = replace(plan.options, master="local[2]", settings={}, class_archive=ClassArchive.OFF)
     process = EngineProcess(
@@ -165,13 +165,13 @@ def _train(plan: LaunchPlan, class_list: Path, scratch: Path) -> None:
     try:
         deadline = time.monotonic() + 4 * plan.options.start_timeout_secs
         process.wait_gateway(deadline)
-        gateway = Gateway(port=process.port, secret=process.secret)
+        context = EngineContext(port=process.port, secret=process.secret)
         process.wait_session(deadline)
         try:
-            _run_training(gateway, scratch)
-            _load_bridge(gateway, plan.class_path[0])
+            _run_training(context, scratch)
+            _load_bridge(context, plan.class_path[0])
         finally:
-            gateway.close()
+            context.close()
     finally:
         process.stop(orderly=True)  # the list of classes is complete only then
 
@@ -180,15 +180,15 @@ def _train(plan: LaunchPlan, class_list: Path, scratch: Path) -> None:
 class _TrainingEngine:
     """What a session asks of its engine."""
 
-    gateway: Gateway
+    context: EngineContext
     process_alive: bool = True
 
 
-def _run_training(gateway: Gateway, scratch: Path) -> None:
+def _run_training(context: EngineContext, scratch: Path) -> None:
     """Run the statements as they are run for users: parsed, analysed and executed by the bridge, read as a stream."""
     from sqe_core.engine.spark.session import SparkEngineSession
 
-    session = SparkEngineSession(gateway, cast(Any, _TrainingEngine(gateway)))
+    session = SparkEngineSession(context, cast(Any, _TrainingEngine(context)))
     properties = {
         "type": "jdbc",
         "uri": f"jdbc:sqlite:{scratch}/catalog.db",
@@ -208,12 +208,12 @@ def _run_training(gateway: Gateway, scratch: Path) -> None:
     session.close()
 
 
-def _load_bridge(gateway: Gateway, jar: Path) -> None:
+def _load_bridge(context: EngineContext, jar: Path) -> None:
     """Load those classes of the bridge that no training statement needed."""
     with zipfile.ZipFile(jar) as archive:
         names = [name for name in archive.namelist() if name.startswith("sqe/") and name.endswith(".class")]
     for name in names:
-        gateway.jvm.java.lang.Class.forName(name.removesuffix(".class").replace("/", "."))
+        context._jvm.java.lang.Class.forName(name.removesuffix(".class").replace("/", "."))
 
 
 def _dump(plan: LaunchPlan, class_list: Path, target: Path) -> None:

@@ -12,8 +12,8 @@ from typing import Any
 import pyarrow as pa
 
 from sqe_core.engine.port import EngineCatalog, EngineExecutionError
+from sqe_core.engine.spark.context import EngineContext
 from sqe_core.engine.spark.failures import engine_errors
-from sqe_core.engine.spark.gateway import Gateway
 from sqe_core.engine.spark.literals import encode
 from sqe_core.spi.catalog import Column, PartitionField, Snapshot, SnapshotRef, TableMetadata, ViewMetadata
 from sqe_core.spi.errors import ErrorCode, NotSupportedError, ObjectNotFoundError, UserError
@@ -30,8 +30,8 @@ _MISSING = {
 class SparkEngineCatalog(EngineCatalog):
     """`catalogs` is the Java side, `sqe.bridge.Catalogs`."""
 
-    def __init__(self, gateway: Gateway, catalogs: Any) -> None:
-        self._gateway = gateway
+    def __init__(self, context: EngineContext, catalogs: Any) -> None:
+        self._context = context
         self._catalogs = catalogs
 
     @contextmanager
@@ -46,7 +46,7 @@ class SparkEngineCatalog(EngineCatalog):
             missing: the condition that a denial counts as; None leaves it a denial.
         """
         try:
-            with engine_errors(self._gateway):
+            with engine_errors(self._context):
                 yield
         except EngineExecutionError as error:
             condition = error.failure.condition

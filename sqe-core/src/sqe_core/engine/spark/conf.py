@@ -30,7 +30,10 @@ PINNED_SESSION_SETTINGS: Mapping[str, str] = MappingProxyType(
         "spark.sql.storeAssignmentPolicy": "ANSI",
         "spark.sql.timeType.enabled": "true",
         "spark.sql.timestampType": "TIMESTAMP_NTZ",
-        # What it may reach: no files as tables, no substituted text (ENF-2), no scripts.
+        # What it may reach: no files as tables, no substituted text (ENF-2), no scripts. An unqualified name that
+        # nobody replaced finds nothing (ENF-8), not the shared session catalog (ISO-3).
+        "spark.sql.catalog._sqe_none": "sqe.bridge.EmptyCatalog",
+        "spark.sql.defaultCatalog": "_sqe_none",
         "spark.sql.runSQLOnFiles": "false",
         "spark.sql.scripting.enabled": "false",
         "spark.sql.variable.substitute": "false",

@@ -20,7 +20,7 @@ from sqe_core.engine.spark.preparation import Report, prepare_launch
 from sqe_core.spi.errors import EngineLostError, InternalError, ResourcesError, SqeError, StartupError
 
 if TYPE_CHECKING:
-    from sqe_core.engine.spark.gateway import Gateway
+    from sqe_core.engine.spark.context import EngineContext
 
 __all__ = ["ClassArchive", "EngineOptions", "SparkEngine"]
 
@@ -54,7 +54,7 @@ class SparkEngine(Engine):
         self._supervisor: threading.Thread | None = None
         self._stopping = threading.Event()
         self._process: EngineProcess | None = None
-        self._gateway: Gateway | None = None
+        self._context: EngineContext | None = None
         self._process_ended = threading.Event()
         self._archive_maker: ArchiveMaker | None = None
 
@@ -68,17 +68,17 @@ class SparkEngine(Engine):
 
     @property
     def process_alive(self) -> bool:
-        """Whether the JVM that `gateway` speaks to still runs."""
-        gateway, process = self._gateway, self._process
-        return gateway is not None and gateway.alive and process is not None and process.alive
+        """Whether the JVM that `context` speaks to still runs."""
+        context, process = self._context, self._process
+        return context is not None and context.alive and process is not None and process.alive
 
     @property
-    def gateway(self) -> Gateway:
+    def context(self) -> EngineContext:
         """The connection to the running JVM; another one after each restart."""
-        gateway = self._gateway
-        if gateway is None:
+        context = self._context
+        if context is None:
             raise EngineLostError("The engine is not running")
-        return gateway
+        return context
 
     @property
     def run_dir(self) -> Path:
@@ -129,18 +129,18 @@ class SparkEngine(Engine):
 
         while True:
             self.wait_ready()
-            gateway = self.gateway
+            context = self.context
             try:
-                with gateway.calls():
-                    return SparkEngineSession(gateway, self)
+                with context.calls():
+                    return SparkEngineSession(context, self)
             except EngineLostError:
                 # The JVM is gone and its supervisor has yet to notice; the next one will do.
-                if not self._wait_replaced(gateway):
+                if not self._wait_replaced(context):
                     raise
 
-    def _wait_replaced(self, gateway: Gateway) -> bool:
+    def _wait_replaced(self, context: EngineContext) -> bool:
         def replaced() -> bool:
-            return self._gateway is not gateway or self._state is not EngineState.READY
+            return self._context is not context or self._state is not EngineState.READY
 
         with self._changed:
             return self._changed.wait_for(replaced, _NOTICE_SECS)
@@ -148,7 +148,7 @@ class SparkEngine(Engine):
     def open_spool(self) -> Spool:
         from sqe_core.engine.spark.spool import SparkSpool
 
-        return SparkSpool(self.gateway, self.run_dir, served=not is_local(self.options.master))
+        return SparkSpool(self.context, self.run_dir, served=not is_local(self.options.master))
 
     def stop(self) -> None:
         with self._changed:
@@ -201,7 +201,7 @@ class SparkEngine(Engine):
         self._report("Starting Spark", None)
         flags = archive_flags(plan)
         try:
-            gateway = self._start_process(plan, flags)
+            context = self._start_process(plan, flags)
         except StartupError as error:
             if not flags or self._stopping.is_set():
                 raise
@@ -209,31 +209,31 @@ class SparkEngine(Engine):
             _log.warning("the engine did not start with its class archive, which is now forgotten: %s", error.message)
             forget_archive(plan)
             flags = []
-            gateway = self._start_process(plan, flags)
-        self._gateway = gateway
+            context = self._start_process(plan, flags)
+        self._context = context
         self._archive_maker = ArchiveMaker(plan) if not flags else None
         self._report("Ready", 1.0)
         self._enter(EngineState.READY)
         if self._archive_maker is not None:
             self._archive_maker.schedule()
 
-    def _start_process(self, plan: LaunchPlan, flags: Sequence[str]) -> Gateway:
+    def _start_process(self, plan: LaunchPlan, flags: Sequence[str]) -> EngineContext:
         deadline = time.monotonic() + self.options.start_timeout_secs
         self._process_ended.clear()
         process = EngineProcess(plan, extra_flags=flags, ended=self._process_ended.set)
         self._process = process
         # py4j takes a while to import; the JVM needs longer.
-        from sqe_core.engine.spark.gateway import Gateway
+        from sqe_core.engine.spark.context import EngineContext
 
         try:
             self._check_stopping()
             process.wait_gateway(deadline)
-            gateway = Gateway(port=process.port, secret=process.secret, ended=process.ended_within)
+            context = EngineContext(port=process.port, secret=process.secret, ended=process.ended_within)
             process.wait_session(deadline)
         except BaseException:
             process.stop(orderly=False)
             raise
-        return gateway
+        return context
 
     def _relaunch(self, restarts: deque[float]) -> bool:
         """Try once more; True when the engine is READY again. Gives up by raising."""
@@ -254,10 +254,10 @@ class SparkEngine(Engine):
         return True
 
     def _note_loss(self) -> None:
-        gateway, process = self._gateway, self._process
-        assert gateway is not None
+        context, process = self._context, self._process
+        assert context is not None
         assert process is not None
-        gateway.mark_lost()
+        context.mark_lost()
         self._enter(EngineState.LOST)
         _log.error("the engine's Java ended by itself: %s", process.why_ended())
         for listener in tuple(self._lost_listeners):
@@ -265,17 +265,17 @@ class SparkEngine(Engine):
                 listener()
             except Exception:  # noqa: BLE001 - an observer's fault must not keep the engine down
                 _log.exception("a listener of the engine's loss failed")
-        gateway.close()
-        self._gateway = None
+        context.close()
+        self._context = None
 
     def _end(self) -> None:
         self._end_process()
         self._enter(EngineState.STOPPED)
 
     def _end_process(self) -> None:
-        gateway, self._gateway = self._gateway, None
-        if gateway is not None:
-            gateway.close()
+        context, self._context = self._context, None
+        if context is not None:
+            context.close()
         if self._process is not None:
             self._process.stop()
         if self._archive_maker is not None:

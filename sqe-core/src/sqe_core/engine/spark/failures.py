@@ -11,7 +11,7 @@ from typing import Any
 from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
 
 from sqe_core.engine.port import EngineExecutionError, EngineFailure
-from sqe_core.engine.spark.gateway import Gateway, engine_lost
+from sqe_core.engine.spark.context import EngineContext, engine_lost
 from sqe_core.spi.errors import InternalError, QueryCancelledError
 
 CANCELLED = "SQE_CANCELLED"
@@ -20,27 +20,27 @@ _GENERATED = "SQE"  # the object type that the bridge gives to the origins of it
 
 
 @contextmanager
-def engine_errors(gateway: Gateway, text: str | None = None) -> Iterator[None]:
+def engine_errors(context: EngineContext, text: str | None = None) -> Iterator[None]:
     """Translate errors of the calls inside. `text` is the parsed text, to tell its positions from those of others."""
     try:
         yield
     except (Py4JError, OSError) as error:
-        raise translate(gateway, error, text) from None
+        raise translate(context, error, text) from None
 
 
-def translate(gateway: Gateway, error: BaseException, text: str | None = None) -> Exception:
+def translate(context: EngineContext, error: BaseException, text: str | None = None) -> Exception:
     """Return the error to raise for one that a call into the JVM raised."""
     if isinstance(error, Py4JJavaError):
         try:
-            described = json.loads(gateway.jvm.sqe.bridge.Failures.describe(error.java_exception))
+            described = json.loads(context.bridge.Failures.describe(error.java_exception))
         except (Py4JError, OSError) as lost:
             if isinstance(lost, Py4JJavaError):
                 return InternalError("The engine cannot say what failed")
-            return translate(gateway, lost, text)
+            return translate(context, lost, text)
         if described["condition"] == CANCELLED:
             return QueryCancelledError("The statement was cancelled")
         return executing_error(described, text)
-    if gateway.vanished(error) or isinstance(error.__cause__, Py4JNetworkError | OSError):
+    if context.vanished(error) or isinstance(error.__cause__, Py4JNetworkError | OSError):
         return engine_lost()
     # py4j found no such method or class: the bridge and this package are of different versions.
     return InternalError("The engine's bridge does not answer as expected")

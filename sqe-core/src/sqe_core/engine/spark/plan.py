@@ -87,7 +87,7 @@ class SparkAnalysedPlan(SparkPlan, AnalysedPlan):
         return bool(self._answer["constant"])
 
     def explain(self) -> Sequence[tuple[str, str]]:
-        with engine_errors(self.session.gateway, self.text):
+        with engine_errors(self.session.context, self.text):
             rows = json.loads(self.session.bridge.explain(self.handle))
         return [(kind, text) for kind, text in rows]
 
@@ -104,7 +104,7 @@ class SparkAnalysedPlan(SparkPlan, AnalysedPlan):
         `columns` lists (name, [(relation parts, column, kind)]) with the kinds IDENTITY, TRANSFORMATION, WINDOW and
         AGGREGATION; `indirect` maps FILTER, JOIN, GROUP_BY, SORT and WINDOW to [(relation parts, column)].
         """
-        with engine_errors(self.session.gateway, self.text):
+        with engine_errors(self.session.context, self.text):
             details: Mapping[str, Any] = json.loads(self.session.bridge.lineage(self.handle))
         return details
 

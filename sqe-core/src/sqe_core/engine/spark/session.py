@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
 import json
 import re
 import secrets
@@ -33,11 +31,13 @@ from sqe_core.engine.port import (
     StatementScope,
 )
 from sqe_core.engine.spark.catalog import SparkEngineCatalog
-from sqe_core.engine.spark.conf import CATALOG_DEFAULTS, PINNED_SESSION_SETTINGS
+from sqe_core.engine.spark.conf import CATALOG_DEFAULTS
+from sqe_core.engine.spark.context import EngineContext
+from sqe_core.engine.spark.execution import cancel, execute
 from sqe_core.engine.spark.failures import PLANNING_TIMEOUT, engine_errors
-from sqe_core.engine.spark.gateway import Gateway
 from sqe_core.engine.spark.literals import encode_parameters, encode_rows
 from sqe_core.engine.spark.plan import SparkAnalysedPlan, SparkPlan
+from sqe_core.engine.spark.templates import install_templates
 from sqe_core.spi.errors import EngineLostError, InternalError, QueryCancelledError
 from sqe_core.spi.identity import Secret
 
@@ -47,25 +47,22 @@ if TYPE_CHECKING:
 _EMPTY: Mapping[str, Any] = MappingProxyType({})
 _AND = re.compile(r"\band\b", re.IGNORECASE)
 _S3_FILES = "org.apache.iceberg.aws.s3.S3FileIO"
-_TEMPLATES = "sqe_core.engine.spark.templates"
 
 
 class SparkEngineSession(EngineSession):
-    """One `SparkSession` of its own. `bridge` is its Java side, `sqe.bridge.BridgeSession`."""
+    """A `SparkSession` of its own (`spark`), and what the bridge knows of it: `sqe.bridge.BridgeSession`."""
 
-    def __init__(self, gateway: Gateway, engine: SparkEngine) -> None:
-        self.gateway = gateway
+    def __init__(self, context: EngineContext, engine: SparkEngine) -> None:
+        self.context = context
         self._engine = engine
         self._forgotten: list[int] = []
         self._usable = True
         self._catalogs: dict[str, SparkEngineCatalog] = {}
         self._token_handles: dict[str, str] = {}
-        with engine_errors(gateway):
-            self.bridge: Any = gateway.jvm.sqe.bridge.BridgeSession.open(json.dumps(dict(PINNED_SESSION_SETTINGS)))
-            self.spark: Any = self.bridge.spark()
-            if importlib.util.find_spec(_TEMPLATES) is not None:
-                importlib.import_module(_TEMPLATES).install(gateway, self.spark)
-                self.bridge.remember()
+        with engine_errors(context):
+            self.spark = context.root.newSession()
+            self.bridge: Any = context.bridge.BridgeSession.open(self.spark._jsparkSession)
+            install_templates(self)
 
     @property
     def alive(self) -> bool:
@@ -73,7 +70,7 @@ class SparkEngineSession(EngineSession):
 
     @property
     def _engine_lives(self) -> bool:
-        return self._engine.process_alive and self._engine.gateway is self.gateway
+        return self._engine.process_alive and self._engine.context is self.context
 
     def mount(self, alias: str, properties: Mapping[str, str], *, token: Secret | None = None) -> None:
         wanted = {**CATALOG_DEFAULTS, **properties}
@@ -82,7 +79,7 @@ class SparkEngineSession(EngineSession):
             wanted["catalog-impl"] = "sqe.bridge.RestMount"
             if wanted.get("io-impl") == _S3_FILES:
                 wanted["s3.client-factory-impl"] = "sqe.bridge.StoreClients"
-        with engine_errors(self.gateway):
+        with engine_errors(self.context):
             if token is not None:
                 handle = self._token_handles[alias] = secrets.token_hex(16)
                 wanted |= {"rest.auth.type": "sqe.bridge.TokenAuth", "sqe.token-handle": handle}
@@ -93,18 +90,18 @@ class SparkEngineSession(EngineSession):
         handle = self._token_handles.get(alias)
         if handle is None:
             raise InternalError("A catalog without a token was to get a new one")
-        with engine_errors(self.gateway):
+        with engine_errors(self.context):
             self._tokens.renew(handle, token.reveal())
 
     def unmount(self, alias: str) -> None:
         self._catalogs.pop(alias, None)
-        with engine_errors(self.gateway):
+        with engine_errors(self.context):
             self.bridge.unmount(alias)
             self._forget_token(alias)
 
     @property
     def _tokens(self) -> Any:
-        return self.gateway.jvm.sqe.bridge.MountTokens
+        return self.context.bridge.MountTokens
 
     def _forget_token(self, alias: str) -> None:
         handle = self._token_handles.pop(alias, None)
@@ -114,21 +111,21 @@ class SparkEngineSession(EngineSession):
     def catalog(self, alias: str) -> EngineCatalog:
         catalog = self._catalogs.get(alias)
         if catalog is None:
-            with engine_errors(self.gateway):
-                catalog = SparkEngineCatalog(self.gateway, self.bridge.catalog(alias))
+            with engine_errors(self.context):
+                catalog = SparkEngineCatalog(self.context, self.bridge.catalog(alias))
             self._catalogs[alias] = catalog
         return catalog
 
     def parse(self, sql: str, parameters: Mapping[str, Any] = _EMPTY) -> EnginePlan:
         forgotten, self._forgotten = self._forgotten, []
         values = encode_parameters(parameters)
-        with engine_errors(self.gateway, sql):
+        with engine_errors(self.context, sql):
             answer = self.bridge.parse(sql, values, json.dumps(forgotten))
         return SparkPlan(self, json.loads(answer), sql)
 
     def expression(self, sql: str, parameters: Mapping[str, Any], facts: PolicyFacts) -> EnginePlan:
         known = {"lists": facts.lists, "members": facts.members, "attributes": facts.attributes}
-        with engine_errors(self.gateway):
+        with engine_errors(self.context):
             answer = self.bridge.expression(sql, encode_parameters(parameters), json.dumps(known, default=list))
         return SparkPlan(self, json.loads(answer), sql)
 
@@ -136,7 +133,7 @@ class SparkEngineSession(EngineSession):
         own = self._own(plan)
         if not _AND.search(own.text):
             return [own]
-        with engine_errors(self.gateway):
+        with engine_errors(self.context):
             answers = json.loads(self.bridge.conjuncts(own.handle))
         return [SparkPlan(self, answer, own.text) for answer in answers]
 
@@ -150,7 +147,7 @@ class SparkEngineSession(EngineSession):
     ) -> JudgedRelation:
         asked = [{"plan": self._own(plan).handle, "column": column} for plan, column in expressions]
         request = {**self._encode(relation), "marker": marker, "expressions": asked}
-        with engine_errors(self.gateway):
+        with engine_errors(self.context):
             answer = json.loads(self.bridge.judge(json.dumps(request), tag))
         return JudgedRelation(
             columns=tuple((column["name"], column["type"]) for column in answer["columns"]),
@@ -165,7 +162,7 @@ class SparkEngineSession(EngineSession):
     def rewrite(self, plan: EnginePlan, replacements: Sequence[Replacement]) -> EnginePlan:
         own = self._own(plan)
         requests = json.dumps([self._encode(replacement) for replacement in replacements])
-        with engine_errors(self.gateway, own.text):
+        with engine_errors(self.context, own.text):
             answer = self.bridge.rewrite(own.handle, requests)
         return SparkPlan(self, json.loads(answer), own.text)
 
@@ -182,7 +179,7 @@ class SparkEngineSession(EngineSession):
         limits = {"check": check, "rows": rows}
         target = {name: self._encode_restriction(limit) for name, limit in limits.items() if limit is not None}
         try:
-            with engine_errors(self.gateway, own.text):
+            with engine_errors(self.context, own.text):
                 answer = self.bridge.analyse(own.handle, tag, json.dumps(dict(settings)), json.dumps(target))
         except (QueryCancelledError, EngineExecutionError) as error:
             self._check_usable(error)
@@ -192,33 +189,28 @@ class SparkEngineSession(EngineSession):
     def _check_usable(self, error: QueryCancelledError | EngineExecutionError) -> None:
         """Stop using the session when a thread got lost in it: its state may change under the next statement."""
         if isinstance(error, QueryCancelledError) or error.failure.condition == PLANNING_TIMEOUT:
-            with engine_errors(self.gateway):
+            with engine_errors(self.context):
                 self._usable = not self.bridge.isAbandoned()
 
     def execute(self, plan: AnalysedPlan, *, tag: str, settings: Mapping[str, str] = _EMPTY) -> ResultStream:
-        execution = importlib.import_module("sqe_core.engine.spark.execution")
-        stream: ResultStream = execution.execute(self, plan, tag=tag, settings=settings)
-        return stream
+        return execute(self, self._own(plan), tag=tag, settings=settings)
 
     def cancel(self, tag: str) -> None:
         with suppress(EngineLostError):  # who has gone needs no cancelling
-            with engine_errors(self.gateway):
-                self.gateway.jvm.sqe.bridge.Running.cancel(tag)
-            if importlib.util.find_spec("sqe_core.engine.spark.execution") is not None:
-                importlib.import_module("sqe_core.engine.spark.execution").cancel(self, tag)
+            cancel(self, tag)
 
     def statement_scope(self) -> StatementScope:
         return _SparkScope(self)
 
     def check_settings(self) -> bool:
-        with engine_errors(self.gateway):
+        with engine_errors(self.context):
             return bool(self.bridge.checkSettings())
 
     def close(self) -> None:
         if not self._engine_lives:
             return
         usable, self._usable = self._usable, False
-        with engine_errors(self.gateway):
+        with engine_errors(self.context):
             # Whatever became of the session, nothing in it logs in any more.
             for alias in tuple(self._token_handles):
                 self._forget_token(alias)
@@ -272,11 +264,11 @@ class _SparkScope(StatementScope):
         self._session = session
 
     def __enter__(self) -> StatementScope:
-        with engine_errors(self._session.gateway):
+        with engine_errors(self._session.context):
             self._session.bridge.enterScope()
         return self
 
     def __exit__(self, *exc: object) -> None:
         if self._session.alive:
-            with engine_errors(self._session.gateway):
+            with engine_errors(self._session.context):
                 self._session.bridge.exitScope()

@@ -8,19 +8,19 @@ import tempfile
 from pathlib import Path
 
 from sqe_core.engine.port import EngineExecutionError, Spool
+from sqe_core.engine.spark.context import EngineContext
 from sqe_core.engine.spark.failures import engine_errors
-from sqe_core.engine.spark.gateway import Gateway
 from sqe_core.spi.errors import SqeError
 
 
 class SparkSpool(Spool):
     """A folder that dies with its JVM. `served` says whether executors elsewhere get the files from the driver."""
 
-    def __init__(self, gateway: Gateway, run_dir: Path, *, served: bool) -> None:
+    def __init__(self, context: EngineContext, run_dir: Path, *, served: bool) -> None:
         parent = run_dir / "spool"
         parent.mkdir(mode=0o700, exist_ok=True)
         self._folder = Path(tempfile.mkdtemp(prefix="rows-", dir=parent))
-        self._gateway = gateway
+        self._context = context
         self._served = served
 
     @property
@@ -29,7 +29,7 @@ class SparkSpool(Spool):
 
     def close(self) -> None:
         shutil.rmtree(self._folder, ignore_errors=True)
-        if self._served and self._gateway.alive:
+        if self._served and self._context.alive:
             self._served = False
-            with contextlib.suppress(SqeError, EngineExecutionError), engine_errors(self._gateway):
-                self._gateway.jvm.sqe.bridge.Spools.forget(str(self._folder))
+            with contextlib.suppress(SqeError, EngineExecutionError), engine_errors(self._context):
+                self._context.bridge.Spools.forget(str(self._folder))

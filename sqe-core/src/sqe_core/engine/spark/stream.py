@@ -13,7 +13,7 @@ from typing import Protocol
 import pyarrow as pa
 
 from sqe_core.engine.port import Progress, ResultStream
-from sqe_core.engine.spark.gateway import engine_lost
+from sqe_core.engine.spark.context import engine_lost
 from sqe_core.spi.errors import EngineLostError, QueryCancelledError
 from sqe_core.spi.messages import keep_message
 

@@ -6,18 +6,20 @@ import hashlib
 import tomllib
 from functools import cache
 from importlib.resources import files
-from typing import Any
+from typing import TYPE_CHECKING
 
-from sqe_core.engine.spark.gateway import Gateway
+if TYPE_CHECKING:
+    from sqe_core.engine.spark.session import SparkEngineSession
 
 
-def install(gateway: Gateway, session: Any) -> None:
+def install_templates(session: SparkEngineSession) -> None:
     """Register every template in a session's function registry; the table crosses once for each JVM."""
     table, digest = _table()
-    bridge = gateway.jvm.sqe.bridge.FunctionTemplates
-    if not bridge.install(session, digest):
-        bridge.load(table, digest)
-        bridge.install(session, digest)
+    templates, spark = session.context.bridge.FunctionTemplates, session.spark._jsparkSession
+    if not templates.install(spark, digest):
+        templates.load(table, digest)
+        templates.install(spark, digest)
+    session.bridge.remember()
 
 
 @cache

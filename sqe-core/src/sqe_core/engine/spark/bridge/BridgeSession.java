@@ -5,7 +5,6 @@ import java.util.ArrayList;
 import java.util.Base64;
 import java.util.HashMap;
 import java.util.Iterator;
-import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.Callable;
@@ -39,7 +38,6 @@ public final class BridgeSession implements Work.Abandoned {
   private final Map plans = new ConcurrentHashMap(); // Long -> PlanHandle
   private final AtomicLong lastPlan = new AtomicLong();
   private final List aliases = new ArrayList();
-  private final Map pinned = new LinkedHashMap();
   private Map expected = new HashMap(); // the session's whole conf, as we left it
   private final Map overlaid = new HashMap(); // option -> how many running statements have it set
   private volatile boolean abandoned;
@@ -48,19 +46,9 @@ public final class BridgeSession implements Work.Abandoned {
     this.session = session;
   }
 
-  /** Opens a session with the pinned settings, below the root session, which runs no statement itself (ISO-2). */
-  public static BridgeSession open(String settings) {
-    SparkSession root = (SparkSession) SparkSession.getDefaultSession().get();
-    BridgeSession opened = new BridgeSession(root.newSession());
-    opened.pinned.putAll(Json.textMap(Json.read(settings)));
-    // An unqualified name that nobody replaced shall find nothing (ENF-8), not the shared session catalog (ISO-3).
-    opened.pinned.put(CATALOG_PREFIX + EmptyCatalog.NAME, EmptyCatalog.class.getName());
-    opened.pinned.put("spark.sql.defaultCatalog", EmptyCatalog.NAME);
-    SQLConf conf = opened.session.sessionState().conf();
-    for (Iterator each = opened.pinned.entrySet().iterator(); each.hasNext(); ) {
-      Map.Entry entry = (Map.Entry) each.next();
-      conf.setConfString((String) entry.getKey(), (String) entry.getValue());
-    }
+  /** Takes a new session, which has the pinned settings from the context's (CONF-1). */
+  public static BridgeSession open(SparkSession session) {
+    BridgeSession opened = new BridgeSession(session);
     opened.remember();
     return opened;
   }
