@@ -342,6 +342,7 @@ def compose(
                 local_dir=Path(config.coordinator.spill_dir),
                 jar_groups=frozenset(jars),
                 settings=spark_settings(loaded),
+                auth_secret=config.coordinator.worker_secret.reveal() if config.coordinator.worker_secret else None,
             )
         ),
         mounts=mounts,

@@ -134,6 +134,12 @@ CASES: dict[str, list[tuple[str, list[str]]]] = {
         ('[coordinator]\nmode = "distributed"\nworker_secret = ""', ["coordinator.worker_secret"]),
         ('[coordinator]\nmode = "distributed"\nworker_secret = "a"', []),
         ('[coordinator]\nmode = "distributed"\nallow_unauthenticated_workers = true', []),
+        ('[engine]\nmaster = "spark://h:7077"', ["coordinator.worker_secret"]),
+        (
+            '[engine]\nmaster = "spark://h:7077"\n[coordinator]\nallow_unauthenticated_workers = true',
+            ["coordinator.worker_secret"],
+        ),
+        ('[engine]\nmaster = "spark://h:7077"\n[coordinator]\nworker_secret = "a"', []),
         ('[coordinator]\nmode = "worker"\n[worker]\nallow_unauthenticated = true', []),
         ("", []),
     ],

@@ -76,7 +76,10 @@ def test_what_is_called_built_is_read() -> None:
             '[metrics]\notlp_endpoint = "http://o"',
             "sqe.toml:2: metrics.otlp_endpoint: sending metrics is not built yet",
         ),
-        ('[coordinator]\nworker_secret = "s"', "sqe.toml:2: coordinator.worker_secret: workers are not built yet"),
+        (
+            '[coordinator]\nallow_unauthenticated_workers = true',
+            "sqe.toml:2: coordinator.allow_unauthenticated_workers: workers are not built yet",
+        ),
         (
             '[metrics.audit]\nformat = "ocsf"',
             "sqe.toml:2: metrics.audit.format: OCSF is not built yet; the audit log has the native form",

@@ -126,7 +126,7 @@ def test_broadcasts_fit_into_the_heap() -> None:
 )
 def test_which_masters_are_local(master: str, local: bool) -> None:
     assert is_local(master) is local
-    found = settings(master=master)
+    found = settings(master=master, auth_secret="s3cret")
     assert ("spark.jars" in found) is not local
     assert (found.get("spark.driver.host") == "127.0.0.1") is local
     assert (found.get("spark.io.encryption.enabled") == "true") is not local
@@ -141,9 +141,25 @@ def test_executors_get_our_jars() -> None:
     assert settings(master="yarn")["spark.jars"] == "file:///jars/a.jar,file:///jars/b.jar"
 
 
-def test_a_standalone_cluster_authenticates_with_the_given_secret() -> None:
-    assert settings(master="spark://h:1", auth_secret="s3cret")["spark.authenticate.secret"] == "s3cret"
-    assert settings(master="spark://h:1")["spark.authenticate"] == "false"
+@pytest.mark.rule("ISO-11")
+@pytest.mark.parametrize("master", ["spark://h:1", "yarn", "k8s://https://h", "local-cluster[1,1,1024]"])
+def test_executors_elsewhere_authenticate_and_encrypt(master: str) -> None:
+    found = settings(master=master, auth_secret="s3cret")
+    assert found["spark.authenticate.secret"] == "s3cret"
+    for key in ("spark.authenticate", "spark.network.crypto.enabled", "spark.io.encryption.enabled"):
+        assert found[key] == "true"
+
+
+@pytest.mark.rule("ISO-11")
+@pytest.mark.parametrize("secret", [None, ""])
+def test_a_standalone_cluster_needs_a_secret(secret: str | None) -> None:
+    with pytest.raises(StartupError, match=r"master = 'spark://h:1' needs a secret") as refused:
+        settings(master="spark://h:1", auth_secret=secret)
+    assert refused.value.hint is not None
+    assert "coordinator.worker_secret" in refused.value.hint
+
+
+def test_a_cluster_on_this_machine_makes_a_secret_of_its_own() -> None:
     first, second = (settings(master="local-cluster[1,1,1024]")["spark.authenticate.secret"] for _ in range(2))
     assert first != second
 

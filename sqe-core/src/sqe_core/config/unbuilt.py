@@ -29,6 +29,7 @@ BUILT: frozenset[str] = frozenset(
     {
         "coordinator.memory_limit",
         "coordinator.spill_dir",
+        "coordinator.worker_secret",
         "coordinator.production_mode",
         "coordinator.auth_handshake_timeout_secs",
         "auth.admin_roles",
@@ -139,7 +140,6 @@ UNBUILT: tuple[Unbuilt, ...] = (
         uses=lambda config: config.coordinator.mode in ("worker", "distributed"),
     ),
     Unbuilt(prefix="coordinator.worker_urls", sentence="workers are not built yet"),
-    Unbuilt(prefix="coordinator.worker_secret", sentence="workers are not built yet"),
     Unbuilt(prefix="coordinator.allow_unauthenticated_workers", sentence="workers are not built yet"),
     Unbuilt(prefix="coordinator.debug", sentence="detailed errors for clients are not built yet"),
     Unbuilt(

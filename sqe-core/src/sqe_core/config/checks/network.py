@@ -99,6 +99,11 @@ def check_worker_secret(config: SqeConfig) -> Iterator[Fault]:
             ("coordinator", "worker_secret"),
             "is missing; with workers both sides need one secret (for development: allow_unauthenticated_workers)",
         )
+    elif config.engine.master.startswith("spark:") and not coordinator.worker_secret:
+        yield Fault(
+            ("coordinator", "worker_secret"),
+            "is missing; set it to the spark.authenticate.secret of the master in engine.master",
+        )
     if coordinator.mode == "worker" and not worker.worker_secret and not worker.allow_unauthenticated:
         yield Fault(
             ("worker", "worker_secret"),

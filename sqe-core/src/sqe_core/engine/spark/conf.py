@@ -250,11 +250,13 @@ def _broadcasts(options: EngineOptions) -> dict[str, str]:
 
 def _authentication(options: EngineOptions) -> dict[str, str]:
     """YARN and Kubernetes make and spread a secret of their own; a standalone master must be told the same one."""
-    if options.auth_secret is not None:
+    if options.auth_secret:
         return {"spark.authenticate.secret": options.auth_secret}
     if options.master.startswith("local-cluster"):
         return {"spark.authenticate.secret": secrets.token_hex(32)}
     if options.master.startswith("spark:"):
-        # The configuration's own check decides whether this is allowed (`worker_secret`).
-        return {"spark.authenticate": "false", "spark.network.crypto.enabled": "false"}
+        raise StartupError(
+            f"[engine] master = {options.master!r} needs a secret",
+            hint="set coordinator.worker_secret to the master's own spark.authenticate.secret",
+        )
     return {}
