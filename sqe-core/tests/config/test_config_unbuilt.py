@@ -77,7 +77,7 @@ def test_what_is_called_built_is_read() -> None:
             "sqe.toml:2: metrics.otlp_endpoint: sending metrics is not built yet",
         ),
         (
-            '[coordinator]\nallow_unauthenticated_workers = true',
+            "[coordinator]\nallow_unauthenticated_workers = true",
             "sqe.toml:2: coordinator.allow_unauthenticated_workers: workers are not built yet",
         ),
         (

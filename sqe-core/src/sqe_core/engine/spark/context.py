@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from py4j.clientserver import ClientServer, JavaParameters, PythonParameters
+from py4j.java_gateway import JVMView, java_import
 from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
@@ -20,6 +21,13 @@ logging.getLogger("py4j").setLevel(logging.WARNING)
 
 # A killed process closes its connections a moment before it is seen to have ended.
 _END_SECS = 0.5
+
+# What PySpark says without a package when it runs a query.
+_SHORT_NAMES = (
+    "org.apache.spark.api.python.*",
+    "org.apache.spark.sql.api.python.*",
+    "org.apache.spark.sql.functions",
+)
 
 _BUFFER_BYTES = 16 << 20  # of one result in the driver's memory
 _SPILL_BYTES = 10 << 30  # of one result on disk, while its reader is slow
@@ -38,8 +46,8 @@ class EngineContext(SparkContext):  # type: ignore[misc]  # PySpark is not type-
 
     PySpark's own constructor is left out (ADR 12). It prepares for Python workers, which no statement of ours has: it
     listens for pickled values from the JVM, puts a folder that the JVM names first on `sys.path`, and takes SIGINT. It
-    also allows one context for each process. Spark keeps the active session and job tags per Java thread, and py4j gives
-    each Python thread one (ENF-3). After a restart of the engine there is a new context.
+    also allows one context for each process; here each JVM has its own. Spark keeps the active session and job tags per
+    Java thread, and py4j gives each Python thread one (ENF-3).
     """
 
     def __init__(self, *, port: int, secret: str, ended: Callable[[float], bool] = lambda timeout_secs: False) -> None:
@@ -50,8 +58,13 @@ class EngineContext(SparkContext):  # type: ignore[misc]  # PySpark is not type-
             # Nothing in the JVM calls Python back, so no callback server listens.
             python_parameters=PythonParameters(port=0, eager_load=False),
         )
-        self._jvm = self._gateway.jvm
         self._alive = True
+
+    @cached_property
+    def _jvm(self) -> JVMView:
+        for name in _SHORT_NAMES:
+            java_import(self._gateway.jvm, name)
+        return self._gateway.jvm
 
     @cached_property
     def root(self) -> EngineSession:
@@ -73,7 +86,7 @@ class EngineContext(SparkContext):  # type: ignore[misc]  # PySpark is not type-
         return str(self._conf.get("spark.master"))
 
     @property
-    def appName(self) -> str:  # noqa: N802 - PySpark's name
+    def appName(self) -> str:
         return str(self._conf.get("spark.app.name"))
 
     @cached_property
