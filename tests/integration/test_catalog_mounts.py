@@ -21,7 +21,7 @@ from sqe_core.engine.spark.engine import SparkEngine
 from sqe_core.spi import CatalogBackend, CatalogContext, Column, Identity, ObjectNotFoundError, Secret
 
 ME = Identity(issuer="test", subject="me", username="me", provider="test")
-VENDOR = Path(__file__).resolve().parents[1] / "vendor-plugin" / "src"
+VENDOR = Path(__file__).resolve().parents[1] / "vendor" / "acme" / "src"
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ from pathlib import Path
 import pytest
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-VENDOR = REPOSITORY / "tests" / "vendor-plugin"
+VENDOR = REPOSITORY / "tests" / "vendor" / "acme"
 
 
 @dataclass(frozen=True)
