@@ -6,6 +6,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, date, datetime, timedelta
 from datetime import time as clock
 from decimal import Decimal
@@ -523,3 +524,26 @@ def test_pandas(adbc: flight_sql.Connection, table: str) -> None:
     found = pandas.read_sql(f"SELECT id, name FROM {table} ORDER BY id", adbc)
     assert found["id"].tolist() == [1, 2]
     assert found["name"].isna().tolist() == [False, True]
+
+
+def test_connections_with_one_token_are_independent(server: Any, table: str) -> None:
+    """ADBC ends its session when a connection is closed: that of this connection, and no other."""
+    login = {"adbc.flight.sql.authorization_header": f"Bearer {server.keys['etl']}"}
+
+    def connect() -> adbc_driver_flightsql.dbapi.Connection:
+        return adbc_driver_flightsql.dbapi.connect(server.uri, db_kwargs=login, autocommit=True)
+
+    with connect() as first, first.cursor() as cursor, ThreadPoolExecutor(1) as aside:
+        cursor.execute("USE iceberg.information_schema")
+        with connect() as second, second.cursor() as other:
+            other.execute("SELECT current_schema")
+            assert other.fetchone() == ("default",)
+            made = f"CREATE TABLE iceberg.default.{table} AS SELECT id, hash(id) AS h FROM range(20000000) AS r(id)"
+            writing = aside.submit(cursor.execute, made)
+            time.sleep(0.5)
+            assert not writing.done(), "more rows are needed for this test"
+        writing.result()
+        cursor.execute(f"SELECT count(*) FROM iceberg.default.{table}")
+        assert cursor.fetchone() == (20_000_000,)
+        cursor.execute("SELECT current_schema")
+        assert cursor.fetchone() == ("information_schema",)

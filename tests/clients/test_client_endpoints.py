@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import secrets
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -57,8 +58,11 @@ def partitions(connection: flight_sql.Connection, text: str) -> list[bytes]:
 
 @pytest.fixture
 def bearer(server: Any, connect: Connect) -> Callable[[], flight_sql.Connection]:
-    """Opens connections of one session: those that sign in with user and password have one each."""
-    login = {"adbc.flight.sql.authorization_header": f"Bearer {server.keys['etl']}"}
+    """Opens connections of one session, which they name."""
+    login = {
+        "adbc.flight.sql.authorization_header": f"Bearer {server.keys['etl']}",
+        "adbc.flight.sql.rpc.call_header.x-session-id": secrets.token_hex(8),
+    }
     return lambda: connect("nobody by name", **login)
 
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import datetime
+import secrets
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pandas
@@ -48,6 +51,36 @@ def test_tables_rows_and_expressions(alchemy: sa.Engine, table: str) -> None:
         assert connection.execute(asked, {"id": 2}).scalar_one() == "eve"
         connection.execute(people.delete())
         assert connection.execute(sa.select(sa.func.count()).select_from(people)).scalar_one() == 0
+
+
+def test_a_pool_under_load_loses_nothing_when_connections_close(server: Any) -> None:
+    """All of them send one token: what one of them chose, or ends, is nothing to the others."""
+    address = f"adbc+flightsql://etl:{server.keys['etl']}@127.0.0.1:{server.port}?tls=false"
+    pool = sa.create_engine(address, connect_args={"autocommit": True}, pool_size=10, max_overflow=0)
+    schemas = [f"pool_{secrets.token_hex(4)}" for _ in range(10)]
+    begun = threading.Barrier(10)
+
+    def work(schema: str) -> None:
+        begun.wait(60)
+        for turn in range(4):
+            with pool.connect() as connection:
+                connection.execute(sa.text(f"CREATE SCHEMA IF NOT EXISTS iceberg.{schema}"))
+                connection.execute(sa.text(f"USE iceberg.{schema}"))
+                made = f"CREATE TABLE made_{turn} AS SELECT id, id % 7 AS day FROM range(20000) AS r(id)"
+                connection.execute(sa.text(made))
+                assert connection.execute(sa.text("SELECT current_schema")).scalar_one() == schema
+                assert connection.execute(sa.text(f"SELECT count(*) FROM made_{turn}")).scalar_one() == 20_000
+                if turn % 2:
+                    connection.invalidate()  # closes it; ADBC tells the server to end its session
+
+    try:
+        with ThreadPoolExecutor(10) as threads:
+            list(threads.map(work, schemas))
+        with pool.connect() as connection:
+            for schema in schemas:
+                connection.execute(sa.text(f"DROP SCHEMA iceberg.{schema} CASCADE"))
+    finally:
+        pool.dispose()
 
 
 def test_decimals_are_bound_as_doubles(alchemy: sa.Engine, table: str) -> None:

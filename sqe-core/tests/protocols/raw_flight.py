@@ -174,8 +174,8 @@ class Plan:
 class CoreSession(FakeSession):
     """A session that refuses what the core would refuse."""
 
-    def __init__(self, core: Core, username: str) -> None:
-        super().__init__(core, make_identity(username), Secret(secrets.token_urlsafe(24)))
+    def __init__(self, core: Core, username: str, name: str = "") -> None:
+        super().__init__(core, make_identity(username), Secret(secrets.token_urlsafe(24)), name)
         self.core = core
         self._properties = {"dialect": "sqe", "query_max_run_time": "", "parallel_endpoints": "1"}
 
@@ -255,30 +255,38 @@ class Core(FakeGateway):
         self.ingests_ended = 0
         self.anonymous = False
         self._lock = threading.Lock()
-        self._by_login: dict[tuple[str, str | None], CoreSession] = {}
+        self.ended: list[str | None] = []
+        self._by_login: dict[tuple[str, str], CoreSession] = {}
 
-    def authenticate(self, credential: Credential, client: ClientInfo) -> GatewaySession:
+    def end_connection(self, client: ClientInfo) -> None:
+        with self._lock:
+            self.ended.append(client.connection)
+            for (_, name), session in self._by_login.items():
+                if name == client.connection:
+                    session.close()
+
+    def _of_login(self, credential: Credential, client: ClientInfo, name: str) -> GatewaySession:
         with self._lock:
             self.logins.append((credential, client))
             match credential:
-                case BasicCredential(username=name, password=password):
-                    if name in USERS and Secret(USERS[name]) == password:
-                        return self._of(name, client.label)
+                case BasicCredential(username=user, password=password):
+                    if user in USERS and Secret(USERS[user]) == password:
+                        return self._of(user, name)
                 case BearerCredential(token=token):
                     for session in self._by_login.values():
                         if session.token == token and not session.closed:
                             return session
                 case CertificateCredential(der=der):
-                    return self._of(dict(read_certificate(der).subject)["commonName"], client.label)
+                    return self._of(dict(read_certificate(der).subject)["commonName"], name)
                 case NoCredential():
                     if self.anonymous:
-                        return self._of("guest", client.label)
+                        return self._of("guest", name)
         raise InvalidCredentialsError
 
-    def _of(self, name: str, label: str | None) -> CoreSession:
-        session = self._by_login.get((name, label))
+    def _of(self, user: str, name: str) -> CoreSession:
+        session = self._by_login.get((user, name))
         if session is None or session.closed:
-            session = self._by_login[name, label] = CoreSession(self, name)
+            session = self._by_login[user, name] = CoreSession(self, user, name)
             self.sessions.append(session)
         return session
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import socket
+import struct
+import threading
 import time
-from collections.abc import Callable, ItemsView, Iterator
-from contextlib import ExitStack
+from collections.abc import Callable, ItemsView, Iterator, Mapping
+from contextlib import ExitStack, suppress
 from types import SimpleNamespace
-from typing import cast
+from typing import Any, cast
 
 import grpc
 import pytest
@@ -16,9 +18,9 @@ from raw_flight import Core, RawClient, Refused, basic
 
 from sqe_core.protocols.flight.connections import ConnectionBounds, Connections
 from sqe_core.protocols.flight.server import FlightConfig, FlightServer, TransportConfig
-from sqe_core.protocols.flight.sockets import FarEnd, close_sockets, connections_of, default_bound, far_end
+from sqe_core.protocols.flight.sockets import FarEnd, Sockets, close_sockets, connections_of, default_bound, far_end
 from sqe_core.spi.errors import InvalidCredentialsError, ResourcesError
-from sqe_core.spi.protocol import GatewaySession, ProtocolContext
+from sqe_core.spi.protocol import Endpoint, GatewaySession, ProtocolContext
 from sqe_core.testing.fakes import RecordingMetrics
 
 
@@ -109,13 +111,21 @@ class Network:
         self.known = known
         self.there: dict[FarEnd, int] = {}
         self.bounds = ConnectionBounds(most=most, stranger_secs=30)
-        self.connections = Connections(
-            self.bounds, lambda: dict(self.there) if self.known else None, self.close, lambda: self.now
-        )
+        self.gone: list[str] = []
+        self.opened = 1000
+        self.names: list[str | None] = []
+        self.connections = Connections(self.bounds, self, self.close, self.gone.append, lambda: self.now)
+
+    def established(self) -> Mapping[FarEnd, int] | None:
+        return dict(self.there) if self.known else None
+
+    def number_of(self, end: FarEnd) -> int | None:
+        return self.there.get(end) if self.known else None
 
     def open(self, address: str, port: int) -> str:
         """Open a connection; return what gRPC calls its client."""
-        self.there[FarEnd(address, port)] = 1000 + len(self.there)
+        self.opened += 1
+        self.there[FarEnd(address, port)] = self.opened
         return f"ipv4:{address}:{port}" if "." in address else f"ipv6:%5B{address}%5D:{port}"
 
     def close(self, inodes: frozenset[int]) -> None:
@@ -124,8 +134,9 @@ class Network:
     def log_in(self, peer: str, user: str = "", meanwhile: Callable[[], object] = lambda: None) -> None:
         """Log in, each connection as a user of its own unless it is told otherwise."""
 
-        def authenticate() -> GatewaySession:
+        def authenticate(name: str | None) -> GatewaySession:
             meanwhile()
+            self.names.append(name)
             return cast(GatewaySession, SimpleNamespace(identity=SimpleNamespace(key=("here", user or peer))))
 
         self.connections.login(peer, authenticate)
@@ -179,7 +190,7 @@ def test_one_that_the_kernel_left_out_once_keeps_its_place() -> None:
 def test_who_asks_again_and_again_does_not_make_the_server_look(monkeypatch: pytest.MonkeyPatch) -> None:
     network = Network(1)
     looks: list[int] = []
-    monkeypatch.setattr(network.connections, "_established", lambda: looks.append(1) or dict(network.there))
+    monkeypatch.setattr(network, "established", lambda: looks.append(1) or dict(network.there))
     network.log_in(network.open("127.0.0.1", 1))
     stranger = network.open("127.0.0.1", 2)
     for _ in range(50):
@@ -192,7 +203,7 @@ def test_who_asks_again_and_again_does_not_make_the_server_look(monkeypatch: pyt
 def test_a_login_that_fails_gives_no_place() -> None:
     network = Network(1)
 
-    def refuse() -> GatewaySession:
+    def refuse(name: str | None) -> GatewaySession:
         raise InvalidCredentialsError
 
     with pytest.raises(InvalidCredentialsError):
@@ -248,8 +259,8 @@ def test_who_is_refused_does_not_make_the_server_count(monkeypatch: pytest.Monke
     """The lock is held meanwhile, for which all logins wait."""
     counted: list[int] = []
 
-    class Placed(dict[FarEnd, tuple[str, str]]):
-        def items(self) -> ItemsView[FarEnd, tuple[str, str]]:
+    class Placed(dict[FarEnd, Any]):
+        def items(self) -> ItemsView[FarEnd, Any]:
             counted.append(1)
             return super().items()
 
@@ -262,6 +273,53 @@ def test_who_is_refused_does_not_make_the_server_count(monkeypatch: pytest.Monke
         with pytest.raises(ResourcesError):
             network.log_in(refused, "alice")
     assert len(counted) == 1
+
+
+# Whose session it is
+
+
+def test_a_connection_that_is_gone_is_told_by_its_name() -> None:
+    network = Network(4)
+    network.log_in(network.open("127.0.0.1", 1))
+    network.log_in(network.open("127.0.0.1", 2))
+    network.log_in("ipv4:127.0.0.1:2")
+    assert network.names == ["ipv4:127.0.0.1:1#1001", "ipv4:127.0.0.1:2#1002", "ipv4:127.0.0.1:2#1002"]
+    del network.there[FarEnd("127.0.0.1", 1)]
+    network.connections.look()
+    assert not network.gone, "the kernel may have left it out"
+    network.connections.look()
+    assert network.gone == network.names[:1]
+
+
+@pytest.mark.rule("SESS-2")
+def test_another_connection_from_the_same_port_is_another_one() -> None:
+    network = Network(1)
+    peer = network.open("127.0.0.1", 1)
+    network.log_in(peer, "alice")
+    assert network.open("127.0.0.1", 1) == peer, "before anybody looked again"
+    network.log_in(peer, "bob")
+    first, second = network.names
+    assert first != second
+    assert network.gone == [first]
+    with pytest.raises(ResourcesError):
+        network.log_in(network.open("127.0.0.1", 2), "alice")
+
+
+def test_a_session_without_a_place_ends() -> None:
+    """Its connection was too many, or is gone before anybody could look: nobody would end it later."""
+    network = Network(1)
+    refused, placed = network.open("127.0.0.1", 1), network.open("127.0.0.1", 2)
+    with pytest.raises(ResourcesError):
+        network.log_in(refused, meanwhile=lambda: network.log_in(placed))
+    assert network.gone == ["ipv4:127.0.0.1:1#1001"]
+
+    def leave() -> None:
+        del network.there[FarEnd("127.0.0.1", 2)]
+        network.connections.look()
+        network.connections.look()
+
+    network.log_in(placed, meanwhile=leave)
+    assert network.gone[1:] == ["ipv4:127.0.0.1:2#1002"] * 2
 
 
 def test_how_many_one_user_gets() -> None:
@@ -375,6 +433,123 @@ def test_a_connection_is_found_and_closed(family: socket.AddressFamily) -> None:
             assert other.recv(1) == b"x"
             for connection in accepted.values():
                 connection.close()
+
+
+def reset(connection: socket.socket) -> None:
+    """Close a connection so that its port is free at once."""
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    connection.close()
+
+
+@pytest.mark.rule("SESS-2")
+@pytest.mark.parametrize("family", [socket.AF_INET, socket.AF_INET6])
+def test_a_port_that_is_used_again_is_another_connection(family: socket.AddressFamily) -> None:
+    host = "127.0.0.1" if family is socket.AF_INET else "::1"
+    with socket.create_server((host, 0), family=family) as listener:
+        sockets = Sockets(listener.getsockname()[1])
+        client = socket.create_connection(listener.getsockname()[:2])
+        source = client.getsockname()[:2]
+        end = FarEnd(*source)
+        served, _ = listener.accept()
+        with served:
+            number = sockets.number_of(end)
+            assert number == os.fstat(served.fileno()).st_ino == sockets.number_of(end)
+            assert sockets.number_of(FarEnd(host, 1)) is None
+            reset(client)
+            # The server has not noticed yet; its socket is there still.
+            again = socket.create_connection(listener.getsockname()[:2], source_address=source)
+            served_again, _ = listener.accept()
+            with again, served_again:
+                assert sockets.number_of(end) == os.fstat(served_again.fileno()).st_ino != number
+
+
+class Relay:
+    """Carries the bytes of one connection from a port of ours: what a client cannot choose, and an attacker can."""
+
+    def __init__(self, target: tuple[str, int], source: tuple[str, int] | None = None) -> None:
+        self._far = socket.create_connection(target, source_address=source)
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.source: tuple[str, int] = self._far.getsockname()
+        self.address = f"127.0.0.1:{self._listener.getsockname()[1]}"
+        threading.Thread(target=self._serve, daemon=True).start()
+
+    def _serve(self) -> None:
+        near, _ = self._listener.accept()
+        near.settimeout(0.02)
+        self._far.settimeout(0.02)  # a thread that reads on would keep the socket
+        with near, suppress(OSError):
+            while True:
+                for here, there in ((near, self._far), (self._far, near)):
+                    with suppress(TimeoutError):
+                        there.sendall(here.recv(1 << 16))
+
+    def reset(self) -> None:
+        self._listener.close()
+        reset(self._far)
+
+
+@pytest.mark.rule("SESS-2")
+def test_who_comes_from_the_port_of_a_closed_connection_gets_no_session_of_it(core: Core, endpoint: Endpoint) -> None:
+    core.anonymous = True  # where everybody is the same user, nothing else tells them apart
+    with ExitStack() as opened:
+
+        def client(relay: Relay) -> RawClient:
+            options = [("grpc.use_local_subchannel_pool", 1)]
+            return RawClient(opened.enter_context(grpc.insecure_channel(relay.address, options=options)), ())
+
+        first = Relay(("127.0.0.1", endpoint.port))
+        client(first).query("SELECT 1 AS one")
+        (mine,) = core.sessions
+        first.reset()
+        deadline = time.monotonic() + 10
+        while True:
+            try:
+                second = Relay(("127.0.0.1", endpoint.port), first.source)
+                break
+            except OSError:  # the kernel is not done with it
+                assert time.monotonic() < deadline
+                time.sleep(0.01)
+        client(second).query("SELECT 1 AS one")
+        assert core.sessions == [mine, core.sessions[-1]]
+        assert mine is not core.sessions[-1]
+        while not mine.closed:
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        assert not core.sessions[-1].closed
+        second.reset()
+
+
+@pytest.mark.rule("SESS-2")
+def test_two_connections_with_one_login_are_independent(core: Core, connect: Callable[..., RawClient]) -> None:
+    first, second = connect(basic("alice")), connect(basic("alice"))
+    for client in (first, second, first):
+        client.query("SELECT 1 AS one")
+    one, two = core.sessions
+    one.use("other", None)
+    assert (one.catalog, two.catalog) == ("other", "iceberg")
+    running = second.plan("SELECT 1 AS one")
+    first.action("CloseSession")
+    assert (one.closed, two.closed) == (True, False)
+    assert second.fetch(running).num_rows == 1
+    second.channel.close()
+    deadline = time.monotonic() + 10
+    while not two.closed:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def test_a_label_is_shared_and_outlives_its_connections(core: Core, connect: Callable[..., RawClient]) -> None:
+    clients = [connect(basic("alice")) for _ in range(2)]
+    for client in clients:
+        client.metadata += (("x-session-id", "shared"),)
+        client.query("SELECT 1 AS one")
+    (shared,) = core.sessions
+    clients[0].channel.close()
+    deadline = time.monotonic() + 10
+    while not core.ended:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    assert not shared.closed
 
 
 def test_the_default_fits_the_descriptors() -> None:

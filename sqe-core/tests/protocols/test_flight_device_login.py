@@ -79,7 +79,6 @@ def test_a_login_from_begin_to_query(core: Core, nobody: RawClient, devices: Dev
     assert nobody.signed_in(f"Bearer {token}").query("SELECT 1 AS one").to_pydict() == {"one": [1]}
     (client,) = devices.clients
     assert (client.protocol, client.address) == ("flight", "127.0.0.1")
-    assert client.label  # a session of its own
 
 
 @pytest.mark.rule("FLT-1", "TRI-8")

@@ -80,6 +80,112 @@ def test_the_same_credential_gives_the_same_session(desk, users) -> None:
     assert len(users.asked) == 4
 
 
+# Sessions of connections
+
+FIRST, SECOND = (replace(HERE, connection=name) for name in ("127.0.0.1:7#1", "127.0.0.1:8#2"))
+
+
+@pytest.mark.rule("SESS-2")
+def test_each_connection_of_a_login_has_a_session_of_its_own(desk, users) -> None:
+    first, second = (desk.store.authenticate(ALICE, client) for client in (FIRST, SECOND))
+
+    assert first is not second
+    assert desk.store.authenticate(ALICE, FIRST) is first
+    assert desk.store.authenticate(ALICE, SECOND) is second
+    assert len(users.asked) == 1, "who is known is not asked for again"
+
+
+def test_what_ends_on_one_connection_goes_on_on_the_other(desk) -> None:
+    first, second = (desk.store.authenticate(ALICE, client) for client in (FIRST, SECOND))
+    desk.store.end_connection("flight", FIRST.connection)
+    desk.store.end_connection("flight", "nobody's")
+
+    assert (first.ended, second.ended) == (True, False)
+    assert desk.closed == [first.session]
+    second.close()
+    assert desk.store.authenticate(ALICE, SECOND) not in (first, second)
+
+
+@pytest.mark.rule("SESS-2")
+@pytest.mark.parametrize("field", ["label", "connection"])
+def test_the_name_of_a_session_is_no_credential(desk, field) -> None:
+    """Whoever guesses a label, or comes from where somebody was, gets a session of its own login."""
+    here = replace(HERE, **{field: "127.0.0.1:7"})
+    mine = desk.store.authenticate(ALICE, here)
+
+    assert desk.store.authenticate(BOB, here).identity.username == "bob"
+    with pytest.raises(InvalidCredentialsError):
+        desk.store.authenticate(BasicCredential(username="alice", password=Secret("guess")), here)
+    assert desk.store.authenticate(ALICE, here) is mine
+
+
+def test_a_label_is_shared_by_connections_and_never_taken_for_one(desk) -> None:
+    labelled = [desk.store.authenticate(ALICE, replace(each, label="x")) for each in (FIRST, SECOND)]
+    assert labelled[0] is labelled[1]
+    named_alike = desk.store.authenticate(ALICE, replace(HERE, label=FIRST.connection))
+    assert named_alike is not desk.store.authenticate(ALICE, FIRST)
+    desk.store.end_connection("flight", FIRST.connection)
+    assert not labelled[0].ended
+    assert not named_alike.ended
+
+
+def test_a_session_of_its_own_is_found_by_its_token_alone(desk, users) -> None:
+    own = desk.store.authenticate(ALICE, FIRST, own=True)
+
+    assert desk.store.authenticate(ALICE, FIRST) is not own
+    assert desk.store.authenticate(ALICE, HERE) is not own
+    assert desk.store.authenticate(bearer(own.token), SECOND) is own
+    desk.store.end_connection("flight", FIRST.connection)
+    assert not own.ended
+    desk.store.authenticate(ALICE, FIRST, own=True)
+    assert len(users.asked) == 2, "a handshake asks"
+
+
+@pytest.mark.rule("SESS-6")
+def test_connections_of_a_user_are_bounded_and_none_takes_the_session_of_another(make_desk) -> None:
+    desk = make_desk(most_per_user=2)
+    labelled = desk.store.authenticate(ALICE, replace(HERE, label="x"))
+    first = desk.store.authenticate(ALICE, FIRST)
+    second = desk.store.authenticate(ALICE, SECOND)
+    assert (labelled.ended, first.ended, second.ended) == (True, False, False)
+    with pytest.raises(ResourcesError, match="Too many sessions") as caught:
+        desk.store.authenticate(ALICE, replace(HERE, connection="third"))
+    assert "session.max_sessions_per_user" in str(caught.value.hint)
+    assert not first.ended
+    desk.store.end_connection("flight", FIRST.connection)
+    assert desk.store.authenticate(ALICE, replace(HERE, connection="third"))
+
+
+def test_tokens_that_are_renewed_are_of_one_session(desk, users) -> None:
+    users.changes["refresh_token"] = Secret("renews")
+    for client in (FIRST, SECOND):
+        desk.store.authenticate(ALICE, client)
+    assert len(users.asked) == 2
+
+
+@pytest.mark.rule("JWT-9")
+def test_what_was_said_of_a_credential_is_not_passed_on_for_ever(desk, users, time) -> None:
+    desk.store.authenticate(ALICE, FIRST)
+    time.advance(100)
+    desk.store.authenticate(ALICE, SECOND)
+    time.advance(100)
+    users.users["alice"] = "changed"
+    for client in (replace(HERE, connection="third"), SECOND, FIRST):
+        with pytest.raises(InvalidCredentialsError):
+            desk.store.authenticate(ALICE, client)
+
+
+@pytest.mark.rule("SESS-5")
+def test_connections_at_once_log_in_once(desk, users, race) -> None:
+    users.gate = threading.Event()
+    threading.Timer(0.1, users.gate.set).start()
+    clients = [replace(HERE, connection=str(number % 20)) for number in range(40)]
+    answers = race(*[lambda client=client: desk.store.authenticate(ALICE, client) for client in clients])
+
+    assert len(set(map(id, answers))) == desk.store.count == len(desk.opened) == 20
+    assert len(users.asked) == 1
+
+
 @pytest.mark.rule("SESS-5")
 def test_logins_at_once_open_one_session(desk, users, race) -> None:
     users.gate = threading.Event()
@@ -488,18 +594,6 @@ def test_the_maps_stay_bounded(make_desk, time) -> None:
     assert len(desk.closed) == 300
 
 
-def test_listeners_hear_of_every_end_and_do_not_disturb_each_other(desk, caplog) -> None:
-    heard = []
-    desk.store.on_close(lambda live: 1 / 0)
-    desk.store.on_close(heard.append)
-    live = desk.store.authenticate(ALICE, HERE)
-    live.close()
-
-    assert heard == [live]
-    assert desk.closed == [live.session]
-    assert "did not close cleanly" in caplog.text
-
-
 def test_a_closed_store_has_no_sessions_and_takes_none(desk, users) -> None:
     live = desk.store.authenticate(ALICE, HERE)
     desk.store.close()
@@ -559,7 +653,7 @@ def test_what_is_kept_tells_nothing_of_a_credential(desk) -> None:
     desk.store.authenticate(ALICE, HERE)
     kept = repr(vars(desk.store))
     assert "wonderland" not in kept
-    assert Fingerprints().of_login(ALICE, HERE) != Fingerprints().of_login(ALICE, HERE), "the hash has no key"
+    assert Fingerprints().of(ALICE) != Fingerprints().of(ALICE), "the hash has no key"
 
 
 def test_fingerprints_of_different_logins_differ() -> None:
@@ -577,9 +671,8 @@ def test_fingerprints_of_different_logins_differ() -> None:
         BearerCredential(token=Secret("\udc80")),
         NoCredential(),
     ]
-    found = {fingerprints.of_login(credential, HERE) for credential in credentials}
+    found = {fingerprints.of(credential) for credential in credentials}
     assert len(found) == len(credentials)
-    assert fingerprints.of_token(Secret("abc")) not in found
 
 
 def test_the_sweeper_sweeps_fails_and_is_looked_after(caplog) -> None:
@@ -626,9 +719,7 @@ def test_certificates_with_other_names_are_other_logins() -> None:
     """Where a transport gives the names alone, they are all that tells people apart."""
     fingerprints = Fingerprints()
     ann, bob = (
-        fingerprints.of_login(
-            CertificateCredential(der=b"", subject=(("O", "x"),), alternative_names=(("email", mail),)), HERE
-        )
+        fingerprints.of(CertificateCredential(der=b"", subject=(("O", "x"),), alternative_names=(("email", mail),)))
         for mail in ("ann@x", "bob@x")
     )
     assert ann != bob

@@ -74,8 +74,19 @@ class Gateway:
         self._rates = rates or RateLimiter()
 
     def authenticate(self, credential: Credential, client: ClientInfo) -> GatewaySession:
-        """Log in, or find the session that this credential belongs to."""
-        live = self._store.authenticate(_with_names(credential), client)
+        """Find the session that this credential belongs to, or log in."""
+        return self._connected(self._store.authenticate(_with_names(credential), client), client)
+
+    def log_in(self, credential: Credential, client: ClientInfo) -> GatewaySession:
+        """Log in, to a session of its own."""
+        return self._connected(self._store.authenticate(_with_names(credential), client, own=True), client)
+
+    def end_connection(self, client: ClientInfo) -> None:
+        """End the sessions of a connection."""
+        if client.connection is not None:
+            self._store.end_connection(client.protocol, client.connection)
+
+    def _connected(self, live: LiveSession, client: ClientInfo) -> GatewaySession:
         return ConnectedSession(
             live,
             self._service,

@@ -12,7 +12,6 @@ from sqe_core.spi.auth import (
     BasicCredential,
     BearerCredential,
     CertificateCredential,
-    ClientInfo,
     Credential,
     NoCredential,
 )
@@ -38,17 +37,16 @@ class Fingerprints:
     def __init__(self) -> None:
         self._key = secrets.token_bytes(32)
 
-    def of_token(self, token: Secret) -> bytes:
-        """Return the hash of a session's token."""
-        return self._hash(b"token", _text(token.reveal()))
+    def of(self, credential: Credential, address: str | None = None) -> bytes:
+        """Return the hash of what was presented, and of which kind it is.
 
-    def of_login(self, credential: Credential, client: ClientInfo) -> bytes:
-        """Return the hash of a login: what was presented, of which kind, over which protocol, under which label.
-
-        A client that labels its session has that session for itself; the label proves nothing.
         Clients that present nothing are told apart by their address: otherwise they would share one session.
         """
-        return self._hash(b"login", _text(client.protocol), _text(client.label or ""), *_parts(credential, client))
+        return self._hash(*_parts(credential, address))
+
+    def of_token(self, token: Secret) -> bytes:
+        """Return the hash of a session's token, which is that of the bearer which presents it."""
+        return self.of(BearerCredential(token=token))
 
     def _hash(self, *parts: bytes) -> bytes:
         digest = hmac.new(self._key, digestmod=hashlib.sha256)
@@ -58,7 +56,7 @@ class Fingerprints:
         return digest.digest()
 
 
-def _parts(credential: Credential, client: ClientInfo) -> tuple[bytes, ...]:
+def _parts(credential: Credential, address: str | None) -> tuple[bytes, ...]:
     match credential:
         case BasicCredential(username=name, password=password):
             return b"basic", _text(name), _text(password.reveal())
@@ -73,7 +71,7 @@ def _parts(credential: Credential, client: ClientInfo) -> tuple[bytes, ...]:
         case AwsCredential(access_key_id=name, secret_access_key=secret, session_token=token):
             return b"aws", _text(name), _text(secret.reveal()), _text(token.reveal() if token else "")
         case NoCredential():
-            return b"nothing", _text(client.address or "")
+            return b"nothing", _text(address or "")
 
 
 def _text(value: str) -> bytes:

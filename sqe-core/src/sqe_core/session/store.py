@@ -1,7 +1,8 @@
 """Who is connected: sessions by their token and by the credential that opened them, until they end (SESS-1 to 6).
 
     session token     found by its keyed hash
-    any credential    the session that the same credential opened, while it lives; else the login chain is asked
+    any credential    the session that the same credential opened under the same label, or else on the same connection,
+                      while it lives; else the login chain is asked, unless it said who that is a moment ago
 
 A session ends when it is idle, too old, past its identity's expiry, revoked, logged out, or when the server stops.
 """
@@ -13,11 +14,10 @@ import secrets
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from functools import partial
-from typing import Protocol
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from sqe_core.session.directory import ListedSession
 from sqe_core.session.fingerprint import Fingerprints, session_hash
@@ -42,6 +42,30 @@ from sqe_core.spi.identity import Identity, Secret
 _log = logging.getLogger(__name__)
 
 _TOKEN_BYTES = 32
+
+KeyT = TypeVar("KeyT", bound=Hashable)
+FoundT = TypeVar("FoundT")
+
+
+class LoginKey(NamedTuple):
+    """What finds a session without its token.
+
+    A label is the client's own word and proves nothing: it stands beside the credential, never in its place.
+    """
+
+    credential: bytes
+    """The hash of what was presented."""
+    protocol: str
+    label: str | None
+    connection: str | None
+    """Which connection it is of; None where the client named its session, or its protocol keeps none."""
+
+
+class Vouched(NamedTuple):
+    """What a provider said of a credential, and when."""
+
+    identity: Identity
+    at: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,7 +135,8 @@ class LiveSession:
         ends_at: float,
         expires_at: datetime,
         ends_for_good_at: float,
-        login: bytes,
+        login: LoginKey,
+        validated: float,
         now: float,
         opened_at: datetime,
     ) -> None:
@@ -128,9 +153,9 @@ class LiveSession:
         """The end that no renewal moves."""
         self.renewal = RenewalState(now)
         self.login = login
-        """The fingerprint of the credential that opened it."""
+        """What opened it."""
         self.last_used = now
-        self.validated = now
+        self.validated = validated
         """When a provider last vouched for that credential."""
         self._store = store
 
@@ -208,12 +233,13 @@ class SessionStore:
         self._fingerprints = Fingerprints()
         self._lock = threading.Lock()
         self._by_token: dict[bytes, LiveSession] = {}
-        self._by_login: dict[bytes, LiveSession] = {}
+        self._by_login: dict[LoginKey, LiveSession] = {}
+        self._by_credential: dict[tuple[bytes, str], dict[LiveSession, None]] = {}
+        self._by_connection: dict[tuple[str, str], dict[LiveSession, None]] = {}
         self._by_user: dict[tuple[str, str], dict[LiveSession, None]] = {}
         self._opening: dict[tuple[str, str], int] = {}
-        self._building: dict[bytes, _Building] = {}
+        self._building: dict[Hashable, _Building] = {}
         self._ended: OrderedDict[bytes, float] = OrderedDict()
-        self._listeners: list[Callable[[LiveSession], None]] = []
         self._closed = False
         self._sweeper = Sweeper(self.sweep, interval_secs=self._limits.sweep_secs, name="sqe-session-sweeper")
         self.renewals = Renewals(
@@ -224,8 +250,13 @@ class SessionStore:
             monotonic=monotonic,
         )
 
-    def authenticate(self, credential: Credential, client: ClientInfo) -> LiveSession:
+    def authenticate(self, credential: Credential, client: ClientInfo, *, own: bool = False) -> LiveSession:
         """Find the session of a credential, or log in and open one.
+
+        Args:
+            credential: what was presented.
+            client: who presents it; its label, or else its connection, says which of the login's sessions is meant.
+            own: open one in any case, which its token alone finds; a session's token finds that session.
 
         Raises:
             InvalidCredentialsError: with the constant text.
@@ -234,14 +265,13 @@ class SessionStore:
             ResourcesError: too many attempts or sessions; `retry_after_secs` says when to come back.
             ExternalError: an identity provider did not answer.
         """
-        self._refuse_when_closed()
-        self._sweeper.ensure_running()
-        self.renewals.ensure_running()
+        self._ensure_running()
         try:
             self._chain.refuse_plaintext(credential, client)
-            live = self._of_token(credential, client) if isinstance(credential, BearerCredential) else None
+            digest = self._fingerprints.of(credential, client.address)
+            live = self._of_token(digest, credential, client) if isinstance(credential, BearerCredential) else None
             if live is None:
-                live = self._of_login(credential, client)
+                live = self._of_login(digest, credential, client, own)
             refuse_other_user(live.session.identity, client)
             self.ensure_usable(live)
         except SqeError as error:
@@ -249,17 +279,25 @@ class SessionStore:
             raise
         return live
 
+    def end_connection(self, protocol: str, connection: str) -> None:
+        """End the sessions of a connection that is gone: nobody can reach them any more."""
+        with self._lock:
+            lives = tuple(self._by_connection.get((protocol, connection), ()))
+        for live in lives:
+            self.end(live)
+
     def open_for(self, identity: Identity, client: ClientInfo) -> LiveSession:
         """Open a session for whom a provider vouched without a credential: in a browser, or on another device.
 
         Raises:
             ResourcesError: too many sessions.
         """
-        self._refuse_when_closed()
-        self._sweeper.ensure_running()
-        self.renewals.ensure_running()
+        self._ensure_running()
         self._observer.logged_in(identity, client)
-        return self._open(identity, secrets.token_bytes(_TOKEN_BYTES), client)
+        vouched = Vouched(identity, self._monotonic())
+        return self._open(
+            vouched, LoginKey(secrets.token_bytes(_TOKEN_BYTES), client.protocol, None, None), client, True
+        )
 
     def note_refused(self, client: ClientInfo, error: SqeError) -> None:
         """Tell who watches of a login without a credential that failed."""
@@ -312,10 +350,6 @@ class SessionStore:
         """Whether a statement of a session runs."""
         return self._is_busy(live.session)
 
-    def on_close(self, listener: Callable[[LiveSession], None]) -> None:
-        """Call `listener` with each session that has ended."""
-        self._listeners.append(listener)
-
     def end(self, live: LiveSession, *, expired: bool = False, close: Callable[[Session], None] | None = None) -> None:
         """End a session. Idempotent.
 
@@ -332,10 +366,11 @@ class SessionStore:
             self._by_token.pop(token, None)
             if self._by_login.get(live.login) is live:
                 del self._by_login[live.login]
-            mine = self._by_user.get(live.session.identity.key, {})
-            mine.pop(live, None)
-            if not mine:
-                self._by_user.pop(live.session.identity.key, None)
+            for index, key in self._indexes(live):
+                mine = index.get(key, {})
+                mine.pop(live, None)
+                if not mine:
+                    index.pop(key, None)
             self._ended[token] = self._monotonic()
             if len(self._ended) > self._limits.most:
                 self._ended.popitem(last=False)
@@ -425,9 +460,8 @@ class SessionStore:
         if at_once:
             self.end(live, expired=True)
 
-    def _of_token(self, credential: BearerCredential, client: ClientInfo) -> LiveSession | None:
+    def _of_token(self, digest: bytes, credential: BearerCredential, client: ClientInfo) -> LiveSession | None:
         """Find the session of a session's token; None when it is no such token."""
-        digest = self._fingerprints.of_token(credential.token)
         with self._lock:
             live = self._by_token.get(digest)
             has_ended = digest in self._ended
@@ -440,24 +474,59 @@ class SessionStore:
             raise InvalidCredentialsError
         return live
 
-    def _of_login(self, credential: Credential, client: ClientInfo) -> LiveSession:
+    def _of_login(self, digest: bytes, credential: Credential, client: ClientInfo, own: bool) -> LiveSession:
         account = account_of(credential)
         if account is not None:
             # Before the lookup: it would tell a right password from a wrong one as often as somebody asks.
             self._chain.attempts.check(client.address, account)
-        login = self._fingerprints.of_login(credential, client)
+        if own:
+            login = LoginKey(digest, client.protocol, None, None)
+            return self._open(self._ask(credential, client), login, client, own)
+        login = LoginKey(digest, client.protocol, client.label, None if client.label else client.connection)
         deadline = self._monotonic() + 2 * self._chain.timeout_secs
+        return self._alone(login, deadline, self._fresh, lambda: self._log_in(login, deadline, credential, client))
+
+    def _log_in(self, login: LoginKey, deadline: float, credential: Credential, client: ClientInfo) -> LiveSession:
+        """Go on with a session, or open one, by what a provider says of its credential, or said a moment ago."""
+
+        def by_what_was_said(said: tuple[bytes, str]) -> LiveSession | None:
+            vouched = self._vouched(said)
+            return None if vouched is None else self._enter(vouched, login, client)
+
+        def by_asking() -> LiveSession:
+            return self._enter(self._ask(credential, client), login, client)
+
+        try:
+            return self._alone((login.credential, login.protocol), deadline, by_what_was_said, by_asking)
+        except InvalidCredentialsError:
+            old = self._known(login)
+            if old is not None:
+                self.end(old, expired=True)
+            raise
+
+    def _alone(
+        self, key: KeyT, deadline: float, find: Callable[[KeyT], FoundT | None], make: Callable[[], FoundT]
+    ) -> FoundT:
+        """Return what is found by a key, or make it: one at a time, and the others look again (SESS-5)."""
         while True:
-            live = self._known(login)
-            if live is not None and self._monotonic() - live.validated < self._limits.revalidate_secs:
-                return live
+            found = find(key)
+            if found is not None:
+                return found
             with self._lock:
-                building = self._building.get(login)
+                building = self._building.get(key)
                 leads = building is None
                 if building is None:
-                    building = self._building[login] = _Building()
+                    building = self._building[key] = _Building()
             if leads:
-                return self._build(building, login, credential, client)
+                try:
+                    return make()
+                except BaseException as error:
+                    building.error = error
+                    raise
+                finally:
+                    with self._lock:
+                        del self._building[key]
+                    building.done.set()
             if not building.done.wait(max(0.0, deadline - self._monotonic())):
                 raise unavailable()
             # What is wrong with the credential is wrong for all; a limit or a wish of another client is not.
@@ -466,7 +535,15 @@ class SessionStore:
             if isinstance(building.error, (ExternalError, InternalError)) or _was_too_slow(building.error):
                 raise unavailable()
 
-    def _known(self, login: bytes) -> LiveSession | None:
+    def _fresh(self, login: LoginKey) -> LiveSession | None:
+        """Find a session for whose credential a provider vouched a moment ago."""
+        live = self._known(login)
+        return live if live is not None and self._is_fresh(live) else None
+
+    def _is_fresh(self, live: LiveSession) -> bool:
+        return self._monotonic() - live.validated < self._limits.revalidate_secs
+
+    def _known(self, login: LoginKey) -> LiveSession | None:
         with self._lock:
             live = self._by_login.get(login)
         if live is not None and not self._alive(live):
@@ -474,29 +551,30 @@ class SessionStore:
             return None
         return live
 
-    def _build(self, building: _Building, login: bytes, credential: Credential, client: ClientInfo) -> LiveSession:
-        try:
-            return self._log_in(login, credential, client)
-        except BaseException as error:
-            building.error = error
-            raise
-        finally:
-            with self._lock:
-                del self._building[login]
-            building.done.set()
+    def _vouched(self, credential: tuple[bytes, str]) -> Vouched | None:
+        """Find what a provider said of a credential a moment ago: who opens many connections logs in once.
 
-    def _log_in(self, login: bytes, credential: Credential, client: ClientInfo) -> LiveSession:
-        old = self._known(login)
-        try:
-            identity = self._chain.authenticate(LoginRequest(credential=credential, client=client))
-        except InvalidCredentialsError:
-            if old is not None:
-                self.end(old, expired=True)
-            raise
+        Tokens that are renewed belong to one session: of two that renew them, the second would be refused.
+        """
+        with self._lock:
+            others = tuple(self._by_credential.get(credential, ()))
+        for live in others:
+            identity = live.session.identity
+            if identity.refresh_token is None and self._is_fresh(live) and self._alive(live):
+                return Vouched(identity, live.validated)
+        return None
+
+    def _ask(self, credential: Credential, client: ClientInfo) -> Vouched:
+        identity = self._chain.authenticate(LoginRequest(credential=credential, client=client))
         self._observer.logged_in(identity, client)
+        return Vouched(identity, self._monotonic())
+
+    def _enter(self, vouched: Vouched, login: LoginKey, client: ClientInfo) -> LiveSession:
+        """Go on with the session of a login, or open one."""
+        identity, old = vouched.identity, self._known(login)
         if old is not None:
             if _same_rights(old.session.identity, identity):
-                old.validated = self._monotonic()
+                old.validated = vouched.at
                 if identity.expires_at is not None and identity.access_token != old.session.identity.access_token:
                     self.adopt(old, identity)
                 elif dict(identity.claims) != dict(old.session.identity.claims):
@@ -504,9 +582,11 @@ class SessionStore:
                     old.session.renew(replace(old.session.identity, claims=identity.claims))
                 return old
             self.end(old, expired=True)
-        return self._open(identity, login, client)
+        refuse_other_user(identity, client)
+        return self._open(vouched, login, client, own=False)
 
-    def _open(self, identity: Identity, login: bytes, client: ClientInfo) -> LiveSession:
+    def _open(self, vouched: Vouched, login: LoginKey, client: ClientInfo, own: bool) -> LiveSession:
+        identity = vouched.identity
         self._reserve(identity)
         live: LiveSession | None = None
         try:
@@ -516,21 +596,30 @@ class SessionStore:
             except BaseException:
                 self._close_session(session)
                 raise
-            live = self._live(session, login, client)
+            live = self._live(session, login, client, vouched.at)
         finally:
             with self._lock:
                 self._release(identity)
                 refused = self._closed
                 if live is not None and not refused:
                     self._by_token[self._fingerprints.of_token(live.token)] = live
-                    self._by_login[login] = live
-                    self._by_user.setdefault(identity.key, {})[live] = None
+                    if not own:
+                        self._by_login[login] = live
+                    for index, key in self._indexes(live):
+                        index.setdefault(key, {})[live] = None
         if refused:
             self._close_session(session)
             raise _stopping()
         return live
 
-    def _live(self, session: Session, login: bytes, client: ClientInfo) -> LiveSession:
+    def _indexes(self, live: LiveSession) -> Iterator[tuple[dict[Any, dict[LiveSession, None]], Hashable]]:
+        """Yield where a session is listed beside others, and under what."""
+        yield self._by_user, live.session.identity.key
+        yield self._by_credential, (live.login.credential, live.protocol)
+        if live.login.connection is not None:
+            yield self._by_connection, (live.protocol, live.login.connection)
+
+    def _live(self, session: Session, login: LoginKey, client: ClientInfo, validated: float) -> LiveSession:
         now, today = self._monotonic(), self._clock.now()
         secs = min(self._limits.absolute_secs, self._secs_left(session.identity, today))
         return LiveSession(
@@ -541,6 +630,7 @@ class SessionStore:
             expires_at=today + timedelta(seconds=secs),
             ends_for_good_at=now + self._limits.absolute_secs,
             login=login,
+            validated=validated,
             now=now,
             opened_at=today,
         )
@@ -560,14 +650,19 @@ class SessionStore:
                 if has_own and len(self._by_token) + sum(self._opening.values()) < self._limits.most:
                     self._opening[key] = self._opening.get(key, 0) + 1
                     return
-                # Many people share an identity that is not personal: one of them must not end another's session.
-                candidates = sorted(mine, key=lambda live: live.last_used) if identity.personal else []
+                # Many people share an identity that is not personal: one of them must not end another's session. What
+                # belongs to a connection ends with it: its client would not notice that it works in another one.
+                spare = [live for live in mine if identity.personal and live.login.connection is None]
+                candidates = sorted(spare, key=lambda live: live.last_used)
             idle = next((live for live in candidates if not self.is_busy(live)), None)
             if has_own or idle is None:
                 break
             self.end(idle)
         raise ResourcesError(
-            "Too many sessions", hint="close sessions that are not needed any more", retry_after_secs=60
+            "Too many sessions",
+            hint="close connections that are not needed any more; session.max_sessions_per_user and"
+            " session.max_sessions are the bounds",
+            retry_after_secs=60,
         )
 
     def _release(self, identity: Identity) -> None:
@@ -588,20 +683,17 @@ class SessionStore:
         return now - live.last_used < self._limits.idle_secs or self.is_busy(live)
 
     def _finish(self, live: LiveSession, close: Callable[[Session], None]) -> None:
-        steps = [partial(listener, live) for listener in self._listeners]
-        for step in (
-            *steps,
-            partial(close, live.session),
-            partial(self._observer.ended, live.session),
-        ):
+        for step in (close, self._observer.ended):
             try:
-                step()
+                step(live.session)
             except Exception:  # noqa: BLE001 - the other steps have to be made too
                 _log.exception("a session did not close cleanly")
 
-    def _refuse_when_closed(self) -> None:
+    def _ensure_running(self) -> None:
         if self._closed:
             raise _stopping()
+        self._sweeper.ensure_running()
+        self.renewals.ensure_running()
 
 
 def _same_rights(old: Identity, new: Identity) -> bool:

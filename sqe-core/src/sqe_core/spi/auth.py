@@ -83,7 +83,9 @@ class ClientInfo:
         user_agent: the client's software.
         requested_user: a user name that the client asked for besides its credential (`X-Trino-User`); the core
             refuses one that is not the principal's.
-        label: a free label of the client (`x-session-id`), for logs.
+        label: what the client calls its session (`x-session-id`): connections of one login that say the same share it.
+        connection: the transport's connection, under a name that no other has or had, where a session belongs to it;
+            None where clients keep their state themselves, and a login has one session for all of them.
     """
 
     protocol: str
@@ -93,6 +95,7 @@ class ClientInfo:
     user_agent: str | None = None
     requested_user: str | None = None
     label: str | None = None
+    connection: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

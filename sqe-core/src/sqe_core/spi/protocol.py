@@ -526,10 +526,11 @@ class QueryGateway(Protocol):
     """What the core offers to a protocol. Safe for use from several threads."""
 
     def authenticate(self, credential: Credential, client: ClientInfo) -> GatewaySession:
-        """Log in, or find the session that this bearer belongs to.
+        """Find the session of a bearer or of a login, or log in and open one; to be called for each request.
 
-        The same credential gives the same session for as long as it lives, so a protocol whose clients send it with
-        each request may simply call this each time.
+        The bearer of a session finds it. Any other credential finds the session that it opened before under the same
+        `client.label`, else on the same `client.connection`, else the one that all clients of the login share: that
+        is for protocols whose clients keep their state and send it with each statement (`StatementRequest.state`).
 
         Args:
             credential: what the transport received.
@@ -537,7 +538,22 @@ class QueryGateway(Protocol):
 
         Raises:
             InvalidCredentialsError: with the constant text.
-            ResourcesError: too many attempts; `retry_after_secs` says when to come back.
+            ResourcesError: too many attempts, or sessions; `retry_after_secs` says when to come back.
+        """
+
+    def log_in(self, credential: Credential, client: ClientInfo) -> GatewaySession:
+        """Log in and open a session that its `token` alone finds, as a handshake does; the rest is as above.
+
+        Args:
+            credential: what the transport received. The bearer of a session finds that session.
+            client: what the transport knows.
+        """
+
+    def end_connection(self, client: ClientInfo) -> None:
+        """End the sessions of a connection that is gone, and what runs in them.
+
+        Args:
+            client: its `protocol` and `connection`; the rest does not count.
         """
 
     def status(self) -> ServerStatus:

@@ -222,8 +222,9 @@ class FakePlan:
 class FakeSession:
     """A session of a FakeGateway."""
 
-    def __init__(self, gateway: FakeGateway, identity: Identity, token: Secret) -> None:
+    def __init__(self, gateway: FakeGateway, identity: Identity, token: Secret, name: str = "") -> None:
         self._gateway = gateway
+        self.name = name
         self.identity = identity.without_tokens()
         self.token = token
         self.expires_at: datetime | None = None
@@ -378,27 +379,43 @@ class FakeGateway:
 
     def authenticate(self, credential: Credential, client: ClientInfo) -> GatewaySession:
         """Log in with the one user name and password, the bearer, or the token of a session."""
+        return self._of_login(credential, client, client.label or client.connection or "")
+
+    def log_in(self, credential: Credential, client: ClientInfo) -> GatewaySession:
+        """Log in, to a session of its own."""
+        return self._of_login(credential, client, secrets.token_hex(16))
+
+    def end_connection(self, client: ClientInfo) -> None:
+        """End the sessions of a connection."""
+        for session in self.sessions:
+            if session.name == client.connection:
+                session.close()
+
+    def _of_login(self, credential: Credential, client: ClientInfo, name: str) -> GatewaySession:
         self.logins.append((credential, client))
         match credential:
             case BasicCredential(username=username, password=password):
                 if username == self._username and password == self._password:
-                    return self._session()
+                    return self._session(name)
             case BearerCredential(token=token):
-                if token == self.bearer or any(token == session.token for session in self.sessions):
-                    return self._session()
+                for session in self.sessions:
+                    if token == session.token and not session.closed:
+                        return session
+                if token == self.bearer:
+                    return self._session(name)
             case NoCredential():
                 if self._anonymous:
-                    return self._session()
+                    return self._session(name)
         raise InvalidCredentialsError
 
     def status(self) -> ServerStatus:
         """Return the state that the test chose."""
         return ServerStatus(state=self.state, version="0", started_at=datetime(2026, 1, 1, tzinfo=UTC))
 
-    def _session(self) -> GatewaySession:
+    def _session(self, name: str) -> GatewaySession:
         for session in self.sessions:
-            if not session.closed:
+            if session.name == name and not session.closed:
                 return session
-        session = FakeSession(self, make_identity(self._username), Secret(secrets.token_urlsafe(24)))
+        session = FakeSession(self, make_identity(self._username), Secret(secrets.token_urlsafe(24)), name)
         self.sessions.append(session)
         return session

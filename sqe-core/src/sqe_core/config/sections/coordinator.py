@@ -46,7 +46,7 @@ class TransportConfig:
         0, "Most of them on which one user has logged in; 0 = half of all.", minimum=0
     )
     connection_idle_timeout_secs: int = setting(
-        600, "Flight ends a connection that had no call for this long; clients connect again. 0 = never.", minimum=0
+        900, "Flight ends a connection that had no call for this long, and its session. 0 = never.", minimum=0
     )
 
 

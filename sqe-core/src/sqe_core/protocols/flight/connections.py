@@ -3,6 +3,8 @@
 Those on which somebody has logged in have places, of which one user may have a part. Strangers, on whose connections
 nobody has yet, have none: they are bounded apart, in all and of each address, and by time, so that nobody is kept out
 by who cannot log in. gRPC for Python tells of calls, not of connections: the kernel knows those of a port.
+
+A connection that has a place has a name: the sessions of clients that have no other way to find theirs go by it.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import NamedTuple, Protocol
 
 from sqe_core.protocols.flight.sockets import FarEnd, far_end, network_of
 from sqe_core.spi.errors import ResourcesError
@@ -24,6 +27,23 @@ UserKey = tuple[str, str]
 _FEWEST_OF_ADDRESS = 16
 _RETRY_SECS = 5
 _FRESH_SECS = 0.5
+
+
+class KnowsSockets(Protocol):
+    """What tells of connections; `Sockets`, but in tests."""
+
+    def established(self) -> Mapping[FarEnd, int] | None:
+        """Return those that are there, with the numbers of their sockets; None when nobody knows."""
+
+    def number_of(self, end: FarEnd) -> int | None:
+        """Return the number of the one socket whose client is there; None when nobody knows."""
+
+
+class _Place(NamedTuple):
+    """The place of a connection: who has it, and what the connection is called."""
+
+    user: UserKey
+    name: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,28 +86,30 @@ class Connections:
 
     Args:
         bounds: how many there may be.
-        established: tells of those that are there, by the number of their sockets; None when nobody knows.
+        sockets: tells of those that are there.
         close: ends sockets.
+        gone: is told the name of each connection that had a place and is no more. It must return at once.
         monotonic: the time.
     """
 
     def __init__(
         self,
         bounds: ConnectionBounds,
-        established: Callable[[], Mapping[FarEnd, int] | None],
+        sockets: KnowsSockets,
         close: Callable[[frozenset[int]], None],
+        gone: Callable[[str], object] = lambda name: None,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._bounds = bounds
-        self._established = established
+        self._sockets = sockets
         self._close = close
+        self._gone = gone
         self._monotonic = monotonic
         self._lock = threading.Lock()
-        self._placed: dict[FarEnd, UserKey] = {}
+        self._placed: dict[FarEnd, _Place] = {}
         self._placed_of: Counter[UserKey] = Counter()
         # Of these, those that were there at the last look, or came since.
         self._here_of: Counter[UserKey] = Counter()
-        self._here = 0
         self._missed: set[FarEnd] = set()
         self._seen: tuple[float, Mapping[FarEnd, int] | None] = (float("-inf"), None)
         self._logging_in: Counter[FarEnd] = Counter()
@@ -99,28 +121,44 @@ class Connections:
         """How many there were at the last look; 0 where nobody knows."""
         return self._count
 
-    def login(self, peer: str, authenticate: Callable[[], GatewaySession]) -> GatewaySession:
+    def login(self, peer: str, authenticate: Callable[[str | None], GatewaySession]) -> GatewaySession:
         """Let somebody log in; unless that raises, the connection has a place from then on.
 
         Args:
             peer: gRPC's name of the other end of the connection.
-            authenticate: logs in.
+            authenticate: logs in; it is told what the connection is called, None where nobody can tell them apart.
 
         Raises:
             ResourcesError: there is no place, or none for this user, and this connection has none yet.
         """
         end = far_end(peer)
-        if end is None or end in self._placed:
-            return authenticate()
-        with self.spared(peer):
-            with self._lock:
-                self._ensure_place(end)
-            session = authenticate()
-            with self._lock:
-                self._ensure_place(end)
-                self._ensure_place_of(end, session.identity.key)
-                self._place(end, session.identity.key)
+        if end is None:
+            return authenticate(None)
+        number = self._sockets.number_of(end)
+        name = f"{peer}#{number}" if number is not None else None
+        place = self._placed.get(end)
+        if place is not None and place.name == name:
+            session = authenticate(name)
+        else:
+            with self.spared(peer):
+                with self._lock:
+                    self._ensure_place(end, name)
+                session = authenticate(name)
+                try:
+                    with self._lock:
+                        self._ensure_place(end, name)
+                        self._ensure_place_of(end, session.identity.key)
+                        self._place(end, _Place(session.identity.key, name))
+                except ResourcesError:
+                    self._tell_gone(name)
+                    raise
+        if end not in self._placed:
+            self._tell_gone(name)  # it went while somebody logged in
         return session
+
+    def _tell_gone(self, name: str | None) -> None:
+        if name is not None:
+            self._gone(name)
 
     @contextmanager
     def spared(self, peer: str) -> Iterator[None]:
@@ -141,7 +179,7 @@ class Connections:
 
     def look(self) -> bool:
         """End the strangers that are too many or have been there for too long; tell whether there were some."""
-        there = self._established()
+        there = self._sockets.established()
         if there is None:
             return False
         self._count = len(there)
@@ -177,26 +215,29 @@ class Connections:
                 kept_in_all += 1
         return frozenset(ended)
 
-    def _place(self, end: FarEnd, user: UserKey) -> None:
+    def _place(self, end: FarEnd, place: _Place) -> None:
         self._missed.discard(end)
         if end in self._placed:
             return  # of logins at once the first has it: for the others no bound was looked at
-        self._placed[end] = user
-        self._placed_of[user] += 1
-        self._here_of[user] += 1
-        self._here += 1
+        self._placed[end] = place
+        self._placed_of[place.user] += 1
+        self._here_of[place.user] += 1
 
     def _forget(self, end: FarEnd) -> None:
-        user = self._placed.pop(end)
+        user, name = self._placed.pop(end)
         self._placed_of[user] -= 1
         if not self._placed_of[user]:
             del self._placed_of[user]
+        self._tell_gone(name)
 
-    def _ensure_place(self, end: FarEnd) -> None:
+    def _ensure_place(self, end: FarEnd, name: str | None) -> None:
         most = self._bounds.most
+        place = self._placed.get(end)
+        if place is not None and place.name != name:
+            self._forget(end)  # the port is another connection's now
         if end in self._placed or len(self._placed) < most:
             return
-        if self._there() is not None and self._here >= most:
+        if self._there() is not None and self._here_of.total() >= most:
             raise _refused(f"The server has {most} connections, the most that it takes")
 
     def _ensure_place_of(self, end: FarEnd, user: UserKey) -> None:
@@ -214,14 +255,13 @@ class Connections:
         now = self._monotonic()
         seen, there = self._seen
         if now - seen >= _FRESH_SECS:
-            there = self._established()
+            there = self._sockets.established()
             self._see(now, there)
         return there
 
     def _see(self, now: float, there: Mapping[FarEnd, int] | None) -> None:
         self._seen = (now, there)
-        self._here_of = Counter(user for end, user in self._placed.items() if there is not None and end in there)
-        self._here = self._here_of.total()
+        self._here_of = Counter(place.user for end, place in self._placed.items() if there is not None and end in there)
 
 
 def _refused(what: str) -> ResourcesError:

@@ -200,6 +200,10 @@ class FlightRpcs:
         )
         return BoundedCalls(methods, _reads_a_login, _abort, self._pools)
 
+    def end_connection(self, name: str) -> None:
+        """End what belongs to a connection that is gone, in a thread of its own: that may take a while."""
+        self._enders.submit(self._gateway.end_connection, ClientInfo(protocol=sign_in.PROTOCOL, connection=name))
+
     def close(self) -> None:
         """End what serves calls that have ended."""
         self._enders.shutdown(wait=False)
@@ -211,20 +215,20 @@ class FlightRpcs:
     ) -> Iterator[flight.HandshakeResponse]:
         try:
             headers = sign_in.headers_of(context)
-            client = sign_in.client_of(context, headers, secure=self._secure, new_session=True)
+            client = sign_in.client_of(context, headers, secure=self._secure)
             if sign_in.DEVICE_LOGIN in headers:
                 # Nobody has logged in by this: the connection gets its place with the first call of the session.
                 with self._connections.spared(context.peer()):
                     payload, token = self._on_another_device(headers[sign_in.DEVICE_LOGIN], client)
             else:
 
-                def authenticate() -> GatewaySession:
+                def log_in(connection: str | None) -> GatewaySession:
                     credential = sign_in.credential_of(context, headers)
                     if sign_in.may_read(headers):
                         credential = self._credential_of_message(requests, context, client) or credential
-                    return self._gateway.authenticate(credential, client)
+                    return self._gateway.log_in(credential, client)
 
-                payload, token = b"", self._connections.login(context.peer(), authenticate).token
+                payload, token = b"", self._connections.login(context.peer(), log_in).token
         except BaseException as error:  # noqa: BLE001 - becomes the status
             _abort(context, error)
         if token is not None:
@@ -260,9 +264,12 @@ class FlightRpcs:
     def _signed_in(self, context: grpc.ServicerContext) -> Call:
         headers = sign_in.headers_of(context)
         client = sign_in.client_of(context, headers, secure=self._secure)
-        session = self._connections.login(
-            context.peer(), lambda: self._gateway.authenticate(sign_in.credential_of(context, headers), client)
-        )
+
+        def authenticate(connection: str | None) -> GatewaySession:
+            credential = sign_in.credential_of(context, headers)
+            return self._gateway.authenticate(credential, replace(client, connection=connection))
+
+        session = self._connections.login(context.peer(), authenticate)
         return Call(
             session,
             context,

@@ -18,7 +18,7 @@ from sqe_core.protocols.flight.connections import ConnectionBounds, Connections
 from sqe_core.protocols.flight.idle import IdleWatch
 from sqe_core.protocols.flight.rpcs import CallLimits, FlightRpcs
 from sqe_core.protocols.flight.sign_in import PROTOCOL
-from sqe_core.protocols.flight.sockets import close_sockets, connections_of, default_bound
+from sqe_core.protocols.flight.sockets import Sockets, close_sockets, default_bound
 from sqe_core.protocols.flight.statements import Statements
 from sqe_core.spi.errors import StartupError
 from sqe_core.spi.protocol import Endpoint, ProtocolContext, ProtocolServer, QueryGateway, TlsFiles
@@ -51,7 +51,7 @@ class TransportConfig:
     tcp_keepalive_secs: int = 60
     max_connections: int = 0
     max_connections_per_user: int = 0
-    connection_idle_timeout_secs: int = 600
+    connection_idle_timeout_secs: int = 900
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,8 +80,8 @@ class FlightServer(ProtocolServer):
             stranger_secs=config.auth_handshake_timeout_secs,
         )
         self._bounds = bounds
-        self._connections = Connections(bounds, lambda: connections_of(self._port) if self._port else {}, close_sockets)
-        self._port = 0
+        self._sockets = Sockets()
+        self._connections = Connections(bounds, self._sockets, close_sockets, self._end_connection)
         self._ended = threading.Event()
         self._sweeper: threading.Thread | None = None
 
@@ -124,7 +124,7 @@ class FlightServer(ProtocolServer):
             port = 0
         if not port:
             raise StartupError(f"The protocol 'flight' cannot listen on {address}: the port is taken, or not ours")
-        self._port = port
+        self._sockets.port = port
         server.start()
         self._server = server
         self._sweeper = threading.Thread(target=self._sweep, name="sqe-flight-sweeper", daemon=True)
@@ -146,6 +146,10 @@ class FlightServer(ProtocolServer):
         if self._rpcs is not None:
             self._rpcs.close()
             self._rpcs = None
+
+    def _end_connection(self, name: str) -> None:
+        if self._rpcs is not None:
+            self._rpcs.end_connection(name)
 
     def _sweep(self) -> None:
         swept = time.monotonic()

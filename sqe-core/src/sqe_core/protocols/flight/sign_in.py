@@ -10,7 +10,6 @@ import base64
 import binascii
 import json
 import re
-import secrets
 import ssl
 from collections.abc import Container, Iterator
 from urllib.parse import unquote
@@ -68,11 +67,9 @@ def request_id_of(headers: dict[str, str]) -> str | None:
     return label if _LABEL.fullmatch(label) else None
 
 
-def client_of(
-    context: grpc.ServicerContext, headers: dict[str, str], *, secure: bool, new_session: bool = False
-) -> ClientInfo:
-    """Return what is known about a client beside its credential; with `new_session` it shares none with others."""
-    label = secrets.token_hex(16) if new_session else headers.get("x-session-id", "")
+def client_of(context: grpc.ServicerContext, headers: dict[str, str], *, secure: bool) -> ClientInfo:
+    """Return what is known about a client beside its credential and its connection."""
+    label = headers.get("x-session-id", "")
     return ClientInfo(
         protocol=PROTOCOL,
         address=peer_address(context.peer()),

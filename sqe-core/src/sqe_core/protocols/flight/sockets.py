@@ -7,6 +7,7 @@ import resource
 import socket
 import stat
 import sys
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from functools import lru_cache
@@ -65,6 +66,80 @@ def network_of(address: str) -> str:
     if isinstance(parsed, IPv6Address):
         return str(ip_network((int(parsed), _IPV6_CLIENT_BITS), strict=False))
     return str(parsed)
+
+
+class Sockets:
+    """The connections of a port that this process serves, each under a name that no other has or had.
+
+    gRPC says where a call comes from, and a client may use a port again as soon as its connection is gone: the same
+    words, and another connection. The number of a socket is not used again.
+    """
+
+    def __init__(self, port: int = 0) -> None:
+        self.port = port
+        self._lock = threading.Lock()
+        self._known: Mapping[FarEnd, _Socket] = {}
+
+    def established(self) -> Mapping[FarEnd, int] | None:
+        """Return the connections, as `connections_of`."""
+        return connections_of(self.port) if self.port else {}
+
+    def number_of(self, end: FarEnd) -> int | None:
+        """Return the number of the socket whose client is there now; None when there is none, or nobody knows."""
+        known = self._known.get(end)
+        if known is None or not _is_at(known, end):
+            with self._lock:
+                known = self._known.get(end)  # others may have looked meanwhile
+                if known is None or not _is_at(known, end):
+                    self._known = dict(self._served())
+                    known = self._known.get(end)
+        return known.inode if known is not None else None
+
+    def _served(self) -> Iterator[tuple[FarEnd, _Socket]]:
+        try:
+            names = os.listdir(_DESCRIPTORS)
+        except OSError:
+            return
+        before = {known: end for end, known in self._known.items()}
+        for name in names:
+            with suppress(OSError, ValueError):
+                looked = os.stat(int(name))
+                if not stat.S_ISSOCK(looked.st_mode):
+                    continue
+                found = _Socket(int(name), looked.st_ino)
+                end = before.get(found) or _client_of(found, self.port)
+                if end is not None:
+                    yield end, found
+
+
+class _Socket(NamedTuple):
+    """A socket of this process: its descriptor, whose number may be another's later, and its own number."""
+
+    descriptor: int
+    inode: int
+
+
+def _is_at(known: _Socket, end: FarEnd) -> bool:
+    """Whether a socket is there still, and the client at its other end."""
+    try:
+        return _client_of(known, None) == end
+    except (OSError, ValueError):
+        return False
+
+
+def _client_of(known: _Socket, port: int | None) -> FarEnd | None:
+    """Return where the client of a socket is; None when it is one of another port, or another one by now.
+
+    Raises:
+        OSError: it is not connected.
+    """
+    with socket.socket(fileno=os.dup(known.descriptor)) as own:
+        if os.fstat(own.fileno()).st_ino != known.inode or own.family not in (socket.AF_INET, socket.AF_INET6):
+            return None
+        if port is not None and own.getsockname()[1] != port:
+            return None
+        address, client_port = own.getpeername()[:2]
+    return FarEnd(_canonical(address.partition("%")[0]), client_port)
 
 
 def connections_of(port: int) -> Mapping[FarEnd, int] | None:
