@@ -9,7 +9,7 @@ import os
 import signal
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -38,6 +38,16 @@ def pytest_sessionstart(session: pytest.Session) -> None:
         from testbed.turns import Turns
 
         _turns = Turns(session.config._tmp_path_factory.getbasetemp().parent)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """What shares a server is one group."""
+    if config.getoption("dist") != "loadfile":
+        return None
+    from testbed.groups import GroupScheduling
+
+    return GroupScheduling(config, log)
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -8,29 +8,23 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
 import adbc_driver_flightsql.dbapi as flight_sql
 import psutil
 import pytest
 from identity.people import ALICE, BOB, SERVER, Bed, RawClient, Server, configuration
-from testbed.downloads import central_file
 from testbed.keycloak import CLIENT, CLIENT_SECRET, Keycloak
-from testbed.nessie import JAR, SHA256, Nessie
+from testbed.nessie import Nessie
 from testbed.processes import free_ports
 from testbed.seaweedfs import BROWSE, READ, SeaweedFS
 
 
 @pytest.fixture(scope="session")
-def bed() -> Iterator[Bed]:
-    """All of them at once: they start side by side."""
-    with ThreadPoolExecutor(1) as pool:
-        fetched = pool.submit(central_file, JAR, SHA256)
-        with Keycloak() as keycloak:
-            fetched.result()
-            with SeaweedFS(keycloak.issuer, keycloak.jwks_url, CLIENT) as store, Nessie(keycloak, store) as nessie:
-                yield Bed(keycloak.ready(), store.ready(), nessie.ready())
+def bed(keycloak: Keycloak) -> Iterator[Bed]:
+    """All of them."""
+    with SeaweedFS(keycloak.issuer, keycloak.jwks_url, CLIENT) as store, Nessie(keycloak, store) as nessie:
+        yield Bed(keycloak, store.ready(), nessie.ready())
 
 
 @pytest.fixture(scope="session")

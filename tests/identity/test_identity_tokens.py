@@ -31,7 +31,7 @@ def short_tokens(bed: Bed, seconds: int = LIFETIME_SECS) -> Iterator[None]:
     try:
         yield
     finally:
-        bed.keycloak.set_token_lifetime(300)
+        bed.keycloak.set_token_lifetime()
 
 
 def rows_for(server: Server, connection: flight_sql.Connection, seconds: float) -> int:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import os
 import shutil
 import subprocess
@@ -19,29 +21,55 @@ _STARTS_THAT_PAY = 20
 
 
 @pytest.fixture(scope="session")
-def class_archive(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The archive of a first session, in a cache that is new but for downloads; all starts after it use that cache."""
-    cache = tmp_path_factory.mktemp("cache")
-    (cache / "sqe").mkdir(mode=0o700)
-    for name in ("jars", "testbed"):
-        downloads = default_cache_dir() / name
-        downloads.mkdir(parents=True, exist_ok=True, mode=0o700)
-        (cache / "sqe" / name).symlink_to(downloads)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_CACHE_HOME", str(cache))
-        subprocess.run(
-            [sys.executable, "-m", "sqe_core.cli.main", "--memory", "-e", "SELECT 1"],
-            env={**os.environ, "SQE_ENGINE__CLASS_ARCHIVE": "make"},
-            check=True,
-            capture_output=True,
-            timeout=300,
-        )
-        yield _wait_for_archive(cache / "sqe" / "engine")
-    shutil.rmtree(cache)
+def shared_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A cache that is new but for downloads, for all starts of all workers.
+
+    Its first session has the archive made by a process of the lowest priority; who starts before that goes without.
+    """
+    base = tmp_path_factory.getbasetemp()
+    cache = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "cache"
+    with (cache.parent / "cache.lock").open("w") as lock, pytest.MonkeyPatch.context() as patch:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if cache.exists():
+            patch.setenv("XDG_CACHE_HOME", str(cache))
+        else:
+            _begin(cache, patch)
+        fcntl.flock(lock, fcntl.LOCK_SH)
+        yield cache / "sqe"
+        # The last one takes it away.
+        with contextlib.suppress(BlockingIOError):
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _wait_for_archive(cache / "sqe" / "engine")
+            shutil.rmtree(cache)
+
+
+def _begin(cache: Path, patch: pytest.MonkeyPatch) -> None:
+    real = default_cache_dir()
+    for name in ("jars", "testbed", "tests"):
+        (real / name).mkdir(parents=True, exist_ok=True, mode=0o700)
+    # What uv, Go and others keep beside it is theirs.
+    for folder, target, own in ((real.parent, cache, {"sqe"}), (real, cache / "sqe", {"engine", "logs"})):
+        target.mkdir(parents=True, mode=0o700)
+        for each in folder.iterdir():
+            if each.name not in own:
+                (target / each.name).symlink_to(each)
+    patch.setenv("XDG_CACHE_HOME", str(cache))
+    subprocess.run(
+        [sys.executable, "-m", "sqe_core.cli.main", "--memory", "-e", "SELECT 1"],
+        env={**os.environ, "SQE_ENGINE__CLASS_ARCHIVE": "make"},
+        check=True,
+        capture_output=True,
+        timeout=300,
+    )
+
+
+@pytest.fixture
+def class_archive(shared_cache: Path) -> Path:
+    """The archive that the first session had made."""
+    return _wait_for_archive(shared_cache / "engine")
 
 
 def _wait_for_archive(folder: Path) -> Path:
-    """The process that makes it is detached, and the lowest in priority."""
     deadline = time.monotonic() + 600
     while time.monotonic() < deadline:
         made = list(folder.glob("classes-*.jsa"))
@@ -57,5 +85,5 @@ def _no_archive_in_the_background(request: pytest.FixtureRequest) -> Iterator[No
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SQE_ENGINE__CLASS_ARCHIVE", "use")
         if len(request.session.items) >= _STARTS_THAT_PAY:
-            request.getfixturevalue("class_archive")
+            request.getfixturevalue("shared_cache")
         yield

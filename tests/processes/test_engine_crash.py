@@ -38,6 +38,8 @@ def count(sqe: EmbeddedSqe) -> int:
     return sqe.execute("SELECT count(*) FROM survivors").read_all().column(0).to_pylist()[0]
 
 
+# What is killed is elsewhere the JVM (test_engine_lifecycle.py) or the server that writes (test_process_ingest.py).
+@pytest.mark.long
 def test_the_engine_is_killed_during_a_write(sqe: EmbeddedSqe, engine: SparkEngine, warehouse: Path) -> None:
     sqe.execute("CREATE TABLE survivors AS SELECT id FROM range(1000) AS r(id)").close()
     sqe.execute("CREATE TEMPORARY VIEW kept AS SELECT max(id) AS top FROM survivors").close()

@@ -349,7 +349,7 @@ def test_a_user_without_a_name_can_run_it() -> None:
     assert answer.stdout.strip() == "4", answer.stderr
 
 
-@pytest.mark.heavy
+@pytest.mark.alone  # damages what others start with
 @pytest.mark.timeout(900)
 def test_the_first_session_makes_an_archive_of_classes_and_the_next_maps_it(
     class_archive: Path, tmp_path: Path

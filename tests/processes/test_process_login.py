@@ -30,11 +30,11 @@ RunCli = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
 @pytest.fixture(scope="module")
-def keycloak() -> Iterator[Keycloak]:
+def keycloak(keycloak: Keycloak) -> Iterator[Keycloak]:
     """The identity provider; what it gives lives for seconds."""
-    with Keycloak() as keycloak:
-        keycloak.ready().set_token_lifetime(LIFETIME_SECS)
-        yield keycloak
+    keycloak.set_token_lifetime(LIFETIME_SECS)
+    yield keycloak
+    keycloak.set_token_lifetime()
 
 
 @pytest.fixture(scope="module")

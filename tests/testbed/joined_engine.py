@@ -80,6 +80,7 @@ def engine_of_all_workers(options: EngineOptions, folder: Path) -> Iterator[Spar
     address = folder / "engine"
     with _lock(folder / "engine.changes") as changes, _lock(folder / "engine.users") as users:
         fcntl.flock(changes, fcntl.LOCK_EX)
+        fcntl.flock(users, fcntl.LOCK_SH)  # one that is being stopped is not joined
         joins = address.exists()
         engine = JoinedEngine(address.read_text(), options) if joins else SparkEngine(options)
         _note_spools(engine)
@@ -88,12 +89,10 @@ def engine_of_all_workers(options: EngineOptions, folder: Path) -> Iterator[Spar
             engine.wait_ready(timeout_secs=600)
             if not joins:
                 address.write_text(address_of(engine))
-            fcntl.flock(users, fcntl.LOCK_SH)
             fcntl.flock(changes, fcntl.LOCK_UN)
             yield engine
             if not joins:
-                fcntl.flock(changes, fcntl.LOCK_EX)  # nobody comes any more
-                fcntl.flock(users, fcntl.LOCK_EX)  # and the others have left
+                fcntl.flock(users, fcntl.LOCK_EX)  # the others have left; who comes now starts another
                 address.unlink()
         finally:
             engine.stop()

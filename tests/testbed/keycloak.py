@@ -37,6 +37,8 @@ REALM = "iceberg"
 CLIENT, CLIENT_SECRET = "sqe-client", "sqe-secret"
 PUBLIC_CLIENT = "sqe-cli"
 ADMIN = "admin"
+LIFETIME_SECS = 300
+"""Of a token."""
 SUBJECTS = {
     "alice": "00000000-0000-4000-8000-0000000a11ce",
     "bob": "00000000-0000-4000-8000-000000000b0b",
@@ -110,7 +112,7 @@ def realm() -> dict[str, Any]:
         "realm": REALM,
         "enabled": True,
         "sslRequired": "none",
-        "accessTokenLifespan": 300,
+        "accessTokenLifespan": LIFETIME_SECS,
         "ssoSessionIdleTimeout": 1800,
         "oauth2DeviceCodeLifespan": 600,
         "oauth2DevicePollingInterval": 1,
@@ -272,7 +274,7 @@ class Keycloak(ServerProcess):
             raise RuntimeError(f"{method} {path}: {status} {found}")
         return found
 
-    def set_token_lifetime(self, seconds: int) -> None:
+    def set_token_lifetime(self, seconds: int = LIFETIME_SECS) -> None:
         """Change how long access tokens live, for those that are made from now on."""
         self.admin("PUT", "", {"realm": REALM, "accessTokenLifespan": seconds})
 
