@@ -224,7 +224,7 @@ def test_a_slow_reader_holds_no_slot_and_loses_no_row(engine: SparkEngine, sessi
     other.close()
     seen = first.column(0).to_pylist() + [row for batch in reader for row in batch.column(0).to_pylist()]
     assert seen == list(range(150000))
-    assert engine.context.bridge.StreamHub.held() == 0
+    assert engine.context.bridge.stream.StreamHub.held() == 0
 
 
 def test_statements_at_once_do_not_mix(engine: SparkEngine) -> None:
@@ -293,7 +293,7 @@ def test_closing_a_stream_ends_its_statement(engine: SparkEngine, session: Spark
     next(iter(stream))
     stream.close()
     wait_until(slots_are_free(engine), 1)
-    wait_until(lambda: engine.context.bridge.StreamHub.held() == 0, 1)
+    wait_until(lambda: engine.context.bridge.stream.StreamHub.held() == 0, 1)
 
 
 def test_a_reader_that_hangs_up_ends_its_statement(engine: SparkEngine, session: SparkEngineSession) -> None:
@@ -361,7 +361,7 @@ def cancelled_in_planning(
     assert time.monotonic() - cancelled_at < 1
     # The thread itself has ended too, before it counts as lost.
     time.sleep(2.5)
-    assert engine.context.bridge.Exec.abandoned() == 0
+    assert engine.context.bridge.exec.Exec.abandoned() == 0
     assert not session.bridge.isAbandoned()
 
 

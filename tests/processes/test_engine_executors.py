@@ -55,7 +55,7 @@ def test_executors_in_processes_of_their_own_read_tables_and_ingested_rows(tmp_p
         sqe.execute("CREATE TABLE strict (n bigint, t varchar NOT NULL)").close()
         with pytest.raises(SqeError):
             sqe.sqe.service.ingest(sqe.session, IngestRequest(table="strict", mode=append.mode), schema, bad)
-        assert engine.context.bridge.Spools.served() == 0
+        assert engine.context.bridge.spool.Spools.served() == 0
         assert list((engine.run_dir / "spool").iterdir()) == []
     finally:
         sqe.close()

@@ -236,7 +236,7 @@ def test_nothing_else_runs_in_the_jvm(engine: SparkEngine) -> None:
     ):
         assert not conf.get(key, ""), key
     assert conf.get("spark.sql.extensions") == (
-        "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions,sqe.bridge.Extensions"
+        "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions,sqe.bridge.boot.Extensions"
     )
 
 

@@ -85,7 +85,7 @@ def test_the_conversation_of_a_start(start: Start) -> None:
     arguments = started.arguments
     assert "-Xmx3072m" in arguments
     assert "-Dmine=1" in arguments
-    assert arguments[-3:] == ["-cp", f"/jars/bridge.jar{os.pathsep}/jars/spark.jar", "sqe.bridge.Boot"]
+    assert arguments[-3:] == ["-cp", f"/jars/bridge.jar{os.pathsep}/jars/spark.jar", "sqe.bridge.boot.Boot"]
     assert f"sqe.parent.pid={os.getpid()}" in started.settings
     assert f"sqe.gateway.secret={started.process.secret}" in started.settings
     # What the JVM prints by itself is kept, and is not taken for an answer.
@@ -143,7 +143,7 @@ def test_yarn_gets_its_configuration_and_goes_through_spark_submit(
     started.ready()
     assert started.environment["HADOOP_CONF_DIR"] == "/etc/hadoop"
     position = started.arguments.index("org.apache.spark.deploy.SparkSubmit")
-    assert started.arguments[position + 3 :] == ["--class", "sqe.bridge.Boot", "spark-internal"]
+    assert started.arguments[position + 3 :] == ["--class", "sqe.bridge.boot.Boot", "spark-internal"]
 
 
 @pytest.mark.rule("ISO-11")

@@ -42,7 +42,9 @@ def describe(tree: Tree) -> PlanDescription:
 
 
 def rows(token: str | None = TOKEN, *, cover: bool = True, slot: str = "child", **fields: Any) -> Tree:
-    leaf = Tree(RELATION, {"tableClass": "sqe.bridge.SpoolTable", "spool": token, "options": {}, **fields}, (), slot)
+    leaf = Tree(
+        RELATION, {"tableClass": "sqe.bridge.spool.SpoolTable", "spool": token, "options": {}, **fields}, (), slot
+    )
     return Tree(LOGICAL + "SubqueryAlias", {"identifier": ["_sqe_i_1"]}, [leaf]) if cover else leaf
 
 

@@ -462,8 +462,8 @@ def test_only_transforms_of_iceberg_invoke_code() -> None:
         return (FunctionCall(parts=parts),)
 
     accept(secured(), STAFF, functions=calling("org.apache.iceberg.spark.functions.BucketFunction$BucketInt", "invoke"))
-    accept(secured(), STAFF, functions=calling("sqe.bridge.SqlMath", "divide"))
-    refuse(secured(), STAFF, functions=calling("sqe.bridge.SqlMathToo", "divide"))
+    accept(secured(), STAFF, functions=calling("sqe.bridge.functions.SqlMath", "divide"))
+    refuse(secured(), STAFF, functions=calling("sqe.bridge.functions.SqlMathToo", "divide"))
     refuse(secured(), STAFF, functions=calling("java.lang.Runtime", "getRuntime"))
     refuse(secured(), STAFF, functions=calling("org.apache.iceberg.util.Tasks", "run"))
 

@@ -28,7 +28,7 @@ _MISSING = {
 
 
 class SparkEngineCatalog(EngineCatalog):
-    """`catalogs` is the Java side, `sqe.bridge.Catalogs`."""
+    """`catalogs` is the Java side, `sqe.bridge.catalog.Catalogs`."""
 
     def __init__(self, context: EngineContext, catalogs: Any) -> None:
         self._context = context

@@ -61,7 +61,7 @@ def bridge_jar(
 
 def bridge_sources(class_path: Sequence[Path]) -> Sequence[Path]:
     """Return the sources of the bridge; those that use the AWS SDK only where there is one."""
-    sources = sorted(_BRIDGE.glob("*.java"))
+    sources = sorted(_BRIDGE.rglob("*.java"))
     if any(path.name.startswith(_AWS_JAR) for path in class_path):
         return sources
     return [source for source in sources if _USES_AWS not in source.read_bytes()]
@@ -73,7 +73,7 @@ def _fingerprint(java: Java, jars: Sequence[Path], sources: Sequence[Path]) -> s
     for text in (str(java.major), *_LANGUAGE, *(path.name for path in jars)):
         digest.update(text.encode() + b"\0")
     for source in sources:
-        digest.update(source.name.encode() + b"\0" + source.read_bytes() + b"\0")
+        digest.update(source.relative_to(_BRIDGE).as_posix().encode() + b"\0" + source.read_bytes() + b"\0")
     return digest.hexdigest()[:20]
 
 

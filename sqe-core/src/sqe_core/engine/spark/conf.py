@@ -32,7 +32,7 @@ PINNED_SESSION_SETTINGS: Mapping[str, str] = MappingProxyType(
         "spark.sql.timestampType": "TIMESTAMP_NTZ",
         # What it may reach: no files as tables, no substituted text (ENF-2), no scripts. An unqualified name that
         # nobody replaced finds nothing (ENF-8), not the shared session catalog (ISO-3).
-        "spark.sql.catalog._sqe_none": "sqe.bridge.EmptyCatalog",
+        "spark.sql.catalog._sqe_none": "sqe.bridge.catalog.EmptyCatalog",
         "spark.sql.defaultCatalog": "_sqe_none",
         "spark.sql.runSQLOnFiles": "false",
         "spark.sql.scripting.enabled": "false",
@@ -69,7 +69,7 @@ CATALOG_DEFAULTS: Mapping[str, str] = MappingProxyType(
     }
 )
 
-_EXTENSIONS = "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions,sqe.bridge.Extensions"
+_EXTENSIONS = "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions,sqe.bridge.boot.Extensions"
 
 _STATIC_SETTINGS: Mapping[str, str] = MappingProxyType(
     {
@@ -90,7 +90,7 @@ _STATIC_SETTINGS: Mapping[str, str] = MappingProxyType(
         "spark.metrics.appStatusSource.enabled": "false",
         # ISO-3: no Hive, and a session catalog that has no tables and takes none.
         "spark.sql.catalogImplementation": "in-memory",
-        "spark.sql.catalog.spark_catalog": "sqe.bridge.EmptyCatalog",
+        "spark.sql.catalog.spark_catalog": "sqe.bridge.catalog.EmptyCatalog",
         # ISO-11: the driver's ports deserialise Java objects, also for other users of this machine.
         "spark.authenticate": "true",
         # Settings in logs. Catalog properties hold URLs with passwords and headers with tokens, which Spark's own

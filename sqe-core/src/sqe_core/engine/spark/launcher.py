@@ -29,10 +29,10 @@ from sqe_core.engine.spark.options import EngineOptions
 from sqe_core.spi.errors import StartupError
 
 _MARK = "\x01sqe "
-_BOOT_CLASS = "sqe.bridge.Boot"
+_BOOT_CLASS = "sqe.bridge.boot.Boot"
 _SCALA_VERSION = "2.13"
 _KEPT_LOGS = 10
-_WATCHDOG_EXIT_CODE = 86  # bridge/Watchdog.java
+_WATCHDOG_EXIT_CODE = 86  # bridge/exec/Watchdog.java
 _STOP_TIMEOUT_SECS = 8.0
 
 # Spark's JavaModuleOptions, but for the vector module, which the bundled runtime does not have (Spark only warns), and

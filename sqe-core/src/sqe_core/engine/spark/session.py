@@ -76,13 +76,13 @@ class SparkEngineSession(EngineSession):
         wanted = {**CATALOG_DEFAULTS, **properties}
         if wanted.get("type") == "rest":
             del wanted["type"]
-            wanted["catalog-impl"] = "sqe.bridge.RestMount"
+            wanted["catalog-impl"] = "sqe.bridge.catalog.rest.RestMount"
             if wanted.get("io-impl") == _S3_FILES:
-                wanted["s3.client-factory-impl"] = "sqe.bridge.StoreClients"
+                wanted["s3.client-factory-impl"] = "sqe.bridge.catalog.rest.StoreClients"
         with engine_errors(self.context):
             if token is not None:
                 handle = self._token_handles[alias] = secrets.token_hex(16)
-                wanted |= {"rest.auth.type": "sqe.bridge.TokenAuth", "sqe.token-handle": handle}
+                wanted |= {"rest.auth.type": "sqe.bridge.catalog.rest.TokenAuth", "sqe.token-handle": handle}
                 self._tokens.put(handle, token.reveal())
             self.bridge.mount(alias, json.dumps(wanted))
 
@@ -101,7 +101,7 @@ class SparkEngineSession(EngineSession):
 
     @property
     def _tokens(self) -> Any:
-        return self.context.bridge.MountTokens
+        return self.context.bridge.catalog.rest.MountTokens
 
     def _forget_token(self, alias: str) -> None:
         handle = self._token_handles.pop(alias, None)

@@ -32,4 +32,4 @@ class SparkSpool(Spool):
         if self._served and self._context.alive:
             self._served = False
             with contextlib.suppress(SqeError, EngineExecutionError), engine_errors(self._context):
-                self._context.bridge.Spools.forget(str(self._folder))
+                self._context.bridge.spool.Spools.forget(str(self._folder))

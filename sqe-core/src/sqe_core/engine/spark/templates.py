@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def install_templates(session: SparkEngineSession) -> None:
     """Register every template in a session's function registry; the table crosses once for each JVM."""
     table, digest = _table()
-    templates, spark = session.context.bridge.FunctionTemplates, session.spark._jsparkSession
+    templates, spark = session.context.bridge.functions.FunctionTemplates, session.spark._jsparkSession
     if not templates.install(spark, digest):
         templates.load(table, digest)
         templates.install(spark, digest)

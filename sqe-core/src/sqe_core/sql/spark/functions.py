@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Any
 
 TEMPLATE_PREFIX = "_sqe_"
-TABLE_TEMPLATES = frozenset(("_sqe_unnest",))  # made by bridge/UnnestFunction.java
+TABLE_TEMPLATES = frozenset(("_sqe_unnest",))  # made by bridge/functions/UnnestFunction.java
 
 _IDENTIFIER = re.compile(r"[a-z_][a-z0-9_]*")
 _CALLED = re.compile(r"\b([A-Za-z_][A-Za-z0-9_]*)\s*\(")

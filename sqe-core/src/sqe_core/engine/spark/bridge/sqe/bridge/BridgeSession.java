@@ -1,0 +1,455 @@
+package sqe.bridge;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import java.util.ArrayList;
+import java.util.Base64;
+import java.util.HashMap;
+import java.util.Iterator;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.Callable;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.atomic.AtomicLong;
+import org.apache.spark.sql.catalyst.parser.ParserInterface;
+import org.apache.spark.sql.catalyst.plans.logical.Command;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.WithCTE;
+import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.connector.catalog.CatalogManager;
+import org.apache.spark.sql.connector.catalog.CatalogPlugin;
+import org.apache.spark.sql.execution.CommandExecutionMode;
+import org.apache.spark.sql.execution.QueryExecution;
+import org.apache.spark.sql.internal.SQLConf;
+import org.apache.spark.sql.types.StructField;
+import org.apache.spark.sql.types.StructType;
+import sqe.bridge.catalog.Catalogs;
+import sqe.bridge.catalog.EmptyCatalog;
+import sqe.bridge.catalog.LoadedCatalogs;
+import sqe.bridge.catalog.SqeCatalog;
+import sqe.bridge.catalog.TableScope;
+import sqe.bridge.exec.Work;
+import sqe.bridge.plan.Constant;
+import sqe.bridge.plan.Divisible;
+import sqe.bridge.plan.Explain;
+import sqe.bridge.plan.Lineage;
+import sqe.bridge.plan.Markers;
+import sqe.bridge.plan.Parameters;
+import sqe.bridge.plan.PlanHandle;
+import sqe.bridge.plan.PlanRewrite;
+import sqe.bridge.plan.PlanWalk;
+import sqe.bridge.plan.Stars;
+import sqe.bridge.secure.Judged;
+import sqe.bridge.secure.PolicyExpressions;
+import sqe.bridge.secure.SafeCopies;
+import sqe.bridge.secure.VisibleRows;
+import sqe.bridge.secure.WriteCheck;
+import sqe.bridge.types.ArrowTypes;
+import sqe.bridge.types.IcebergTypes;
+import sqe.bridge.types.Output;
+import sqe.bridge.types.WriteCasts;
+
+/**
+ * One isolated session. Python calls one method for each step and gets JSON back: a round trip costs more than most of
+ * the work. Plans stay here and Python knows their numbers.
+ */
+public final class BridgeSession implements Work.Abandoned {
+  private static final long PARSE_MILLIS = 60000;
+  private static final long ANALYSE_MILLIS = 24L * 3600 * 1000; // the statement's own timeout cancels by tag
+  private static final String CATALOG_PREFIX = "spark.sql.catalog.";
+  private static final String EXACT_WRITES = "sqe.exact.writes"; // engine/port.py
+
+  private final SparkSession session;
+  private final TableScope scope = new TableScope();
+  private final Map plans = new ConcurrentHashMap(); // Long -> PlanHandle
+  private final AtomicLong lastPlan = new AtomicLong();
+  private final List aliases = new ArrayList();
+  private Map expected = new HashMap(); // the session's whole conf, as we left it
+  private final Map overlaid = new HashMap(); // option -> how many running statements have it set
+  private volatile boolean abandoned;
+
+  private BridgeSession(SparkSession session) {
+    this.session = session;
+  }
+
+  /** Takes a new session, which has the pinned settings from the context's (CONF-1). */
+  public static BridgeSession open(SparkSession session) {
+    BridgeSession opened = new BridgeSession(session);
+    opened.remember();
+    return opened;
+  }
+
+  public SparkSession spark() {
+    return session;
+  }
+
+  public PlanHandle plan(long id) {
+    PlanHandle handle = (PlanHandle) plans.get(Long.valueOf(id));
+    if (handle == null) throw new BridgeException("SQE_NO_SUCH_PLAN", "plan " + id);
+    return handle;
+  }
+
+  public void abandon() {
+    abandoned = true;
+  }
+
+  /** Whether a thread got lost in this session, which must not be used again then. */
+  public boolean isAbandoned() {
+    return abandoned;
+  }
+
+  // ------------------------------------------------------------------ plans
+
+  /** What a step of planning gives; the description is written in the same thread, which has the stack for it. */
+  private static final class Outcome {
+    final LogicalPlan plan;
+    final QueryExecution execution; // null for a parsed plan
+    final byte[] schema;
+    final StructType columns; // as SQL sees them, before what Arrow cannot carry became text
+    final PlanWalk walk;
+    byte[] parameters; // the types of markers, when there are some
+
+    Outcome(LogicalPlan plan, QueryExecution execution, byte[] schema, StructType columns) {
+      this.plan = plan;
+      this.execution = execution;
+      this.schema = schema;
+      this.columns = columns;
+      this.walk = PlanWalk.over(plan, execution != null);
+    }
+  }
+
+  /** `released` lists plans that Python forgot since the last call. */
+  public String parse(final String sql, String parameters, String released) throws Throwable {
+    JsonNode forgotten = Json.read(released);
+    for (int i = 0; i < forgotten.size(); i++) plans.remove(Long.valueOf(Json.at(forgotten, i).asLong()));
+    final JsonNode values = Json.read(parameters);
+    return answer(
+        null,
+        (Outcome)
+            run(
+                null,
+                PARSE_MILLIS,
+                new Callable() {
+                  public Object call() throws Exception {
+                    ParserInterface parser = session.sessionState().sqlParser();
+                    LogicalPlan parsed = parser.parsePlan(sql);
+                    return new Outcome(new Parameters(parser, Parameters.literals(values)).apply(parsed), null, null, null);
+                  }
+                }));
+  }
+
+  public String rewrite(final long id, String replacements) throws Throwable {
+    final JsonNode requests = Json.read(replacements);
+    return answer(
+        null,
+        (Outcome)
+            run(
+                null,
+                PARSE_MILLIS,
+                new Callable() {
+                  public Object call() throws Exception {
+                    PlanRewrite rewrite = new PlanRewrite(session.sessionState().sqlParser(), plans);
+                    return new Outcome(rewrite.rewrite(plan(id), requests), null, null, null);
+                  }
+                }));
+  }
+
+  /** Parses an expression of a policy; `facts` are what it may ask about who sent the statement. */
+  public String expression(final String sql, String parameters, String facts) throws Throwable {
+    final JsonNode values = Json.read(parameters);
+    final JsonNode known = Json.read(facts);
+    return answer(
+        null,
+        (Outcome)
+            run(
+                null,
+                PARSE_MILLIS,
+                new Callable() {
+                  public Object call() throws Exception {
+                    ParserInterface parser = session.sessionState().sqlParser();
+                    return new Outcome(PolicyExpressions.parse(parser, sql, values, known), null, null, null);
+                  }
+                }));
+  }
+
+  /** The parts of a policy's condition that all have to hold, as expressions of their own. */
+  public String conjuncts(final long id) throws Throwable {
+    return (String)
+        run(
+            null,
+            PARSE_MILLIS,
+            new Callable() {
+              public Object call() throws Exception {
+                StringBuilder out = new StringBuilder("[");
+                List parts = PolicyExpressions.conjuncts(plan(id).plan);
+                for (int i = 0; i < parts.size(); i++) {
+                  Json.element(out);
+                  out.append(answer(null, new Outcome((LogicalPlan) parts.get(i), null, null, null)));
+                }
+                return out.append(']').toString();
+              }
+            });
+  }
+
+  /** What a relation's columns are, and what expressions of a policy over it are once analysed. */
+  public String judge(String request, final String tag) throws Throwable {
+    final JsonNode asked = Json.read(request);
+    return (String)
+        run(
+            tag,
+            ANALYSE_MILLIS,
+            new Callable() {
+              public Object call() throws Exception {
+                PlanRewrite rewrite = new PlanRewrite(session.sessionState().sqlParser(), plans);
+                Judged judged = new Judged(rewrite.relation(asked), asked.get("marker").asText());
+                return judged.json(BridgeSession.this, asked.get("expressions"), plans);
+              }
+            });
+  }
+
+  /**
+   * Resolves names and types. Nothing is executed: the mode of the execution says so. `target` is what a policy says of
+   * what the statement writes to: `check` what has to hold for written rows, `rows` which of its rows can be changed.
+   */
+  public String analyse(final long id, final String tag, String settings, String target) throws Throwable {
+    final JsonNode written = Json.read(target);
+    final Map overlay = Json.textMap(Json.read(settings));
+    return answer(
+        tag,
+        (Outcome)
+            run(
+                tag,
+                ANALYSE_MILLIS,
+                new Callable() {
+                  public Object call() throws Exception {
+                    Map before = overlay(overlay);
+                    try {
+                      return analysed(plan(id).plan, written);
+                    } finally {
+                      restore(before);
+                    }
+                  }
+                }));
+  }
+
+  private Outcome analysed(LogicalPlan unbounded, JsonNode target) throws Exception {
+    LogicalPlan parsed = Stars.bounded(unbounded);
+    QueryExecution execution =
+        target.hasNonNull("rows") ? visibleRows(parsed, target.get("rows")) : resolved(parsed);
+    Stars.check(execution.analyzed());
+    StructType columns = execution.analyzed().schema();
+    if (!isCommand(execution.analyzed())) {
+      LogicalPlan fit = Output.withTransportableColumns(execution.analyzed());
+      if (fit != null) execution = resolved(fit);
+      LogicalPlan pruned = SafeCopies.within(execution.analyzed());
+      if (pruned != execution.analyzed()) execution = resolved(pruned);
+    }
+    if (target.hasNonNull("check"))
+      execution = resolved(WriteCheck.above(execution.analyzed(), target.get("check"), plans));
+    LogicalPlan plan = execution.analyzed();
+    if (isCommand(plan) && session.sessionState().conf().contains(EXACT_WRITES)) WriteCasts.check(plan);
+    Outcome outcome = new Outcome(plan, execution, Output.arrowSchema(ArrowTypes.columns(plan)), columns);
+    if (outcome.walk.hasMarkers()) outcome.parameters = Output.arrowSchema(Markers.types(plan));
+    return outcome;
+  }
+
+  private QueryExecution visibleRows(LogicalPlan parsed, JsonNode rows) throws Exception {
+    VisibleRows.refusePlaces(parsed);
+    // Not checked yet: the condition beside the query may be one that Spark does not take there.
+    LogicalPlan changed = VisibleRows.within(session.sessionState().analyzer().execute(parsed), rows, plans);
+    if (changed == null) {
+      resolved(parsed); // says what is wrong with the statement
+      throw new BridgeException("SQE_CANNOT_SECURE", "no rows are changed");
+    }
+    LogicalPlan secured = resolved(changed).analyzed();
+    // The policy is copied as it was decided, before conditions of the statement stand beside it.
+    LogicalPlan conditioned = VisibleRows.withCondition(secured, rows.get("marker").asText());
+    return resolved(SafeCopies.within(conditioned));
+  }
+
+  public QueryExecution resolved(LogicalPlan plan) {
+    QueryExecution execution = session.sessionState().executePlan(plan, CommandExecutionMode.SKIP());
+    execution.assertAnalyzed();
+    return execution;
+  }
+
+  public static boolean isCommand(LogicalPlan plan) {
+    return plan instanceof WithCTE ? isCommand(((WithCTE) plan).plan()) : plan instanceof Command;
+  }
+
+  private String answer(String tag, Outcome outcome) {
+    long id = lastPlan.incrementAndGet();
+    plans.put(Long.valueOf(id), new PlanHandle(id, outcome.plan, outcome.execution, tag, outcome.walk.relations));
+    StringBuilder out = new StringBuilder("{");
+    Json.member(out, "plan").append(id);
+    if (outcome.execution != null) {
+      boolean command = isCommand(outcome.plan);
+      Json.member(out, "is_command").append(command);
+      Json.member(out, "divisible").append(!command && Divisible.is(outcome.plan));
+      Json.member(out, "constant").append(!command && Constant.is(outcome.plan));
+      Json.member(out, "column_types").append('[');
+      StructField[] columns = outcome.columns.fields();
+      for (int i = 0; i < columns.length; i++) {
+        Json.element(out);
+        Json.string(out, IcebergTypes.text(columns[i].dataType()));
+      }
+      out.append(']');
+      Json.member(out, "schema", Base64.getEncoder().encodeToString(outcome.schema));
+      if (outcome.parameters != null)
+        Json.member(out, "parameters", Base64.getEncoder().encodeToString(outcome.parameters));
+    }
+    Json.member(out, "description").append(outcome.walk.json());
+    return out.append('}').toString();
+  }
+
+  // ------------------------------------------------------------------ explain, lineage
+
+  public String explain(long id) throws Throwable {
+    final PlanHandle handle = plan(id);
+    return (String)
+        run(
+            handle.tag,
+            ANALYSE_MILLIS,
+            new Callable() {
+              public Object call() {
+                return Explain.json(handle.execution, aliases);
+              }
+            });
+  }
+
+  public String lineage(long id) throws Throwable {
+    final PlanHandle handle = plan(id);
+    return (String)
+        run(
+            null,
+            PARSE_MILLIS,
+            new Callable() {
+              public Object call() {
+                return Lineage.json(handle.plan);
+              }
+            });
+  }
+
+  private Object run(String tag, long limitMillis, Callable body) throws Throwable {
+    return Work.call(session, tag, limitMillis, this, body);
+  }
+
+  // ------------------------------------------------------------------ settings
+
+  /** Sets options for one statement; gives back what to restore. */
+  public synchronized Map overlay(Map settings) {
+    SQLConf conf = session.sessionState().conf();
+    for (Iterator each = settings.entrySet().iterator(); each.hasNext(); ) {
+      Map.Entry entry = (Map.Entry) each.next();
+      Integer count = (Integer) overlaid.get(entry.getKey());
+      overlaid.put(entry.getKey(), Integer.valueOf(count == null ? 1 : count.intValue() + 1));
+      conf.setConfString((String) entry.getKey(), (String) entry.getValue());
+    }
+    return settings;
+  }
+
+  /** A statement that was cancelled may still unwind while the next one runs, so the last one of an option puts it back. */
+  public synchronized void restore(Map settings) {
+    SQLConf conf = session.sessionState().conf();
+    for (Iterator each = settings.keySet().iterator(); each.hasNext(); ) {
+      String name = (String) each.next();
+      int count = ((Integer) overlaid.get(name)).intValue() - 1;
+      if (count > 0) {
+        overlaid.put(name, Integer.valueOf(count));
+        continue;
+      }
+      overlaid.remove(name);
+      Object usual = expected.get(name);
+      if (usual == null) conf.unsetConf(name);
+      else conf.setConfString(name, (String) usual);
+    }
+  }
+
+  /** The settings as they are now are those to compare with. */
+  public synchronized void remember() {
+    Map now = settings();
+    for (Iterator each = overlaid.keySet().iterator(); each.hasNext(); ) {
+      Object name = each.next();
+      if (expected.containsKey(name)) now.put(name, expected.get(name));
+      else now.remove(name);
+    }
+    expected = now;
+  }
+
+  private Map settings() {
+    Map settings = session.sessionState().conf().settings();
+    synchronized (settings) {
+      return new HashMap(settings);
+    }
+  }
+
+  /** Whether the session's whole conf, catalogs included, is as we left it (CONF-1). */
+  public synchronized boolean checkSettings() {
+    Map now = settings();
+    if (overlaid.isEmpty()) return now.equals(expected);
+    Map usual = new HashMap(expected);
+    now.keySet().removeAll(overlaid.keySet());
+    usual.keySet().removeAll(overlaid.keySet());
+    return now.equals(usual);
+  }
+
+  // ------------------------------------------------------------------ catalogs
+
+  public void mount(String alias, String properties) {
+    TableScope.register(alias, scope);
+    SQLConf conf = session.sessionState().conf();
+    String prefix = CATALOG_PREFIX + alias;
+    for (Iterator each = Json.textMap(Json.read(properties)).entrySet().iterator(); each.hasNext(); ) {
+      Map.Entry entry = (Map.Entry) each.next();
+      // Iceberg refuses this one for a catalog that is wrapped, and tables are not purged through Spark.
+      if (entry.getKey().equals("rest-catalog-purge")) continue;
+      conf.setConfString(prefix + "." + entry.getKey(), (String) entry.getValue());
+    }
+    // Iceberg's cache would show other people's commits never, as long as a session keeps reading (iceberg#2319).
+    conf.setConfString(prefix + ".cache-enabled", "false");
+    conf.setConfString(prefix, SqeCatalog.class.getName());
+    aliases.add(alias);
+    remember();
+  }
+
+  public void unmount(String alias) {
+    SQLConf conf = session.sessionState().conf();
+    String prefix = CATALOG_PREFIX + alias;
+    for (Iterator each = settings().keySet().iterator(); each.hasNext(); ) {
+      String key = (String) each.next();
+      if (key.equals(prefix) || key.startsWith(prefix + ".")) conf.unsetConf(key);
+    }
+    // Unsetting alone leaves a loaded catalog usable. Only this one is dropped: others would have to log in again.
+    CatalogPlugin loaded = LoadedCatalogs.remove(session.sessionState().catalogManager(), alias);
+    if (loaded instanceof SqeCatalog) Catalogs.close(((SqeCatalog) loaded).icebergCatalog());
+    TableScope.forget(alias);
+    aliases.remove(alias);
+    remember();
+  }
+
+  /** The metadata of a mounted catalog; loads the catalog when it is the first use. */
+  public Catalogs catalog(final String alias) throws Throwable {
+    return (Catalogs)
+        run(
+            null,
+            PARSE_MILLIS,
+            new Callable() {
+              public Object call() {
+                CatalogManager manager = session.sessionState().catalogManager();
+                return new Catalogs(session, (SqeCatalog) manager.catalog(alias));
+              }
+            });
+  }
+
+  public void enterScope() {
+    scope.enter();
+  }
+
+  public void exitScope() {
+    scope.exit();
+  }
+
+  public void close() {
+    for (Iterator each = new ArrayList(aliases).iterator(); each.hasNext(); ) unmount((String) each.next());
+    plans.clear();
+  }
+}

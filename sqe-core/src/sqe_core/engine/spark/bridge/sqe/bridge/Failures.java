@@ -1,0 +1,145 @@
+package sqe.bridge;
+
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.IdentityHashMap;
+import java.util.Iterator;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import org.apache.spark.QueryContext;
+import org.apache.spark.SparkThrowable;
+import org.apache.spark.sql.AnalysisException;
+import org.apache.spark.sql.catalyst.parser.ParseException;
+import org.apache.spark.sql.catalyst.trees.SQLQueryContext;
+import sqe.bridge.plan.Trees;
+
+/** Describes an exception as JSON. Its text goes to the server's log only (ERR-1), its parts to `query.errors`. */
+public final class Failures {
+  private static final int MAX_RAW = 20000;
+
+  private Failures() {}
+
+  public static String describe(Throwable thrown) {
+    List chain = chain(thrown);
+    Throwable told = telling(chain);
+    StringBuilder out = new StringBuilder("{");
+    Json.member(out, "condition", condition(told));
+    if (told instanceof SparkThrowable) spark(out, (SparkThrowable) told);
+    if (told instanceof BridgeException) Json.map(Json.member(out, "parameters"), ((BridgeException) told).parameters);
+    if (told instanceof ParseException) parsePosition(out, (ParseException) told);
+    Json.member(out, "class", told.getClass().getName());
+    Json.member(out, "causes").append('[');
+    for (int i = 0; i < chain.size(); i++) {
+      Json.element(out);
+      Json.string(out, chain.get(i).getClass().getName());
+    }
+    out.append(']');
+    Json.member(out, "raw", raw(chain));
+    return out.append('}').toString();
+  }
+
+  private static List chain(Throwable thrown) {
+    List chain = new ArrayList();
+    Set seen = Collections.newSetFromMap(new IdentityHashMap());
+    for (Throwable each = thrown; each != null && seen.add(each); each = each.getCause()) chain.add(each);
+    return chain;
+  }
+
+  /**
+   * The exception of the chain that says most. Wrappers speak of jobs and stages, or of an internal error, and the reason
+   * is below; above a reason that is Spark's own, nothing counts.
+   */
+  private static Throwable telling(List chain) {
+    for (int i = 0; i < chain.size(); i++) if (isOwn((Throwable) chain.get(i))) return (Throwable) chain.get(i);
+    for (int i = 0; i < chain.size(); i++) {
+      Throwable each = (Throwable) chain.get(i);
+      if (each instanceof Error || each instanceof InterruptedException) return each;
+      if (each instanceof SparkThrowable && condition(each) != null && !isWrapper((SparkThrowable) each)) return each;
+    }
+    for (int i = 0; i < chain.size(); i++) {
+      Throwable each = (Throwable) chain.get(i);
+      if (each.getClass().getName().startsWith("org.apache.iceberg.")) return each;
+    }
+    for (int i = 0; i < chain.size(); i++) {
+      Throwable each = (Throwable) chain.get(i);
+      boolean wrapper =
+          each instanceof SparkThrowable
+              || each instanceof java.lang.reflect.InvocationTargetException
+              || each instanceof java.lang.reflect.UndeclaredThrowableException
+              || each instanceof java.util.concurrent.ExecutionException;
+      if (!wrapper) return each;
+    }
+    return (Throwable) chain.get(0);
+  }
+
+  private static boolean isOwn(Throwable thrown) {
+    return thrown instanceof BridgeException || thrown instanceof CancelledException;
+  }
+
+  private static boolean isWrapper(SparkThrowable thrown) {
+    String condition = thrown.getCondition();
+    // Spark's scheduler throws some without any.
+    return condition == null
+        || condition.equals("FAILED_EXECUTE_UDF")
+        || condition.equals("TASK_WRITE_FAILED")
+        || condition.startsWith("FAILED_READ_FILE")
+        || condition.startsWith("INTERNAL_ERROR")
+        || condition.startsWith("_LEGACY_ERROR");
+  }
+
+  private static String condition(Throwable thrown) {
+    if (thrown instanceof CancelledException) return "SQE_CANCELLED";
+    if (thrown instanceof BridgeException) return ((BridgeException) thrown).condition;
+    String condition = thrown instanceof SparkThrowable ? ((SparkThrowable) thrown).getCondition() : null;
+    return condition == null ? Trees.simpleName(thrown) : condition;
+  }
+
+  private static void spark(StringBuilder out, SparkThrowable thrown) {
+    try {
+      Json.member(out, "sql_state", thrown.getSqlState());
+      Map parameters = thrown.getMessageParameters();
+      if (parameters != null) Json.map(Json.member(out, "parameters"), parameters);
+      QueryContext[] contexts = thrown.getQueryContext();
+      if (contexts == null || contexts.length == 0) return;
+      QueryContext context = contexts[0];
+      Json.member(out, "object_type", context.objectType());
+      if (!(context instanceof SQLQueryContext) || !((SQLQueryContext) context).sqlText().isDefined()) return;
+      String text = (String) ((SQLQueryContext) context).sqlText().get();
+      Json.member(out, "text", text);
+      Json.member(out, "fragment", fragment(text, context.startIndex(), context.stopIndex()));
+      Json.member(out, "start").append(context.startIndex());
+    } catch (RuntimeException unsupported) {
+      // Some exceptions throw when asked for parts that they do not have.
+    }
+  }
+
+  /** Spark cuts its own fragment by UTF-16 units although the places count code points. */
+  private static String fragment(String text, int start, int stop) {
+    int length = text.codePointCount(0, text.length());
+    if (start < 0 || stop < start || stop >= length) return null;
+    return text.substring(text.offsetByCodePoints(0, start), text.offsetByCodePoints(0, stop + 1));
+  }
+
+  /** A syntax error has a line and a column; the offset in the text counts code points, as all offsets do. */
+  private static void parsePosition(StringBuilder out, ParseException thrown) {
+    if (!thrown.line().isDefined() || !thrown.startPosition().isDefined()) return;
+    Json.member(out, "line").append(thrown.line().get());
+    Json.member(out, "column").append(thrown.startPosition().get());
+    if (thrown.command().isDefined()) Json.member(out, "command", (String) thrown.command().get());
+  }
+
+  private static String raw(List chain) {
+    StringBuilder text = new StringBuilder();
+    for (Iterator each = chain.iterator(); each.hasNext() && text.length() < MAX_RAW; ) {
+      Throwable thrown = (Throwable) each.next();
+      if (text.length() > 0) text.append("\ncaused by ");
+      text.append(thrown.getClass().getName()).append(": ");
+      // The message of an AnalysisException ends with the whole plan.
+      text.append(thrown instanceof AnalysisException ? ((AnalysisException) thrown).getSimpleMessage() : thrown.getMessage());
+      StackTraceElement[] stack = thrown.getStackTrace();
+      for (int i = 0; i < stack.length && i < 25; i++) text.append("\n  at ").append(stack[i]);
+    }
+    return text.length() > MAX_RAW ? text.substring(0, MAX_RAW) : text.toString();
+  }
+}

@@ -1,0 +1,121 @@
+package sqe.bridge;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import java.util.ArrayList;
+import java.util.Collection;
+import java.util.Iterator;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+
+/** Writes JSON into a StringBuilder, which is much quicker than building a tree; reads with Jackson. */
+public final class Json {
+  private static final ObjectMapper MAPPER = new ObjectMapper();
+  private static final String HEX = "0123456789abcdef";
+
+  private Json() {}
+
+  public static JsonNode read(String text) {
+    try {
+      return MAPPER.readTree(text);
+    } catch (Exception broken) {
+      throw new BridgeException("SQE_BAD_REQUEST", String.valueOf(broken.getMessage()));
+    }
+  }
+
+  public static void string(StringBuilder out, String text) {
+    if (text == null) {
+      out.append("null");
+      return;
+    }
+    out.append('"');
+    for (int i = 0; i < text.length(); i++) {
+      char c = text.charAt(i);
+      if (c == '"' || c == '\\') out.append('\\').append(c);
+      // Surrogates are escaped too: a lone one cannot pass as UTF-8.
+      else if (c < 32 || c == 127 || (c >= 0xD800 && c <= 0xDFFF)) {
+        out.append("\\u").append(HEX.charAt(c >> 12)).append(HEX.charAt((c >> 8) & 15));
+        out.append(HEX.charAt((c >> 4) & 15)).append(HEX.charAt(c & 15));
+      } else out.append(c);
+    }
+    out.append('"');
+  }
+
+  /** Writes `"name":`, with a comma before it unless it is the first member. */
+  public static StringBuilder member(StringBuilder out, String name) {
+    char last = out.charAt(out.length() - 1);
+    if (last != '{') out.append(',');
+    string(out, name);
+    return out.append(':');
+  }
+
+  public static void member(StringBuilder out, String name, String value) {
+    string(member(out, name), value);
+  }
+
+  public static void element(StringBuilder out) {
+    if (out.charAt(out.length() - 1) != '[') out.append(',');
+  }
+
+  public static void strings(StringBuilder out, Collection texts) {
+    out.append('[');
+    for (Iterator each = texts.iterator(); each.hasNext(); ) {
+      element(out);
+      string(out, (String) each.next());
+    }
+    out.append(']');
+  }
+
+  public static void strings(StringBuilder out, String[] texts) {
+    out.append('[');
+    for (int i = 0; i < texts.length; i++) {
+      element(out);
+      string(out, texts[i]);
+    }
+    out.append(']');
+  }
+
+  public static void strings(StringBuilder out, scala.collection.Iterable texts) {
+    out.append('[');
+    for (scala.collection.Iterator each = texts.iterator(); each.hasNext(); ) {
+      element(out);
+      string(out, String.valueOf(each.next()));
+    }
+    out.append(']');
+  }
+
+  public static void map(StringBuilder out, Map map) {
+    out.append('{');
+    for (Iterator each = map.entrySet().iterator(); each.hasNext(); ) {
+      Map.Entry entry = (Map.Entry) each.next();
+      member(out, String.valueOf(entry.getKey()), entry.getValue() == null ? null : String.valueOf(entry.getValue()));
+    }
+    out.append('}');
+  }
+
+  /** Janino would take `get(int)` from Jackson's TreeNode, which has less. */
+  public static JsonNode at(JsonNode array, int index) {
+    return (JsonNode) array.get(index);
+  }
+
+  public static List texts(JsonNode array) {
+    List texts = new ArrayList();
+    for (int i = 0; i < array.size(); i++) texts.add(at(array, i).asText());
+    return texts;
+  }
+
+  public static String[] textArray(JsonNode array) {
+    return (String[]) texts(array).toArray(new String[0]);
+  }
+
+  /** A JSON object of texts; null values stay null. */
+  public static Map textMap(JsonNode object) {
+    Map map = new LinkedHashMap();
+    for (Iterator names = object.fieldNames(); names.hasNext(); ) {
+      String name = (String) names.next();
+      map.put(name, object.get(name).isNull() ? null : object.get(name).asText());
+    }
+    return map;
+  }
+}

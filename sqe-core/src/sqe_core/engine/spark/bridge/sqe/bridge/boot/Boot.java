@@ -1,0 +1,245 @@
+package sqe.bridge.boot;
+
+import java.io.IOException;
+import java.io.InputStream;
+import java.io.PrintStream;
+import java.io.StringReader;
+import java.net.InetAddress;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.FileVisitResult;
+import java.nio.file.Files;
+import java.nio.file.OpenOption;
+import java.nio.file.Path;
+import java.nio.file.Paths;
+import java.nio.file.SimpleFileVisitor;
+import java.nio.file.attribute.BasicFileAttributes;
+import java.util.Iterator;
+import java.util.Map;
+import java.util.Optional;
+import java.util.Properties;
+import java.util.concurrent.atomic.AtomicBoolean;
+import org.apache.hadoop.security.UserGroupInformation;
+import org.apache.spark.SparkConf;
+import org.apache.spark.SparkContext;
+import org.apache.spark.scheduler.SparkListener;
+import org.apache.spark.scheduler.SparkListenerApplicationEnd;
+import org.apache.spark.sql.SparkSession;
+
+/**
+ * The main class of the engine's JVM.
+ *
+ * Standard input brings the settings (their length and a properties text), so that no secret is in an argument, the
+ * environment or a file. Its end is the order to leave: it comes however the parent ends. Standard output carries a line
+ * for each step, behind a mark, because the JVM itself may write there.
+ */
+public final class Boot {
+  private static final String MARK = "\u0001sqe ";
+  private static final long STOP_MILLIS = 5000L;
+  private static final AtomicBoolean LEAVING = new AtomicBoolean();
+
+  private Boot() {}
+
+  public static void main(String[] arguments) throws Exception {
+    PrintStream out = System.out;
+    System.setOut(System.err);
+    Properties settings = readSettings(System.in);
+    String secret = (String) settings.remove("sqe.gateway.secret");
+    String parent = (String) settings.remove("sqe.parent.pid");
+    SparkConf conf = new SparkConf(true);
+    Iterator entries = settings.entrySet().iterator();
+    while (entries.hasNext()) {
+      Map.Entry entry = (Map.Entry) entries.next();
+      conf.set((String) entry.getKey(), (String) entry.getValue());
+    }
+    becomeSimpleUser(conf);
+    daemon(new ParentWatch(Long.parseLong(parent)), "sqe-parent-watch");
+    daemon(new GatewayStart(secret, out), "sqe-gateway-start");
+    daemon(new Preheat(), "sqe-preheat");
+    try {
+      // The default session from here on; each session of a user descends from it, and no user's SQL runs in it (ISO-2).
+      SparkSession root = SparkSession.builder().config(conf).getOrCreate();
+      root.sparkContext().addSparkListener(new EndWatch());
+    } catch (Throwable error) {
+      error.printStackTrace();
+      say(out, "failed " + rootCause(error));
+      leave(1);
+    }
+    say(out, "session");
+    while (System.in.read() != -1) {
+      // Nothing more is sent; the parent only holds the pipe open.
+    }
+    leave(0);
+  }
+
+  /**
+   * Names the user for Hadoop, unless it is to find a Kerberos ticket. Its own way asks the system, which knows no name
+   * for the user ids that containers are given, and then fails.
+   */
+  private static void becomeSimpleUser(SparkConf conf) {
+    if (!"kerberos".equalsIgnoreCase(conf.get("spark.hadoop.hadoop.security.authentication", "simple"))
+        && conf.get("spark.master", "").startsWith("local")) {
+      String name = System.getProperty("user.name");
+      UserGroupInformation.setLoginUser(
+          UserGroupInformation.createRemoteUser(name == null || name.equals("?") ? "sqe" : name));
+    }
+  }
+
+  private static Properties readSettings(InputStream in) throws IOException {
+    int length = 0;
+    for (int i = 0; i < 4; i++) {
+      length = (length << 8) | in.read();
+    }
+    Properties settings = new Properties();
+    settings.load(new StringReader(new String(in.readNBytes(length), StandardCharsets.UTF_8)));
+    return settings;
+  }
+
+  private static void daemon(Runnable task, String name) {
+    Thread thread = new Thread(task, name);
+    thread.setDaemon(true);
+    thread.start();
+  }
+
+  private static void say(PrintStream out, String line) {
+    synchronized (out) {
+      out.print(MARK + line.replace('\n', ' ').replace('\r', ' ') + "\n");
+      out.flush();
+    }
+  }
+
+  private static String rootCause(Throwable error) {
+    Throwable cause = error;
+    while (cause.getCause() != null && cause.getCause() != cause) {
+      cause = cause.getCause();
+    }
+    String text = String.valueOf(cause);
+    int end = text.indexOf('\n');
+    return end < 0 ? text : text.substring(0, end);
+  }
+
+  /** Ends the JVM. Local tasks just die with it; a cluster is told, so that it frees the executors. */
+  private static void leave(int code) {
+    if (!LEAVING.compareAndSet(false, true)) {
+      return;
+    }
+    try {
+      Thread stopping = new Thread(new Stop(), "sqe-stop");
+      stopping.setDaemon(true);
+      stopping.start();
+      stopping.join(STOP_MILLIS);
+    } catch (InterruptedException error) {
+      // Leave without.
+    }
+    Runtime.getRuntime().halt(code);
+  }
+
+  private static final class Stop implements Runnable {
+    public void run() {
+      scala.Option session = SparkSession.getDefaultSession();
+      if (session.isDefined()) {
+        SparkContext context = ((SparkSession) session.get()).sparkContext();
+        if (!context.isLocal()) {
+          context.stop();
+        }
+      }
+      String folder = System.getProperty("sqe.run.dir");
+      if (folder != null) {
+        try {
+          Files.walkFileTree(Paths.get(folder, new String[0]), new Delete());
+        } catch (IOException error) {
+          // The parent, or the next start, removes the rest.
+        }
+      }
+    }
+  }
+
+  private static final class Delete extends SimpleFileVisitor {
+    public FileVisitResult visitFile(Object file, BasicFileAttributes attributes) throws IOException {
+      Files.deleteIfExists((Path) file);
+      return FileVisitResult.CONTINUE;
+    }
+
+    public FileVisitResult visitFileFailed(Object file, IOException error) {
+      return FileVisitResult.CONTINUE;
+    }
+
+    public FileVisitResult postVisitDirectory(Object folder, IOException error) throws IOException {
+      Files.deleteIfExists((Path) folder);
+      return FileVisitResult.CONTINUE;
+    }
+  }
+
+  /** Listens on loopback only, with a secret that only the parent knows (ISO-11). */
+  private static final class GatewayStart implements Runnable {
+    private final String secret;
+    private final PrintStream out;
+
+    GatewayStart(String secret, PrintStream out) {
+      this.secret = secret;
+      this.out = out;
+    }
+
+    public void run() {
+      try {
+        py4j.ClientServer server = new py4j.ClientServer.ClientServerBuilder()
+            .authToken(secret)
+            .javaPort(0)
+            .javaAddress(InetAddress.getLoopbackAddress())
+            .build();
+        server.startServer();
+        say(out, "gateway " + server.getJavaServer().getListeningPort());
+      } catch (Throwable error) {
+        error.printStackTrace();
+        say(out, "failed " + rootCause(error));
+        leave(1);
+      }
+    }
+  }
+
+  /** Initialises, beside the start, what the first statement needs: the parser and the code generator's compiler. */
+  private static final class Preheat implements Runnable {
+    public void run() {
+      try {
+        new org.apache.spark.sql.catalyst.parser.CatalystSqlParser().parsePlan("SELECT 1 AS a");
+        new org.codehaus.janino.SimpleCompiler().cook("class Preheat { int one() { return 1; } }");
+      } catch (Throwable error) {
+        // Only time is lost.
+      }
+    }
+  }
+
+  /** A child of the parent may hold a copy of the pipe, and then the pipe does not show the parent's death. */
+  private static final class ParentWatch implements Runnable {
+    private final long pid;
+
+    ParentWatch(long pid) {
+      this.pid = pid;
+    }
+
+    public void run() {
+      try {
+        // A dead parent stays visible as long as nobody collects it; that we got another one shows at once.
+        while (isParent(ProcessHandle.current().parent())) {
+          Thread.sleep(1000L);
+        }
+        leave(0);
+      } catch (InterruptedException error) {
+        // Standard input still tells.
+      }
+    }
+
+    private boolean isParent(Optional found) {
+      return found.isPresent() && ((ProcessHandle) found.get()).pid() == pid;
+    }
+  }
+
+  /** Spark gave itself up: without its context the JVM is of no use, and the parent starts another one. */
+  private static final class EndWatch extends SparkListener {
+    public void onApplicationEnd(SparkListenerApplicationEnd event) {
+      if (!LEAVING.get()) {
+        System.err.println("Spark's context has ended");
+        leave(3);
+      }
+    }
+  }
+}

@@ -1,0 +1,331 @@
+package sqe.bridge.catalog;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import java.io.Closeable;
+import java.io.IOException;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.HashSet;
+import java.util.Iterator;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import org.apache.iceberg.Schema;
+import org.apache.iceberg.Table;
+import org.apache.iceberg.TableUtil;
+import org.apache.iceberg.Transaction;
+import org.apache.iceberg.UpdateSchema;
+import org.apache.iceberg.catalog.Catalog;
+import org.apache.iceberg.catalog.Namespace;
+import org.apache.iceberg.catalog.SupportsNamespaces;
+import org.apache.iceberg.catalog.TableIdentifier;
+import org.apache.iceberg.catalog.ViewCatalog;
+import org.apache.iceberg.exceptions.ForbiddenException;
+import org.apache.iceberg.exceptions.NoSuchNamespaceException;
+import org.apache.iceberg.exceptions.NoSuchTableException;
+import org.apache.iceberg.exceptions.NoSuchViewException;
+import org.apache.iceberg.expressions.Literal;
+import org.apache.iceberg.spark.SparkSchemaUtil;
+import org.apache.iceberg.types.Type;
+import org.apache.iceberg.types.TypeUtil;
+import org.apache.iceberg.types.Types;
+import org.apache.iceberg.view.UpdateViewProperties;
+import org.apache.iceberg.view.View;
+import org.apache.iceberg.view.ViewBuilder;
+import org.apache.spark.sql.classic.SparkSession;
+import sqe.bridge.BridgeException;
+import sqe.bridge.Json;
+import sqe.bridge.plan.Literals;
+import sqe.bridge.types.IcebergTypes;
+
+/** The metadata of one mounted catalog, and its DDL that Spark's SQL cannot say. Names are JSON arrays of parts. */
+public final class Catalogs {
+  private static final String QUERY_COLUMNS = "spark.query-column-names"; // Spark binds a view's columns with it
+
+  /** Where a table keeps its files; a copy of a table must not share the place. */
+  private static final Set PLACES =
+      new HashSet(
+          Arrays.asList(
+              new Object[] {
+                "write.data.path", "write.metadata.path", "write.object-storage.path", "write.folder-storage.path"
+              }));
+
+  private static final int MOST_NAMESPACES = 100000;
+  private static final int DEEPEST_NAMESPACE = 100;
+
+  private final SparkSession session;
+  private final Catalog catalog;
+
+  public Catalogs(SparkSession session, SqeCatalog mounted) {
+    this.session = session;
+    this.catalog = mounted.icebergCatalog();
+  }
+
+  public static void close(Catalog catalog) {
+    Catalog own = TableScope.unwrap(catalog);
+    if (!(own instanceof Closeable)) return;
+    try {
+      ((Closeable) own).close();
+    } catch (IOException ignored) {
+      // It is not used any more.
+    }
+  }
+
+  private static Namespace namespace(String json) {
+    return Namespace.of(Json.textArray(Json.read(json)));
+  }
+
+  private static TableIdentifier identifier(String json, String name) {
+    return TableIdentifier.of(namespace(json), name);
+  }
+
+  private SupportsNamespaces namespaces() {
+    if (catalog instanceof SupportsNamespaces) return (SupportsNamespaces) catalog;
+    throw new BridgeException("SQE_CATALOG_WITHOUT_NAMESPACES", catalog.name());
+  }
+
+  private ViewCatalog views() {
+    if (catalog instanceof ViewCatalog) return (ViewCatalog) catalog;
+    throw new BridgeException("SQE_CATALOG_WITHOUT_VIEWS", catalog.name());
+  }
+
+  // ------------------------------------------------------------------ namespaces
+
+  public String listNamespaces(String parent) {
+    List found = namespaces().listNamespaces(namespace(parent));
+    StringBuilder out = new StringBuilder("[");
+    for (Iterator each = found.iterator(); each.hasNext(); ) {
+      Json.element(out);
+      Json.strings(out, ((Namespace) each.next()).levels());
+    }
+    return out.append(']').toString();
+  }
+
+  /** The namespaces of every level, in one round trip. */
+  public String allNamespaces() {
+    List found = new ArrayList();
+    below(Namespace.empty(), found);
+    StringBuilder out = new StringBuilder("[");
+    for (Iterator each = found.iterator(); each.hasNext(); ) {
+      Json.element(out);
+      Json.strings(out, ((Namespace) each.next()).levels());
+    }
+    return out.append(']').toString();
+  }
+
+  private void below(Namespace parent, List found) {
+    List children;
+    try {
+      children = namespaces().listNamespaces(parent);
+    } catch (NoSuchNamespaceException gone) {
+      if (parent.isEmpty()) throw gone;
+      return; // somebody dropped it meanwhile
+    } catch (ForbiddenException denied) {
+      if (parent.isEmpty()) throw denied;
+      return; // its name may be known, what is in it may not
+    }
+    for (Iterator each = children.iterator(); each.hasNext(); ) {
+      Namespace namespace = (Namespace) each.next();
+      // A catalog that answers with more than it was asked for must not make this run in circles, or for ever.
+      if (!isChild(namespace, parent)) continue;
+      if (namespace.length() > DEEPEST_NAMESPACE || found.size() >= MOST_NAMESPACES)
+        throw new BridgeException("SQE_CATALOG_ENDLESS", "the catalog has more namespaces than are listed");
+      found.add(namespace);
+      below(namespace, found);
+    }
+  }
+
+  private static boolean isChild(Namespace namespace, Namespace parent) {
+    return namespace.length() == parent.length() + 1
+        && Arrays.asList(namespace.levels()).subList(0, parent.length()).equals(Arrays.asList(parent.levels()));
+  }
+
+  public String loadNamespace(String name) {
+    StringBuilder out = new StringBuilder();
+    Json.map(out, namespaces().loadNamespaceMetadata(namespace(name)));
+    return out.toString();
+  }
+
+  public void createNamespace(String name, String properties) {
+    namespaces().createNamespace(namespace(name), Json.textMap(Json.read(properties)));
+  }
+
+  public void setNamespaceProperties(String name, String properties) {
+    Map wanted = Json.textMap(Json.read(properties));
+    Set removed = new HashSet();
+    for (Iterator each = wanted.entrySet().iterator(); each.hasNext(); ) {
+      Map.Entry entry = (Map.Entry) each.next();
+      if (entry.getValue() != null) continue;
+      removed.add(entry.getKey());
+      each.remove();
+    }
+    if (!wanted.isEmpty()) namespaces().setProperties(namespace(name), wanted);
+    if (!removed.isEmpty()) namespaces().removeProperties(namespace(name), removed);
+  }
+
+  public void dropNamespace(String name) {
+    Namespace namespace = namespace(name);
+    if (!namespaces().dropNamespace(namespace))
+      throw new NoSuchNamespaceException("Namespace does not exist: %s", new Object[] {namespace});
+  }
+
+  // ------------------------------------------------------------------ tables
+
+  public String listTables(String namespace) {
+    return names(catalog.listTables(namespace(namespace)));
+  }
+
+  /** Tables and views, in one round trip. */
+  public String listObjects(String namespace) {
+    return "[" + listTables(namespace) + "," + listViews(namespace) + "]";
+  }
+
+  private static String names(List identifiers) {
+    StringBuilder out = new StringBuilder("[");
+    for (Iterator each = identifiers.iterator(); each.hasNext(); ) {
+      Json.element(out);
+      Json.string(out, ((TableIdentifier) each.next()).name());
+    }
+    return out.append(']').toString();
+  }
+
+  public String loadTable(String namespace, String name) {
+    return TableJson.table(catalog.loadTable(identifier(namespace, name)));
+  }
+
+  public String loadSnapshots(String namespace, String name) {
+    return TableJson.snapshots(catalog.loadTable(identifier(namespace, name)));
+  }
+
+  public void dropTable(String namespace, String name, boolean purge) {
+    TableIdentifier identifier = identifier(namespace, name);
+    if (!catalog.dropTable(identifier, purge))
+      throw new NoSuchTableException("Table does not exist: %s", new Object[] {identifier});
+  }
+
+  public void renameTable(String fromNamespace, String from, String toNamespace, String to) {
+    catalog.renameTable(identifier(fromNamespace, from), identifier(toNamespace, to));
+  }
+
+  public void createTableLike(String namespace, String name, String fromNamespace, String from, String properties) {
+    Table source = catalog.loadTable(identifier(fromNamespace, from));
+    Map all = new LinkedHashMap(source.properties());
+    all.keySet().removeAll(PLACES);
+    all.put("format-version", String.valueOf(TableUtil.formatVersion(source)));
+    all.putAll(Json.textMap(Json.read(properties)));
+    catalog
+        .buildTable(identifier(namespace, name), source.schema())
+        .withPartitionSpec(source.spec())
+        .withSortOrder(source.sortOrder())
+        .withProperties(all)
+        .create();
+  }
+
+  /** Adds a column with a default; `value` is null or a literal in the form of `Literals`. */
+  public void addColumn(String namespace, String name, String column, String type, String value, String comment) {
+    Table table = catalog.loadTable(identifier(namespace, name));
+    Type icebergType = IcebergTypes.parse(type);
+    JsonNode spec = Json.read(value);
+    Literal literal = spec.isNull() ? null : defaultValue(spec, type, icebergType);
+    Transaction transaction = table.newTransaction();
+    boolean needsFormat3 = literal != null || icebergType instanceof Types.TimestampNanoType;
+    if (needsFormat3 && TableUtil.formatVersion(table) < 3)
+      transaction.updateProperties().set("format-version", "3").commit();
+    UpdateSchema update = transaction.updateSchema();
+    if (literal == null) update.addColumn(column, icebergType, comment);
+    else update.addColumn(column, icebergType, comment, literal);
+    update.commit();
+    transaction.commitTransaction();
+  }
+
+  /** The default in the column's type, converted as Spark would on INSERT. */
+  private Literal defaultValue(JsonNode spec, String type, Type icebergType) {
+    org.apache.spark.sql.catalyst.expressions.Literal given = Literals.read(spec);
+    org.apache.spark.sql.types.DataType wanted = SparkSchemaUtil.convert(icebergType);
+    if (given.dataType().sameType(wanted)) return ColumnDefaults.literal(given.value(), icebergType);
+    scala.Option zone = scala.Option.apply("UTC");
+    org.apache.spark.sql.catalyst.expressions.Cast cast =
+        new org.apache.spark.sql.catalyst.expressions.Cast(
+            given, wanted, zone, org.apache.spark.sql.catalyst.expressions.EvalMode.ANSI());
+    if (!org.apache.spark.sql.catalyst.expressions.Cast.canANSIStoreAssign(given.dataType(), wanted))
+      throw new BridgeException("SQE_DEFAULT_TYPE", type);
+    return ColumnDefaults.literal(cast.eval(null), icebergType);
+  }
+
+  // ------------------------------------------------------------------ views
+
+  public String listViews(String namespace) {
+    if (!(catalog instanceof ViewCatalog)) return "[]";
+    return names(views().listViews(namespace(namespace)));
+  }
+
+  public String loadView(String namespace, String name) {
+    return TableJson.view(views().loadView(identifier(namespace, name)));
+  }
+
+  /** `request`: columns (name, type, nullable), comments, representations, properties, default catalog, namespace. */
+  public void createView(String namespace, String name, String request) {
+    JsonNode view = Json.read(request);
+    Map comments = Json.textMap(view.get("comments"));
+    List columns = new ArrayList();
+    List columnNames = new ArrayList();
+    FreshIds ids = new FreshIds(view.get("columns").size());
+    for (int i = 0; i < view.get("columns").size(); i++) {
+      JsonNode column = Json.at(view.get("columns"), i);
+      String columnName = column.get("name").asText();
+      Type type = TypeUtil.assignFreshIds(IcebergTypes.parse(column.get("type").asText()), ids);
+      columnNames.add(columnName);
+      columns.add(Types.NestedField.of(i + 1, column.get("nullable").asBoolean(), columnName, type, (String) comments.get(columnName)));
+    }
+    ViewBuilder builder = views().buildView(identifier(namespace, name));
+    builder.withSchema(new Schema(columns));
+    builder.withDefaultNamespace(Namespace.of(Json.textArray(view.get("default_namespace"))));
+    if (!view.get("default_catalog").isNull()) builder.withDefaultCatalog(view.get("default_catalog").asText());
+    Map representations = Json.textMap(view.get("representations"));
+    for (Iterator each = representations.entrySet().iterator(); each.hasNext(); ) {
+      Map.Entry entry = (Map.Entry) each.next();
+      builder.withQuery((String) entry.getKey(), (String) entry.getValue());
+    }
+    builder.withProperties(Json.textMap(view.get("properties")));
+    String joined = String.join(",", columnNames);
+    boolean separable = joined.split(",", -1).length == columnNames.size();
+    if (representations.containsKey("spark") && separable) builder.withProperty(QUERY_COLUMNS, joined);
+    if (view.get("replace").asBoolean()) builder.createOrReplace();
+    else builder.create();
+  }
+
+  /** Numbers for the fields inside of types, above those of the columns themselves. */
+  private static final class FreshIds implements TypeUtil.NextID {
+    private int last;
+
+    FreshIds(int last) {
+      this.last = last;
+    }
+
+    public int get() {
+      return ++last;
+    }
+  }
+
+  public void dropView(String namespace, String name) {
+    TableIdentifier identifier = identifier(namespace, name);
+    if (!views().dropView(identifier))
+      throw new NoSuchViewException("View does not exist: %s", new Object[] {identifier});
+  }
+
+  public void renameView(String fromNamespace, String from, String toNamespace, String to) {
+    views().renameView(identifier(fromNamespace, from), identifier(toNamespace, to));
+  }
+
+  public void setViewProperties(String namespace, String name, String properties) {
+    View view = views().loadView(identifier(namespace, name));
+    UpdateViewProperties update = view.updateProperties();
+    for (Iterator each = Json.textMap(Json.read(properties)).entrySet().iterator(); each.hasNext(); ) {
+      Map.Entry entry = (Map.Entry) each.next();
+      if (entry.getValue() == null) update.remove((String) entry.getKey());
+      else update.set((String) entry.getKey(), (String) entry.getValue());
+    }
+    update.commit();
+  }
+}

@@ -1,0 +1,154 @@
+package sqe.bridge.catalog;
+
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.util.ArrayList;
+import java.util.Base64;
+import java.util.Collections;
+import java.util.Comparator;
+import java.util.Iterator;
+import java.util.List;
+import java.util.Map;
+import org.apache.iceberg.NullOrder;
+import org.apache.iceberg.PartitionField;
+import org.apache.iceberg.Schema;
+import org.apache.iceberg.Snapshot;
+import org.apache.iceberg.SnapshotRef;
+import org.apache.iceberg.SortField;
+import org.apache.iceberg.Table;
+import org.apache.iceberg.TableUtil;
+import org.apache.iceberg.types.Types;
+import org.apache.iceberg.view.SQLViewRepresentation;
+import org.apache.iceberg.view.View;
+import sqe.bridge.Json;
+import sqe.bridge.types.ArrowTypes;
+import sqe.bridge.types.IcebergTypes;
+import sqe.bridge.types.Output;
+
+/** Tables, snapshots and views as JSON. */
+final class TableJson {
+  private TableJson() {}
+
+  static String table(Table table) {
+    StringBuilder out = new StringBuilder("{");
+    Json.member(out, "uuid", String.valueOf(table.uuid()));
+    Json.member(out, "location", table.location());
+    Json.member(out, "format_version").append(TableUtil.formatVersion(table));
+    Json.member(out, "schema_id").append(table.schema().schemaId());
+    columns(Json.member(out, "columns"), table.schema());
+    arrow(out, table.schema());
+    Json.member(out, "partitioning").append('[');
+    for (Iterator each = table.spec().fields().iterator(); each.hasNext(); ) {
+      PartitionField field = (PartitionField) each.next();
+      Json.element(out);
+      Json.strings(out, new String[] {field.name(), table.schema().findColumnName(field.sourceId()), field.transform().toString()});
+    }
+    out.append(']');
+    Json.member(out, "sort_order").append('[');
+    for (Iterator each = table.sortOrder().fields().iterator(); each.hasNext(); ) {
+      Json.element(out);
+      Json.string(out, sort(table.schema(), (SortField) each.next()));
+    }
+    out.append(']');
+    Json.map(Json.member(out, "properties"), table.properties());
+    Snapshot current = table.currentSnapshot();
+    Json.member(out, "current_snapshot_id").append(current == null ? "null" : String.valueOf(current.snapshotId()));
+    Json.member(out, "refs").append('[');
+    for (Iterator each = table.refs().entrySet().iterator(); each.hasNext(); ) {
+      Map.Entry entry = (Map.Entry) each.next();
+      SnapshotRef ref = (SnapshotRef) entry.getValue();
+      Json.element(out);
+      out.append('[');
+      Json.string(out, (String) entry.getKey());
+      out.append(ref.isTag() ? ",\"tag\"," : ",\"branch\",").append(ref.snapshotId()).append(']');
+    }
+    return out.append("]}").toString();
+  }
+
+  private static void columns(StringBuilder out, Schema schema) {
+    out.append('[');
+    for (Iterator each = schema.columns().iterator(); each.hasNext(); ) {
+      Types.NestedField field = (Types.NestedField) each.next();
+      Json.element(out);
+      out.append('{');
+      Json.member(out, "name", field.name());
+      Json.member(out, "type", IcebergTypes.text(field.type()));
+      Json.member(out, "nullable").append(field.isOptional());
+      if (field.doc() != null) Json.member(out, "comment", field.doc());
+      if (field.writeDefault() != null)
+        Json.member(out, "default", IcebergTypes.sql(field.writeDefault(), field.type()));
+      Json.member(out, "field_id").append(field.fieldId());
+      out.append('}');
+    }
+    out.append(']');
+  }
+
+  /** The columns' Arrow types as an IPC message; left out for types that Spark does not have. */
+  private static void arrow(StringBuilder out, Schema schema) {
+    try {
+      Json.member(out, "arrow", Base64.getEncoder().encodeToString(Output.message(ArrowTypes.schema(schema, "UTC"))));
+    } catch (UnsupportedOperationException unknown) {
+      return;
+    } catch (IOException impossible) {
+      throw new UncheckedIOException(impossible);
+    }
+  }
+
+  private static String sort(Schema schema, SortField field) {
+    String column = schema.findColumnName(field.sourceId());
+    String transform = field.transform().toString();
+    int bracket = transform.indexOf('[');
+    String term = column;
+    if (bracket > 0)
+      term = transform.substring(0, bracket) + "(" + transform.substring(bracket + 1, transform.length() - 1) + ", " + column + ")";
+    else if (!field.transform().isIdentity()) term = transform + "(" + column + ")";
+    return term + " " + field.direction() + (field.nullOrder() == NullOrder.NULLS_FIRST ? " NULLS FIRST" : " NULLS LAST");
+  }
+
+  static String snapshots(Table table) {
+    List sorted = new ArrayList();
+    for (Iterator each = table.snapshots().iterator(); each.hasNext(); ) sorted.add(each.next());
+    Collections.sort(
+        sorted,
+        new Comparator() {
+          public int compare(Object left, Object right) {
+            Snapshot first = (Snapshot) left;
+            Snapshot second = (Snapshot) right;
+            int bySequence = Long.compare(first.sequenceNumber(), second.sequenceNumber());
+            return bySequence != 0 ? bySequence : Long.compare(first.timestampMillis(), second.timestampMillis());
+          }
+        });
+    StringBuilder out = new StringBuilder("[");
+    for (Iterator each = sorted.iterator(); each.hasNext(); ) {
+      Snapshot snapshot = (Snapshot) each.next();
+      Json.element(out);
+      out.append('{');
+      Json.member(out, "snapshot_id").append(snapshot.snapshotId());
+      Json.member(out, "parent_id").append(snapshot.parentId());
+      Json.member(out, "committed_at_millis").append(snapshot.timestampMillis());
+      Json.member(out, "operation", snapshot.operation());
+      Json.member(out, "schema_id").append(snapshot.schemaId());
+      Json.map(Json.member(out, "summary"), snapshot.summary());
+      out.append('}');
+    }
+    return out.append(']').toString();
+  }
+
+  static String view(View view) {
+    StringBuilder out = new StringBuilder("{");
+    Json.member(out, "uuid", String.valueOf(view.uuid()));
+    columns(Json.member(out, "columns"), view.schema());
+    arrow(out, view.schema());
+    Json.member(out, "representations").append('{');
+    for (Iterator each = view.currentVersion().representations().iterator(); each.hasNext(); ) {
+      Object representation = each.next();
+      if (representation instanceof SQLViewRepresentation)
+        Json.member(out, ((SQLViewRepresentation) representation).dialect(), ((SQLViewRepresentation) representation).sql());
+    }
+    out.append('}');
+    Json.member(out, "default_catalog", view.currentVersion().defaultCatalog());
+    Json.strings(Json.member(out, "default_namespace"), view.currentVersion().defaultNamespace().levels());
+    Json.map(Json.member(out, "properties"), view.properties());
+    return out.append('}').toString();
+  }
+}

@@ -1,0 +1,134 @@
+package sqe.bridge.catalog;
+
+import java.lang.reflect.InvocationHandler;
+import java.lang.reflect.InvocationTargetException;
+import java.lang.reflect.Method;
+import java.lang.reflect.Proxy;
+import java.util.HashMap;
+import java.util.LinkedHashSet;
+import java.util.Map;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+import org.apache.iceberg.BaseMetadataTable;
+import org.apache.iceberg.Table;
+import org.apache.iceberg.catalog.Catalog;
+import org.apache.iceberg.catalog.TableIdentifier;
+import org.apache.iceberg.exceptions.ForbiddenException;
+import org.apache.iceberg.exceptions.NoSuchTableException;
+import org.apache.iceberg.exceptions.NoSuchViewException;
+
+/**
+ * Within a statement every table is loaded once, so that what was decided about is what is read. Iceberg's own cache
+ * cannot do that: it lives on for as long as it is read from, across statements.
+ */
+public final class TableScope {
+  private static final ConcurrentHashMap BY_ALIAS = new ConcurrentHashMap(); // alias -> TableScope
+
+  private final Map tables = new HashMap(); // alias and identifier -> Table
+  private int depth;
+
+  public static void register(String alias, TableScope scope) {
+    BY_ALIAS.put(alias, scope);
+  }
+
+  public static void forget(String alias) {
+    BY_ALIAS.remove(alias);
+  }
+
+  public synchronized void enter() {
+    depth++;
+  }
+
+  public synchronized void exit() {
+    if (depth > 0) depth--;
+    if (depth == 0) tables.clear();
+  }
+
+  /** The catalog, with its tables kept within statements of the session that mounted the alias. */
+  static Catalog wrap(String alias, Catalog catalog) {
+    TableScope scope = (TableScope) BY_ALIAS.get(alias);
+    if (scope == null) throw new IllegalStateException("nobody mounted " + alias);
+    Set interfaces = new LinkedHashSet();
+    for (Class type = catalog.getClass(); type != null; type = type.getSuperclass()) {
+      Class[] own = type.getInterfaces();
+      for (int i = 0; i < own.length; i++) if (java.lang.reflect.Modifier.isPublic(own[i].getModifiers())) interfaces.add(own[i]);
+    }
+    interfaces.add(Unwrappable.class);
+    return (Catalog)
+        Proxy.newProxyInstance(
+            TableScope.class.getClassLoader(),
+            (Class[]) interfaces.toArray(new Class[0]),
+            new Handler(alias, catalog, scope));
+  }
+
+  static Catalog unwrap(Catalog catalog) {
+    return catalog instanceof Unwrappable ? ((Unwrappable) catalog).unwrapped() : catalog;
+  }
+
+  public interface Unwrappable {
+    Catalog unwrapped();
+  }
+
+  private static final class Handler implements InvocationHandler {
+    private final String alias;
+    private final Catalog catalog;
+    private final TableScope scope;
+
+    Handler(String alias, Catalog catalog, TableScope scope) {
+      this.alias = alias;
+      this.catalog = catalog;
+      this.scope = scope;
+    }
+
+    public Object invoke(Object proxy, Method method, Object[] arguments) throws Throwable {
+      String name = method.getName();
+      if (name.equals("unwrapped")) return catalog;
+      if (name.equals("loadTable") && arguments.length == 1) return load((TableIdentifier) arguments[0]);
+      if (name.equals("dropTable") || name.equals("renameTable") || name.equals("registerTable")) scope.clear();
+      try {
+        return method.invoke(catalog, arguments);
+      } catch (InvocationTargetException failed) {
+        Throwable cause = failed.getCause();
+        if (name.equals("loadView") && Denials.is(cause))
+          throw new NoSuchViewException("View does not exist: %s", arguments);
+        if ((name.equals("tableExists") || name.equals("viewExists")) && Denials.is(cause)) return Boolean.FALSE;
+        if (Denials.is(cause)) throw new ForbiddenException(cause, "The catalog refused %s", new Object[] {name});
+        throw cause;
+      }
+    }
+
+    private Table load(TableIdentifier identifier) {
+      String key = alias + "\u0000" + identifier;
+      Table table = scope.find(key);
+      if (table == null) {
+        try {
+          table = catalog.loadTable(identifier);
+        } catch (RuntimeException failed) {
+          if (Denials.is(failed)) throw missing(identifier);
+          throw failed;
+        }
+        // Iceberg reads default.pay.files as the files of default.pay, whose policy nobody asked for (NAME-3).
+        if (table instanceof BaseMetadataTable)
+          throw missing(identifier);
+        scope.keep(key, table);
+      }
+      return table;
+    }
+
+    private static NoSuchTableException missing(TableIdentifier identifier) {
+      return new NoSuchTableException("Table does not exist: %s", new Object[] {identifier});
+    }
+  }
+
+  private synchronized Table find(String key) {
+    return (Table) tables.get(key);
+  }
+
+  private synchronized void keep(String key, Table table) {
+    if (depth > 0) tables.put(key, table);
+  }
+
+  private synchronized void clear() {
+    tables.clear();
+  }
+}

@@ -1,0 +1,452 @@
+package sqe.bridge.exec;
+
+import java.io.ByteArrayOutputStream;
+import java.io.DataOutputStream;
+import java.io.IOException;
+import java.nio.charset.StandardCharsets;
+import java.util.List;
+import java.util.Map;
+import java.util.Properties;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.ThreadFactory;
+import java.util.concurrent.atomic.AtomicInteger;
+import org.apache.spark.SparkContext;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.execution.CommandExecutionMode$;
+import org.apache.spark.sql.execution.QueryExecution;
+import org.apache.spark.sql.execution.RemoveShuffleFiles$;
+import org.apache.spark.sql.execution.SQLExecution$;
+import org.apache.spark.sql.execution.SparkPlan;
+import org.apache.spark.sql.types.StructType;
+import scala.Enumeration;
+import scala.Option;
+import scala.runtime.AbstractFunction0;
+import sqe.bridge.BridgeSession;
+import sqe.bridge.CancelledException;
+import sqe.bridge.Failures;
+import sqe.bridge.Json;
+import sqe.bridge.plan.Constant;
+import sqe.bridge.stream.StreamBatch;
+import sqe.bridge.stream.StreamEncoder;
+import sqe.bridge.stream.StreamFormat;
+import sqe.bridge.stream.StreamHub;
+import sqe.bridge.stream.StreamReader;
+import sqe.bridge.stream.StreamSink;
+import sqe.bridge.types.ArrowTypes;
+
+/**
+ * One statement while it is executed, on a thread of its own, so that whoever asked for it can leave at any time.
+ *
+ * A small result is the answer of the call that asked for it; a larger one is fetched over a socket (`StreamReader`).
+ */
+public final class Exec implements Runnable {
+  private static final int INLINE_BYTES = 1 << 16;
+  private static final long INLINE_MILLIS = 200;
+  private static final long WRITE_GRACE_MILLIS = 5000;
+  private static final long ABANDON_MILLIS = 2000;
+  private static final long ATTACH_MILLIS = 30000;
+  private static final int ASKED_AFTERWARDS = 10;
+  private static final long STACK_BYTES = 64L << 20; // the optimizer recurses as deep as the plan is
+  private static final String POOL_KEY = "spark.scheduler.pool";
+
+  private static final ConcurrentHashMap STATEMENTS = new ConcurrentHashMap(); // tag -> Exec
+  private static final AtomicInteger ABANDONED = new AtomicInteger();
+  private static final ExecutorService THREADS =
+      Executors.newCachedThreadPool(
+          new ThreadFactory() {
+            public Thread newThread(Runnable job) {
+              Thread thread = new Thread((ThreadGroup) null, job, "sqe-execute", STACK_BYTES, false);
+              thread.setDaemon(true);
+              return thread;
+            }
+          });
+
+  public final String tag;
+  public final StreamSink sink;
+  final ExecProgress progress = new ExecProgress();
+  private final BridgeSession owner;
+  private final SparkSession session;
+  private final LogicalPlan plan;
+  private final Map settings;
+  private final boolean command;
+  private final StructType type;
+  private final StreamFormat format;
+  private final byte[] schema;
+
+  // Guarded by this.
+  private boolean running; // past planning
+  private Thread thread;
+  private boolean ended;
+  private boolean abandoned;
+  private boolean forgotten;
+  private boolean attached;
+  private long cancelledAt;
+  private Long affected;
+
+  private Exec(BridgeSession owner, LogicalPlan plan, String tag, Map settings) throws Exception {
+    this.owner = owner;
+    this.session = owner.spark();
+    this.plan = plan;
+    this.tag = tag;
+    this.settings = settings;
+    command = BridgeSession.isCommand(plan);
+    type = ArrowTypes.columns(plan);
+    format = new StreamFormat(session.sessionState().conf());
+    schema = StreamEncoder.schemaMessage(type, format);
+    sink = StreamHub.newSink(tag);
+  }
+
+  // ---- what Python calls
+
+  /** Executes an analysed plan. `settings` is a JSON object of texts. The answer is read by execution.py. */
+  public static byte[] execute(BridgeSession owner, long plan, String tag, String settings) throws Exception {
+    Exec statement;
+    try {
+      statement = new Exec(owner, owner.plan(plan).plan, tag, Json.textMap(Json.read(settings)));
+    } catch (Throwable error) {
+      return failed(error);
+    }
+    STATEMENTS.put(tag, statement);
+    THREADS.execute(statement);
+    return statement.answer();
+  }
+
+  /** Ends a statement in whatever phase it is. Idempotent, from any thread. */
+  public static void cancel(String tag) {
+    Running.cancel(tag);
+    Exec statement = find(tag);
+    if (statement != null) statement.cancelled();
+  }
+
+  /** How far the statement is: five counts of stages and tasks, rows, bytes; empty when it is over. */
+  public static String progress(String tag) {
+    Exec statement = find(tag);
+    return statement == null ? "" : statement.progressText();
+  }
+
+  public String progressText() {
+    return progress.text() + "," + sink.rows() + "," + sink.bytes();
+  }
+
+  /** How many threads go on although nobody waits for them any more. */
+  public static int abandoned() {
+    return ABANDONED.get();
+  }
+
+  static Exec find(String tag) {
+    return (Exec) STATEMENTS.get(tag);
+  }
+
+  public static Exec of(StreamSink sink) {
+    Exec statement = find(sink.tag);
+    return statement != null && statement.sink == sink ? statement : null;
+  }
+
+  // ---- the answer
+
+  private byte[] answer() throws Exception {
+    try {
+      while (true) {
+        List small = sink.small(INLINE_BYTES, INLINE_MILLIS);
+        if (small != null) {
+          forget();
+          return inline(small);
+        }
+        if (!command || !sink.isOpen()) return streamed();
+        if (graceIsOver()) sink.cancel();
+      }
+    } catch (CancelledException cancelled) {
+      forget();
+      return new byte[] {StreamReader.CANCELLED};
+    } catch (Throwable error) {
+      forget();
+      return failed(error);
+    }
+  }
+
+  private static byte[] failed(Throwable error) throws IOException {
+    ByteArrayOutputStream out = new ByteArrayOutputStream();
+    out.write(StreamReader.FAILURE);
+    out.write(Failures.describe(error).getBytes(StandardCharsets.UTF_8));
+    return out.toByteArray();
+  }
+
+  private DataOutputStream begin(ByteArrayOutputStream bytes, char kind) throws IOException {
+    DataOutputStream out = new DataOutputStream(bytes);
+    out.write(kind);
+    synchronized (this) {
+      out.writeLong(affected == null ? -1 : affected.longValue());
+    }
+    out.writeInt(schema.length);
+    out.write(schema);
+    return out;
+  }
+
+  private byte[] inline(List batches) throws IOException {
+    ByteArrayOutputStream bytes = new ByteArrayOutputStream();
+    DataOutputStream out = begin(bytes, 'I');
+    byte[] window = sink.window();
+    if (window != null) frame(out, StreamReader.WINDOW, window, 0, window.length);
+    for (int i = 0; i < batches.size(); i++) {
+      StreamBatch batch = (StreamBatch) batches.get(i);
+      frame(out, StreamReader.BATCH, batch.data, batch.offset, batch.length);
+    }
+    byte[] last = progressText().getBytes(StandardCharsets.UTF_8);
+    frame(out, StreamReader.END, last, 0, last.length);
+    return bytes.toByteArray();
+  }
+
+  private static void frame(DataOutputStream out, byte kind, byte[] body, int offset, int length) throws IOException {
+    out.write(kind);
+    out.writeLong(length);
+    out.write(body, offset, length);
+  }
+
+  private byte[] streamed() throws IOException {
+    ByteArrayOutputStream bytes = new ByteArrayOutputStream();
+    DataOutputStream out = begin(bytes, 'R');
+    out.writeLong(sink.number);
+    out.write(sink.token);
+    StreamHub.later(new Unattached(this), ATTACH_MILLIS);
+    return bytes.toByteArray();
+  }
+
+  /** A reader has come; false when there is one already. */
+  public synchronized boolean attach() {
+    if (attached || forgotten) return false;
+    attached = true;
+    return true;
+  }
+
+  private static final class Unattached implements Runnable {
+    private final Exec statement;
+
+    Unattached(Exec statement) {
+      this.statement = statement;
+    }
+
+    public void run() {
+      if (!statement.attach()) return;
+      Exec.cancel(statement.tag);
+      statement.forget();
+    }
+  }
+
+  /** Nobody will ask for this statement again. */
+  public void forget() {
+    synchronized (this) {
+      if (forgotten) return;
+      forgotten = true;
+    }
+    STATEMENTS.remove(tag, this);
+    StreamHub.forget(sink);
+  }
+
+  // ---- cancelling
+
+  private void cancelled() {
+    synchronized (this) {
+      if (ended || cancelledAt != 0) return;
+      cancelledAt = System.nanoTime();
+      // A write may just be committing; what it comes to is worth a short wait.
+      if (!command || !running) sink.cancel();
+    }
+    StreamHub.later(new Again(this), 50);
+  }
+
+  private synchronized boolean isAsked() {
+    return cancelledAt != 0;
+  }
+
+  private synchronized boolean graceIsOver() {
+    return cancelledAt != 0 && System.nanoTime() - cancelledAt > WRITE_GRACE_MILLIS * 1000000;
+  }
+
+  /**
+   * Libraries swallow interrupts, and a statement may begin another job: ask until the thread has ended, and some seconds
+   * longer. Who is interrupted while a job is on its way to the scheduler leaves it behind, and no one would end it.
+   */
+  private static final class Again implements Runnable {
+    private final Exec statement;
+    private long pause = 50;
+    private int asked; // since the thread has ended
+
+    Again(Exec statement) {
+      this.statement = statement;
+    }
+
+    public void run() {
+      boolean over = statement.isEnded();
+      Running.cancel(statement.tag);
+      if (over && ++asked > ASKED_AFTERWARDS) return;
+      pause = over ? 500 : Math.min(2 * pause, 5000);
+      StreamHub.later(this, pause);
+    }
+  }
+
+  private synchronized boolean isEnded() {
+    boolean late = cancelledAt != 0 && System.nanoTime() - cancelledAt > ABANDON_MILLIS * 1000000;
+    if (!ended && late && !abandoned) {
+      // Java cannot end a thread that does not look at its interrupt flag; the session goes with it.
+      abandoned = true;
+      ABANDONED.incrementAndGet();
+      if (thread != null) Watchdog.abandoned(thread);
+      owner.abandon();
+    }
+    return ended;
+  }
+
+  private void requireRunning() {
+    if (Running.isCancelled(tag)) throw new CancelledException();
+  }
+
+  // ---- the statement's own thread
+
+  public void run() {
+    synchronized (this) {
+      thread = Thread.currentThread();
+    }
+    ExecQuery query = new ExecQuery(session.sparkContext(), sink, type, format);
+    Throwable failure = null;
+    try {
+      runAs(query);
+    } catch (Throwable error) {
+      failure = error;
+    }
+    // Only now: whoever gets the end may send the next statement, into a session that is as it was.
+    if (failure == null) sink.finish(query.partitions());
+    else if (Running.isCancelled(tag)) sink.cancel();
+    else sink.fail(failure);
+    end();
+    // Who asks already goes on after the end; otherwise it ended before `cancelled` was called.
+    if (failure != null && !isAsked() && Running.isCancelled(tag)) StreamHub.later(new Again(this), 50);
+  }
+
+  private void runAs(ExecQuery query) throws Throwable {
+    SparkContext context = session.sparkContext();
+    Map before = null;
+    try {
+      Running.enter(tag);
+      SparkSession.setActiveSession(session);
+      context.setLocalProperties(new Properties());
+      context.addJobTag(tag);
+      context.setInterruptOnCancel(true);
+      String pool = (String) settings.remove(POOL_KEY);
+      if (pool != null) context.setLocalProperty(POOL_KEY, pool);
+      before = owner.overlay(settings);
+      if (command) runCommand(query);
+      else runQuery(query);
+    } finally {
+      if (before != null) owner.restore(before);
+      context.setLocalProperties(new Properties());
+      SparkSession.clearActiveSession();
+      Running.leave(tag);
+    }
+  }
+
+  private synchronized void end() {
+    if (abandoned) ABANDONED.decrementAndGet();
+    if (abandoned) Watchdog.released(thread);
+    ended = true;
+  }
+
+  /** Optimises and plans; cancelling ends that too. Nothing runs. */
+  private QueryExecution planned(LogicalPlan logical) {
+    ExecTracker tracker = new ExecTracker(tag);
+    // SKIP: a command runs when its physical plan is collected, so that planning and running stay apart.
+    Enumeration.Value mode = CommandExecutionMode$.MODULE$.SKIP();
+    // Without the phase that reloads tables: what was decided on is what is read (ENF-13).
+    final QueryExecution execution =
+        new QueryExecution(session, logical, tracker, mode, RemoveShuffleFiles$.MODULE$, false);
+    ExecConf.within(
+        session,
+        tracker,
+        new AbstractFunction0() {
+          public Object apply() {
+            return execution.executedPlan();
+          }
+        });
+    requireRunning();
+    return execution;
+  }
+
+  private void runQuery(final ExecQuery query) throws Exception {
+    if (Constant.is(plan)) {
+      // To optimise and plan it takes ten times as long as to compute it.
+      requireRunning();
+      query.runConstant(plan);
+      return;
+    }
+    QueryExecution execution = planned(plan);
+    final SparkPlan physical = execution.executedPlan();
+    if (query.runHere(physical)) return;
+    named(
+        execution,
+        new AbstractFunction0() {
+          public Object apply() {
+            return query.run(physical);
+          }
+        });
+  }
+
+  private void runCommand(ExecQuery query) throws Throwable {
+    final ExecWrite write = ExecWrite.of(plan);
+    final QueryExecution execution = planned(plan);
+    final SparkPlan physical = execution.executedPlan();
+    if (write != null && write.mustCount(execution.optimizedPlan())) {
+      write.counted(count(write.countPlan(session)));
+    }
+    synchronized (this) {
+      requireRunning();
+      running = true;
+    }
+    // From here on the jobs are cancelled but this thread is not interrupted: it may be in the middle of a commit.
+    Running.leave(tag);
+    requireRunning();
+    Object rows =
+        ExecWrite.marked(
+            tag,
+            new ExecWrite.Body() {
+              public Object run() {
+                return named(
+                    execution,
+                    new AbstractFunction0() {
+                      public Object apply() {
+                        return physical.executeCollect();
+                      }
+                    });
+              }
+            });
+    if (write != null) {
+      Long count = write.affected(tag);
+      synchronized (this) {
+        affected = count;
+      }
+    }
+    query.deliver((Object[]) rows);
+  }
+
+  /** Counts before a write what cannot be told afterwards; the relation in the plan is at the snapshot it will read. */
+  private long count(LogicalPlan counting) {
+    QueryExecution execution = planned(counting);
+    final SparkPlan physical = execution.executedPlan();
+    Object[] rows =
+        (Object[])
+            named(
+                execution,
+                new AbstractFunction0() {
+                  public Object apply() {
+                    return physical.executeCollect();
+                  }
+                });
+    return ((org.apache.spark.sql.catalyst.InternalRow) rows[0]).getLong(0);
+  }
+
+  private static Object named(QueryExecution execution, AbstractFunction0 body) {
+    // The name replaces the description of the jobs, which must hold no SQL (ISO-9).
+    return SQLExecution$.MODULE$.withNewExecutionId(execution, Option.apply("statement"), body);
+  }
+}

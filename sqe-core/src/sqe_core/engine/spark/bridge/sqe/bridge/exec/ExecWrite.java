@@ -1,0 +1,241 @@
+package sqe.bridge.exec;
+
+import java.util.Collections;
+import java.util.Iterator;
+import java.util.Map;
+import java.util.concurrent.Callable;
+import org.apache.iceberg.Snapshot;
+import org.apache.iceberg.SnapshotRef;
+import org.apache.iceberg.Table;
+import org.apache.iceberg.spark.CommitMetadata;
+import org.apache.iceberg.spark.source.SparkTable;
+import org.apache.spark.sql.catalyst.analysis.ResolvedIdentifier;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.plans.logical.CreateTableAsSelect;
+import org.apache.spark.sql.catalyst.plans.logical.DeleteFromTable;
+import org.apache.spark.sql.catalyst.plans.logical.Filter;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.ReplaceData;
+import org.apache.spark.sql.catalyst.plans.logical.ReplaceTableAsSelect;
+import org.apache.spark.sql.catalyst.plans.logical.RowLevelWrite;
+import org.apache.spark.sql.catalyst.plans.logical.SubqueryAlias;
+import org.apache.spark.sql.catalyst.plans.logical.V2WriteCommand;
+import org.apache.spark.sql.catalyst.plans.logical.WithCTE;
+import org.apache.spark.sql.catalyst.plans.logical.WriteDelta;
+import org.apache.spark.sql.classic.Dataset;
+import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.connector.catalog.TableCatalog;
+import org.apache.spark.sql.connector.write.RowLevelOperation;
+import org.apache.spark.sql.connector.write.RowLevelOperationTable;
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
+
+/**
+ * How many rows a statement wrote: read from the snapshot that it made, found by a property that carries the statement's
+ * tag, so that nobody else's commit is counted. Null wherever the snapshot does not tell exactly.
+ *
+ * Two counts are taken before the write, at the snapshot it reads: an UPDATE that rewrites files (the summary shows all
+ * rows of those files), and a DELETE from a table that has delete files (dropped files still count the rows that were
+ * deleted before).
+ */
+final class ExecWrite {
+  private static final String QUERY_ID = "sqe.query-id";
+  private static final int INSERT = 0;
+  private static final int DELETE = 1;
+  private static final int UPDATE = 2;
+  private static final int MERGE = 3;
+  private static final int DEPTH = 100;
+  private static final String MERGED = "spark.merge-into.num-target-rows-";
+
+  /** What runs with the statement's tag in the summary of every snapshot it makes. */
+  interface Body {
+    Object run();
+  }
+
+  private final int kind;
+  private final SparkTable target; // null when the statement creates the table
+  private final ResolvedIdentifier created;
+  private final LogicalPlan relation;
+  private final Expression condition;
+  private final Long scanned; // the snapshot that the statement reads
+  private boolean metadataOnly;
+  private Long counted;
+
+  private ExecWrite(
+      int kind, SparkTable target, ResolvedIdentifier created, LogicalPlan relation, Expression condition) {
+    this.kind = kind;
+    this.target = target;
+    this.created = created;
+    this.relation = relation;
+    this.condition = condition;
+    Snapshot base = target == null ? null : base();
+    this.scanned = base == null ? null : Long.valueOf(base.snapshotId());
+  }
+
+  /** Null when the plan writes no rows, or not to an Iceberg table. */
+  static ExecWrite of(LogicalPlan plan) {
+    if (plan instanceof WithCTE) return of(((WithCTE) plan).plan());
+    if (plan instanceof CreateTableAsSelect) return created(((CreateTableAsSelect) plan).name());
+    if (plan instanceof ReplaceTableAsSelect) return created(((ReplaceTableAsSelect) plan).name());
+    if (plan instanceof DeleteFromTable) {
+      LogicalPlan relation = ((DeleteFromTable) plan).table();
+      while (relation instanceof SubqueryAlias) relation = ((SubqueryAlias) relation).child();
+      SparkTable target = target(relation);
+      return target == null
+          ? null
+          : new ExecWrite(DELETE, target, null, relation, ((DeleteFromTable) plan).condition());
+    }
+    if (!(plan instanceof V2WriteCommand)) return null;
+    SparkTable target = target((LogicalPlan) ((V2WriteCommand) plan).table());
+    if (target == null) return null;
+    if (!(plan instanceof RowLevelWrite)) return new ExecWrite(INSERT, target, null, null, null);
+    RowLevelWrite write = (RowLevelWrite) plan;
+    RowLevelOperation.Command command = write.operation().command();
+    int kind =
+        command == RowLevelOperation.Command.DELETE
+            ? DELETE
+            : command == RowLevelOperation.Command.UPDATE ? UPDATE : MERGE;
+    return new ExecWrite(kind, target, null, (LogicalPlan) write.originalTable(), write.condition());
+  }
+
+  private static ExecWrite created(LogicalPlan name) {
+    if (!(name instanceof ResolvedIdentifier)) return null;
+    return new ExecWrite(INSERT, null, (ResolvedIdentifier) name, null, null);
+  }
+
+  private static SparkTable target(LogicalPlan relation) {
+    if (!(relation instanceof DataSourceV2Relation)) return null;
+    Object table = ((DataSourceV2Relation) relation).table();
+    if (table instanceof RowLevelOperationTable) table = ((RowLevelOperationTable) table).table();
+    return table instanceof SparkTable ? (SparkTable) table : null;
+  }
+
+  private Snapshot base() {
+    Table table = target.table();
+    return target.branch() == null ? table.currentSnapshot() : table.snapshot(target.branch());
+  }
+
+  // ---- before
+
+  /** Whether the rows must be counted before; `optimized` shows how Spark is going to write. */
+  boolean mustCount(LogicalPlan optimized) {
+    if (condition == null || kind == INSERT || kind == MERGE) return false;
+    metadataOnly = !(optimized instanceof RowLevelWrite);
+    boolean untold =
+        kind == UPDATE
+            ? optimized instanceof ReplaceData
+            : !(optimized instanceof WriteDelta) && mayHaveDeletes(base());
+    return untold && condition.deterministic();
+  }
+
+  LogicalPlan countPlan(SparkSession session) {
+    Dataset rows = Dataset.ofRows(session, new Filter(condition, relation));
+    scala.collection.immutable.Seq none = (scala.collection.immutable.Seq) scala.collection.immutable.Nil$.MODULE$;
+    return ((Dataset) rows.groupBy(none).count()).queryExecution().analyzed();
+  }
+
+  void counted(long rows) {
+    counted = Long.valueOf(rows);
+  }
+
+  /** A summary without that total, as some writers leave it, may hide deletes. */
+  private static boolean mayHaveDeletes(Snapshot snapshot) {
+    return snapshot != null && !"0".equals(snapshot.summary().get("total-delete-files"));
+  }
+
+  // ---- after
+
+  static Object marked(String tag, final Body body) throws Exception {
+    return CommitMetadata.withCommitProperties(
+        Collections.singletonMap(QUERY_ID, tag),
+        new Callable() {
+          public Object call() {
+            return body.run();
+          }
+        },
+        RuntimeException.class);
+  }
+
+  Long affected(String tag) throws Exception {
+    Table table = created == null ? target.table() : load();
+    if (table == null) return null;
+    Snapshot made = find(table, tag);
+    if (made == null) {
+      table.refresh();
+      made = find(table, tag);
+    }
+    // Nothing was committed, since there was nothing to do.
+    if (made == null) return Long.valueOf(0);
+    Map summary = made.summary();
+    switch (kind) {
+      case INSERT:
+        return Long.valueOf(number(summary, "added-records"));
+      case UPDATE:
+        return updated(summary);
+      case DELETE:
+        return deleted(table, made, summary);
+      default:
+        return merged(summary);
+    }
+  }
+
+  private Table load() throws Exception {
+    Object loaded = ((TableCatalog) created.catalog()).loadTable(created.identifier());
+    return loaded instanceof SparkTable ? ((SparkTable) loaded).table() : null;
+  }
+
+  private Long updated(Map summary) {
+    if (counted != null) return counted;
+    // Rewritten files hold rows that were not updated.
+    return number(summary, "deleted-data-files") > 0 ? null : Long.valueOf(number(summary, "added-records"));
+  }
+
+  private Long deleted(Table table, Snapshot made, Map summary) {
+    Snapshot parent = made.parentId() == null ? null : table.snapshot(made.parentId().longValue());
+    if (counted != null) {
+      // Dropping files happens at the newest snapshot, which may be a later one than was counted.
+      boolean same = scanned != null && scanned.equals(made.parentId());
+      return !metadataOnly || same ? counted : null;
+    }
+    long positions = number(summary, "added-position-deletes") - number(summary, "removed-position-deletes");
+    if (number(summary, "deleted-data-files") == 0) return Long.valueOf(positions);
+    if (mayHaveDeletes(parent)) return null;
+    return Long.valueOf(number(summary, "deleted-records") - number(summary, "added-records") + positions);
+  }
+
+  private static Long merged(Map summary) {
+    long rows = 0;
+    boolean found = false;
+    for (Iterator entries = summary.entrySet().iterator(); entries.hasNext(); ) {
+      Map.Entry entry = (Map.Entry) entries.next();
+      String key = (String) entry.getKey();
+      if (key.equals(MERGED + "inserted") || key.equals(MERGED + "updated") || key.equals(MERGED + "deleted")) {
+        rows += Long.parseLong((String) entry.getValue());
+        found = true;
+      }
+    }
+    return found ? Long.valueOf(rows) : null;
+  }
+
+  private static long number(Map summary, String key) {
+    String value = (String) summary.get(key);
+    return value == null ? 0 : Long.parseLong(value);
+  }
+
+  /** Looks along the branches first, since a catalog may load the other snapshots only on demand. */
+  private Snapshot find(Table table, String tag) {
+    for (Iterator refs = table.refs().values().iterator(); refs.hasNext(); ) {
+      Snapshot snapshot = table.snapshot(((SnapshotRef) refs.next()).snapshotId());
+      for (int i = 0; i < DEPTH && snapshot != null; i++) {
+        if (tag.equals(snapshot.summary().get(QUERY_ID))) return snapshot;
+        Long parent = snapshot.parentId();
+        snapshot = parent == null || parent.equals(scanned) ? null : table.snapshot(parent.longValue());
+      }
+    }
+    // A write that is staged for publication is on no branch.
+    for (Iterator all = table.snapshots().iterator(); all.hasNext(); ) {
+      Snapshot snapshot = (Snapshot) all.next();
+      if (tag.equals(snapshot.summary().get(QUERY_ID))) return snapshot;
+    }
+    return null;
+  }
+}

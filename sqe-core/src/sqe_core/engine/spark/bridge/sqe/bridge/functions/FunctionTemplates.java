@@ -1,0 +1,223 @@
+package sqe.bridge.functions;
+
+import java.lang.reflect.Field;
+import java.util.ArrayList;
+import java.util.Iterator;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+import org.apache.spark.sql.catalyst.FunctionIdentifier;
+import org.apache.spark.sql.catalyst.analysis.FunctionRegistry;
+import org.apache.spark.sql.catalyst.analysis.FunctionRegistry$;
+import org.apache.spark.sql.catalyst.analysis.UnresolvedAttribute;
+import org.apache.spark.sql.catalyst.analysis.UnresolvedFunction;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.ExpressionInfo;
+import org.apache.spark.sql.catalyst.expressions.SupportQueryContext;
+import org.apache.spark.sql.catalyst.expressions.UnresolvedNamedLambdaVariable;
+import org.apache.spark.sql.catalyst.expressions.aggregate.AggregateFunction;
+import org.apache.spark.sql.catalyst.parser.CatalystSqlParser$;
+import org.apache.spark.sql.catalyst.trees.CurrentOrigin$;
+import org.apache.spark.sql.catalyst.trees.Origin;
+import org.apache.spark.sql.catalyst.trees.TreeNode;
+import org.apache.spark.sql.classic.SparkSession;
+import scala.Option;
+import sqe.bridge.plan.Trees;
+
+/**
+ * Functions of SQE's dialect that Spark lacks or means otherwise. A call is exchanged, while it is analysed, for a template of
+ * Spark SQL that the types of its arguments choose; so plans hold Spark's own expressions, and rules and policies see
+ * through. The table comes from Python (sql/spark/templates.toml): lines of name, types, template, between tabs.
+ */
+public final class FunctionTemplates {
+  private static volatile Map builders = new LinkedHashMap(); // name -> Builder
+  private static volatile String loaded;
+  private static volatile Field originField;
+  private static final Map PARSED = new ConcurrentHashMap(); // filled template -> Expression
+  private static final int MAX_PARSED = 5000;
+
+  private FunctionTemplates() {}
+
+  /** Reads the table, once for each JVM. */
+  public static synchronized void load(String table, String digest) {
+    if (digest.equals(loaded)) return;
+    Map read = new LinkedHashMap();
+    String[] lines = table.split("\n");
+    for (int i = 0; i < lines.length; i++) {
+      String[] parts = lines[i].split("\t", 3);
+      Builder builder = (Builder) read.get(parts[0]);
+      if (builder == null) {
+        builder = new Builder(parts[0]);
+        read.put(parts[0], builder);
+      }
+      builder.rules.add(new Rule(parts[1].split(","), parts[2]));
+    }
+    builders = read;
+    loaded = digest;
+  }
+
+  /** Makes the functions known to a session; false when the table was not read yet. */
+  public static boolean install(Object session, String digest) {
+    if (!digest.equals(loaded)) return false;
+    FunctionRegistry registry = ((SparkSession) session).sessionState().functionRegistry();
+    for (Iterator each = builders.values().iterator(); each.hasNext(); ) {
+      Builder builder = (Builder) each.next();
+      registry.registerFunction(builder.identifier, builder.info, builder);
+    }
+    UnnestFunction.install((SparkSession) session);
+    return true;
+  }
+
+  /** The types of the arguments, each a word or several joined by |, and what is put in place. */
+  private static final class Rule {
+    final String[] types;
+    final String template;
+
+    Rule(String[] types, String template) {
+      this.types = types;
+      this.template = template;
+    }
+
+    boolean fits(String[] classes) {
+      int last = types.length - 1;
+      boolean open = types[last].endsWith("...");
+      if (types[0].equals("none")) return classes.length == 0;
+      if (open ? classes.length < last : classes.length != types.length) return false;
+      for (int i = 0; i < classes.length; i++) {
+        String wanted = types[Math.min(i, last)];
+        if (wanted.endsWith("...")) wanted = wanted.substring(0, wanted.length() - 3);
+        if (!TypeClasses.fits(classes[i], wanted)) return false;
+      }
+      return true;
+    }
+  }
+
+  /** Called by Spark when the arguments are resolved. */
+  private static final class Builder extends scala.runtime.AbstractFunction1 {
+    final String name;
+    final FunctionIdentifier identifier;
+    final ExpressionInfo info;
+    final List rules = new ArrayList();
+
+    Builder(String name) {
+      this.name = name;
+      identifier = new FunctionIdentifier(name);
+      info = new ExpressionInfo(FunctionTemplates.class.getName(), name);
+    }
+
+    public Object apply(Object arguments) {
+      List list = Trees.list((scala.collection.Seq) arguments);
+      Expression[] values = new Expression[list.size()];
+      String[] classes = new String[values.length];
+      for (int i = 0; i < values.length; i++) {
+        values[i] = (Expression) list.get(i);
+        classes[i] = TypeClasses.of(values[i].dataType());
+      }
+      for (int i = 0; i < rules.size(); i++) {
+        Rule rule = (Rule) rules.get(i);
+        if (rule.fits(classes)) return build(rule, values);
+      }
+      throw new TemplateMismatch(name, classes);
+    }
+
+    private Expression build(Rule rule, Expression[] values) {
+      if (rule.template.startsWith("java:")) return StaticCalls.build(rule.template.substring(5), values);
+      if (rule.template.startsWith("operator:")) return Operators.build(rule.template.substring(9), values);
+      if (rule.template.startsWith("error:")) throw new FunctionArgument(rule.template.substring(6));
+      return parse(TypeClasses.fill(rule.template, values), values);
+    }
+  }
+
+  /** An expression of a text in which __a0, __a1, ... stand for the arguments. */
+  static Expression parse(String text, Expression[] values) {
+    Expression parsed = (Expression) PARSED.get(text);
+    if (parsed == null) {
+      parsed = CatalystSqlParser$.MODULE$.parseExpression(text);
+      if (PARSED.size() < MAX_PARSED) PARSED.put(text, parsed);
+    }
+    Expression fresh = (Expression) parsed.clone();
+    // Before the arguments come in: their places are the user's already.
+    place(fresh, CurrentOrigin$.MODULE$.get());
+    return (Expression) ((Expression) fresh.transformUp(new Arguments(values))).transformUp(new Calls());
+  }
+
+  /**
+   * Exchanges calls inside a template at once where that is possible. The analyser would need another round for each level
+   * of nesting, and has a hundred of them.
+   */
+  private static final class Calls extends scala.runtime.AbstractPartialFunction {
+    public boolean isDefinedAt(Object node) {
+      return builder(node) != null;
+    }
+
+    public Object applyOrElse(Object node, scala.Function1 otherwise) {
+      scala.Function1 builder = builder(node);
+      if (builder == null) return otherwise.apply(node);
+      Object made = builder.apply(((UnresolvedFunction) node).arguments());
+      return made instanceof AggregateFunction ? node : made;
+    }
+
+    private static scala.Function1 builder(Object node) {
+      if (!(node instanceof UnresolvedFunction)) return null;
+      UnresolvedFunction call = (UnresolvedFunction) node;
+      if (Trees.list(call.nameParts()).size() != 1 || call.isDistinct() || call.filter().isDefined()) return null;
+      for (scala.collection.Iterator each = call.arguments().iterator(); each.hasNext(); )
+        if (!((Expression) each.next()).resolved()) return null;
+      String name = Trees.first(call.nameParts());
+      Builder ours = (Builder) builders.get(name);
+      if (ours != null) return ours;
+      Option found = FunctionRegistry$.MODULE$.builtin().lookupFunctionBuilder(new FunctionIdentifier(name));
+      return found.isDefined() ? (scala.Function1) found.get() : null;
+    }
+  }
+
+  /** Puts the arguments in place of __a0, __a1, ... */
+  private static final class Arguments extends scala.runtime.AbstractPartialFunction {
+    private final Expression[] values;
+
+    Arguments(Expression[] values) {
+      this.values = values;
+    }
+
+    public boolean isDefinedAt(Object node) {
+      return index(node) >= 0;
+    }
+
+    public Object applyOrElse(Object node, scala.Function1 otherwise) {
+      int index = index(node);
+      return index >= 0 ? values[index] : otherwise.apply(node);
+    }
+
+    private int index(Object node) {
+      scala.collection.Seq parts;
+      if (node instanceof UnresolvedAttribute) parts = ((UnresolvedAttribute) node).nameParts();
+      else if (node instanceof UnresolvedNamedLambdaVariable) parts = ((UnresolvedNamedLambdaVariable) node).nameParts();
+      else return -1;
+      if (parts.length() != 1) return -1;
+      String name = (String) parts.apply(0);
+      if (!name.startsWith("__a")) return -1;
+      return Integer.parseInt(name.substring(3));
+    }
+  }
+
+  /** Errors inside a template shall point at the call, not into the template's text (ERR-3). */
+  private static void place(TreeNode node, Origin origin) {
+    try {
+      if (originField == null) {
+        Field field = TreeNode.class.getDeclaredField("origin");
+        field.setAccessible(true);
+        originField = field;
+      }
+      originField.set(node, origin);
+    } catch (ReflectiveOperationException missing) {
+      return; // the place is less exact then
+    }
+    if (node instanceof SupportQueryContext)
+      ((SupportQueryContext) node).queryContext_$eq(Option.apply(origin.context()));
+    for (scala.collection.Iterator each = node.children().iterator(); each.hasNext(); ) {
+      Object child = each.next();
+      if (child instanceof TreeNode) place((TreeNode) child, origin);
+    }
+  }
+}

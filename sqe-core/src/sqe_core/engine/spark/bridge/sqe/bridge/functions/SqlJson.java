@@ -1,0 +1,186 @@
+package sqe.bridge.functions;
+
+import com.fasterxml.jackson.core.JsonProcessingException;
+import com.fasterxml.jackson.databind.DeserializationFeature;
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import com.fasterxml.jackson.databind.node.JsonNodeFactory;
+import java.util.ArrayList;
+import java.util.Iterator;
+import java.util.List;
+import org.apache.spark.unsafe.types.UTF8String;
+
+/** JSON functions of the SQL dialect, called by templates, on JSON texts. No argument is ever NULL; a result may be. */
+public final class SqlJson {
+  private static final ObjectMapper MAPPER =
+      new ObjectMapper()
+          .enable(DeserializationFeature.USE_BIG_DECIMAL_FOR_FLOATS)
+          .enable(DeserializationFeature.FAIL_ON_TRAILING_TOKENS)
+          .setNodeFactory(JsonNodeFactory.withExactBigDecimals(true));
+
+  private SqlJson() {}
+
+  /** NULL when the text is no JSON. */
+  private static JsonNode read(UTF8String text) {
+    try {
+      JsonNode node = MAPPER.readTree(text.toString());
+      return node == null || node.isMissingNode() ? null : node;
+    } catch (JsonProcessingException error) {
+      return null;
+    }
+  }
+
+  private static UTF8String write(JsonNode node) {
+    try {
+      return UTF8String.fromString(MAPPER.writeValueAsString(node));
+    } catch (JsonProcessingException impossible) {
+      throw new IllegalStateException(impossible.getMessage());
+    }
+  }
+
+  private static List find(UTF8String text, UTF8String path) {
+    JsonNode node = read(text);
+    return node == null ? null : JsonPath.of(path.toString()).find(node);
+  }
+
+  /** json_extract: what the path leads to, as JSON; NULL for nothing. */
+  public static UTF8String extract(UTF8String text, UTF8String path) {
+    List found = find(text, path);
+    if (found == null || found.isEmpty()) return null;
+    if (found.size() == 1 && !JsonPath.of(path.toString()).many) return write((JsonNode) found.get(0));
+    return write(array(found));
+  }
+
+  /** json_extract_scalar: the text of a scalar; NULL for objects, arrays and null. */
+  public static UTF8String extractScalar(UTF8String text, UTF8String path) {
+    List found = find(text, path);
+    return found == null || found.size() != 1 ? null : scalar((JsonNode) found.get(0));
+  }
+
+  private static UTF8String scalar(JsonNode node) {
+    if (node.isContainerNode() || node.isNull()) return null;
+    return node.isTextual() ? UTF8String.fromString(node.textValue()) : write(node);
+  }
+
+  private static JsonNode array(List nodes) {
+    com.fasterxml.jackson.databind.node.ArrayNode array = MAPPER.createArrayNode();
+    for (Iterator each = nodes.iterator(); each.hasNext(); ) array.add((JsonNode) each.next());
+    return array;
+  }
+
+  /** JSON_VALUE. `onEmpty` and `onError`: whether that is an error. */
+  public static UTF8String value(UTF8String text, UTF8String path, boolean onEmpty, boolean onError) {
+    List found = find(text, path);
+    if (found != null && found.isEmpty()) {
+      if (onEmpty) throw new FunctionArgument("The JSON path leads to nothing");
+      return null;
+    }
+    if (found == null || found.size() != 1 || ((JsonNode) found.get(0)).isContainerNode()) {
+      if (onError) throw new FunctionArgument("The JSON path does not lead to one scalar");
+      return null;
+    }
+    return scalar((JsonNode) found.get(0));
+  }
+
+  public static Boolean exists(UTF8String text, UTF8String path) {
+    List found = find(text, path);
+    return Boolean.valueOf(found != null && !found.isEmpty());
+  }
+
+  /** JSON_QUERY. `wrapper`: 0 without, 1 conditional, 2 unconditional. */
+  public static UTF8String query(UTF8String text, UTF8String path, int wrapper, boolean omitQuotes) {
+    List found = find(text, path);
+    if (found == null || found.isEmpty()) return null;
+    boolean wrap = wrapper == 2 || (wrapper == 1 && !(found.size() == 1 && ((JsonNode) found.get(0)).isContainerNode()));
+    if (wrap) return write(array(found));
+    if (found.size() != 1) return null;
+    JsonNode node = (JsonNode) found.get(0);
+    return omitQuotes && node.isTextual() ? UTF8String.fromString(node.textValue()) : write(node);
+  }
+
+  /** json_size: members of an object or array, 0 for a scalar; NULL for nothing. */
+  public static Long size(UTF8String text, UTF8String path) {
+    List found = find(text, path);
+    return found == null || found.isEmpty() ? null : Long.valueOf(((JsonNode) found.get(0)).size());
+  }
+
+  public static Long arrayLength(UTF8String text) {
+    JsonNode node = read(text);
+    return node == null || !node.isArray() ? null : Long.valueOf(node.size());
+  }
+
+  /** json_array_get: from 0, from the end when negative. */
+  public static UTF8String arrayGet(UTF8String text, long index) {
+    JsonNode node = read(text);
+    if (node == null || !node.isArray()) return null;
+    long at = index < 0 ? node.size() + index : index;
+    if (at < 0 || at >= node.size()) return null;
+    JsonNode found = (JsonNode) node.get((int) at);
+    return found.isNull() ? null : write(found);
+  }
+
+  public static Boolean arrayContainsText(UTF8String text, UTF8String value) {
+    return contains(text, value.toString(), 's');
+  }
+
+  public static Boolean arrayContainsNumber(UTF8String text, double value) {
+    return contains(text, Double.valueOf(value), 'n');
+  }
+
+  public static Boolean arrayContainsBoolean(UTF8String text, boolean value) {
+    return contains(text, Boolean.valueOf(value), 'b');
+  }
+
+  private static Boolean contains(UTF8String text, Object value, char kind) {
+    JsonNode node = read(text);
+    if (node == null || !node.isArray()) return null;
+    for (int i = 0; i < node.size(); i++) {
+      JsonNode element = (JsonNode) node.get(i);
+      if (kind == 's' && element.isTextual() && element.textValue().equals(value)) return Boolean.TRUE;
+      if (kind == 'n' && element.isNumber() && element.doubleValue() == ((Double) value).doubleValue()) return Boolean.TRUE;
+      if (kind == 'b' && element.isBoolean() && element.booleanValue() == ((Boolean) value).booleanValue()) return Boolean.TRUE;
+    }
+    return Boolean.FALSE;
+  }
+
+  public static Boolean isScalar(UTF8String text) {
+    JsonNode node = read(text);
+    if (node == null) throw new FunctionArgument("The text is no JSON");
+    return Boolean.valueOf(!node.isContainerNode());
+  }
+
+  /** IS JSON. */
+  public static Boolean isJson(UTF8String text, UTF8String kind) {
+    JsonNode node = read(text);
+    String wanted = kind.toString();
+    if (node == null) return Boolean.FALSE;
+    if (wanted.equals("OBJECT")) return Boolean.valueOf(node.isObject());
+    if (wanted.equals("ARRAY")) return Boolean.valueOf(node.isArray());
+    if (wanted.equals("SCALAR")) return Boolean.valueOf(!node.isContainerNode());
+    return Boolean.TRUE;
+  }
+
+  /** json_parse: the same text, or an error when it is no JSON. */
+  public static UTF8String checked(UTF8String text) {
+    JsonNode node = read(text);
+    if (node == null) throw new FunctionArgument("The text is no JSON");
+    return write(node);
+  }
+
+  /** A member of an object by its key, or of an array by its number, along the keys; NULL for nothing. */
+  public static UTF8String member(UTF8String text, UTF8String key) {
+    JsonNode node = read(text);
+    JsonNode found = node == null ? null : step(node, key.toString());
+    return found == null || found.isNull() ? null : write(found);
+  }
+
+  private static JsonNode step(JsonNode node, String key) {
+    if (node.isObject()) return (JsonNode) node.get(key);
+    if (!node.isArray()) return null;
+    try {
+      return (JsonNode) node.get(Integer.parseInt(key));
+    } catch (NumberFormatException error) {
+      return null;
+    }
+  }
+}

@@ -1,0 +1,293 @@
+package sqe.bridge.functions;
+
+import java.nio.ByteBuffer;
+import java.nio.charset.StandardCharsets;
+import java.text.Normalizer;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+import javax.crypto.Mac;
+import javax.crypto.spec.SecretKeySpec;
+import org.apache.spark.sql.catalyst.expressions.XXH64;
+import org.apache.spark.sql.catalyst.util.ArrayData;
+import org.apache.spark.sql.catalyst.util.GenericArrayData;
+import org.apache.spark.unsafe.Platform;
+import org.apache.spark.unsafe.types.UTF8String;
+
+/** Text functions of the SQL dialect, called by templates. No argument is ever NULL; a result may be. */
+public final class SqlText {
+  private static final ThreadLocal PATTERN = new ThreadLocal(); // the last one: { text, Pattern }
+
+  private SqlText() {}
+
+  /** The part number `index`, from 1; NULL behind the last. */
+  public static UTF8String splitPart(UTF8String text, UTF8String delimiter, long index) {
+    if (index < 1) throw new FunctionArgument("The index must be greater than zero");
+    String value = text.toString();
+    String separator = delimiter.toString();
+    if (separator.isEmpty()) {
+      if (index > value.codePointCount(0, value.length())) return null;
+      int at = value.offsetByCodePoints(0, (int) index - 1);
+      return UTF8String.fromString(new String(Character.toChars(value.codePointAt(at))));
+    }
+    int start = 0;
+    for (long part = 1; ; part++) {
+      int end = value.indexOf(separator, start);
+      if (part == index) return UTF8String.fromString(end < 0 ? value.substring(start) : value.substring(start, end));
+      if (end < 0) return null;
+      start = end + separator.length();
+    }
+  }
+
+  /** All parts, or `limit` of them, the last with the rest; 0 for all. */
+  public static ArrayData split(UTF8String text, UTF8String delimiter, int limit) {
+    String value = text.toString();
+    String separator = delimiter.toString();
+    if (separator.isEmpty()) throw new FunctionArgument("The delimiter must not be empty");
+    List parts = new ArrayList();
+    int start = 0;
+    while (limit <= 0 || parts.size() < limit - 1) {
+      int end = value.indexOf(separator, start);
+      if (end < 0) break;
+      parts.add(UTF8String.fromString(value.substring(start, end)));
+      start = end + separator.length();
+    }
+    parts.add(UTF8String.fromString(value.substring(start)));
+    return new GenericArrayData(parts.toArray());
+  }
+
+  /** Where the occurrence number `instance` begins, from 1, from the end when it is negative; 0 for none. */
+  public static long position(UTF8String text, UTF8String part, long instance) {
+    if (instance == 0) throw new FunctionArgument("The instance must not be zero");
+    String value = text.toString();
+    String searched = part.toString();
+    if (searched.isEmpty()) return 1;
+    int at = instance > 0 ? -1 : value.length();
+    for (long left = Math.abs(instance); left > 0; left--) {
+      at = instance > 0 ? value.indexOf(searched, at + 1) : value.lastIndexOf(searched, at - 1);
+      if (at < 0) return 0;
+    }
+    return value.codePointCount(0, at) + 1;
+  }
+
+  public static long hammingDistance(UTF8String left, UTF8String right) {
+    int[] first = left.toString().codePoints().toArray();
+    int[] second = right.toString().codePoints().toArray();
+    if (first.length != second.length) throw new FunctionArgument("The strings must have the same length");
+    long distance = 0;
+    for (int i = 0; i < first.length; i++) if (first[i] != second[i]) distance++;
+    return distance;
+  }
+
+  public static UTF8String fromCodePoint(long point) {
+    if (point < 0 || point > Character.MAX_CODE_POINT || (point >= 0xD800 && point <= 0xDFFF))
+      throw new FunctionArgument("The number is no Unicode code point");
+    return UTF8String.fromString(new String(Character.toChars((int) point)));
+  }
+
+  public static int codePoint(UTF8String text) {
+    String value = text.toString();
+    if (value.isEmpty() || value.codePointCount(0, value.length()) != 1)
+      throw new FunctionArgument("codepoint takes a string of one character");
+    return value.codePointAt(0);
+  }
+
+  public static UTF8String normalize(UTF8String text, UTF8String form) {
+    return UTF8String.fromString(Normalizer.normalize(text.toString(), Normalizer.Form.valueOf(form.toString())));
+  }
+
+  /** Bytes that are not UTF-8 become U+FFFD. */
+  public static UTF8String fromUtf8(byte[] bytes) {
+    return UTF8String.fromString(new String(bytes, StandardCharsets.UTF_8));
+  }
+
+  public static UTF8String substring(UTF8String text, long start) {
+    return substringOf(text, start, Long.MAX_VALUE);
+  }
+
+  /** From `start`, counted from 1, or from the end when negative; outside of the text it is empty. */
+  public static UTF8String substringOf(UTF8String text, long start, long length) {
+    long size = text.numChars();
+    if (start == 0 || length <= 0 || size == 0) return UTF8String.EMPTY_UTF8;
+    long first = start > 0 ? start - 1 : size + start;
+    if (first < 0 || first >= size) return UTF8String.EMPTY_UTF8;
+    long last = length > size - first ? size : first + length;
+    return text.substring((int) first, (int) last);
+  }
+
+  public static byte[] substringBytes(byte[] bytes, long start) {
+    return substringBytesOf(bytes, start, Long.MAX_VALUE);
+  }
+
+  public static byte[] substringBytesOf(byte[] bytes, long start, long length) {
+    long size = bytes.length;
+    long first = start > 0 ? start - 1 : size + start;
+    if (start == 0 || length <= 0 || first < 0 || first >= size) return new byte[0];
+    long last = length > size - first ? size : first + length;
+    return java.util.Arrays.copyOfRange(bytes, (int) first, (int) last);
+  }
+
+  private static Pattern pattern(String text) {
+    Object[] last = (Object[]) PATTERN.get();
+    if (last != null && last[0].equals(text)) return (Pattern) last[1];
+    Pattern compiled;
+    try {
+      compiled = Pattern.compile(text);
+    } catch (java.util.regex.PatternSyntaxException error) {
+      throw new FunctionArgument("The pattern is no regular expression");
+    }
+    PATTERN.set(new Object[] {text, compiled});
+    return compiled;
+  }
+
+  /** The group of the first match, NULL without one. */
+  public static UTF8String regexpExtract(UTF8String text, UTF8String regex, int group) {
+    Matcher matcher = pattern(regex.toString()).matcher(text.toString());
+    if (group < 0 || group > matcher.groupCount())
+      throw new FunctionArgument("The pattern does not have so many groups");
+    if (!matcher.find()) return null;
+    String found = matcher.group(group);
+    return found == null ? null : UTF8String.fromString(found);
+  }
+
+  /** Where the occurrence begins, from 1; -1 for none. */
+  public static int regexpPosition(UTF8String text, UTF8String regex, int start, int occurrence) {
+    if (start < 1) throw new FunctionArgument("The start must not be smaller than 1");
+    if (occurrence < 1) throw new FunctionArgument("The occurrence must not be smaller than 1");
+    String value = text.toString();
+    if (start > value.codePointCount(0, value.length())) return -1;
+    Matcher matcher = pattern(regex.toString()).matcher(value);
+    int from = value.offsetByCodePoints(0, start - 1);
+    for (int left = occurrence; left > 0; left--) {
+      if (!matcher.find(from)) return -1;
+      from = matcher.end() > matcher.start() ? matcher.end() : matcher.end() + 1;
+      if (from > value.length()) {
+        if (left > 1) return -1;
+        break;
+      }
+    }
+    return value.codePointCount(0, matcher.start()) + 1;
+  }
+
+  /** A regular expression that matches just this text. */
+  public static UTF8String regexpQuote(UTF8String text) {
+    return UTF8String.fromString(Pattern.quote(text.toString()));
+  }
+
+  /** The regular expression of a SIMILAR TO pattern; `escape` is one character or empty. */
+  public static UTF8String similarPattern(UTF8String pattern, UTF8String escape) {
+    String text = pattern.toString();
+    String mark = escape.toString();
+    StringBuilder out = new StringBuilder("^(?s:");
+    boolean set = false;
+    for (int i = 0; i < text.length(); i++) {
+      char c = text.charAt(i);
+      if (mark.length() == 1 && c == mark.charAt(0)) {
+        if (++i == text.length()) throw new FunctionArgument("The pattern ends with its escape character");
+        out.append(Pattern.quote(text.substring(i, i + 1)));
+      } else if (set) {
+        if (c == ']') set = false;
+        out.append(c == '\\' || c == '[' || c == '&' ? "\\" + c : String.valueOf(c));
+      } else if (c == '[') {
+        set = true;
+        out.append(c);
+      } else if (c == '%') out.append(".*");
+      else if (c == '_') out.append('.');
+      else if ("|*+?(){},".indexOf(c) >= 0 || Character.isLetterOrDigit(c)) out.append(c == ',' && !inBraces(out) ? "," : String.valueOf(c));
+      else out.append(Pattern.quote(String.valueOf(c)));
+    }
+    return UTF8String.fromString(out.append(")$").toString());
+  }
+
+  private static boolean inBraces(StringBuilder out) {
+    return out.lastIndexOf("{") > out.lastIndexOf("}");
+  }
+
+  public static byte[] xxhash64(byte[] bytes) {
+    long hash = XXH64.hashUnsafeBytes(bytes, Platform.BYTE_ARRAY_OFFSET, bytes.length, 0L);
+    return ByteBuffer.allocate(8).putLong(hash).array();
+  }
+
+  public static byte[] hmac(byte[] bytes, byte[] key, UTF8String algorithm) {
+    try {
+      Mac mac = Mac.getInstance("Hmac" + algorithm.toString());
+      mac.init(new SecretKeySpec(key.length == 0 ? new byte[1] : key, "Hmac"));
+      return mac.doFinal(bytes);
+    } catch (java.security.GeneralSecurityException error) {
+      throw new FunctionArgument("The algorithm or the key cannot be used");
+    }
+  }
+
+  public static byte[] bigEndian64(long value) {
+    return ByteBuffer.allocate(8).putLong(value).array();
+  }
+
+  public static byte[] bigEndian32(int value) {
+    return ByteBuffer.allocate(4).putInt(value).array();
+  }
+
+  public static long fromBigEndian64(byte[] bytes) {
+    if (bytes.length != 8) throw new FunctionArgument("The binary must have 8 bytes");
+    return ByteBuffer.wrap(bytes).getLong();
+  }
+
+  public static int fromBigEndian32(byte[] bytes) {
+    if (bytes.length != 4) throw new FunctionArgument("The binary must have 4 bytes");
+    return ByteBuffer.wrap(bytes).getInt();
+  }
+
+  /** The port of a URL, NULL without one. */
+  public static Long urlPort(UTF8String url) {
+    try {
+      int port = new java.net.URI(url.toString()).getPort();
+      return port < 0 ? null : Long.valueOf(port);
+    } catch (java.net.URISyntaxException error) {
+      return null;
+    }
+  }
+
+  /** A part of a URL: protocol and the like, empty when it is missing; NULL when it is no URL. */
+  public static UTF8String urlPart(UTF8String url, UTF8String part) {
+    try {
+      java.net.URI uri = new java.net.URI(url.toString());
+      String name = part.toString();
+      String found = null;
+      if (name.equals("protocol")) found = uri.getScheme();
+      else if (name.equals("host")) found = uri.getHost();
+      else if (name.equals("path")) found = uri.getPath();
+      else if (name.equals("query")) found = uri.getRawQuery();
+      else if (name.equals("fragment")) found = uri.getFragment();
+      return found == null ? UTF8String.EMPTY_UTF8 : UTF8String.fromString(found);
+    } catch (java.net.URISyntaxException error) {
+      return null;
+    }
+  }
+
+  /** The value of a parameter of a URL, decoded; NULL without it. */
+  public static UTF8String urlParameter(UTF8String url, UTF8String parameter) {
+    try {
+      String query = new java.net.URI(url.toString()).getRawQuery();
+      if (query == null) return null;
+      String[] pairs = query.split("&");
+      for (int i = 0; i < pairs.length; i++) {
+        int equals = pairs[i].indexOf('=');
+        String key = equals < 0 ? pairs[i] : pairs[i].substring(0, equals);
+        if (java.net.URLDecoder.decode(key, "UTF-8").equals(parameter.toString()))
+          return UTF8String.fromString(
+              equals < 0 ? "" : java.net.URLDecoder.decode(pairs[i].substring(equals + 1), "UTF-8"));
+      }
+      return null;
+    } catch (java.net.URISyntaxException error) {
+      return null;
+    } catch (java.io.UnsupportedEncodingException impossible) {
+      return null;
+    }
+  }
+
+  /** Fails where a map has no value for a key, as arrays fail beyond their end. */
+  public static boolean keyPresent(boolean present) {
+    if (!present) throw new FunctionArgument("MAP_KEY");
+    return true;
+  }
+}

@@ -1,0 +1,261 @@
+package sqe.bridge.functions;
+
+import java.math.BigDecimal;
+import java.time.LocalDate;
+import java.time.LocalDateTime;
+import java.time.OffsetDateTime;
+import java.time.ZoneId;
+import java.time.ZoneOffset;
+import java.time.format.DateTimeFormatter;
+import java.time.format.DateTimeFormatterBuilder;
+import java.time.format.ResolverStyle;
+import java.time.temporal.ChronoField;
+import java.time.temporal.IsoFields;
+import java.time.temporal.TemporalAccessor;
+import java.time.temporal.TemporalQueries;
+import java.util.Locale;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+import org.apache.spark.sql.errors.QueryExecutionErrors;
+import org.apache.spark.unsafe.types.UTF8String;
+
+/**
+ * Dates and times of the SQL dialect, called by templates. Timestamps are microseconds since 1970, those without a zone as
+ * if they were in UTC. No argument is ever NULL.
+ */
+public final class SqlTime {
+  private static final long SECOND = 1000000L;
+  private static final int MAX_FORMATS = 1000;
+  private static final Map FORMATS = new ConcurrentHashMap(); // kind + pattern -> DateTimeFormatter
+  private static final Pattern DURATION = Pattern.compile("\\s*(\\d+(?:\\.\\d+)?)\\s*(ns|us|ms|s|m|h|d)\\s*");
+
+  private SqlTime() {}
+
+  private static LocalDateTime dateTime(long micros) {
+    long seconds = Math.floorDiv(micros, SECOND);
+    return LocalDateTime.ofEpochSecond(seconds, (int) Math.floorMod(micros, SECOND) * 1000, ZoneOffset.UTC);
+  }
+
+  private static long micros(LocalDateTime time) {
+    return Math.addExact(Math.multiplyExact(time.toEpochSecond(ZoneOffset.UTC), SECOND), time.getNano() / 1000L);
+  }
+
+  /** date_format with MySQL's codes. */
+  public static UTF8String formatMysql(long micros, UTF8String format) {
+    return UTF8String.fromString(formatter('m', format.toString()).format(dateTime(micros)));
+  }
+
+  public static long parseMysql(UTF8String text, UTF8String format) {
+    return parse(formatter('m', format.toString()), text);
+  }
+
+  /** format_datetime with Joda's letters. */
+  public static UTF8String formatJoda(long micros, UTF8String format) {
+    return UTF8String.fromString(
+        formatter('j', format.toString()).format(dateTime(micros).atZone(ZoneOffset.UTC)));
+  }
+
+  public static long parseJoda(UTF8String text, UTF8String format) {
+    return parse(formatter('j', format.toString()), text);
+  }
+
+  /** to_char and to_timestamp with Teradata's codes. */
+  public static UTF8String formatTeradata(long micros, UTF8String format) {
+    return UTF8String.fromString(formatter('t', format.toString()).format(dateTime(micros)));
+  }
+
+  public static long parseTeradata(UTF8String text, UTF8String format) {
+    return parse(formatter('t', format.toString()), text);
+  }
+
+  private static long parse(DateTimeFormatter formatter, UTF8String text) {
+    try {
+      TemporalAccessor found = formatter.parse(text.toString());
+      LocalDate date = (LocalDate) found.query(TemporalQueries.localDate());
+      if (date == null) date = partialDate(found);
+      java.time.LocalTime time = (java.time.LocalTime) found.query(TemporalQueries.localTime());
+      LocalDateTime local = date.atTime(time == null ? partialTime(found) : time);
+      ZoneId zone = (ZoneId) found.query(TemporalQueries.zone());
+      if (zone != null) local = local.atZone(zone).withZoneSameInstant(ZoneOffset.UTC).toLocalDateTime();
+      return micros(local);
+    } catch (java.time.DateTimeException error) {
+      throw QueryExecutionErrors.ansiDateTimeParseError(error, "try_cast");
+    }
+  }
+
+  private static LocalDate partialDate(TemporalAccessor found) {
+    if (found.isSupported(IsoFields.WEEK_OF_WEEK_BASED_YEAR) && found.isSupported(IsoFields.WEEK_BASED_YEAR))
+      return LocalDate.of(found.get(IsoFields.WEEK_BASED_YEAR), 1, 4)
+          .with(IsoFields.WEEK_OF_WEEK_BASED_YEAR, found.get(IsoFields.WEEK_OF_WEEK_BASED_YEAR))
+          .with(ChronoField.DAY_OF_WEEK, field(found, ChronoField.DAY_OF_WEEK, 1));
+    if (found.isSupported(IsoFields.WEEK_BASED_YEAR))
+      return LocalDate.of(found.get(IsoFields.WEEK_BASED_YEAR), 1, 4).with(ChronoField.DAY_OF_WEEK, 1);
+    int year = field(found, ChronoField.YEAR, field(found, ChronoField.YEAR_OF_ERA, 1970));
+    if (found.isSupported(ChronoField.DAY_OF_YEAR)) return LocalDate.ofYearDay(year, found.get(ChronoField.DAY_OF_YEAR));
+    return LocalDate.of(year, field(found, ChronoField.MONTH_OF_YEAR, 1), field(found, ChronoField.DAY_OF_MONTH, 1));
+  }
+
+  private static java.time.LocalTime partialTime(TemporalAccessor found) {
+    int hour = field(found, ChronoField.HOUR_OF_DAY, -1);
+    if (hour < 0) hour = field(found, ChronoField.HOUR_OF_AMPM, 0) + 12 * field(found, ChronoField.AMPM_OF_DAY, 0);
+    return java.time.LocalTime.of(
+        hour,
+        field(found, ChronoField.MINUTE_OF_HOUR, 0),
+        field(found, ChronoField.SECOND_OF_MINUTE, 0),
+        field(found, ChronoField.NANO_OF_SECOND, 0));
+  }
+
+  private static int field(TemporalAccessor found, ChronoField field, int otherwise) {
+    return found.isSupported(field) ? found.get(field) : otherwise;
+  }
+
+  private static DateTimeFormatter formatter(char kind, String pattern) {
+    String key = kind + pattern;
+    DateTimeFormatter known = (DateTimeFormatter) FORMATS.get(key);
+    if (known != null) return known;
+    DateTimeFormatterBuilder builder = new DateTimeFormatterBuilder().parseCaseInsensitive();
+    if (kind == 'm') TimeFormats.mysql(builder, pattern);
+    else if (kind == 'j') TimeFormats.joda(builder, pattern);
+    else TimeFormats.teradata(builder, pattern);
+    DateTimeFormatter made = builder.toFormatter(Locale.ENGLISH).withResolverStyle(ResolverStyle.SMART);
+    if (FORMATS.size() < MAX_FORMATS) FORMATS.put(key, made);
+    return made;
+  }
+
+  /** Rounded, half up, to so many digits of a second. */
+  public static long round(long micros, int digits) {
+    long unit = 1;
+    for (int i = digits; i < 6; i++) unit *= 10;
+    return Math.floorDiv(micros + unit / 2, unit) * unit;
+  }
+
+  /** Whole months from one time to another; from the 31st to the last day of a shorter month is a whole one. */
+  public static long monthsBetween(long from, long to) {
+    if (to < from) return -monthsBetween(to, from);
+    LocalDateTime start = dateTime(from);
+    LocalDateTime end = dateTime(to);
+    int last = end.toLocalDate().lengthOfMonth();
+    if (end.getDayOfMonth() == last && start.getDayOfMonth() > last) start = start.withDayOfMonth(last);
+    long months = (end.getYear() - start.getYear()) * 12L + end.getMonthValue() - start.getMonthValue();
+    return sinceMonth(end) < sinceMonth(start) ? months - 1 : months;
+  }
+
+  private static long sinceMonth(LocalDateTime time) {
+    return (time.getDayOfMonth() * 86400L + time.toLocalTime().toSecondOfDay()) * SECOND + time.getNano() / 1000;
+  }
+
+  /** 2 03:04:05.321, as intervals are cast to text. */
+  public static UTF8String intervalText(long micros) {
+    long left = Math.abs(micros);
+    long days = left / (86400 * SECOND);
+    left %= 86400 * SECOND;
+    String text =
+        String.format(
+            "%s%d %02d:%02d:%02d.%03d",
+            new Object[] {
+              micros < 0 ? "-" : "",
+              Long.valueOf(days),
+              Long.valueOf(left / (3600 * SECOND)),
+              Long.valueOf(left / (60 * SECOND) % 60),
+              Long.valueOf(left / SECOND % 60),
+              Long.valueOf(left / 1000 % 1000)
+            });
+    return UTF8String.fromString(text);
+  }
+
+  /** The days of an interval that is added to a date. */
+  public static int wholeDays(long micros) {
+    if (micros % (86400 * SECOND) != 0)
+      throw new FunctionArgument("DATE_WITHOUT_TIME");
+    return Math.toIntExact(micros / (86400 * SECOND));
+  }
+
+  public static long intervalMillis(long micros) {
+    return Math.floorDiv(micros, 1000L);
+  }
+
+  public static UTF8String monthsText(int months) {
+    int left = Math.abs(months);
+    return UTF8String.fromString((months < 0 ? "-" : "") + left / 12 + "-" + left % 12);
+  }
+
+  /** 1 week, 2 days, 3 hours, ... */
+  public static UTF8String humanSeconds(double seconds) {
+    long left = Math.round(Math.abs(seconds));
+    String[] names = new String[] {"week", "day", "hour", "minute", "second"};
+    long[] sizes = new long[] {604800, 86400, 3600, 60, 1};
+    StringBuilder out = new StringBuilder();
+    for (int i = 0; i < names.length; i++) {
+      long count = left / sizes[i];
+      left %= sizes[i];
+      if (count == 0 && !(i == names.length - 1 && out.length() == 0)) continue;
+      out.append(out.length() == 0 ? "" : ", ").append(count).append(' ').append(names[i]).append(count == 1 ? "" : "s");
+    }
+    return UTF8String.fromString(out.toString());
+  }
+
+  /** 42.8ms, 3.81 d and the like, as microseconds. */
+  public static long parseDuration(UTF8String text) {
+    Matcher matcher = DURATION.matcher(text.toString());
+    if (!matcher.matches()) throw new FunctionArgument("The text is no duration");
+    BigDecimal number = new BigDecimal(matcher.group(1));
+    String unit = matcher.group(2);
+    BigDecimal factor;
+    if (unit.equals("ns")) factor = new BigDecimal("0.001");
+    else if (unit.equals("us")) factor = BigDecimal.ONE;
+    else if (unit.equals("ms")) factor = new BigDecimal(1000);
+    else if (unit.equals("s")) factor = new BigDecimal(SECOND);
+    else if (unit.equals("m")) factor = new BigDecimal(60 * SECOND);
+    else if (unit.equals("h")) factor = new BigDecimal(3600 * SECOND);
+    else factor = new BigDecimal(86400 * SECOND);
+    // Intervals count milliseconds, as the dialect's do.
+    return number.multiply(factor).divide(new BigDecimal(1000), 0, java.math.RoundingMode.HALF_UP).longValueExact() * 1000;
+  }
+
+  /** ISO 8601: with or without time, fraction and zone, week dates and day-of-year dates too. */
+  public static long fromIsoTimestamp(UTF8String text) {
+    String value = text.toString().trim();
+    int split = value.indexOf('T');
+    try {
+      if (split < 0) return micros(isoDate(value).atStartOfDay());
+      LocalDate date = isoDate(value.substring(0, split));
+      String time = value.substring(split + 1);
+      int zone = Math.max(time.indexOf('Z'), Math.max(time.indexOf('+'), time.indexOf('-')));
+      String clock = zone < 0 ? time : time.substring(0, zone);
+      if (clock.length() == 2) clock = clock + ":00";
+      LocalDateTime local = date.atTime(java.time.LocalTime.parse(clock.replace(',', '.')));
+      if (zone < 0 || time.charAt(zone) == 'Z') return micros(local);
+      ZoneOffset offset = ZoneOffset.of(time.substring(zone));
+      return micros(OffsetDateTime.of(local, offset).withOffsetSameInstant(ZoneOffset.UTC).toLocalDateTime());
+    } catch (java.time.DateTimeException error) {
+      throw QueryExecutionErrors.ansiDateTimeParseError(error, "try_cast");
+    }
+  }
+
+  public static int fromIsoDate(UTF8String text) {
+    try {
+      return (int) isoDate(text.toString().trim()).toEpochDay();
+    } catch (java.time.DateTimeException error) {
+      throw QueryExecutionErrors.ansiDateTimeParseError(error, "try_cast");
+    }
+  }
+
+  private static LocalDate isoDate(String text) {
+    if (text.indexOf('W') > 0) {
+      String full = text.length() <= 8 ? text + "-1" : text;
+      return LocalDate.parse(full, DateTimeFormatter.ISO_WEEK_DATE);
+    }
+    if (text.length() == 8 && text.charAt(4) == '-') return LocalDate.parse(text, DateTimeFormatter.ISO_ORDINAL_DATE);
+    if (text.length() == 4) return LocalDate.of(Integer.parseInt(text), 1, 1);
+    if (text.length() == 7) return LocalDate.parse(text + "-01");
+    return LocalDate.parse(text);
+  }
+
+  /** The start of the bin of `width` microseconds, counted from `origin`. */
+  public static long bin(long width, long micros, long origin) {
+    if (width <= 0) throw new FunctionArgument("The interval must be positive");
+    return origin + Math.floorDiv(micros - origin, width) * width;
+  }
+}

@@ -1,0 +1,76 @@
+package sqe.bridge.functions;
+
+import java.util.ArrayList;
+import java.util.List;
+import org.apache.spark.sql.catalyst.expressions.Cast;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.Literal;
+import org.apache.spark.sql.catalyst.expressions.objects.StaticInvoke;
+import org.apache.spark.sql.catalyst.parser.CatalystSqlParser$;
+import org.apache.spark.sql.internal.SQLConf;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.DecimalType;
+import sqe.bridge.plan.Trees;
+
+/** Calls of static methods: `SqlMath.method(type, type) -> type`, where a type may be empty to leave the argument alone. */
+final class StaticCalls {
+  private StaticCalls() {}
+
+  static Expression build(String text, Expression[] values) {
+    int open = text.indexOf('(');
+    int close = text.lastIndexOf(") -> ");
+    String[] method = text.substring(0, open).split("\\.");
+    String[] types = text.substring(open + 1, close).split(",", -1);
+    List arguments = new ArrayList();
+    for (int i = 0; i < values.length; i++) {
+      String type = types[Math.min(i, types.length - 1)].trim();
+      Expression value = values[i];
+      if (!type.isEmpty()) {
+        DataType wanted = CatalystSqlParser$.MODULE$.parseDataType(type);
+        if (!wanted.equals(value.dataType()))
+          value = new Cast(value, wanted, scala.Option.apply(SQLConf.get().sessionLocalTimeZone()), org.apache.spark.sql.catalyst.expressions.EvalMode$.MODULE$.ANSI());
+      }
+      arguments.add(value);
+    }
+    String result = text.substring(close + 5).trim();
+    DataType type;
+    if (result.equals("quotient")) {
+      DecimalType left = TypeClasses.decimal(values[0].dataType());
+      DecimalType right = TypeClasses.decimal(values[1].dataType());
+      int scale = Math.max(left.scale(), right.scale());
+      int precision = Math.min(38, left.precision() + right.scale() + Math.max(0, right.scale() - left.scale()));
+      type = new DecimalType(Math.max(precision, scale), scale);
+      arguments.set(0, asDecimal((Expression) arguments.get(0), left));
+      arguments.set(1, asDecimal((Expression) arguments.get(1), right));
+      arguments.add(new Literal(Integer.valueOf(((DecimalType) type).precision()), org.apache.spark.sql.types.DataTypes.IntegerType));
+      arguments.add(new Literal(Integer.valueOf(scale), org.apache.spark.sql.types.DataTypes.IntegerType));
+    } else if (result.equals("same")) {
+      type = values[0].dataType();
+    } else {
+      type = CatalystSqlParser$.MODULE$.parseDataType(result);
+    }
+    return new StaticInvoke(
+        owner(method[0]),
+        type,
+        method[1],
+        Trees.seq((List<Expression>) arguments),
+        Trees.none(),
+        true,
+        true,
+        true,
+        scala.Option.empty());
+  }
+
+  private static Class<?> owner(String name) {
+    if (name.equals("SqlMath")) return SqlMath.class;
+    if (name.equals("SqlText")) return SqlText.class;
+    if (name.equals("SqlTime")) return SqlTime.class;
+    if (name.equals("SqlJson")) return SqlJson.class;
+    throw new IllegalArgumentException(name);
+  }
+
+  private static Expression asDecimal(Expression value, DecimalType type) {
+    if (value.dataType().equals(type)) return value;
+    return new Cast(value, type, scala.Option.empty(), org.apache.spark.sql.catalyst.expressions.EvalMode$.MODULE$.ANSI());
+  }
+}

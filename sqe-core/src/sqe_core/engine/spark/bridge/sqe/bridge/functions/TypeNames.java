@@ -1,0 +1,69 @@
+package sqe.bridge.functions;
+
+import org.apache.iceberg.types.Type;
+import org.apache.iceberg.types.Types;
+import org.apache.spark.sql.types.ArrayType;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.DecimalType;
+import org.apache.spark.sql.types.FloatType;
+import org.apache.spark.sql.types.MapType;
+import org.apache.spark.sql.types.StructField;
+import org.apache.spark.sql.types.StructType;
+
+/** What typeof() answers: the names that users of the SQL dialect write. */
+public final class TypeNames {
+  private TypeNames() {}
+
+  /** The name of a column's type, of which Iceberg may say more than Spark. */
+  public static String of(DataType type, Type origin) {
+    if (origin instanceof Types.UUIDType) return "uuid";
+    if (origin instanceof Types.FixedType) return "fixed(" + ((Types.FixedType) origin).length() + ")";
+    if (origin instanceof Types.TimestampNanoType)
+      return ((Types.TimestampNanoType) origin).shouldAdjustToUTC() ? "timestamp(9) with time zone" : "timestamp(9)";
+    if (type instanceof ArrayType && origin != null)
+      return "array(" + of(((ArrayType) type).elementType(), origin.asListType().elementType()) + ")";
+    if (type instanceof MapType && origin != null) {
+      MapType map = (MapType) type;
+      return "map(" + of(map.keyType(), origin.asMapType().keyType()) + ", " + of(map.valueType(), origin.asMapType().valueType()) + ")";
+    }
+    if (!(type instanceof StructType) || origin == null) return of(type);
+    StringBuilder out = new StringBuilder("row(");
+    StructField[] fields = ((StructType) type).fields();
+    for (int i = 0; i < fields.length; i++) {
+      Type inner = ((Types.NestedField) origin.asStructType().fields().get(i)).type();
+      out.append(i == 0 ? "" : ", ").append(fields[i].name()).append(' ').append(of(fields[i].dataType(), inner));
+    }
+    return out.append(')').toString();
+  }
+
+  public static String of(DataType type) {
+    if (type instanceof ArrayType) return "array(" + of(((ArrayType) type).elementType()) + ")";
+    if (type instanceof MapType)
+      return "map(" + of(((MapType) type).keyType()) + ", " + of(((MapType) type).valueType()) + ")";
+    if (type instanceof StructType) {
+      StringBuilder out = new StringBuilder("row(");
+      StructField[] fields = ((StructType) type).fields();
+      for (int i = 0; i < fields.length; i++)
+        out.append(i == 0 ? "" : ", ").append(fields[i].name().replace("'", "")).append(' ').append(of(fields[i].dataType()));
+      return out.append(')').toString();
+    }
+    if (type instanceof DecimalType)
+      return "decimal(" + ((DecimalType) type).precision() + "," + ((DecimalType) type).scale() + ")";
+    if (type instanceof FloatType) return "real";
+    String word = TypeClasses.of(type);
+    if (word.equals("str")) return "varchar";
+    if (word.equals("dbl")) return "double";
+    if (word.equals("bool")) return "boolean";
+    if (word.equals("bin")) return "varbinary";
+    if (word.equals("date")) return "date";
+    if (word.equals("time")) return "time(6)";
+    if (word.equals("ts")) return "timestamp(6)";
+    if (word.equals("tsz")) return "timestamp(6) with time zone";
+    if (word.equals("var")) return "json";
+    if (word.equals("nul")) return "unknown";
+    if (word.equals("ivl")) return "interval day to second";
+    if (word.equals("ivm")) return "interval year to month";
+    String name = type.simpleString();
+    return name.equals("int") ? "integer" : name;
+  }
+}

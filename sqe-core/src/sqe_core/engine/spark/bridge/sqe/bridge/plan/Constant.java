@@ -1,0 +1,38 @@
+package sqe.bridge.plan;
+
+import org.apache.spark.sql.catalyst.expressions.Alias;
+import org.apache.spark.sql.catalyst.expressions.BinaryArithmetic;
+import org.apache.spark.sql.catalyst.expressions.Cast;
+import org.apache.spark.sql.catalyst.expressions.CurrentDate;
+import org.apache.spark.sql.catalyst.expressions.CurrentTimestampLike;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.Literal;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.OneRowRelation;
+import org.apache.spark.sql.catalyst.plans.logical.Project;
+
+/** Whether an analysed query is one row of literals, what is computed of them, and the time: `SELECT 1`. */
+public final class Constant {
+  private Constant() {}
+
+  public static boolean is(LogicalPlan plan) {
+    if (!(plan instanceof Project) || !(((Project) plan).child() instanceof OneRowRelation)) return false;
+    return all(((Project) plan).projectList());
+  }
+
+  /** An allow-list, so that nothing is among them that could take its time. */
+  private static boolean all(scala.collection.Seq expressions) {
+    for (scala.collection.Iterator each = expressions.iterator(); each.hasNext(); ) {
+      Expression expression = (Expression) each.next();
+      boolean known =
+          expression instanceof Literal
+              || expression instanceof Alias
+              || expression instanceof Cast
+              || expression instanceof BinaryArithmetic
+              || expression instanceof CurrentDate
+              || expression instanceof CurrentTimestampLike;
+      if (!known || !all(expression.children())) return false;
+    }
+    return true;
+  }
+}

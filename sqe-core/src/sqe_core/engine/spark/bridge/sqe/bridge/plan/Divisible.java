@@ -1,0 +1,47 @@
+package sqe.bridge.plan;
+
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.Literal;
+import org.apache.spark.sql.catalyst.plans.logical.Aggregate;
+import org.apache.spark.sql.catalyst.plans.logical.Generate;
+import org.apache.spark.sql.catalyst.plans.logical.GlobalLimit;
+import org.apache.spark.sql.catalyst.plans.logical.LocalRelation;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.OneRowRelation;
+import org.apache.spark.sql.catalyst.plans.logical.Sort;
+import org.apache.spark.sql.catalyst.plans.logical.UnaryNode;
+import org.apache.spark.sql.catalyst.plans.logical.WithCTE;
+
+/**
+ * Whether the rows of an analysed query may go to several readers: nobody asked for an order, and nothing says that
+ * they are few.
+ *
+ * Looks at what lies on top of each other only, so in time that grows with the depth of the plan: `maxRows` of Spark asks
+ * the sides of a join again and again. A Sort below a projection counts even where its column is not shown.
+ */
+public final class Divisible {
+  private static final int FEW = 10000; // about what is sent as one batch
+
+  private Divisible() {}
+
+  public static boolean is(LogicalPlan plan) {
+    boolean multiplied = false; // something above makes many rows of one
+    while (true) {
+      if (plan instanceof Sort) return false;
+      if (plan instanceof Aggregate) {
+        if (!Trees.list(((Aggregate) plan).groupingExpressions()).isEmpty()) return true; // what was sorted below is not any more
+        if (!multiplied) return false;
+      }
+      if (plan instanceof GlobalLimit && !multiplied && isFew(((GlobalLimit) plan).limitExpr())) return false;
+      multiplied |= plan instanceof Generate;
+      if (plan instanceof WithCTE) plan = ((WithCTE) plan).plan();
+      else if (plan instanceof UnaryNode) plan = (LogicalPlan) ((UnaryNode) plan).child();
+      else return multiplied || !(plan instanceof OneRowRelation || plan instanceof LocalRelation);
+    }
+  }
+
+  private static boolean isFew(Expression limit) {
+    Object value = limit instanceof Literal ? ((Literal) limit).value() : null;
+    return value instanceof Number && ((Number) value).longValue() <= FEW;
+  }
+}

@@ -1,0 +1,61 @@
+package sqe.bridge.plan;
+
+import org.apache.spark.sql.catalyst.expressions.Add;
+import org.apache.spark.sql.catalyst.expressions.BinaryArithmetic;
+import org.apache.spark.sql.catalyst.expressions.Cast;
+import org.apache.spark.sql.catalyst.expressions.Divide;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.IntegralDivide;
+import org.apache.spark.sql.catalyst.expressions.Literal;
+import org.apache.spark.sql.catalyst.expressions.Multiply;
+import org.apache.spark.sql.catalyst.expressions.Subtract;
+import org.apache.spark.sql.catalyst.expressions.UnaryMinus;
+import org.apache.spark.sql.catalyst.expressions.UnaryPositive;
+import org.apache.spark.sql.types.Decimal;
+import org.apache.spark.unsafe.types.UTF8String;
+
+/**
+ * About what number a little arithmetic of literals is, such as CAST(1000 * 1000 AS INT). Whoever bounds the arguments of
+ * functions (LIM-6) would otherwise take it for no literal. Nothing is evaluated: the parsed plan has no types yet.
+ */
+final class LiteralNumbers {
+  private static final int MAX_DEPTH = 64;
+
+  private LiteralNumbers() {}
+
+  /** Appends the number, or null when the expression is more than that. */
+  static void write(StringBuilder out, Expression expression) {
+    double number = of(expression, 0);
+    if (Double.isNaN(number)) out.append("null");
+    else if (Double.isInfinite(number)) out.append(number > 0 ? "1e300" : "-1e300");
+    else if (number == Math.rint(number) && Math.abs(number) < 1e15) out.append((long) number);
+    else out.append(number);
+  }
+
+  private static double of(Expression expression, int depth) {
+    if (depth > MAX_DEPTH) return Double.NaN;
+    if (expression instanceof Literal) return literal(((Literal) expression).value());
+    if (expression instanceof Cast) return of(((Cast) expression).child(), depth + 1);
+    if (expression instanceof UnaryPositive) return of(((UnaryPositive) expression).child(), depth + 1);
+    if (expression instanceof UnaryMinus) return -of(((UnaryMinus) expression).child(), depth + 1);
+    if (!(expression instanceof BinaryArithmetic)) return Double.NaN;
+    double left = of((Expression) ((BinaryArithmetic) expression).left(), depth + 1);
+    double right = of((Expression) ((BinaryArithmetic) expression).right(), depth + 1);
+    if (expression instanceof Add) return left + right;
+    if (expression instanceof Subtract) return left - right;
+    if (expression instanceof Multiply) return left * right;
+    if (expression instanceof Divide || expression instanceof IntegralDivide) return left / right;
+    return Double.NaN;
+  }
+
+  private static double literal(Object value) {
+    if (value instanceof Number) return ((Number) value).doubleValue();
+    if (value instanceof Decimal) return ((Decimal) value).toDouble();
+    if (!(value instanceof UTF8String)) return Double.NaN;
+    try {
+      return Double.parseDouble(value.toString().trim());
+    } catch (NumberFormatException text) {
+      return Double.NaN;
+    }
+  }
+}

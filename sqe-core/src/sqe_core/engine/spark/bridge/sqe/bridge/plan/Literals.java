@@ -1,0 +1,92 @@
+package sqe.bridge.plan;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import java.math.BigDecimal;
+import java.util.Base64;
+import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
+import org.apache.spark.sql.catalyst.expressions.Literal;
+import org.apache.spark.sql.catalyst.parser.CatalystSqlParser$;
+import org.apache.spark.sql.catalyst.util.ArrayBasedMapData;
+import org.apache.spark.sql.catalyst.util.GenericArrayData;
+import org.apache.spark.sql.types.ArrayType;
+import org.apache.spark.sql.types.BinaryType;
+import org.apache.spark.sql.types.BooleanType;
+import org.apache.spark.sql.types.ByteType;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.DateType;
+import org.apache.spark.sql.types.DayTimeIntervalType;
+import org.apache.spark.sql.types.Decimal;
+import org.apache.spark.sql.types.DecimalType;
+import org.apache.spark.sql.types.DoubleType;
+import org.apache.spark.sql.types.FloatType;
+import org.apache.spark.sql.types.IntegerType;
+import org.apache.spark.sql.types.LongType;
+import org.apache.spark.sql.types.MapType;
+import org.apache.spark.sql.types.ShortType;
+import org.apache.spark.sql.types.StringType;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.types.TimeType;
+import org.apache.spark.sql.types.TimestampNTZType;
+import org.apache.spark.sql.types.TimestampType;
+import org.apache.spark.sql.types.YearMonthIntervalType;
+import org.apache.spark.unsafe.types.UTF8String;
+import sqe.bridge.BridgeException;
+import sqe.bridge.Json;
+
+/**
+ * Values from Python: `{"type": <Spark type>, "value": …}`. Dates are days, times nanoseconds, timestamps and intervals
+ * microseconds, or months, decimals text, bytes base64, maps lists of pairs, rows lists.
+ */
+public final class Literals {
+  private Literals() {}
+
+  public static Literal read(JsonNode spec) {
+    DataType type = CatalystSqlParser$.MODULE$.parseDataType(spec.get("type").asText());
+    return new Literal(value(spec.get("value"), type), type);
+  }
+
+  static Object value(JsonNode json, DataType type) {
+    if (json.isNull()) return null;
+    if (type instanceof StringType) return UTF8String.fromString(json.asText());
+    if (type instanceof BooleanType) return Boolean.valueOf(json.asBoolean());
+    if (type instanceof ByteType) return Byte.valueOf((byte) json.asLong());
+    if (type instanceof ShortType) return Short.valueOf((short) json.asLong());
+    if (type instanceof IntegerType || type instanceof DateType || type instanceof YearMonthIntervalType)
+      return Integer.valueOf((int) json.asLong());
+    if (type instanceof LongType
+        || type instanceof TimestampType
+        || type instanceof TimestampNTZType
+        || type instanceof TimeType
+        || type instanceof DayTimeIntervalType) return Long.valueOf(json.asLong());
+    if (type instanceof FloatType) return Float.valueOf(json.asText());
+    if (type instanceof DoubleType) return Double.valueOf(json.asText());
+    if (type instanceof DecimalType) {
+      DecimalType decimal = (DecimalType) type;
+      return Decimal.apply(new BigDecimal(json.asText()), decimal.precision(), decimal.scale());
+    }
+    if (type instanceof BinaryType) return Base64.getDecoder().decode(json.asText());
+    if (type instanceof ArrayType) return new GenericArrayData(values(json, ((ArrayType) type).elementType()));
+    if (type instanceof StructType) {
+      StructType struct = (StructType) type;
+      Object[] fields = new Object[struct.length()];
+      for (int i = 0; i < fields.length; i++) fields[i] = value(Json.at(json, i), struct.apply(i).dataType());
+      return new GenericInternalRow(fields);
+    }
+    if (type instanceof MapType) {
+      Object[] keys = new Object[json.size()];
+      Object[] values = new Object[json.size()];
+      for (int i = 0; i < keys.length; i++) {
+        keys[i] = value(Json.at(Json.at(json, i), 0), ((MapType) type).keyType());
+        values[i] = value(Json.at(Json.at(json, i), 1), ((MapType) type).valueType());
+      }
+      return new ArrayBasedMapData(new GenericArrayData(keys), new GenericArrayData(values));
+    }
+    throw new BridgeException("SQE_PARAMETER_TYPE", "no values of type " + type.catalogString());
+  }
+
+  private static Object[] values(JsonNode array, DataType type) {
+    Object[] values = new Object[array.size()];
+    for (int i = 0; i < values.length; i++) values[i] = value(Json.at(array, i), type);
+    return values;
+  }
+}

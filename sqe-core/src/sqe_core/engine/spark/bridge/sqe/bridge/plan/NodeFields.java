@@ -1,0 +1,166 @@
+package sqe.bridge.plan;
+
+import org.apache.spark.sql.catalyst.expressions.And;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.expressions.Cast;
+import org.apache.spark.sql.catalyst.expressions.Cube;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.GroupingSets;
+import org.apache.spark.sql.catalyst.expressions.Rollup;
+import org.apache.spark.sql.catalyst.plans.logical.Aggregate;
+import org.apache.spark.sql.catalyst.plans.logical.Filter;
+import org.apache.spark.sql.catalyst.plans.logical.LocalRelation;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.Project;
+import org.apache.spark.sql.catalyst.plans.logical.SubqueryAlias;
+import org.apache.spark.sql.catalyst.plans.logical.UnresolvedHint;
+import org.apache.spark.sql.catalyst.plans.logical.View;
+import org.apache.spark.sql.catalyst.plans.logical.WriteDelta;
+import org.apache.spark.sql.connector.catalog.CatalogPlugin;
+import org.apache.spark.sql.connector.catalog.Identifier;
+import org.apache.spark.sql.connector.catalog.Table;
+import org.apache.spark.sql.connector.write.RowLevelOperationTable;
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
+import sqe.bridge.Json;
+import sqe.bridge.catalog.IcebergFields;
+import sqe.bridge.secure.SafeCasts;
+import sqe.bridge.secure.Secured;
+import sqe.bridge.spool.SpoolTable;
+import sqe.bridge.time.TimesTable;
+
+/** The fields of the nodes that the verifier looks at (ENF-11). */
+final class NodeFields {
+  private static final int MAX_SPINE = 64;
+
+  private NodeFields() {}
+
+  /** Writes the members of a node that has a form of its own; false for all others. */
+  static boolean write(StringBuilder out, LogicalPlan plan, boolean analysed) {
+    if (plan instanceof SubqueryAlias) {
+      SubqueryAlias alias = (SubqueryAlias) plan;
+      Json.member(out, "identifier").append('[');
+      for (scala.collection.Iterator each = alias.identifier().qualifier().iterator(); each.hasNext(); ) {
+        Json.element(out);
+        Json.string(out, (String) each.next());
+      }
+      Json.element(out);
+      Json.string(out, alias.identifier().name());
+      out.append(']');
+      if (Secured.isCover(alias)) Json.member(out, "secured").append(true);
+      if (analysed) output(out, plan);
+    } else if (plan instanceof UnresolvedHint) {
+      Json.member(out, "name", ((UnresolvedHint) plan).name());
+      Json.member(out, "parameters");
+      Values.render(out, ((UnresolvedHint) plan).parameters(), true);
+    } else if (!analysed && plan instanceof Aggregate) {
+      Json.member(out, "groupings").append(groupings((Aggregate) plan));
+    } else if (plan instanceof LocalRelation) {
+      Json.member(out, "rows").append(Trees.list(((LocalRelation) plan).data()).size());
+      Json.member(out, "isStreaming").append(plan.isStreaming());
+      output(out, plan);
+    } else if (analysed && plan instanceof Project) {
+      Json.member(out, "projectList").append('[');
+      for (scala.collection.Iterator each = ((Project) plan).projectList().iterator(); each.hasNext(); ) {
+        Json.element(out);
+        Json.string(out, Values.sql((Expression) each.next()));
+      }
+      out.append(']');
+      output(out, plan);
+    } else if (analysed && plan instanceof Filter) {
+      Json.member(out, "condition", Values.sql(((Filter) plan).condition()));
+      spine(out, ((Filter) plan).condition());
+    } else if (plan instanceof DataSourceV2Relation) source(out, (DataSourceV2Relation) plan);
+    else if (analysed && plan instanceof View) {
+      View view = (View) plan;
+      Json.strings(Json.member(out, "identifier"), view.desc().identifier().nameParts());
+      Json.member(out, "isTempView").append(view.isTempView());
+      output(out, plan);
+    } else {
+      if (analysed && plan instanceof WriteDelta) guard(out, ((WriteDelta) plan).condition());
+      return false;
+    }
+    return true;
+  }
+
+  /** Whether every cast of an expression gives a value for every value. */
+  private static boolean castsAreSafe(Expression expression) {
+    if (expression instanceof Cast && !SafeCasts.widens((Cast) expression)) return false;
+    for (scala.collection.Iterator each = expression.children().iterator(); each.hasNext(); )
+      if (!castsAreSafe((Expression) each.next())) return false;
+    return true;
+  }
+
+  /**
+   * How a condition ends: for each AND at its right end what stands before it, what behind it, and whether the casts of
+   * that cannot fail; the last one first.
+   */
+  private static void spine(StringBuilder out, Expression condition) {
+    Json.member(out, "spine").append('[');
+    for (int i = 0; condition instanceof And && i < MAX_SPINE; i++) {
+      Json.element(out);
+      out.append('[');
+      Json.string(out, Values.sql(((And) condition).left()));
+      Json.element(out);
+      Json.string(out, Values.sql(((And) condition).right()));
+      Json.element(out);
+      out.append(castsAreSafe(((And) condition).right()));
+      out.append(']');
+      condition = ((And) condition).left();
+    }
+    out.append(']');
+  }
+
+  /** What stands before all else in the condition by which rows are changed. */
+  private static void guard(StringBuilder out, Expression condition) {
+    Json.member(out, "guard", condition instanceof And ? Values.sql(((And) condition).left()) : null);
+  }
+
+  /** How many groupings a GROUP BY asks for: those of its parts, multiplied. */
+  private static long groupings(Aggregate plan) {
+    double product = 1;
+    for (scala.collection.Iterator each = plan.groupingExpressions().iterator(); each.hasNext(); ) {
+      Object part = each.next();
+      // Not through groupingSets(), which would write all of them out.
+      if (part instanceof Cube) product *= Math.pow(2, Trees.list(((Cube) part).groupingSetIndexes()).size());
+      else if (part instanceof Rollup) product *= Trees.list(((Rollup) part).groupingSetIndexes()).size() + 1;
+      else if (part instanceof GroupingSets) product *= Math.max(1, Trees.list(((GroupingSets) part).groupingSetIndexes()).size());
+    }
+    return (long) product;
+  }
+
+  /** The resolved table: where it is from, which state of it, and its columns. */
+  private static void source(StringBuilder out, DataSourceV2Relation relation) {
+    if (relation.catalog().isDefined()) Json.member(out, "catalog", ((CatalogPlugin) relation.catalog().get()).name());
+    if (relation.identifier().isDefined())
+      Values.render(Json.member(out, "identifier"), (Identifier) relation.identifier().get(), false);
+    Table table = relation.table();
+    Json.member(out, "tableClass", table.getClass().getName());
+    if (table instanceof SpoolTable) Json.member(out, "spool", ((SpoolTable) table).token);
+    if (table instanceof RowLevelOperationTable) {
+      Json.member(out, "operation", ((RowLevelOperationTable) table).operation().command().toString());
+      table = (Table) ((RowLevelOperationTable) table).table();
+      Json.member(out, "innerTableClass", table.getClass().getName());
+    }
+    if (table instanceof TimesTable) table = ((TimesTable) table).plain;
+    if (table instanceof org.apache.iceberg.spark.source.SparkTable) {
+      org.apache.iceberg.spark.source.SparkTable iceberg = (org.apache.iceberg.spark.source.SparkTable) table;
+      Json.member(out, "icebergClass", iceberg.table().getClass().getName());
+      // Every table is pinned to a snapshot when it is loaded; only a chosen one is a version that somebody named.
+      Json.member(out, "snapshotId").append(IcebergFields.isTimeTravel(iceberg) ? iceberg.snapshotId() : null);
+      Json.member(out, "pinnedSnapshotId").append(iceberg.snapshotId());
+      Json.member(out, "branch", iceberg.branch());
+    }
+    Json.member(out, "timeTravel", relation.timeTravelSpec().isDefined() ? relation.timeTravelSpec().get().toString() : null);
+    Json.map(Json.member(out, "options"), relation.options().asCaseSensitiveMap());
+    output(out, relation);
+  }
+
+  private static void output(StringBuilder out, LogicalPlan plan) {
+    Json.member(out, "output").append('[');
+    for (scala.collection.Iterator each = plan.output().iterator(); each.hasNext(); ) {
+      Json.element(out);
+      Json.string(out, ((Attribute) each.next()).name());
+    }
+    out.append(']');
+  }
+}

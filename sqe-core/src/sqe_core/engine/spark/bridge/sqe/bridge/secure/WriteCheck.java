@@ -1,0 +1,78 @@
+package sqe.bridge.secure;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import org.apache.spark.sql.catalyst.expressions.And;
+import org.apache.spark.sql.catalyst.expressions.EqualTo;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.If;
+import org.apache.spark.sql.catalyst.expressions.Literal;
+import org.apache.spark.sql.catalyst.expressions.Or;
+import org.apache.spark.sql.catalyst.plans.logical.AppendData;
+import org.apache.spark.sql.catalyst.plans.logical.Filter;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.V2WriteCommand;
+import org.apache.spark.sql.catalyst.plans.logical.WriteDelta;
+import org.apache.spark.sql.catalyst.trees.TreeNode;
+import org.apache.spark.sql.catalyst.util.RowDeltaUtils;
+import org.apache.spark.sql.types.DataTypes;
+import org.apache.spark.unsafe.types.UTF8String;
+import sqe.bridge.BridgeException;
+import sqe.bridge.plan.Rebuild;
+import sqe.bridge.plan.Trees;
+
+/**
+ * Rows that are written have to satisfy what a policy says of them (DML-3): directly below the write, where they have the
+ * columns of the table, one that does not ends the statement with a text that names no row.
+ *
+ * <p>The barrier inside keeps the condition where it is: pushed below a join it would meet rows that are never written.
+ */
+public final class WriteCheck extends Rebuild {
+  static final String REFUSED = "sqe.row.not.allowed";
+
+  private final JsonNode restriction;
+  private final Map plans;
+  private int placed;
+
+  private WriteCheck(JsonNode restriction, Map plans) {
+    this.restriction = restriction;
+    this.plans = plans;
+  }
+
+  public static LogicalPlan above(LogicalPlan plan, JsonNode restriction, Map plans) {
+    WriteCheck check = new WriteCheck(restriction, plans);
+    LogicalPlan checked = check.apply(plan);
+    if (check.placed != 1) throw new BridgeException("SQE_CANNOT_CHECK", check.placed + " writes");
+    return checked;
+  }
+
+  protected TreeNode exchange(TreeNode node) {
+    return null;
+  }
+
+  protected TreeNode finish(TreeNode before, TreeNode after) {
+    if (!(after instanceof AppendData) && !(after instanceof WriteDelta)) return after;
+    placed++;
+    V2WriteCommand write = (V2WriteCommand) after;
+    Restricted restricted = new Restricted(restriction);
+    Expression holds = new And(Restricted.barrier(), restricted.condition(restriction.get("filters"), plans));
+    // A row that goes is no new one.
+    if (after instanceof WriteDelta) holds = new Or(new EqualTo(restricted.operation(), deletion()), holds);
+    // A condition that no new row can satisfy is folded, and the refusal stands alone: it stays where it is as well.
+    Expression refusal = new If(Restricted.barrier(), refusal(), Literal.TrueLiteral());
+    LogicalPlan rows = restricted.named(write.query());
+    return (TreeNode) write.withNewQuery(new Filter(new If(holds, Literal.TrueLiteral(), refusal), rows));
+  }
+
+  private static Expression deletion() {
+    return new Literal(Integer.valueOf(RowDeltaUtils.DELETE_OPERATION()), DataTypes.IntegerType);
+  }
+
+  private static Expression refusal() {
+    List message = new ArrayList();
+    message.add(new Literal(UTF8String.fromString(REFUSED), DataTypes.StringType));
+    return org.apache.spark.sql.catalyst.analysis.UnresolvedFunction$.MODULE$.apply("raise_error", Trees.seq(message), false);
+  }
+}

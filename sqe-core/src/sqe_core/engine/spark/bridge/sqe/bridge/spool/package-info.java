@@ -1,0 +1,2 @@
+/** Rows that a client brought, as a table. */
+package sqe.bridge.spool;

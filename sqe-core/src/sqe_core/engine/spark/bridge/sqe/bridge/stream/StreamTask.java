@@ -1,0 +1,62 @@
+package sqe.bridge.stream;
+
+import java.io.Serializable;
+import org.apache.spark.SparkEnv;
+import org.apache.spark.TaskContext;
+import org.apache.spark.sql.types.StructType;
+import scala.runtime.AbstractFunction2;
+import sqe.bridge.CancelledException;
+
+/** What runs on the executors: encodes the rows of one partition and hands them over as they come. */
+public final class StreamTask extends AbstractFunction2 implements Serializable {
+  private final long number;
+  private final byte[] token;
+  private final StructType type;
+  private final StreamFormat format;
+  private final long maxRows;
+
+  public StreamTask(StreamSink sink, StructType type, StreamFormat format, long maxRows) {
+    this.number = sink.number;
+    this.token = sink.token;
+    this.type = type;
+    this.format = format;
+    this.maxRows = maxRows;
+  }
+
+  /** Nothing of the result travels as the task's result. */
+  public Object apply(Object context, Object rows) {
+    try {
+      run((TaskContext) context, (scala.collection.Iterator) rows);
+    } catch (Throwable error) {
+      org.apache.spark.unsafe.Platform.throwException(error);
+    }
+    return Boolean.TRUE;
+  }
+
+  private void run(TaskContext context, scala.collection.Iterator rows) throws Exception {
+    StreamChannel channel = channel(context);
+    StreamEncoder encoder = new StreamEncoder(type, format, maxRows);
+    try {
+      StreamBatch batch;
+      while ((batch = encoder.next(rows)) != null) {
+        context.killTaskIfInterrupted();
+        if (!channel.push(batch)) return;
+      }
+      channel.finish();
+    } catch (InterruptedException interrupted) {
+      context.killTaskIfInterrupted();
+      throw interrupted;
+    } finally {
+      encoder.close();
+    }
+  }
+
+  private StreamChannel channel(TaskContext context) {
+    if ("driver".equals(SparkEnv.get().executorId())) {
+      StreamSink sink = StreamHub.find(number, token);
+      if (sink == null) throw new CancelledException();
+      return new StreamLocal(sink, context.partitionId(), context.taskAttemptId());
+    }
+    return new StreamRemote(number, token, context);
+  }
+}

@@ -1,0 +1,79 @@
+package sqe.bridge.time;
+
+import org.apache.iceberg.Schema;
+import org.apache.iceberg.spark.SparkSchemaUtil;
+import org.apache.iceberg.types.Type;
+import org.apache.iceberg.types.Types;
+import org.apache.spark.sql.types.ArrayType;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.DataTypes;
+import org.apache.spark.sql.types.MapType;
+import org.apache.spark.sql.types.StructField;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.types.TimeType;
+
+/** Spark's TIME in the place of Iceberg's time, which Spark's side of Iceberg converts to nothing, at any depth. */
+public final class TimeTypes {
+  static final TimeType TIME = new TimeType(6);
+
+  private TimeTypes() {}
+
+  /** The columns of an Iceberg schema in Spark's types: times are TIME, nanoseconds BIGINT. */
+  public static StructType spark(Schema schema) {
+    return (StructType) withTimes(SparkSchemaUtil.convert(PlainTypes.of(schema)), schema.asStruct());
+  }
+
+  public static boolean hasTime(DataType type) {
+    return withIntegers(type) != type;
+  }
+
+  /** The type with BIGINT in the place of TIME; the same object when there is none. */
+  public static DataType withIntegers(DataType type) {
+    if (type instanceof TimeType) return DataTypes.LongType;
+    if (type instanceof ArrayType) {
+      ArrayType array = (ArrayType) type;
+      DataType element = withIntegers(array.elementType());
+      return element == array.elementType() ? type : new ArrayType(element, array.containsNull());
+    }
+    if (type instanceof MapType) {
+      MapType map = (MapType) type;
+      DataType key = withIntegers(map.keyType());
+      DataType value = withIntegers(map.valueType());
+      return key == map.keyType() && value == map.valueType() ? type : new MapType(key, value, map.valueContainsNull());
+    }
+    if (!(type instanceof StructType)) return type;
+    StructField[] before = ((StructType) type).fields();
+    StructField[] after = new StructField[before.length];
+    boolean same = true;
+    for (int i = 0; i < before.length; i++) {
+      DataType inner = withIntegers(before[i].dataType());
+      same = same && inner == before[i].dataType();
+      after[i] = new StructField(before[i].name(), inner, before[i].nullable(), before[i].metadata());
+    }
+    return same ? type : new StructType(after);
+  }
+
+  /** The type with TIME where Iceberg has a time; fields are found by their names, since a scan may read some of them. */
+  static DataType withTimes(DataType type, Type original) {
+    if (original instanceof Types.TimeType) return TIME;
+    if (type instanceof ArrayType) {
+      ArrayType array = (ArrayType) type;
+      return new ArrayType(withTimes(array.elementType(), original.asListType().elementType()), array.containsNull());
+    }
+    if (type instanceof MapType) {
+      MapType map = (MapType) type;
+      Types.MapType found = original.asMapType();
+      DataType key = withTimes(map.keyType(), found.keyType());
+      return new MapType(key, withTimes(map.valueType(), found.valueType()), map.valueContainsNull());
+    }
+    if (!(type instanceof StructType)) return type;
+    StructField[] before = ((StructType) type).fields();
+    StructField[] after = new StructField[before.length];
+    for (int i = 0; i < before.length; i++) {
+      Types.NestedField field = original.asStructType().field(before[i].name());
+      DataType inner = field == null ? before[i].dataType() : withTimes(before[i].dataType(), field.type());
+      after[i] = new StructField(before[i].name(), inner, before[i].nullable(), before[i].metadata());
+    }
+    return new StructType(after);
+  }
+}

@@ -1,0 +1,246 @@
+package sqe.bridge.time;
+
+import java.io.IOException;
+import java.lang.reflect.Field;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.HashMap;
+import java.util.Iterator;
+import java.util.List;
+import java.util.Map;
+import org.apache.iceberg.PartitionField;
+import org.apache.iceberg.Schema;
+import org.apache.iceberg.TableProperties;
+import org.apache.iceberg.spark.SparkWriteOptions;
+import org.apache.iceberg.types.Types;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.connector.distributions.Distribution;
+import org.apache.spark.sql.connector.expressions.SortOrder;
+import org.apache.spark.sql.connector.metric.CustomMetric;
+import org.apache.spark.sql.connector.metric.CustomTaskMetric;
+import org.apache.spark.sql.connector.write.BatchWrite;
+import org.apache.spark.sql.connector.write.DataWriter;
+import org.apache.spark.sql.connector.write.DataWriterFactory;
+import org.apache.spark.sql.connector.write.LogicalWriteInfo;
+import org.apache.spark.sql.connector.write.LogicalWriteInfoImpl;
+import org.apache.spark.sql.connector.write.PhysicalWriteInfo;
+import org.apache.spark.sql.connector.write.RequiresDistributionAndOrdering;
+import org.apache.spark.sql.connector.write.SupportsTruncate;
+import org.apache.spark.sql.connector.write.Write;
+import org.apache.spark.sql.connector.write.WriteBuilder;
+import org.apache.spark.sql.connector.write.WriteSummary;
+import org.apache.spark.sql.connector.write.WriterCommitMessage;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+import sqe.bridge.BridgeException;
+
+/**
+ * A write of rows with times or nanoseconds. Iceberg's own is planned over the table with plain types and told the real
+ * ones last, since it asks Spark for them before, which has no words for them; so files say what they hold.
+ */
+final class TimeWrite implements RequiresDistributionAndOrdering {
+  private final Write inner;
+  private final StructType type;
+
+  private TimeWrite(Write inner, StructType type) {
+    this.inner = inner;
+    this.type = type;
+  }
+
+  static WriteBuilder builder(TimesTable table, LogicalWriteInfo info) {
+    StructType plain = (StructType) TimeTypes.withIntegers(info.schema());
+    LogicalWriteInfo told =
+        new LogicalWriteInfoImpl(info.queryId(), plain, options(table, info), info.rowIdSchema(), info.metadataSchema());
+    return new Builder(table.plain.newWriteBuilder(told), table.version, info.schema());
+  }
+
+  private static CaseInsensitiveStringMap options(TimesTable table, LogicalWriteInfo info) {
+    Map options = new HashMap(info.options().asCaseSensitiveMap());
+    String usual = (String) table.table().properties().get(TableProperties.DEFAULT_FILE_FORMAT);
+    String asked = (String) info.options().get(SparkWriteOptions.WRITE_FORMAT);
+    String format = asked != null ? asked : usual == null ? "parquet" : usual;
+    if (format.equalsIgnoreCase("avro")) throw new BridgeException("SQE_TIMES_IN_AVRO", "times in Avro files");
+    if (hasComputedPartitions(table)) {
+      // Spark cannot compute a bucket of a time, so rows come in any order and Iceberg keeps each partition's file open.
+      options.put(SparkWriteOptions.DISTRIBUTION_MODE, "none");
+      options.put(SparkWriteOptions.FANOUT_ENABLED, "true");
+    }
+    return new CaseInsensitiveStringMap(options);
+  }
+
+  private static boolean hasComputedPartitions(TimesTable table) {
+    for (Iterator each = table.table().spec().fields().iterator(); each.hasNext(); ) {
+      PartitionField field = (PartitionField) each.next();
+      Types.NestedField source = table.version.findField(field.sourceId());
+      boolean plain = source == null || PlainTypes.areAll(new Schema(Collections.singletonList(source)));
+      if (!plain && !field.transform().isIdentity()) return true;
+    }
+    return false;
+  }
+
+  /** Adds rows, or puts them in the place of all there are. */
+  private static final class Builder implements SupportsTruncate {
+    private final WriteBuilder inner;
+    private final Schema version;
+    private final StructType type;
+
+    Builder(WriteBuilder inner, Schema version, StructType type) {
+      this.inner = inner;
+      this.version = version;
+      this.type = type;
+    }
+
+    public WriteBuilder truncate() {
+      ((SupportsTruncate) inner).truncate();
+      return this;
+    }
+
+    public Write build() {
+      Write write = inner.build();
+      try {
+        Field schema = declared(write.getClass(), "writeSchema");
+        schema.set(write, real((Schema) schema.get(write)));
+      } catch (ReflectiveOperationException otherIceberg) {
+        throw new BridgeException("SQE_OTHER_ICEBERG", String.valueOf(otherIceberg));
+      }
+      return new TimeWrite(write, type);
+    }
+
+    private Schema real(Schema written) {
+      List fields = new ArrayList();
+      for (Iterator each = written.columns().iterator(); each.hasNext(); ) {
+        Types.NestedField field = (Types.NestedField) each.next();
+        Types.NestedField original = version.findField(field.fieldId());
+        fields.add(original == null ? field : original);
+      }
+      return new Schema(written.schemaId(), fields);
+    }
+
+    private static Field declared(Class start, String name) throws NoSuchFieldException {
+      for (Class type = start; type != null; type = type.getSuperclass()) {
+        Field[] fields = type.getDeclaredFields();
+        for (int i = 0; i < fields.length; i++) {
+          if (!fields[i].getName().equals(name)) continue;
+          fields[i].setAccessible(true);
+          return fields[i];
+        }
+      }
+      throw new NoSuchFieldException(name);
+    }
+  }
+
+  public String description() {
+    return inner.description();
+  }
+
+  public Distribution requiredDistribution() {
+    return ((RequiresDistributionAndOrdering) inner).requiredDistribution();
+  }
+
+  public boolean distributionStrictlyRequired() {
+    return ((RequiresDistributionAndOrdering) inner).distributionStrictlyRequired();
+  }
+
+  public int requiredNumPartitions() {
+    return ((RequiresDistributionAndOrdering) inner).requiredNumPartitions();
+  }
+
+  public long advisoryPartitionSizeInBytes() {
+    return ((RequiresDistributionAndOrdering) inner).advisoryPartitionSizeInBytes();
+  }
+
+  public SortOrder[] requiredOrdering() {
+    return ((RequiresDistributionAndOrdering) inner).requiredOrdering();
+  }
+
+  public CustomMetric[] supportedCustomMetrics() {
+    return inner.supportedCustomMetrics();
+  }
+
+  public CustomTaskMetric[] reportDriverMetrics() {
+    return inner.reportDriverMetrics();
+  }
+
+  public BatchWrite toBatch() {
+    return new Rows(inner.toBatch(), type);
+  }
+
+  private static final class Rows implements BatchWrite {
+    private final BatchWrite inner;
+    private final StructType type;
+
+    Rows(BatchWrite inner, StructType type) {
+      this.inner = inner;
+      this.type = type;
+    }
+
+    public DataWriterFactory createBatchWriterFactory(PhysicalWriteInfo info) {
+      return new Factory(inner.createBatchWriterFactory(info), type);
+    }
+
+    public boolean useCommitCoordinator() {
+      return inner.useCommitCoordinator();
+    }
+
+    public void onDataWriterCommit(WriterCommitMessage message) {
+      inner.onDataWriterCommit(message);
+    }
+
+    public void commit(WriterCommitMessage[] messages) {
+      inner.commit(messages);
+    }
+
+    public void commit(WriterCommitMessage[] messages, WriteSummary summary) {
+      inner.commit(messages, summary);
+    }
+
+    public void abort(WriterCommitMessage[] messages) {
+      inner.abort(messages);
+    }
+  }
+
+  private static final class Factory implements DataWriterFactory {
+    private final DataWriterFactory inner;
+    private final StructType type;
+
+    Factory(DataWriterFactory inner, StructType type) {
+      this.inner = inner;
+      this.type = type;
+    }
+
+    public DataWriter createWriter(int partition, long task) {
+      FileTimes.install();
+      return new Writer(inner.createWriter(partition, task), new TimeRows(type, false));
+    }
+  }
+
+  private static final class Writer implements DataWriter {
+    private final DataWriter inner;
+    private final TimeRows rows;
+
+    Writer(DataWriter inner, TimeRows rows) {
+      this.inner = inner;
+      this.rows = rows;
+    }
+
+    public void write(Object row) throws IOException {
+      inner.write(rows.converted((InternalRow) row));
+    }
+
+    public WriterCommitMessage commit() throws IOException {
+      return inner.commit();
+    }
+
+    public void abort() throws IOException {
+      inner.abort();
+    }
+
+    public void close() throws IOException {
+      inner.close();
+    }
+
+    public CustomTaskMetric[] currentMetricsValues() {
+      return inner.currentMetricsValues();
+    }
+  }
+}

@@ -1,0 +1,2 @@
+/** Columns of TIME and of nanoseconds, which Spark's side of Iceberg does not know. */
+package sqe.bridge.time;

@@ -1,0 +1,167 @@
+package sqe.bridge.types;
+
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.Iterator;
+import java.util.List;
+import java.util.Map;
+import org.apache.arrow.vector.types.IntervalUnit;
+import org.apache.arrow.vector.types.TimeUnit;
+import org.apache.arrow.vector.types.pojo.ArrowType;
+import org.apache.arrow.vector.types.pojo.Field;
+import org.apache.arrow.vector.types.pojo.FieldType;
+import org.apache.arrow.vector.types.pojo.Schema;
+import org.apache.iceberg.SchemaParser;
+import org.apache.iceberg.types.Type;
+import org.apache.iceberg.types.Types;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.types.ArrayType;
+import org.apache.spark.sql.types.BinaryType;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.LongType;
+import org.apache.spark.sql.types.MapType;
+import org.apache.spark.sql.types.Metadata;
+import org.apache.spark.sql.types.MetadataBuilder;
+import org.apache.spark.sql.types.StructField;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.types.TimeType;
+import org.apache.spark.sql.types.YearMonthIntervalType;
+import org.apache.spark.sql.util.ArrowUtils$;
+import sqe.bridge.functions.TypeNames;
+import sqe.bridge.time.TimeTypes;
+
+/**
+ * The Arrow types of columns, for results, for their announcements and for tables alike, so that these are equal bit for
+ * bit: Spark's own, but times in the microseconds that they have, intervals of months in the one type for them that
+ * Arrow's readers know, and what Iceberg says more of a column than Spark.
+ *
+ * A uuid stays text that says so: the JDBC driver reads Arrow's `arrow.uuid` as raw bytes.
+ */
+public final class ArrowTypes {
+  static final String SQL_TYPE = "sql_type";
+  static final String COMMENT = "comment";
+  private static final String TABLE = "sqe.table"; // its catalog, schema and name, likewise
+  private static final String ICEBERG = "sqe.iceberg-type"; // inside of the metadata of a column, on its way to a task
+
+  private ArrowTypes() {}
+
+  /** Whether Spark's type for a type of Iceberg says less: uuid and fixed, and nanoseconds, which are BIGINT there. */
+  static boolean saysMore(Type type) {
+    if (type instanceof Types.UUIDType || type instanceof Types.FixedType || type instanceof Types.TimestampNanoType)
+      return true;
+    if (!type.isNestedType()) return false;
+    for (Iterator each = type.asNestedType().fields().iterator(); each.hasNext(); )
+      if (saysMore(((Types.NestedField) each.next()).type())) return true;
+    return false;
+  }
+
+  /** The columns of a plan, each with what Iceberg says more of it. */
+  public static StructType columns(LogicalPlan plan) {
+    ColumnOrigins origins = ColumnOrigins.of(plan);
+    scala.collection.Seq output = plan.output();
+    StructField[] fields = new StructField[output.size()];
+    for (int i = 0; i < fields.length; i++) {
+      Attribute column = (Attribute) output.apply(i);
+      Type type = origins.of(column);
+      Metadata metadata = column.metadata();
+      if (type != null) metadata = with(metadata, ICEBERG, written(type));
+      String[] table = origins.tableOf(column);
+      if (table != null) metadata = new MetadataBuilder().withMetadata(metadata).putStringArray(TABLE, table).build();
+      fields[i] = new StructField(column.name(), column.dataType(), column.nullable(), metadata);
+    }
+    return new StructType(fields);
+  }
+
+  /** The columns of a table as a query of them has them. */
+  public static Schema schema(org.apache.iceberg.Schema table, String zone) {
+    StructType spark = TimeTypes.spark(table);
+    StructField[] fields = spark.fields();
+    for (int i = 0; i < fields.length; i++) {
+      Type type = ((Types.NestedField) table.columns().get(i)).type();
+      StructField fit = Output.transportable(fields[i]);
+      Metadata metadata = saysMore(type) && fit == fields[i] ? with(fit.metadata(), ICEBERG, written(type)) : fit.metadata();
+      fields[i] = new StructField(fit.name(), fit.dataType(), fit.nullable(), metadata);
+    }
+    return schema(new StructType(fields), zone, false);
+  }
+
+  static Metadata with(Metadata metadata, String key, String value) {
+    return new MetadataBuilder().withMetadata(metadata).putString(key, value).build();
+  }
+
+  private static String written(Type type) {
+    List fields = new ArrayList();
+    // Iceberg reads back a default or an identifier of a schema only with its ids, which a type has already.
+    fields.add(Types.NestedField.optional(Integer.MAX_VALUE - 1, "type", type));
+    return SchemaParser.toJson(new org.apache.iceberg.Schema(fields));
+  }
+
+  public static Schema schema(StructType type, String zone, boolean largeTypes) {
+    Schema spark = ArrowUtils$.MODULE$.toArrowSchema(type, zone, false, largeTypes);
+    List fields = new ArrayList();
+    for (int i = 0; i < type.length(); i++) {
+      StructField field = type.fields()[i];
+      Type origin = null;
+      if (field.metadata().contains(ICEBERG))
+        origin = ((Types.NestedField) SchemaParser.fromJson(field.metadata().getString(ICEBERG)).columns().get(0)).type();
+      Map metadata = comment(field);
+      if (field.metadata().contains(TABLE)) {
+        String[] table = field.metadata().getStringArray(TABLE);
+        metadata.put("table_catalog", table[0]);
+        metadata.put("table_schema", table[1]);
+        metadata.put("table_name", table[2]);
+      }
+      metadata.put(SQL_TYPE, field.metadata().contains(SQL_TYPE) ? field.metadata().getString(SQL_TYPE) : TypeNames.of(field.dataType(), origin));
+      fields.add(field((Field) spark.getFields().get(i), field.dataType(), origin, metadata));
+    }
+    return new Schema(fields);
+  }
+
+  private static Map comment(StructField field) {
+    Map metadata = new HashMap();
+    if (field.getComment().isDefined()) metadata.put(COMMENT, field.getComment().get());
+    return metadata;
+  }
+
+  private static Field field(Field spark, DataType type, Type origin, Map metadata) {
+    if (origin instanceof Types.UUIDType) metadata.put(SQL_TYPE, "uuid");
+    List children = new ArrayList();
+    if (type instanceof ArrayType) {
+      Type element = origin == null ? null : origin.asListType().elementType();
+      children.add(field(child(spark, 0), ((ArrayType) type).elementType(), element, new HashMap()));
+    } else if (type instanceof MapType) {
+      Field entries = child(spark, 0);
+      List pair = new ArrayList();
+      pair.add(field(child(entries, 0), ((MapType) type).keyType(), origin == null ? null : origin.asMapType().keyType(), new HashMap()));
+      pair.add(field(child(entries, 1), ((MapType) type).valueType(), origin == null ? null : origin.asMapType().valueType(), new HashMap()));
+      children.add(new Field(entries.getName(), entries.getFieldType(), pair));
+    } else if (type instanceof StructType) {
+      StructField[] inner = ((StructType) type).fields();
+      for (int i = 0; i < inner.length; i++) {
+        Type below = origin == null ? null : ((Types.NestedField) origin.asStructType().fields().get(i)).type();
+        children.add(field(child(spark, i), inner[i].dataType(), below, comment(inner[i])));
+      }
+    } else {
+      children = spark.getChildren();
+    }
+    ArrowType exact = exact(spark.getType(), type, origin);
+    return new Field(spark.getName(), new FieldType(spark.isNullable(), exact, null, metadata), children);
+  }
+
+  private static Field child(Field parent, int place) {
+    return (Field) parent.getChildren().get(place);
+  }
+
+  private static ArrowType exact(ArrowType spark, DataType type, Type origin) {
+    if (type instanceof TimeType) return new ArrowType.Time(TimeUnit.MICROSECOND, 64);
+    if (type instanceof YearMonthIntervalType) return new ArrowType.Interval(IntervalUnit.MONTH_DAY_NANO);
+    if (origin instanceof Types.FixedType && type instanceof BinaryType)
+      return new ArrowType.FixedSizeBinary(((Types.FixedType) origin).length());
+    if (origin instanceof Types.TimestampNanoType && type instanceof LongType) {
+      boolean zone = ((Types.TimestampNanoType) origin).shouldAdjustToUTC();
+      return new ArrowType.Timestamp(TimeUnit.NANOSECOND, zone ? "UTC" : null);
+    }
+    return spark;
+  }
+}

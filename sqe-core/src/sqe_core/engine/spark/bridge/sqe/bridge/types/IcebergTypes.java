@@ -1,0 +1,116 @@
+package sqe.bridge.types;
+
+import java.nio.ByteBuffer;
+import java.time.Instant;
+import java.time.LocalDate;
+import java.time.LocalDateTime;
+import java.time.ZoneOffset;
+import java.time.temporal.ChronoUnit;
+import java.util.Iterator;
+import java.util.List;
+import org.apache.iceberg.spark.SparkSchemaUtil;
+import org.apache.iceberg.types.Type;
+import org.apache.iceberg.types.Types;
+import org.apache.spark.sql.catalyst.parser.CatalystSqlParser$;
+import org.apache.spark.sql.types.ArrayType;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.MapType;
+import org.apache.spark.sql.types.StructField;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.types.TimeType;
+import org.apache.spark.sql.types.TimestampType;
+import sqe.bridge.BridgeException;
+
+/**
+ * Iceberg's types in the notation of SQE: Spark's words, Iceberg's where Spark has none. Both timestamps are written with
+ * their suffix, since the plain word means one or the other by a setting.
+ */
+public final class IcebergTypes {
+  private IcebergTypes() {}
+
+  public static String text(Type type) {
+    if (type instanceof Types.StructType) return fields(((Types.StructType) type).fields());
+    if (type instanceof Types.ListType) return "array<" + text(((Types.ListType) type).elementType()) + ">";
+    if (type instanceof Types.MapType)
+      return "map<" + text(((Types.MapType) type).keyType()) + "," + text(((Types.MapType) type).valueType()) + ">";
+    if (type instanceof Types.LongType) return "bigint";
+    if (type instanceof Types.DecimalType)
+      return "decimal(" + ((Types.DecimalType) type).precision() + "," + ((Types.DecimalType) type).scale() + ")";
+    if (type instanceof Types.FixedType) return "fixed(" + ((Types.FixedType) type).length() + ")";
+    if (type instanceof Types.TimestampType)
+      return ((Types.TimestampType) type).shouldAdjustToUTC() ? "timestamp_ltz" : "timestamp_ntz";
+    if (type instanceof Types.UnknownType) return "void";
+    return type.toString(); // int, string, date, boolean, float, double, binary, time, uuid, timestamp_ns, variant, …
+  }
+
+  private static String fields(List fields) {
+    StringBuilder out = new StringBuilder("struct<");
+    for (Iterator each = fields.iterator(); each.hasNext(); ) {
+      Types.NestedField field = (Types.NestedField) each.next();
+      if (out.charAt(out.length() - 1) != '<') out.append(',');
+      out.append(name(field.name())).append(':').append(text(field.type()));
+    }
+    return out.append('>').toString();
+  }
+
+  /** A Spark type in the same notation. */
+  public static String text(DataType type) {
+    if (type instanceof TimestampType) return "timestamp_ltz";
+    if (type instanceof TimeType) return "time";
+    if (type instanceof ArrayType) return "array<" + text(((ArrayType) type).elementType()) + ">";
+    if (type instanceof MapType) return "map<" + text(((MapType) type).keyType()) + "," + text(((MapType) type).valueType()) + ">";
+    if (!(type instanceof StructType)) return type.catalogString();
+    StringBuilder out = new StringBuilder("struct<");
+    StructField[] fields = ((StructType) type).fields();
+    for (int i = 0; i < fields.length; i++) {
+      if (i > 0) out.append(',');
+      out.append(name(fields[i].name())).append(':').append(text(fields[i].dataType()));
+    }
+    return out.append('>').toString();
+  }
+
+  private static String name(String name) {
+    for (int i = 0; i < name.length(); i++) {
+      char c = name.charAt(i);
+      boolean plain = c == '_' || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (i > 0 && c >= '0' && c <= '9');
+      if (!plain) return "`" + name.replace("`", "``") + "`";
+    }
+    return name;
+  }
+
+  /** The Iceberg type of a text in the same notation. */
+  public static Type parse(String text) {
+    String word = text.trim().toLowerCase(java.util.Locale.ROOT);
+    if (word.equals("time") || word.startsWith("time(")) return Types.TimeType.get();
+    if (word.equals("uuid")) return Types.UUIDType.get();
+    if (word.startsWith("fixed("))
+      return Types.FixedType.ofLength(Integer.parseInt(word.substring(6, word.length() - 1).trim()));
+    if (word.equals("timestamp_ns")) return Types.TimestampNanoType.withoutZone();
+    if (word.equals("timestamptz_ns")) return Types.TimestampNanoType.withZone();
+    DataType type = CatalystSqlParser$.MODULE$.parseDataType(text);
+    try {
+      return SparkSchemaUtil.convert(type);
+    } catch (UnsupportedOperationException unknown) {
+      throw new BridgeException("SQE_NO_ICEBERG_TYPE", type.catalogString());
+    }
+  }
+
+  /** A default value as SQL. */
+  public static String sql(Object value, Type type) {
+    if (value == null) return null;
+    if (value instanceof CharSequence) return "'" + value.toString().replace("\\", "\\\\").replace("'", "\\'") + "'";
+    if (value instanceof ByteBuffer) {
+      StringBuilder hex = new StringBuilder("X'");
+      ByteBuffer bytes = (ByteBuffer) ((ByteBuffer) value).duplicate();
+      while (bytes.hasRemaining()) hex.append(String.format("%02X", new Object[] {Byte.valueOf(bytes.get())}));
+      return hex.append('\'').toString();
+    }
+    if (type instanceof Types.DateType) return "DATE '" + LocalDate.ofEpochDay(((Number) value).longValue()) + "'";
+    if (type instanceof Types.TimestampType) {
+      Instant moment = Instant.EPOCH.plus(((Number) value).longValue(), ChronoUnit.MICROS);
+      String word = ((Types.TimestampType) type).shouldAdjustToUTC() ? "TIMESTAMP_LTZ" : "TIMESTAMP_NTZ";
+      return word + " '" + LocalDateTime.ofInstant(moment, ZoneOffset.UTC).toString().replace('T', ' ') + "'";
+    }
+    return value.toString();
+  }
+}

@@ -1,0 +1,155 @@
+package sqe.bridge.types;
+
+import java.io.ByteArrayOutputStream;
+import java.io.IOException;
+import java.nio.channels.Channels;
+import java.util.ArrayList;
+import java.util.List;
+import org.apache.arrow.vector.ipc.WriteChannel;
+import org.apache.arrow.vector.ipc.message.MessageSerializer;
+import org.apache.arrow.vector.types.pojo.Schema;
+import org.apache.spark.sql.catalyst.expressions.Alias;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.expressions.Cast;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.NamedExpression;
+import org.apache.spark.sql.catalyst.expressions.StructsToJson;
+import org.apache.spark.sql.catalyst.expressions.st.ST_AsBinary;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.Project;
+import org.apache.spark.sql.internal.SQLConf;
+import org.apache.spark.sql.types.ArrayType;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.DataTypes;
+import org.apache.spark.sql.types.GeographyType;
+import org.apache.spark.sql.types.GeometryType;
+import org.apache.spark.sql.types.MapType;
+import org.apache.spark.sql.types.Metadata;
+import org.apache.spark.sql.types.StructField;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.types.VariantType;
+import scala.Option;
+import sqe.bridge.BridgeException;
+import sqe.bridge.functions.TypeNames;
+import sqe.bridge.plan.Trees;
+
+/** The columns of a result as they travel: types that Arrow or its readers do not know become text. */
+public final class Output {
+  private static final int MAX_NESTING = 61; // the row itself, and 60 levels of each column
+
+  private Output() {}
+
+  /** The Arrow schema of a plan, as the one message that starts an IPC stream. */
+  public static byte[] arrowSchema(StructType schema) throws Exception {
+    requireReadable(schema);
+    SQLConf conf = SQLConf.get();
+    return message(ArrowTypes.schema(schema, conf.sessionLocalTimeZone(), conf.arrowUseLargeVarTypes()));
+  }
+
+  public static byte[] message(Schema schema) throws IOException {
+    ByteArrayOutputStream bytes = new ByteArrayOutputStream();
+    MessageSerializer.serialize(new WriteChannel(Channels.newChannel(bytes)), schema);
+    return bytes.toByteArray();
+  }
+
+  /** Readers of Arrow follow types to a bounded depth only. */
+  public static void requireReadable(StructType schema) {
+    List level = new ArrayList();
+    level.add(schema);
+    for (int depth = 0; !level.isEmpty(); depth++) {
+      if (depth > MAX_NESTING) throw new BridgeException("SQE_TYPE_TOO_NESTED", "a type of more than " + MAX_NESTING + " levels");
+      List below = new ArrayList();
+      for (int i = 0; i < level.size(); i++) {
+        DataType type = (DataType) level.get(i);
+        if (type instanceof ArrayType) below.add(((ArrayType) type).elementType());
+        else if (type instanceof MapType) {
+          below.add(((MapType) type).keyType());
+          below.add(((MapType) type).valueType());
+        } else if (type instanceof StructType) {
+          StructField[] fields = ((StructType) type).fields();
+          for (int field = 0; field < fields.length; field++) below.add(fields[field].dataType());
+        }
+      }
+      level = below;
+    }
+  }
+
+  /** The plan below a projection that makes its columns fit for Arrow, or null when all do. */
+  public static LogicalPlan withTransportableColumns(LogicalPlan plan) {
+    List columns = new ArrayList();
+    boolean changed = false;
+    for (scala.collection.Iterator each = plan.output().iterator(); each.hasNext(); ) {
+      Attribute column = (Attribute) each.next();
+      if (fits(column.dataType())) columns.add(column);
+      else {
+        columns.add(fitting(column));
+        changed = true;
+      }
+    }
+    return changed ? new Project(Trees.seq(columns), plan) : null;
+  }
+
+  private static Alias fitting(Attribute column) {
+    Metadata metadata = ArrowTypes.with(column.metadata(), ArrowTypes.SQL_TYPE, TypeNames.of(column.dataType()));
+    scala.collection.immutable.Seq none = Trees.seq(new ArrayList());
+    return new Alias(
+        converted(column), column.name(), NamedExpression.newExprId(), none, Option.apply(metadata), none);
+  }
+
+  /** A column of a table as results have it; the same object when it fits as it is. */
+  static StructField transportable(StructField field) {
+    DataType type = field.dataType();
+    if (fits(type)) return field;
+    DataType fit = holdsVariant(type) ? DataTypes.StringType : isPlace(type) ? DataTypes.BinaryType : transportable(type);
+    Metadata metadata = ArrowTypes.with(field.metadata(), ArrowTypes.SQL_TYPE, TypeNames.of(type));
+    return new StructField(field.name(), fit, field.nullable(), metadata);
+  }
+
+  private static boolean isPlace(DataType type) {
+    return type instanceof GeometryType || type instanceof GeographyType;
+  }
+
+  private static Expression converted(Expression column) {
+    Option zone = Option.apply(SQLConf.get().sessionLocalTimeZone());
+    DataType type = column.dataType();
+    // Spark casts a variant inside of another type to nothing.
+    if (holdsVariant(type))
+      return new StructsToJson(new scala.collection.immutable.HashMap(), column, zone);
+    if (isPlace(type)) return new ST_AsBinary(column);
+    return new Cast(column, transportable(type), zone, Cast.apply$default$4());
+  }
+
+  private static boolean holdsVariant(DataType type) {
+    if (type instanceof ArrayType) return holdsVariant(((ArrayType) type).elementType());
+    if (type instanceof MapType) return holdsVariant(((MapType) type).valueType());
+    if (!(type instanceof StructType)) return type instanceof VariantType;
+    StructField[] fields = ((StructType) type).fields();
+    for (int i = 0; i < fields.length; i++) if (holdsVariant(fields[i].dataType())) return true;
+    return false;
+  }
+
+  private static boolean fits(DataType type) {
+    return type.sameType(transportable(type));
+  }
+
+  private static DataType transportable(DataType type) {
+    if (type instanceof VariantType || isPlace(type)) return DataTypes.StringType;
+    if (type instanceof ArrayType) {
+      ArrayType array = (ArrayType) type;
+      return new ArrayType(transportable(array.elementType()), array.containsNull());
+    }
+    if (type instanceof MapType) {
+      MapType map = (MapType) type;
+      return new MapType(transportable(map.keyType()), transportable(map.valueType()), map.valueContainsNull());
+    }
+    if (type instanceof StructType) {
+      StructField[] before = ((StructType) type).fields();
+      StructField[] after = new StructField[before.length];
+      for (int i = 0; i < before.length; i++)
+        after[i] =
+            new StructField(before[i].name(), transportable(before[i].dataType()), before[i].nullable(), before[i].metadata());
+      return new StructType(after);
+    }
+    return type;
+  }
+}
