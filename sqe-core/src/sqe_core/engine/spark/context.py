@@ -135,7 +135,7 @@ class EngineContext(SparkContext):  # type: ignore[misc]  # PySpark is not type-
 
 
 class Statements:
-    """`sqe.bridge.exec.Exec`, its methods looked up once: each time costs a round trip. Results are fetched at `address`."""
+    """`sqe.bridge.exec.Exec`, its methods looked up once: each costs a round trip. Results are fetched at `address`."""
 
     def __init__(self, bridge: Any) -> None:
         self.address: str = bridge.stream.StreamHub.open(_BUFFER_BYTES, _SPILL_BYTES, _DISK_RESERVE_BYTES)
