@@ -23,13 +23,33 @@ def call(folder: Path, *argv: str, environ: dict[str, str] | None = None) -> tup
 
 def test_a_good_file(tmp_path: Path) -> None:
     (tmp_path / "sqe.toml").write_text(
-        '[catalog]\ntype = "sqlite"\ndirectory = "/data"\n[query]\nstar_schema_reorder=true\n[metrics]\nweb_ui = true'
+        f'[catalog]\ntype = "sqlite"\ndirectory = "{tmp_path}/data"\n[query]\nstar_schema_reorder=true\n'
     )
 
-    code, output, errors = call(tmp_path, "config", "check")
+    code, output, (note,) = call(tmp_path, "config", "check", environ={"XDG_STATE_HOME": str(tmp_path)})
     assert (code, output) == (0, ["ok"])
-    assert any("a server would not start" in line and "the web UI is not built yet" in line for line in errors)
-    assert errors[-1].endswith("sqe.toml:5: query.star_schema_reorder: has no effect: nothing reads it yet")
+    assert note.endswith("sqe.toml:5: query.star_schema_reorder: has no effect: nothing reads it yet")
+    # A rehearsal makes nothing.
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["sqe.toml"]
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("[metrics]\nweb_ui = true", "sqe.toml:2: metrics.web_ui: the web UI is not built yet"),
+        ('[catalogs.a]\ntype = "sqlite"\ndirectory = "{}/sqe.toml/below"', "sqe.toml:2: catalogs.a.type: the folder"),
+        ('[catalogs.a]\ntype = "sqlite"\ndirectory = "{}"\nfile = "sqe.toml"', "sqe.toml:2: catalogs.a.type: the cata"),
+        ('[policy.grants]\npath = "{}/sqe.toml"', "policy.engine: the grant store {}/sqe.toml can"),
+        ('[[auth.providers]]\ntype = "api_key"\nkeys_file = "{}/none"', "sqe.toml:2: auth.providers[0].type: "),
+        ('[policy]\nengine = "allow_all"', "sqe.toml:2: policy.engine: enforces nothing; confirm it with"),
+    ],
+)
+def test_what_keeps_a_server_from_starting_is_a_fault(tmp_path: Path, text: str, fault: str) -> None:
+    (tmp_path / "sqe.toml").write_text(text.format(tmp_path))
+
+    code, output, errors = call(tmp_path, "config", "check", environ={"XDG_STATE_HOME": str(tmp_path)})
+    assert (code, output) == (2, [])
+    assert [error for error in errors if fault.format(tmp_path) in error], errors
 
 
 def test_a_file_with_faults(tmp_path: Path) -> None:
@@ -66,7 +86,9 @@ def test_a_missing_file(tmp_path: Path) -> None:
 
 
 def test_no_file_at_all_is_the_defaults(tmp_path: Path) -> None:
-    assert call(tmp_path, "config", "check")[:2] == (0, ["ok"])
+    environ = {"XDG_STATE_HOME": str(tmp_path)}
+    code, output, _ = call(tmp_path, "config", "check", environ=environ)
+    assert (code, output) == (0, ["ok: there is no file, so these are the defaults and the environment"])
 
 
 def test_keys_of_a_built_in_kind_are_checked(tmp_path: Path) -> None:
@@ -87,12 +109,14 @@ def test_a_kind_that_nobody_knows_is_a_fault(tmp_path: Path) -> None:
     assert "did you mean 'sqlite'?" in fault
 
 
-def test_a_kind_that_is_not_installed_is_a_note(tmp_path: Path) -> None:
+def test_a_kind_that_is_not_installed_is_a_fault(tmp_path: Path) -> None:
     (tmp_path / "sqe.toml").write_text('[catalog]\ntype = "glue"\n')
 
-    code, output, errors = call(tmp_path, "config", "check")
-    assert (code, output) == (0, ["ok"])
-    assert any("pip install sqe-catalog-glue" in line for line in errors)
+    code, output, (fault,) = call(tmp_path, "config", "check")
+    assert (code, output) == (2, [])
+    # Nobody could install a distribution that is not there.
+    assert "no installed plugin provides it" in fault
+    assert "pip install" not in fault
 
 
 def test_secrets_are_not_shown(tmp_path: Path) -> None:

@@ -163,7 +163,7 @@ def test_half_of_it_hangs_and_the_rest_is_told_in_time(idp: Idp, make_config, tm
     assert time.monotonic() - began < 5
 
     assert any("did not answer within 1 s" in text for _, text in about(findings, "clock"))
-    assert (Level.OK, "login provider api_key (auth.providers[1]) can be used") in about(findings, "login")
+    assert (Level.OK, "login provider api_key can be used") in about(findings, "login")
     assert any(level is Level.PROBLEM and "refuses connections" in t for level, t in about(findings, "catalog"))
     assert any(level is Level.PROBLEM and "refuses connections" in t for level, t in about(findings, "storage"))
     assert SECRET not in repr(findings)
@@ -174,8 +174,8 @@ def test_a_provider_that_fails_says_nothing_of_its_own(make_config, monkeypatch)
         raise ValueError(f"GET https://u:{SECRET}@idp failed")
 
     monkeypatch.setattr(reachability, "_stores", lambda loaded: [reachability._Task(subject="x", name="x", ask=fails)])
-    (finding,) = examine_servers(make_config(""))
-    assert (finding.level, finding.text) == (Level.PROBLEM, "x failed with ValueError")
+    (told,) = about(list(examine_servers(make_config(""))), "x")
+    assert told == (Level.PROBLEM, "x failed with ValueError")
 
 
 def test_secrets_of_the_configuration_are_not_printed(make_config, monkeypatch) -> None:
@@ -192,8 +192,7 @@ def test_what_production_would_refuse_is_listed(tmp_path: Path, monkeypatch) -> 
     (tmp_path / "sqe.toml").write_text('[[auth.providers]]\ntype = "anonymous"\n[coordinator]\ndebug = true\n')
     told = [f.text for f in doctor.examine(tmp_path / "sqe.toml", {}) if f.subject == "production"]
     assert any("would be refused: " in text and "coordinator.debug: clients must not read" in text for text in told)
-    assert any("auth.providers[0].type: `anonymous` lets everybody in" in text for text in told)
-    assert any("the login provider 'anonymous' lets everybody in" in text for text in told)
+    assert any("auth.providers[0].type: the login provider 'anonymous' lets everybody in" in text for text in told)
 
 
 def test_a_file_that_production_refuses_is_looked_at_all_the_same(idp: Idp, tmp_path: Path, monkeypatch) -> None:

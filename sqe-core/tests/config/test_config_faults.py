@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from sqe_core.bootstrap.checking import check_configuration
 from sqe_core.config import load
+from sqe_core.config.loading import read
 from sqe_core.spi.errors import ConfigError
 
 
@@ -59,6 +61,13 @@ def test_the_message_of_the_error_is_all_faults(tmp_path: Path) -> None:
     assert str(caught.value).splitlines() == list(caught.value.faults)
 
 
+def every_fault(folder: Path, text: str) -> list[str]:
+    """The faults of the file and of the plugins that it names."""
+    file = folder / "sqe.toml"
+    file.write_text(text)
+    return [fault.replace(f"{folder}/", "") for fault in check_configuration(read(file, environ={})).faults]
+
+
 def test_an_unknown_key_names_the_known_ones(tmp_path: Path) -> None:
     (fault,) = faults(tmp_path, "[query_history]\nmax_entires = 5\n")
 
@@ -74,19 +83,13 @@ def test_an_unknown_key_that_resembles_nothing(tmp_path: Path) -> None:
     assert fault == "sqe.toml:2: query_history.zzz: unknown key. Known keys: full_text, max_entries, ttl_secs"
 
 
-def test_kebab_case_is_read_only_where_it_is_documented(tmp_path: Path) -> None:
-    file = tmp_path / "sqe.toml"
-    file.write_text('[policy.ranger]\nservice-name = "a"\ncache-ttl-secs = 3\n')
-    ranger = load(file, environ={}).config.policy.ranger
-    assert ranger is not None
-    assert (ranger.service_name, ranger.cache_ttl_secs) == ("a", 3)
-
+def test_kebab_case_is_not_read(tmp_path: Path) -> None:
     (fault,) = faults(tmp_path, "[query]\ntimeout-secs = 5\n")
     assert 'query.timeout-secs: unknown key; did you mean "timeout_secs"?' in fault
 
 
 def test_a_key_and_its_alias_in_one_file(tmp_path: Path) -> None:
-    (fault,) = faults(tmp_path, '[catalog]\ncatalog_url = "http://a"\npolaris_url = "http://b"\n')
+    (fault,) = every_fault(tmp_path, '[catalog]\ncatalog_url = "http://a"\npolaris_url = "http://b"\n')
 
     assert fault == 'sqe.toml:3: catalog.catalog_url: given twice, as "catalog_url" and as "polaris_url"'
 
@@ -135,14 +138,7 @@ def test_keys_of_the_catalog_do_not_belong_into_the_backend_table(tmp_path: Path
         ("[coordinator]\nspill_compression = 'gzip'", 'expected one of none, lz4, zstd, not the text "gzip"'),
         ("[coordinator]\nspill_compression = 'lz5'", 'did you mean "lz4"?'),
         ("[catalog]\ntype = 'sqlite'\ndefault_table_format_version = 4", "expected one of 2, 3, not the number 4"),
-        ("[catalog]\ncatalog_url = 'localhost:8181'", "catalog.catalog_url: expected a URL such as http://host"),
-        ("[catalog]\ncatalog_url = 'http://'", "catalog.catalog_url: expected a URL such as"),
-        ("[catalog]\ncatalog_url = 'http://h:port/'", "catalog.catalog_url: expected a URL such as"),
-        ("[catalog]\ncatalog_url = 'ftp://h/'", "the scheme is one of http, https"),
-        ("[catalog]\ncatalog_url = 'http://a b/'", "without blanks"),
         ("[engine]\nmaster = 'standalone'", "engine.master: expected `local[*]`, `local[N]`"),
-        ("[policy.ranger]\ntimeout_secs = 0", "policy.ranger.timeout_secs: must be at least 1, not 0"),
-        ("[policy.ranger]\nbreaker-recovery-secs = 0", "policy.ranger.breaker_recovery_secs: must be at least 1"),
         ("[coordinator]\nhealth_check_interval_secs = 0", "coordinator.health_check_interval_secs: must be at least 1"),
         ("[policy]\nmask_key = 5", "policy.mask_key: expected text, {"),
         ("[metrics]\ntrace_sample_rate = nan", "metrics.trace_sample_rate: expected a number"),
@@ -155,8 +151,25 @@ def test_wrong_values(tmp_path: Path, text: str, expected: str) -> None:
     assert all(fault.startswith("sqe.toml") for fault in found)
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("[catalog]\ncatalog_url = 'localhost:8181'", "catalog.catalog_url: expected a URL such as https://host"),
+        ("[catalog]\ncatalog_url = 'http://'", "catalog.catalog_url: expected a URL such as"),
+        ("[catalog]\ncatalog_url = 'http://h:port/'", "catalog.catalog_url: expected a URL such as"),
+        ("[catalog]\ncatalog_url = 'ftp://h/'", "the scheme is one of https, http"),
+        ("[catalog]\ncatalog_url = 'http://a b/'", "without blanks"),
+    ],
+)
+def test_wrong_values_of_a_kind(tmp_path: Path, text: str, expected: str) -> None:
+    found = every_fault(tmp_path, text)
+
+    assert [fault for fault in found if expected in fault], found
+    assert all(fault.startswith("sqe.toml") for fault in found)
+
+
 def test_a_wrong_value_is_not_followed_by_faults_of_its_absence(tmp_path: Path) -> None:
-    assert len(faults(tmp_path, "[catalog]\ncatalog_url = 'localhost'")) == 1
+    assert len(every_fault(tmp_path, "[catalog]\ncatalog_url = 'localhost'")) == 1
     assert len(faults(tmp_path, "[[auth.providers]]\nuser = 'a'")) == 1
 
 
@@ -222,6 +235,28 @@ def test_an_empty_file_is_the_defaults(tmp_path: Path) -> None:
 
 
 def test_the_place_of_what_is_missing_is_its_table(tmp_path: Path) -> None:
-    (fault,) = faults(tmp_path, "# a catalog\n\n[catalog]\nwarehouse = 'w'\n")
+    (fault,) = every_fault(tmp_path, "# a catalog\n\n[catalog]\nwarehouse = 'w'\n")
 
-    assert fault == 'sqe.toml:3: catalog.catalog_url: is missing; a catalog of type "rest" needs its URL'
+    assert fault == "sqe.toml:3: catalog.catalog_url: is missing"
+
+
+def test_faults_of_the_core_and_of_plugins_are_told_together(tmp_path: Path) -> None:
+    text = (
+        "[query]\ntimeout_secs = 0\n[metrics]\nweb_ui = true\n[catalogs.a]\ntype = 'sqlite'\n"
+        "[catalogs.b]\ntype = 'glue'\n[policy]\nengine = 'opaa'\n[policy.opa]\nurl = 'http://o'\n"
+        "[policy.zz]\na = 1\n[protocols.gopher]\nport = 70\n[plugins.watcher]\n"
+    )
+    found = every_fault(tmp_path, text)
+
+    for expected in (
+        "sqe.toml:2: query.timeout_secs: must be at least 1, not 0",
+        "sqe.toml:4: metrics.web_ui: the web UI is not built yet",
+        "sqe.toml:5: catalogs.a.directory: is missing",
+        "sqe.toml:8: catalogs.b.type: The catalog type 'glue' is not known, and no installed plugin provides it",
+        "sqe.toml:10: policy.engine: The policy engine 'opaa' is not known, and no installed plugin provides it",
+        "sqe.toml:13: policy.zz: unknown key",
+        "sqe.toml:16: protocols.gopher.port: The protocol 'gopher' is not known, and no installed plugin provides it",
+        "sqe.toml:17: plugins.watcher: No plugin is called 'watcher'",
+    ):
+        assert [fault for fault in found if fault.startswith(expected)], (expected, found)
+    assert len(found) == 8

@@ -103,7 +103,6 @@ scopes = ["openid", "profile"]
 metadata_cache_ttl_secs = 30
 default_table_format_version = 2
 trust_sort_order = false
-namespace_visibility_filter = true
 small_file_threshold_mb = 3
 parquet_compression = "zstd"
 manifest_concurrency = 64
@@ -114,10 +113,6 @@ uniform_threshold = 0.8
 wait_ms = 100
 bloom_probe = true
 bloom_max_values = 65536
-[catalog.auth]
-type = "session_bearer"
-scope = "PRINCIPAL_ROLE:ALL"
-service = "execute-api"
 
 [storage]
 s3_path_style = false
@@ -144,27 +139,11 @@ i_understand_no_enforcement = false
 mask_precedence = "tag"
 cache_ttl_secs = 60
 cache_max_entries = 10000
-[policy.ranger]
-service_name = "hive"
-admin_user = "admin"
-timeout_secs = 5
-cache_max_entries = 10000
-cache_ttl_secs = 30
-breaker_failure_threshold = 5
-breaker_recovery_secs = 30
-accept_invalid_certs = false
-project_tags = false
 
 [access_control]
 backend = "none"
 timeout_secs = 30
 grant_authority = "admin-role"
-[access_control.ranger]
-service_name = "polaris"
-admin_user = "admin"
-realm = ""
-timeout_secs = 30
-accept_invalid_certs = false
 
 [security]
 trusted_proxies = []
@@ -328,18 +307,8 @@ WITHOUT_DEFAULT = {
     "auth.external.device_authorization_endpoint": "http://localhost/d",
     "auth.external.device.client_id": "id",
     "catalog.type": "rest",
-    "catalog.catalog_url": "http://localhost/catalog",
     "catalog.warehouse": "sales",
     "catalog.scan_fetch_ahead": "4",
-    "catalog.auth.token": "t",
-    "catalog.auth.token_endpoint": "http://localhost/t",
-    "catalog.auth.client_id": "id",
-    "catalog.auth.client_secret": "s",
-    "catalog.auth.audience": "a",
-    "catalog.auth.region": "eu",
-    "catalog.auth.access_key": "k",
-    "catalog.auth.secret_key": "s",
-    "catalog.auth.session_token": "t",
     "storage.s3_endpoint": "http://localhost:19000",
     "storage.s3_region": "eu",
     "storage.s3_access_key": "k",
@@ -350,12 +319,9 @@ WITHOUT_DEFAULT = {
     "storage.gcs_service_account_path": "/key.json",
     "storage.gcs_service_account_key": "{}",
     "policy.mask_key": "k",
-    "policy.ranger.url": "http://localhost:6080",
-    "policy.ranger.admin_password": "p",
     "access_control.url": "http://localhost:6080",
     "access_control.client_id": "id",
     "access_control.client_secret": "s",
-    "access_control.ranger.admin_password": "p",
     "query.default_catalog": "lake",
     "metrics.otlp_endpoint": "http://localhost:4317",
     "metrics.traces_otlp_endpoint": "http://localhost:4317",
@@ -402,6 +368,9 @@ ADDED = {
     "query.ingest_disk_reserve",
     "query_history.full_text",
     "plugins",
+    "protocols.*.port",
+    "protocols.*.bind_address",
+    "protocols.*.public_url",
 }
 
 SECRETS = {
@@ -411,19 +380,13 @@ SECRETS = {
     "worker.spill.s3.secret_access_key",
     "auth.client_secret",
     "auth.external.client_secret",
-    "catalog.auth.token",
-    "catalog.auth.client_secret",
-    "catalog.auth.secret_key",
-    "catalog.auth.session_token",
     "storage.s3_secret_key",
     "storage.azure_access_key",
     "storage.azure_sas_token",
     "storage.gcs_service_account_key",
     "policy.mask_key",
     "metrics.scrape_token",
-    "policy.ranger.admin_password",
     "access_control.client_secret",
-    "access_control.ranger.admin_password",
     "metrics.openlineage.api_key",
     "maintenance.principal.client_secret",
 }

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from sqe_core.cli.plugin_settings import check_plugin_settings
+from sqe_core.bootstrap.instances import configured_instances
 from sqe_core.config import load
+from sqe_core.plugins.manager import PluginManager
 
 ROOT = Path(__file__).parents[3]
 PAGES = [ROOT / "README.md", *ROOT.glob("docs/**/*.md"), *ROOT.glob("*/README.md"), *ROOT.glob("*/*/README.md")]
@@ -38,7 +39,7 @@ def test_what_a_page_shows_loads(tmp_path: Path, text: str) -> None:
     environ = dict.fromkeys(_ENVIRONMENT.findall(text), "long-and-random-51fa")
 
     loaded = load(tmp_path / "sqe.toml", environ=environ)
-    faults = check_plugin_settings(loaded).faults
+    faults = configured_instances(loaded, PluginManager()).faults
     assert [fault for fault in faults if not any(kind in fault for kind in _OTHERS)] == []
 
 

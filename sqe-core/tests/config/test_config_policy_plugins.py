@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from sqe_core.cli.plugin_settings import check_plugin_settings
+from sqe_core.bootstrap.instances import configured_instances
 from sqe_core.config import LoadedConfig, load
 from sqe_core.plugins.discovery import discover
 from sqe_core.plugins.manager import PluginManager
@@ -25,9 +25,8 @@ def without_opa() -> PluginManager:
 
 
 def test_without_the_plugin_its_distribution_is_named(tmp_path: Path) -> None:
-    settings = check_plugin_settings(loaded(tmp_path, OPA), without_opa())
-    assert [note for note in settings.notes if note.endswith("is not installed (pip install sqe-policy-opa)")]
-    assert not [fault for fault in settings.faults if "opa" in fault]
+    (fault,) = configured_instances(loaded(tmp_path, OPA), without_opa()).faults
+    assert fault.endswith("policy.engine: The policy engine 'opa' is not installed (pip install sqe-policy-opa)")
 
 
 @pytest.mark.parametrize(
@@ -43,10 +42,10 @@ def test_without_the_plugin_its_distribution_is_named(tmp_path: Path) -> None:
     ],
 )
 def test_with_the_plugin_its_keys_are_checked(tmp_path: Path, text: str, fault: str) -> None:
-    faults = check_plugin_settings(loaded(tmp_path, text)).faults
+    faults = configured_instances(loaded(tmp_path, text), PluginManager()).faults
     assert [one for one in faults if fault in one], faults
 
 
 def test_the_environment_reaches_the_plugin(tmp_path: Path) -> None:
-    faults = check_plugin_settings(loaded(tmp_path, OPA, SQE_POLICY__OPA__MAX_RETRIES="99")).faults
+    faults = configured_instances(loaded(tmp_path, OPA, SQE_POLICY__OPA__MAX_RETRIES="99"), PluginManager()).faults
     assert [one for one in faults if "SQE_POLICY__OPA__MAX_RETRIES" in one and "at most 10" in one], faults

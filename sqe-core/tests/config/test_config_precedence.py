@@ -7,11 +7,14 @@ from typing import Any, Literal, get_args, get_origin
 
 import pytest
 
+from sqe_core.bootstrap.instances import configured_instances
 from sqe_core.config import LoadedConfig, load, locate
 from sqe_core.config.origin import KeyPath, dotted
 from sqe_core.config.sections.root import SqeConfig
 from sqe_core.config.values import Share
 from sqe_core.config.walk import Key, keys, leaves
+from sqe_core.plugins.kinds import ExtensionPoint
+from sqe_core.plugins.manager import PluginManager
 from sqe_core.spi.errors import ConfigError
 from sqe_core.spi.identity import Secret
 
@@ -218,11 +221,10 @@ def test_named_catalogs_are_found_whatever_their_case(tmp_path: Path) -> None:
 
 
 def test_an_alias_in_the_environment_beats_the_key_in_the_file(tmp_path: Path) -> None:
-    text = '[catalog]\ncatalog_url = "http://a"\n'
-    loaded = config(tmp_path, text, {"SQE_CATALOG__POLARIS_URL": "http://b"})
+    loaded = config(tmp_path, '[catalog]\ncatalog_url = "http://a"\n', {"SQE_CATALOG__POLARIS_URL": "http://b"})
 
-    assert loaded.config.catalog is not None
-    assert loaded.config.catalog.catalog_url == "http://b"
+    (catalog,) = configured_instances(loaded, PluginManager()).of(ExtensionPoint.CATALOG)
+    assert catalog.settings.catalog_url == "http://b"
 
 
 def test_a_backend_key_in_the_environment_beats_the_flat_key_in_the_file(tmp_path: Path) -> None:

@@ -76,7 +76,7 @@ def test_one_machine(tmp_path: Path) -> None:
     (mount,) = mounted_catalogs(config)
     assert mount.name == "test_warehouse"
     assert mount.aliases == {"iceberg", "rest"}
-    assert mount.config.catalog_url == "http://localhost:18181/api/catalog"
+    assert mount.config.options.get("polaris_url") == "http://localhost:18181/api/catalog"
     assert config.storage.s3_path_style
     (login,) = login_chain(config)
     assert login.kind == "client_credentials_passthrough"

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from sqe_core.config import load
+from sqe_core.config.login_chain import login_chain
 from sqe_core.config.sections.root import SqeConfig
 from sqe_core.config.show import render
 from sqe_core.spi.errors import ConfigError
@@ -132,7 +133,7 @@ def test_passwords_inside_urls_are_not_shown(tmp_path: Path) -> None:
 def test_faults_do_not_print_secrets(tmp_path: Path) -> None:
     """The text of a key that should be a table, or of a table that should be text."""
     with pytest.raises(ConfigError) as caught:
-        config(tmp_path, f'[policy]\nmask_key = {{ value = "{HIDDEN}" }}\n[policy.ranger]\nurl = "x://u:{HIDDEN}@h"\n')
+        config(tmp_path, f'[policy]\nmask_key = {{ value = "{HIDDEN}" }}\n[engine]\njar_mirror = "x://u:{HIDDEN}@h"\n')
 
     assert len(caught.value.faults) == 2
     assert HIDDEN not in str(caught.value)
@@ -150,7 +151,9 @@ client_secret = "own"
 [[auth.providers]]
 type = "token_exchange"
 """
-    auth = config(tmp_path, text).auth
+    chain = login_chain(config(tmp_path, text))
 
-    assert auth is not None
-    assert [provider.options.get("client_secret") for provider in auth.providers] == ["shared", "own", None]
+    assert [str(provider.options.get("client_secret")) for provider in chain][1:] == ["own", "None"]
+    first = chain[0].options.get("client_secret")
+    assert isinstance(first, Secret)
+    assert first.reveal() == "shared"

@@ -131,9 +131,13 @@ def test_in_production_files_of_attached_catalogs_open_with_vended_keys_only(tmp
     """As those of configured ones: a catalog that gives none must not have the rights of the machine."""
     loaded = configured(tmp_path)
     # Production refuses other things of this file, which belong to other tests.
-    coordinator = replace(loaded.config.coordinator, production_mode=production)
+    config = replace(
+        loaded.config,
+        coordinator=replace(loaded.config.coordinator, production_mode=production),
+        security=replace(loaded.config.security, allow_shared_service_identity=True),
+    )
     engine: Any = NoEngine()
-    sqe = compose(replace(loaded, config=replace(loaded.config, coordinator=coordinator)), engine=engine)
+    sqe = compose(replace(loaded, config=config), engine=engine)
     assert sqe.service._parts.attachments._rules.context.require_vended_credentials is production
     sqe.release()
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from sqe_core import bootstrap
+from sqe_core.bootstrap import options, serving
 from sqe_core.catalog.registry import CatalogRegistry
 from sqe_core.config.loading import LoadedConfig, load
 from sqe_core.engine.port import EngineState
@@ -21,6 +22,7 @@ from sqe_core.server import Server, StatusBoard
 from sqe_core.session.rate_limits import RateLimits
 from sqe_core.session.store import SessionStore
 from sqe_core.spi import (
+    ConfigError,
     Endpoint,
     NoConfig,
     PluginError,
@@ -84,7 +86,7 @@ def plugins() -> PluginManager:
         distribution="sqe-remembered",
         version="1",
         target=f"{__name__}:RememberedPlugin",
-        kinds=frozenset({Kind.parse("protocol.quack")}),
+        kinds=frozenset({Kind.parse(f"protocol.{RememberedFactory.kind}")}),
         spi="1.0",
     )
     manager = PluginManager([*known, here])
@@ -124,14 +126,14 @@ def test_what_fails_late_leaves_nothing_behind(tmp_path: Path, monkeypatch: pyte
 
     monkeypatch.setattr(SessionStore, "close", lambda store: closed.append("sessions"))
     monkeypatch.setattr(CatalogRegistry, "close", lambda catalogs: closed.append("catalogs"))
-    monkeypatch.setattr(bootstrap, "_listeners", fail)
+    monkeypatch.setattr(serving, "_listeners", fail)
     with pytest.raises(PluginError):
         serve(tmp_path, "[coordinator]\nquack_port = 9494\n")
     assert closed == ["sessions", "catalogs"]
     closed.clear()
     monkeypatch.undo()
     monkeypatch.setattr(CatalogRegistry, "close", lambda catalogs: closed.append("catalogs"))
-    monkeypatch.setattr(bootstrap, "session_store", fail)
+    monkeypatch.setattr(serving, "session_store", fail)
     with pytest.raises(PluginError):
         serve(tmp_path, "[coordinator]\nquack_port = 9494\n")
     assert closed == ["catalogs"]
@@ -168,9 +170,9 @@ def test_each_listener_binds_where_it_is_told(tmp_path: Path) -> None:
 def test_a_port_that_nobody_wrote_is_off_and_said(tmp_path: Path) -> None:
     server = serve(tmp_path, "")
     assert server._parts.protocols == []
-    assert server._parts.off == [
-        "the protocol 'flight' is off: it is not installed",
-        "the protocol 'trino' is off: it is not installed (pip install sqe-protocol-trino)",
+    assert list(server._parts.off) == [
+        "the protocol 'flight' is off: nobody provides it",
+        "the protocol 'trino' is off: nobody provides it",
     ]
 
 
@@ -178,16 +180,47 @@ def test_a_port_that_nobody_wrote_is_off_and_said(tmp_path: Path) -> None:
 def test_a_port_that_somebody_wrote_needs_its_plugin(tmp_path: Path, in_environment: bool) -> None:
     text = "" if in_environment else "[coordinator]\ntrino_http_port = 8081\n"
     environ = {"SQE_COORDINATOR__TRINO_HTTP_PORT": "8081"} if in_environment else {}
-    with pytest.raises(PluginError, match="The protocol 'trino' is not installed") as raised:
+    told = r"coordinator\.trino_http_port: The protocol 'trino' is not known, and no installed plugin provides it"
+    with pytest.raises(ConfigError, match=told):
         serve(tmp_path, text, **environ)
-    assert raised.value.hint == "pip install sqe-protocol-trino"
+
+
+def test_any_kind_can_be_served(tmp_path: Path) -> None:
+    text = (
+        '[protocols.quack]\nport = 9495\nbind_address = "127.0.0.7"\npublic_url = "https://sqe.example.com"\n'
+        "[coordinator]\nbind_address = '127.0.0.1'\n"
+    )
+    server = serve(tmp_path, text)
+    (context,) = Remembered.contexts
+    assert (context.bind_host, context.port, context.public_url) == ("127.0.0.7", 9495, "https://sqe.example.com")
+    assert [kind for kind, _ in server._parts.protocols] == ["quack"]
+
+
+def test_a_protocol_without_a_port_has_that_of_its_kind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(RememberedFactory, "kind", "remembered")
+    monkeypatch.setattr(RememberedFactory, "default_port", 5433)
+    serve(tmp_path, "[protocols.remembered]\n")
+    monkeypatch.setattr(RememberedFactory, "default_port", 0)
+    with pytest.raises(ConfigError, match=r"protocols\.remembered\.port: is missing; this protocol has no port of its"):
+        serve(tmp_path, "[protocols.remembered]\n")
+    assert [context.port for context in Remembered.contexts] == [5433]
+
+
+def test_a_port_is_given_once(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"protocols\.quack\.port: is given twice, here and as coordinator\.quack"):
+        serve(tmp_path, "[coordinator]\nquack_port = 9494\n[protocols.quack]\nport = 9495\n")
+
+
+def test_the_keys_of_a_protocol_are_its_own(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"protocols\.quack\.feathers: unknown key"):
+        serve(tmp_path, "[protocols.quack]\nport = 9495\nfeathers = 3\n")
 
 
 def test_a_port_of_zero_is_off_and_not_worth_a_word(tmp_path: Path) -> None:
     server = serve(
         tmp_path, "[coordinator]\nflight_sql_port = 0\ntrino_http_port = 0\n[metrics]\nprometheus_port = 0\n"
     )
-    assert server._parts.off == []
+    assert list(server._parts.off) == []
     assert server._parts.listeners == ()
 
 
@@ -214,7 +247,7 @@ def test_in_production_metrics_are_protected(tmp_path: Path, tls_files: tuple[st
     loaded = replace(loaded, config=replace(loaded.config, coordinator=coordinator))
     sqe = bootstrap.compose(configured(tmp_path, text), plugins(), engine=NoEngine())  # type: ignore[arg-type]
     status = StatusBoard(sqe.engine, "1")
-    health, metrics = bootstrap._listeners(loaded, sqe, status, PrometheusMetrics())
+    health, metrics = serving._listeners(loaded, sqe, status, PrometheusMetrics())
     assert (health.host, metrics.host) == ("0.0.0.0", host)
 
 
@@ -223,19 +256,19 @@ def test_the_bounds_of_bulk_ingests_are_those_of_the_file(tmp_path: Path) -> Non
         "[query]\nmax_ingest_bytes = '1MB'\nmax_ingest_batch_bytes = '2KB'\nmax_ingest_batch_rows = 3\n"
         "max_ingest_columns = 4\ningest_disk_reserve = 5\n"
     )
-    limits = bootstrap.ingest_limits(configured(tmp_path, text).config.query)
+    limits = options.ingest_limits(configured(tmp_path, text).config.query)
     assert (limits.total_bytes, limits.batch_bytes, limits.batch_rows) == (1 << 20, 2048, 3)
     assert (limits.schema.columns, limits.disk_reserve_bytes) == (4, 5)
 
 
 def test_without_a_word_they_are_the_built_in_ones(tmp_path: Path) -> None:
-    assert bootstrap.ingest_limits(configured(tmp_path, "").config.query) == IngestLimits()
+    assert options.ingest_limits(configured(tmp_path, "").config.query) == IngestLimits()
 
 
 def test_rates_count_only_where_they_are_wanted(tmp_path: Path) -> None:
     text = "[rate_limit]\nenabled = true\nper_user_queries_per_minute = 7\nmetadata_per_user_per_minute = 8\n"
-    assert bootstrap.rate_limits(configured(tmp_path, "").config.rate_limit) is None
-    assert bootstrap.rate_limits(configured(tmp_path, text).config.rate_limit) == RateLimits(
+    assert options.rate_limits(configured(tmp_path, "").config.rate_limit) is None
+    assert options.rate_limits(configured(tmp_path, text).config.rate_limit) == RateLimits(
         statements_per_user=7, statements_of_all=1000, metadata_per_user=8
     )
 
@@ -265,6 +298,6 @@ def test_rates_count_only_where_they_are_wanted(tmp_path: Path) -> None:
     ],
 )
 def test_tuning_keys_become_settings_of_the_engine(tmp_path: Path, text: str, settings: dict[str, str]) -> None:
-    found = bootstrap.spark_settings(configured(tmp_path, text))
+    found = options.spark_settings(configured(tmp_path, text))
     assert found == settings
     check_operator_settings(found)

@@ -25,7 +25,6 @@ from sqe_core.spi.errors import (
     AccessDeniedError,
     ConfigError,
     InvalidCredentialsError,
-    PluginError,
     ResourcesError,
     StartupError,
 )
@@ -176,7 +175,7 @@ def test_a_file_of_keys_that_is_missing_stops_the_start(load_text) -> None:
 
 
 def test_a_provider_that_is_not_installed_stops_the_start(load_text) -> None:
-    with pytest.raises(PluginError):
+    with pytest.raises(ConfigError, match=r"auth\.providers\[0\]\.type: The login provider 'ldap' is not known"):
         login_providers(load_text('[[auth.providers]]\ntype = "ldap"'), PluginManager())
 
 

@@ -15,10 +15,10 @@ from sqe_auth_oidc.external import ExternalProvider
 from sqe_auth_oidc.password import PasswordProvider
 from sqe_auth_oidc.service import ClientPassthroughProvider
 from sqe_core.bootstrap import login_providers
-from sqe_core.cli.plugin_settings import check_plugin_settings
+from sqe_core.bootstrap.instances import configured_instances
 from sqe_core.config import load
 from sqe_core.config.loading import LoadedConfig
-from sqe_core.config.unbuilt import check_built, without_effect
+from sqe_core.config.status import unbuilt, without_effect
 from sqe_core.plugins.manager import PluginManager
 
 ROOT = Path(__file__).parents[3]
@@ -57,11 +57,11 @@ def test_the_examples_of_the_pages_are_right(tmp_path: Path, page: str, text: st
     assert tomllib.loads(text)
 
     found = loaded(tmp_path, text)
-    settings = check_plugin_settings(found, PluginManager())
+    instances = configured_instances(found, PluginManager())
 
-    assert settings.faults == settings.notes == ()
-    assert check_built(found.config, found.sources, settings.consumed) == ()
-    assert without_effect(found.config, found.sources, settings.consumed) == ()
+    assert instances.faults == ()
+    assert list(unbuilt(found.config, instances.consumed)) == []
+    assert without_effect(found.config, found.sources, instances.consumed) == ()
 
 
 def test_a_server_of_keycloak_in_short(tmp_path: Path, idp: FakeIdp) -> None:
@@ -115,8 +115,8 @@ def test_external_logins_take_keys_of_their_own(tmp_path: Path, idp: FakeIdp) ->
     text = EXTERNAL.format(issuer=idp.issuer) + 'groups_claim = "groups"\n[auth.external.device]\n'
     found = loaded(tmp_path, text)
 
-    assert check_plugin_settings(found, PluginManager()).faults == ()
-    assert check_built(found.config, found.sources) == ()
+    assert configured_instances(found, PluginManager()).faults == ()
+    assert list(unbuilt(found.config)) == []
 
 
 @pytest.mark.parametrize(
@@ -131,7 +131,7 @@ def test_external_logins_take_keys_of_their_own(tmp_path: Path, idp: FakeIdp) ->
 def test_external_logins_refuse_what_they_do_not_know(tmp_path: Path, idp: FakeIdp, line: str, said: str) -> None:
     found = loaded(tmp_path, EXTERNAL.format(issuer=idp.issuer) + line + "\n")
 
-    assert [fault for fault in check_plugin_settings(found, PluginManager()).faults if said in fault]
+    assert [fault for fault in configured_instances(found, PluginManager()).faults if said in fault]
 
 
 def test_a_configuration_is_checked_without_cryptography() -> None:

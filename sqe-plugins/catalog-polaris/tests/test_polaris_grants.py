@@ -15,12 +15,12 @@ from sqe_catalog_polaris.config import PolarisConfig, PolarisGrantsConfig, RestA
 from sqe_catalog_polaris.grants import PolarisGrants
 from sqe_catalog_polaris.grants_plugin import PolarisGrantsFactory
 from sqe_catalog_polaris.kinds import RestBackend, make_backend
+from sqe_core.bootstrap.instances import configured_instances
 from sqe_core.cli.doctor.examinations import Level
 from sqe_core.cli.doctor.reachability import examine_servers
-from sqe_core.cli.plugin_settings import check_plugin_settings
 from sqe_core.config.binder import bind
 from sqe_core.config.loading import load
-from sqe_core.config.unbuilt import check_built
+from sqe_core.plugins.manager import PluginManager
 from sqe_core.spi import (
     AccessDeniedError,
     CatalogContext,
@@ -699,18 +699,10 @@ def test_the_settings_reach_the_store(tmp_path: Path) -> None:
     settings, faults = bind(load(tmp_path / "sqe.toml", environ={}).grant_store_table(), PolarisGrantsConfig)
     assert (settings, faults) == (PolarisGrantsConfig(url="https://p", timeout_secs=7, realm="east"), ())
     (tmp_path / "sqe.toml").write_text(text.format("", "relm = 1\n"))
-    assert "relm" in str(check_plugin_settings(load(tmp_path / "sqe.toml", environ={})).faults)
+    assert "relm" in str(configured_instances(load(tmp_path / "sqe.toml", environ={}), PluginManager()).faults)
     (tmp_path / "sqe.toml").write_text('[access_control]\nbackend = "acme"\n')
-    assert "store of grants 'acme' is not known" in str(
-        check_plugin_settings(load(tmp_path / "sqe.toml", environ={})).faults
-    )
-    ranger = '[access_control]\nbackend = "ranger"\nurl = "https://r"\n[access_control.ranger]\nadmin_password = "p"\n'
-    (tmp_path / "sqe.toml").write_text(ranger)
-    loaded = load(tmp_path / "sqe.toml", environ={})
-    assert check_plugin_settings(loaded).faults == ()
-    assert "access_control.backend: writing grants to Apache Ranger is not built yet" in str(
-        check_built(loaded.config, loaded.sources)
-    )
+    faults = configured_instances(load(tmp_path / "sqe.toml", environ={}), PluginManager()).faults
+    assert "store of grants 'acme' is not known" in str(faults)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 
 from sqe_core.bootstrap import compose
 from sqe_core.config.loading import load
-from sqe_core.config.unbuilt import check_built
+from sqe_core.config.status import unbuilt
 from sqe_core.spi import ConfigError
 
 ROOT = Path(__file__).parents[3]
@@ -38,7 +38,7 @@ def test_the_configuration_is_composed(tmp_path: Path, text: str) -> None:
     file.write_text(re.sub(r'"/run/secrets/\w+"', f'"{secret}"', text))
     loaded = load(file, environ={})
 
-    assert check_built(loaded.config, loaded.sources) == ()
+    assert list(unbuilt(loaded.config)) == []
     composed = compose(loaded)
     mount = composed.catalogs.mounts()[0]
     assert mount.backend.uri

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 from sqe_core.catalog.jdbc_url import JdbcAddress, sqlite_url
 from sqe_core.catalog.sqlite_file import SqliteListing, create_catalog_file, read_stored_name
@@ -38,68 +41,89 @@ def location_of(path: str) -> str:
 
 
 class SqliteBackend(CatalogBackend):
-    """A catalog in a SQLite file, with its data files in a folder. `at` opens one."""
+    """A catalog in a SQLite file, with its data files in a folder."""
 
     lists_without_engine = True  # the file answers in a fraction of a round trip to the engine
 
-    def __init__(self, *, file: Path, warehouse: str, stored_name: str, storage: Mapping[str, str] = _NOTHING) -> None:
-        self.file = file
-        self.uri = f"sqlite:{file}"
-        self._stored_name = stored_name
-        self._properties = {
-            **_JDBC,
-            **_UNCACHED,
-            **storage,
-            "uri": sqlite_url(str(file)),
-            "warehouse": warehouse,
-            STORED_NAME: stored_name,
-        }
-
-    @classmethod
-    def at(
-        cls,
+    def __init__(
+        self,
         folder: Path,
-        file: str = ATTACHED_FILE,
+        file: str | None = None,
         *,
         warehouse: str | None = None,
         catalog_name: str | None = None,
         storage: Mapping[str, str] = _NOTHING,
-    ) -> SqliteBackend:
-        """Open the catalog in a folder, and make it when there is none.
+        rehearsal: bool = False,
+    ) -> None:
+        """Remember where the catalog is; it is opened, and made when there is none, at the first use.
 
         Args:
             folder: where the file is.
-            file: `sqe.db` is an embedded warehouse with its data beside it, others keep theirs in `warehouse/`.
-            warehouse: another place for the data files.
+            file: its name; None takes what is there: `sqe.db` of embedded mode, else `catalog.db`.
+            warehouse: another place for the data files; None is the folder of `sqe.db`, or `warehouse/` beside others.
             catalog_name: the name that the rows carry; None reads it from the file.
             storage: Iceberg properties of the store.
+            rehearsal: make nothing.
         """
-        folder = folder.expanduser().absolute()
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-        except OSError as exc:
-            raise ConfigError((f"the folder {folder} of a SQLite catalog cannot be made: {exc.strerror}",)) from exc
-        path = folder / file
-        create_catalog_file(path)
-        data = folder if file == EMBEDDED_FILE else folder / "warehouse"
-        return cls(
-            file=path,
-            warehouse=location_of(warehouse or str(data)),
-            stored_name=read_stored_name(path, catalog_name),
-            storage=storage,
-        )
+        self._folder = folder.expanduser().absolute()
+        self.file = self._folder / (file or found_file(self._folder))
+        self.uri = f"sqlite:{self.file}"
+        data = self._folder if self.file.name == EMBEDDED_FILE else self._folder / "warehouse"
+        self._warehouse = location_of(warehouse or str(data))
+        self._wanted_name = catalog_name
+        self._storage = storage
+        self._rehearsal = rehearsal
+        self._opening = threading.Lock()
+        self._name: str | None = None
+
+    @classmethod
+    def at(cls, folder: Path, file: str | None = None, **options: Any) -> SqliteBackend:
+        """Open the catalog in a folder, or make it, at once."""
+        backend = cls(folder, file, **options)
+        backend._stored_name()
+        return backend
+
+    def check(self) -> None:
+        """Read the file; one that is not there is made, or could be."""
+        if self._rehearsal and not self.file.exists():
+            place = next(folder for folder in self.file.parents if folder.exists())
+            if not (place.is_dir() and os.access(place, os.W_OK | os.X_OK)):
+                raise ConfigError((f"the folder {self._folder} of a SQLite catalog cannot be made in {place}",))
+            return
+        SqliteListing(self.file, self._stored_name()).list_namespaces()
 
     def spark_properties(self, identity: Identity) -> Mapping[str, str]:
         """Return the options of the mount, the same for everybody."""
-        return self._properties
+        return {
+            **_JDBC,
+            **_UNCACHED,
+            **self._storage,
+            "uri": sqlite_url(str(self.file)),
+            "warehouse": self._warehouse,
+            STORED_NAME: self._stored_name(),
+        }
 
     def quick_metadata(self, identity: Identity) -> CatalogMetadata:
         """Return listings straight from the file."""
-        return SqliteListing(self.file, self._stored_name)
+        return SqliteListing(self.file, self._stored_name())
 
-    def check(self) -> None:
-        """Read the file."""
-        SqliteListing(self.file, self._stored_name).list_namespaces()
+    def _stored_name(self) -> str:
+        with self._opening:
+            if self._name is None:
+                if not self._rehearsal:
+                    try:
+                        self._folder.mkdir(parents=True, exist_ok=True)
+                    except OSError as exc:
+                        text = f"the folder {self._folder} of a SQLite catalog cannot be made: {exc.strerror}"
+                        raise ConfigError((text,)) from exc
+                    create_catalog_file(self.file)
+                self._name = read_stored_name(self.file, self._wanted_name)
+            return self._name
+
+
+def found_file(folder: Path, fresh: str = ATTACHED_FILE) -> str:
+    """Return the name of the catalog file that is in a folder, so that a warehouse of `sqe-cli` is opened as it is."""
+    return next((name for name in (ATTACHED_FILE, EMBEDDED_FILE) if (folder / name).exists()), fresh)
 
 
 class JdbcBackend(CatalogBackend):

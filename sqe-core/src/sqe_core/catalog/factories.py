@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from sqe_core.catalog.backends import ATTACHED_FILE, EMBEDDED_FILE, HadoopBackend, JdbcBackend, SqliteBackend
+from sqe_core.catalog.backends import HadoopBackend, JdbcBackend, SqliteBackend
 from sqe_core.catalog.jdbc_url import check_attached_url, parse_jdbc_url
 from sqe_core.spi.catalog import AttachRequest, CatalogContext, CatalogFactory
 from sqe_core.spi.errors import ErrorCode, UserError
@@ -20,8 +20,9 @@ class SqliteConfig:
     """The keys of `type = "sqlite"`."""
 
     directory: Path = field(metadata={"doc": "the folder of the catalog file; made when it is missing"})
-    file: str = field(
-        default=ATTACHED_FILE, metadata={"doc": "the name of the catalog file; sqe.db is that of embedded mode"}
+    file: str | None = field(
+        default=None,
+        metadata={"doc": "the name of the catalog file; unset = sqe.db of embedded mode where it is, else catalog.db"},
     )
     warehouse: str | None = field(
         default=None, metadata={"doc": "where data files go; unset = warehouse/ in the folder"}
@@ -36,14 +37,18 @@ class SqliteFactory(CatalogFactory[SqliteConfig]):
     config_type = SqliteConfig
 
     def create(self, name: str, config: SqliteConfig, context: CatalogContext) -> SqliteBackend:
-        """Open the file, or make it."""
-        return SqliteBackend.at(
+        """Remember the file; it is opened, or made, at the first use."""
+        backend = SqliteBackend(
             config.directory,
             config.file,
             warehouse=config.warehouse,
             catalog_name=config.catalog_name,
             storage=context.storage,
+            rehearsal=context.rehearsal,
         )
+        if context.rehearsal:
+            backend.check()
+        return backend
 
     def attach(self, request: AttachRequest) -> SqliteConfig:
         """`ATTACH '<directory>' AS x (TYPE sqlite)`."""
@@ -57,10 +62,7 @@ class SqliteFactory(CatalogFactory[SqliteConfig]):
                 code=ErrorCode.INVALID_ARGUMENTS,
                 hint="a file is attached with TYPE jdbc: ATTACH 'sqlite:/path/to/catalog.db' AS x (TYPE jdbc, …)",
             )
-        directory = Path(location)
-        # A warehouse of sqe-cli is attached as it is; every other folder gets a file of its own.
-        embedded = (directory / EMBEDDED_FILE).exists() and not (directory / ATTACHED_FILE).exists()
-        return SqliteConfig(directory=directory, file=EMBEDDED_FILE if embedded else ATTACHED_FILE)
+        return SqliteConfig(directory=Path(location))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -30,7 +30,7 @@ _LOOK_SECS = 0.25
 _EPILOG = """\
 SIGTERM, SIGINT and SIGHUP end the server: nothing new is taken, running statements get [coordinator]
 shutdown_drain_secs. A second signal ends it at once.
-Exit codes: 0 ended by a signal, 1 the server cannot serve (a port is taken, a plugin is missing, the engine does not
+Exit codes: 0 ended by a signal, 1 the server cannot serve (a port is taken, the engine does not
 start), 2 the command line or the configuration cannot be used, 129, 130 and 143 ended at once by a second SIGHUP,
 SIGINT or SIGTERM."""
 
@@ -73,18 +73,13 @@ def configuration(
 
     Raises ConfigError for what is wrong in it, and for what this version cannot do.
     """
-    from sqe_core.cli.plugin_settings import check_plugin_settings
-    from sqe_core.config.loading import load, locate
-    from sqe_core.config.unbuilt import check_built, without_effect
+    from sqe_core.bootstrap.checking import check_configuration
+    from sqe_core.config.loading import locate, read
 
-    loaded = load(locate(options.config, environ, folder), environ=environ, flags={"coordinator.mode": options.mode})
-    settings = check_plugin_settings(loaded)
-    unbuilt = check_built(loaded.config, loaded.sources, settings.consumed)
-    if settings.faults or unbuilt:
-        raise ConfigError((*settings.faults, *unbuilt))
-    if settings.notes:
-        raise StartupError("; ".join(settings.notes))
-    return loaded, without_effect(loaded.config, loaded.sources, settings.consumed)
+    path = locate(options.config, environ, folder)
+    reading = read(path, environ=environ, flags={"coordinator.mode": options.mode})
+    checked = check_configuration(reading, rehearsed=False)
+    return checked.usable(), checked.notes
 
 
 def _serve(loaded: LoadedConfig, notes: Sequence[str], stop: _Stop) -> int:

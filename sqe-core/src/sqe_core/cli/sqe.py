@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TextIO
 from sqe_core import __version__
 from sqe_core.cli.exit_codes import ExitCode
 from sqe_core.cli.shell.terminal_text import escape_unprintable
-from sqe_core.config.loading import LoadedConfig, load, locate
+from sqe_core.config.loading import LoadedConfig, load, locate, read
 from sqe_core.spi.errors import ConfigError, SqeError
 
 if TYPE_CHECKING:
@@ -167,17 +167,13 @@ def _list_plugins(arguments: argparse.Namespace, here: Surroundings) -> int:
 
 
 def _check(arguments: argparse.Namespace, here: Surroundings) -> int:
-    from sqe_core.cli.plugin_settings import check_plugin_settings
-    from sqe_core.config.unbuilt import check_built, without_effect
+    from sqe_core.bootstrap.checking import check_configuration
 
-    loaded = load_config(arguments, here)
-    settings = check_plugin_settings(loaded)
-    if settings.faults:
-        raise ConfigError(settings.faults)
-    here.print("ok")
-    for note in (*settings.notes, *check_built(loaded.config, loaded.sources, settings.consumed)):
-        here.complain(f"note: a server would not start: {note}")
-    for note in without_effect(loaded.config, loaded.sources, settings.consumed):
+    path = locate(arguments.config, here.environ, here.folder)
+    checked = check_configuration(read(path, environ=here.environ))
+    checked.usable()
+    here.print("ok" if path else "ok: there is no file, so these are the defaults and the environment")
+    for note in checked.notes:
         here.complain(f"note: {note}")
     return ExitCode.OK
 

@@ -22,8 +22,6 @@ from sqe_core.spi.identity import Secret
 
 T = TypeVar("T")
 
-# Keys of the core that a kind may ask for as well.
-_SHARED = ("catalog_url", "warehouse", "auth", "namespace_visibility_filter")
 _RANK = {"default": 0, "file": 1, "environment": 2, "flag": 3}
 
 
@@ -44,13 +42,18 @@ def bind(
     """
     if not isinstance(table, PluginTable):
         table = PluginTable(path=(path,) if path else (), node=as_node(dict(table), DEFAULT), environ=environ)
+    value, faults = bind_table(table, config_type)
+    return value, tuple(map(str, faults))
+
+
+def bind_table(table: PluginTable, config_type: type[T]) -> tuple[T | None, tuple[Fault, ...]]:
+    """Turn the table of a plugin's kind into its dataclass; the value is None when there are faults."""
     binder = Binder(table.environ)
     wanted = {field.name for field in fields(cast(Any, config_type))}
-    shared = {key: node for key, node in table.shared.items() if key in wanted or key in table.must_fit}
+    shared = {key: node for key, node in table.shared.items() if key in wanted}
     node = Node({**shared, **table.entries}, table.node.origin)
     value = binder.bind_table(node, config_type, table.path, also_known=table.core_keys)
-    faults = tuple(str(fault) for fault in binder.faults)
-    return (None if faults else value), faults
+    return (None if binder.faults else value), tuple(binder.faults)
 
 
 def field_hints(config_type: Any) -> Mapping[str, Any]:
@@ -178,9 +181,7 @@ class Binder:
         return PluginTable(
             path=path,
             node=Node(left, node.origin),
-            shared=MappingProxyType({key: taken[key] for key in _SHARED if key in taken}),
-            # A warehouse also names its catalog, so that it may stand beside any kind.
-            must_fit=frozenset({"catalog_url", "auth"}),
+            shared=MappingProxyType(taken),
             core_keys=tuple(name for name, field in declared.items() if not field.metadata.get("remainder")),
             environ=self._environ,
         )

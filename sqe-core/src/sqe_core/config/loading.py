@@ -75,7 +75,28 @@ def load(
     environ: Mapping[str, str],
     flags: Mapping[str, Any] = MappingProxyType({}),
 ) -> LoadedConfig:
-    """Read, merge, bind and check; ConfigError holds every fault.
+    """Read, merge, bind and check; ConfigError holds every fault. The arguments are those of `read`."""
+    reading = read(path, environ=environ, flags=flags)
+    if reading.faults or reading.loaded is None:
+        raise ConfigError(reading.faults)
+    return reading.loaded
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """What could be read of a configuration, and everything that is wrong with it. None where too much is wrong."""
+
+    loaded: LoadedConfig | None
+    faults: tuple[str, ...]
+
+
+def read(
+    path: Path | None,
+    *,
+    environ: Mapping[str, str],
+    flags: Mapping[str, Any] = MappingProxyType({}),
+) -> Reading:
+    """Read, merge, bind and check.
 
     `flags` maps dotted keys to values of the command line; a None stands for an option that was not given.
     `path` None means that there is no file.
@@ -89,7 +110,6 @@ def load(
     memory = process_memory_limit(environ, _mode(tree))
     if memory is not None:
         tree = _with_memory_limit(tree, *memory)
-    tree = _with_inherited_secrets(tree)
 
     level, level_faults = log_level(environ)
     binder = Binder(environ)
@@ -99,9 +119,11 @@ def load(
     if config is not None and not file_faults:
         wrong = {fault.path for fault in binder.faults}
         faults += [fault for fault in check(config, binder.secret_files) if not _follows(fault, wrong)]
-    if faults or file_faults or config is None:
-        raise ConfigError((*file_faults, *dict.fromkeys(_shown(fault, sources) for fault in faults)))
-    return LoadedConfig(config=config, sources=sources, path=path, log_level=level, tree=tree, environ=environ)
+    shown = (*file_faults, *dict.fromkeys(_shown(fault, sources) for fault in faults))
+    if config is None or file_faults:
+        return Reading(loaded=None, faults=shown)
+    loaded = LoadedConfig(config=config, sources=sources, path=path, log_level=level, tree=tree, environ=environ)
+    return Reading(loaded=loaded, faults=shown)
 
 
 def _file(path: Path | None) -> tuple[Node, tuple[str, ...]]:
@@ -130,28 +152,6 @@ def _with_memory_limit(tree: Node, path: KeyPath, leaf: Node) -> Node:
     over: dict[str, Node] = {}
     insert(over, path, leaf)
     return merge(tree, Node(over, DEFAULT))
-
-
-def _with_inherited_secrets(tree: Node) -> Node:
-    """An `oidc_password` provider without a secret of its own takes `[auth].client_secret`."""
-    auth = tree.value.get("auth")
-    if auth is None or not isinstance(auth.value, dict):
-        return tree
-    inherited, providers = auth.value.get("client_secret"), auth.value.get("providers")
-    if inherited is None or providers is None or not isinstance(providers.value, list):
-        return tree
-    entries = [_with_secret(provider, inherited) for provider in providers.value]
-    table = Node({**auth.value, "providers": Node(entries, providers.origin)}, auth.origin)
-    return Node({**tree.value, "auth": table}, tree.origin)
-
-
-def _with_secret(provider: Node, inherited: Node) -> Node:
-    if not isinstance(provider.value, dict) or "client_secret" in provider.value:
-        return provider
-    kind = provider.value.get("type")
-    if kind is None or kind.value != "oidc_password":
-        return provider
-    return Node({**provider.value, "client_secret": inherited}, provider.origin)
 
 
 def _follows(fault: Fault, wrong: set[KeyPath]) -> bool:

@@ -14,15 +14,13 @@ from sqe_core.config.origin import DEFAULT, KeyPath, Node
 class PluginTable:
     """A table that `binder.bind` turns into a plugin's frozen dataclass.
 
-    `shared` holds keys of the core that a kind may ask for as well (`warehouse`); those in `must_fit` are a fault for
-    a kind that does not. `core_keys` are all the keys that the core takes from the same table; a fault names them
-    beside the plugin's.
+    `shared` holds keys of the core that a kind may ask for as well (`warehouse`). `core_keys` are all the keys that the
+    core takes from the same table; a fault names them beside the plugin's.
     """
 
     path: KeyPath = ()
     node: Node = field(default_factory=lambda: Node({}, DEFAULT), repr=False)
     shared: Mapping[str, Node] = field(default_factory=lambda: MappingProxyType({}), repr=False)
-    must_fit: frozenset[str] = field(default=frozenset(), repr=False)
     core_keys: tuple[str, ...] = field(default=(), repr=False)
     # Where `{ env = "X" }` is looked up; the process' own environment is never read behind the caller's back.
     environ: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}), repr=False, compare=False)

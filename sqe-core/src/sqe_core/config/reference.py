@@ -16,7 +16,6 @@ from typing import Any, Literal, get_args, get_origin
 
 from sqe_core.config.sections.root import SqeConfig
 from sqe_core.config.show import UNSET
-from sqe_core.config.unbuilt import classify
 from sqe_core.config.values import Share, format_bytes, format_duration
 from sqe_core.config.walk import Key, keys
 from sqe_core.spi.identity import Secret
@@ -36,7 +35,7 @@ One TOML file serves coordinator and worker. It is named by `--config`/`-c FILE`
 
 | command | does | exit code |
 |---|---|---|
-| `sqe config check [-c FILE]` | every fault at once, or `ok`; notes what would keep a server from starting | 0, 2 |
+| `sqe config check [-c FILE]` | all that keeps a server from starting, or `ok`; nothing is made | 0, 2 |
 | `sqe config show [--sources] [-c FILE]` | every key with its value, secrets redacted, and where it came from | 0, 2 |
 | `sqe doctor [-c FILE]` | what would keep SQE from working on this machine, with the bad pair | 0, 1, 2 |
 
@@ -51,8 +50,10 @@ Exit code 2 means that the configuration (or the command line) cannot be used, 1
 - **Unknown keys** stop SQE, with the known ones listed.
 - **Secrets** are text, `{ env = "NAME" }` or `{ file = "/run/secrets/name" }` (a newline at the end of the file does
   not count). An unset variable or an unreadable file is a fault. Secrets never print.
-- **Spelling**: keys are snake_case. `polaris_url` is read as `catalog_url`; in `[policy.ranger]` and
-  `[access_control.ranger]` kebab-case is read too.
+- **Spelling**: keys are snake_case. what a plugin reads under other names too stands on its page.
+- **Protocols**: `[protocols.<kind>]` serves any protocol that is installed, with `port` and the keys of the kind.
+  `coordinator.flight_sql_port`, `trino_http_port` and `quack_port` are older names of the `port` of `flight`, `trino`
+  and `quack`.
 - **A catalog's kind**: the keys of the kind stand beside `type`, or together with it in `[catalog.backend]`; both
   mean the same.
 
@@ -93,13 +94,13 @@ of every service.
 
 ## Keys
 
-The keys of a kind that a plugin brings are on the plugin's page: [`[policy.grants]`](governance-store.md),
+The keys of a kind that a plugin brings are on the plugin's page, and stand in the table that names the kind, in
+`[policy.<kind>]`, `[access_control.<kind>]` or `[protocols.<kind>]`: [`[policy.grants]`](governance-store.md),
 [`[policy.opa]`](policy-opa.md), [`[policy.cedar]`](policy-cedar.md), [catalogs of type `rest` and its
 relatives](rest-catalogs.md).
 
-In the last column: what the key becomes on Spark, or that it does nothing there. *Not built yet* means that SQE
-checks the key, and that a server which is asked to use it stops with a sentence; *no effect yet* means that the key
-changes nothing so far, which `sqe doctor` says.
+In the last column: what the key becomes on Spark, or that it has no effect and why, which `sqe doctor` says too. *Not
+built yet* means that SQE checks the key, and that a server which is asked to use it stops with a sentence.
 """
 
 
@@ -189,9 +190,8 @@ def _meaning(key: Key) -> str:
 
 
 def _on_spark(key: Key) -> str:
-    if "no_effect" in key.metadata:
-        return f"no effect: {key.metadata['no_effect']}"
-    status = {"unbuilt": "*not built yet*", "no effect yet": "*no effect yet*"}.get(classify(key.path), "")
+    idle = key.metadata.get("no_effect")
+    status = f"no effect: {idle}" if idle else "*not built yet*" if "unbuilt" in key.metadata else ""
     return "; ".join(part for part in (str(key.metadata.get("spark", "")), status) if part)
 
 

@@ -14,7 +14,11 @@ without importing this module: `field(default=5, metadata={"minimum": 1, "doc": 
     refused      mapping of values to the reason why this one is refused
     pattern      (regular expression, what is expected)
     spark        what the key becomes on Spark, where that is not evident
-    no_effect    why the key does nothing on Spark
+    no_effect    why the key does nothing, or nothing yet; whoever writes it is told
+    unbuilt      what is not built yet, so that a server that is asked for it does not start; of a table, for its keys
+    asked        whether a value of an `unbuilt` key or table asks for it; without this every one but the default does
+    protocol     the kind of protocol that listens on this port
+    unsafe       mapping of values to the reason why production_mode refuses them
     remainder    True: takes the keys of the table that belong to a plugin's kind
     inlined      name of a sub-table whose keys mean the same as keys of this table
     inlinable    True: the key may stand in that sub-table
@@ -34,6 +38,7 @@ from sqe_core.spi.identity import Secret
 T = TypeVar("T")
 
 HTTP = ("http", "https")
+UNREAD = "nothing reads it yet"
 PEER = ("https", "http", "grpc+tls", "grpcs", "grpc", "spark")
 
 
@@ -52,9 +57,9 @@ def secret(doc: str, **metadata: Any) -> Secret | None:
     return field(default=None, metadata={"doc": doc, "secret": True, **metadata})
 
 
-def port(default: int, doc: str) -> int:
+def port(default: int, doc: str, **metadata: Any) -> int:
     """A TCP port; 0 turns the listener off."""
-    return field(default=default, metadata={"doc": doc, "minimum": 0, "maximum": 65535})
+    return field(default=default, metadata={"doc": doc, "minimum": 0, "maximum": 65535, **metadata})
 
 
 def required(doc: str, **metadata: Any) -> Any:
@@ -62,9 +67,9 @@ def required(doc: str, **metadata: Any) -> Any:
     return field(metadata={"doc": doc, **metadata})
 
 
-def section(config_type: type[T], doc: str = "") -> T:
+def section(config_type: type[T], doc: str = "", **metadata: Any) -> T:
     """A table that always exists, because each of its keys has a default."""
-    return field(default_factory=config_type, metadata={"doc": doc})
+    return field(default_factory=config_type, metadata={"doc": doc, **metadata})
 
 
 def mapping(doc: str, **metadata: Any) -> Mapping[str, Any]:

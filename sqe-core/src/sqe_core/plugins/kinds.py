@@ -1,4 +1,4 @@
-"""What plugins can bring, by name, and which distribution brings what (features §16)."""
+"""What plugins can bring, by name, and which of our own distributions brings what."""
 
 from __future__ import annotations
 
@@ -77,17 +77,11 @@ _DISTRIBUTIONS = {
         "catalog.horizon",
         "grants.polaris",
     ),
-    "sqe-catalog-glue": ("catalog.glue", "catalog.s3tables"),
-    "sqe-catalog-hive": ("catalog.hms", "catalog.hive"),
     "sqe-policy-opa": ("policy.opa",),
     "sqe-policy-cedar": ("policy.cedar",),
-    "sqe-policy-ranger": ("policy.ranger",),
-    "sqe-protocol-trino": ("protocol.trino",),
-    "sqe-protocol-quack": ("protocol.quack",),
-    "sqe-lineage-openlineage": ("lineage.openlineage",),
 }
 
 KNOWN_DISTRIBUTIONS: Mapping[Kind, str] = {
     Kind.parse(kind): distribution for distribution, kinds in _DISTRIBUTIONS.items() for kind in kinds
 }
-"""What to install for a kind that nobody here provides."""
+"""What to install for a kind that nobody here provides: a hint and nothing else, an installed plugin always wins."""

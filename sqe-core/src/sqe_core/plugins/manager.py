@@ -54,7 +54,7 @@ class PluginManager:
     def load(self, kinds: Iterable[Kind], plugins: Iterable[str] = ()) -> None:
         """Load what provides these kinds, and these plugins by name. Raises PluginError at the first fault."""
         for kind in kinds:
-            self._factory(kind)
+            self.factory(kind)
         for name in plugins:
             self.plugin(name)
 
@@ -80,34 +80,30 @@ class PluginManager:
 
     def auth_provider(self, kind: str) -> AuthProviderFactory[Any]:
         """Return the factory of a login provider."""
-        return cast("AuthProviderFactory[Any]", self._factory(Kind(ExtensionPoint.AUTH, kind)))
+        return cast("AuthProviderFactory[Any]", self.factory(Kind(ExtensionPoint.AUTH, kind)))
 
     def catalog(self, kind: str) -> CatalogFactory[Any]:
         """Return the factory of a catalog type."""
-        return cast("CatalogFactory[Any]", self._factory(Kind(ExtensionPoint.CATALOG, kind)))
+        return cast("CatalogFactory[Any]", self.factory(Kind(ExtensionPoint.CATALOG, kind)))
 
     def policy_enforcer(self, kind: str) -> PolicyEnforcerFactory[Any]:
         """Return the factory of a policy engine."""
-        return cast("PolicyEnforcerFactory[Any]", self._factory(Kind(ExtensionPoint.POLICY, kind)))
+        return cast("PolicyEnforcerFactory[Any]", self.factory(Kind(ExtensionPoint.POLICY, kind)))
 
     def grant_store(self, kind: str) -> GrantStoreFactory[Any]:
         """Return the factory of a store of grants."""
-        return cast("GrantStoreFactory[Any]", self._factory(Kind(ExtensionPoint.GRANTS, kind)))
+        return cast("GrantStoreFactory[Any]", self.factory(Kind(ExtensionPoint.GRANTS, kind)))
 
     def protocol(self, kind: str) -> ProtocolFactory[Any]:
         """Return the factory of a protocol."""
-        return cast("ProtocolFactory[Any]", self._factory(Kind(ExtensionPoint.PROTOCOL, kind)))
+        return cast("ProtocolFactory[Any]", self.factory(Kind(ExtensionPoint.PROTOCOL, kind)))
 
     def lineage_sink(self, kind: str) -> LineageSinkFactory[Any]:
         """Return the factory of a lineage sink."""
-        return cast("LineageSinkFactory[Any]", self._factory(Kind(ExtensionPoint.LINEAGE, kind)))
+        return cast("LineageSinkFactory[Any]", self.factory(Kind(ExtensionPoint.LINEAGE, kind)))
 
-    def config_type(self, kind: Kind) -> type[Any]:
-        """Return the dataclass of a kind's settings, which the configuration fills."""
-        config_type: type[Any] = self._factory(kind).config_type
-        return config_type
-
-    def _factory(self, kind: Kind) -> AnyFactory:
+    def factory(self, kind: Kind) -> AnyFactory:
+        """Return the factory of any kind. Raises PluginError when nobody provides it, or not as it should be."""
         with self._lock:
             if kind not in self._factories:
                 providers = [declared for declared in self.declared if kind in declared.kinds]

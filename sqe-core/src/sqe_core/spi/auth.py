@@ -132,6 +132,9 @@ class AuthProvider(ABC):
     production_objection: str | None = None
     """Why `production_mode` refuses this provider, or None when nothing is wrong with it (AUTHN-2)."""
 
+    production_waiver: str | None = None
+    """The key of `[security]` with which whoever runs the server takes the objection back, or None for never."""
+
     @abstractmethod
     def authenticate(self, request: LoginRequest) -> Identity | None:
         """Judge a credential.

@@ -242,6 +242,9 @@ class CatalogBackend(ABC):
     For catalogs that know better than the mount what a user is to see, or answer faster.
     """
 
+    vends_credentials: bool = False
+    """True when the catalog can hand out credentials for a table's files; `production_mode` then insists on them."""
+
     ignores_case: bool = False
     """True when the catalog takes one case of a name for another, and keeps lower case.
 

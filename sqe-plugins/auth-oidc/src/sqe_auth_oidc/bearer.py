@@ -28,6 +28,10 @@ class BearerProvider(AuthProvider):
         self._name = surroundings.name
         self._clock = surroundings.context.clock
         self._issuer = config.issuer
+        missing = " and ".join(key for key in ("issuer", "audience") if not getattr(config, key))
+        if missing:
+            # Tokens that were made for another service, or by anybody.
+            self.production_objection = f"`bearer_token` needs the {missing} of its tokens"
         plain = config.tls_skip_verify or config.allow_insecure_jwks
         self._idp = Idp(config, surroundings, issuer=config.issuer, plain_http=plain)
         self._rules = token_rules(config, id_tokens=config.accept_id_tokens)

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 from sqe_core.spi import Secret
 
 HTTP = ("https", "http")
+_UNCHECKED = {True: "the certificate of the other side must be checked"}
 Algorithm = Literal[
     "RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA", "Ed25519", "Ed448"
 ]
@@ -40,7 +41,8 @@ class IdpConfig:
         default=False,
         metadata={
             "doc": "Do not check its certificate, and allow plain http to other machines (development); taken from "
-            "`[auth]`."
+            "`[auth]`.",
+            "unsafe": _UNCHECKED,
         },
     )
     timeout_secs: int = field(default=10, metadata={"doc": "Time for one request to it.", "minimum": 1, "maximum": 300})
@@ -159,7 +161,10 @@ class BearerConfig(TokenConfig):
     )
     allow_insecure_jwks: bool = field(
         default=False,
-        metadata={"doc": "Plain http to another machine for the keys: who is between could sign tokens."},
+        metadata={
+            "doc": "Plain http to another machine for the keys: who is between could sign tokens.",
+            "unsafe": _UNCHECKED,
+        },
     )
     accept_id_tokens: bool = field(
         default=False, metadata={"doc": "Accept ID tokens too, for providers whose access tokens are opaque."}
@@ -279,7 +284,8 @@ class ExternalConfig(IdpConfig):
         default=None, metadata={"doc": "Instead of the metadata.", "url": HTTP}
     )
     accept_invalid_certs: bool = field(
-        default=False, metadata={"doc": "Do not check the provider's certificate (development)."}
+        default=False,
+        metadata={"doc": "Do not check the provider's certificate (development).", "unsafe": _UNCHECKED},
     )
     user_claim: str = field(default="preferred_username", metadata={"doc": "Claim with the user name."})
     device: DeviceConfig = field(default_factory=DeviceConfig, metadata={"doc": "Login with a code on another device."})

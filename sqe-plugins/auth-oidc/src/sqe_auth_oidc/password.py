@@ -15,6 +15,9 @@ class PasswordProvider(GrantedProvider):
     second factors are gone around.
     """
 
+    production_objection = "people's passwords would pass through this server"
+    production_waiver = "allow_password_grant"
+
     def __init__(self, config: PasswordConfig, surroundings: Surroundings) -> None:
         idp = Idp(config, surroundings, issuer=config.issuer)
         rules = token_rules(config)

@@ -26,6 +26,9 @@ class ClientCredentialsProvider(GrantedProvider):
     `production_mode` refuses it unless `security.allow_shared_service_identity` waives that.
     """
 
+    production_objection = "all users would be one identity"
+    production_waiver = "allow_shared_service_identity"
+
     def __init__(self, config: ClientCredentialsConfig, surroundings: Surroundings) -> None:
         idp = Idp(config, surroundings)
         super().__init__(

@@ -12,6 +12,12 @@ from urllib.parse import urlsplit
 from sqe_core.spi import Secret
 
 POLARIS_SCOPE = "PRINCIPAL_ROLE:ALL"
+_KEYS_OF_LOGINS = {
+    "static": ("token",),
+    "client_credentials": ("token_endpoint", "client_id", "client_secret"),
+    "token_exchange": ("token_endpoint", "client_id", "client_secret", "audience"),
+    "aws": ("region", "access_key", "secret_key", "session_token"),
+}
 _HEADER_TEXT = (r"[\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?", "printable ASCII, as headers have it")
 
 
@@ -46,6 +52,11 @@ class RestAuth:
         missing = [name for name in needs if not getattr(self, name)]
         if missing:
             raise ValueError(f'`type = "{self.type}"` needs {", ".join(missing)}')
+        own = _KEYS_OF_LOGINS.get(self.type, ())
+        others = {key for keys in _KEYS_OF_LOGINS.values() for key in keys if key not in own}
+        strange = sorted(key for key in others if getattr(self, key) is not None)
+        if strange:
+            raise ValueError(f'{", ".join(strange)} means nothing with `type = "{self.type}"`')
         if (self.access_key is None) != (self.secret_key is None):
             raise ValueError("access_key and secret_key belong together")
 

@@ -45,6 +45,7 @@ class RestBackend(CatalogBackend, SupportsDiscovery, SupportsReadRestrictions, S
     """A catalog that speaks the Iceberg REST protocol."""
 
     lists_without_engine = True
+    vends_credentials = True
 
     def __init__(self, name: str, config: RestConfig, context: CatalogContext) -> None:
         self.uri = config.catalog_url

@@ -8,12 +8,11 @@ from pathlib import Path
 
 from sqe_core import __version__
 from sqe_core.bootstrap import engine_options
+from sqe_core.bootstrap.checking import Checked, check_configuration
 from sqe_core.cli.doctor.examinations import EXAMINATIONS, Finding, Level, Patient
 from sqe_core.cli.doctor.reachability import examine_servers
-from sqe_core.cli.plugin_settings import check_plugin_settings
 from sqe_core.config.checks import PRODUCTION
-from sqe_core.config.loading import LoadedConfig, load
-from sqe_core.config.unbuilt import check_built, without_effect
+from sqe_core.config.loading import LoadedConfig, load, read
 from sqe_core.engine.spark.options import default_cache_dir
 from sqe_core.spi.errors import ConfigError
 
@@ -23,14 +22,11 @@ _WAIVERS = ("allow_", "tls_ends_upstream")
 def examine(path: Path | None, environ: Mapping[str, str]) -> Iterator[Finding]:
     """Look at everything; a configuration with faults does not keep the rest from being looked at."""
     yield Finding(level=Level.OK, subject="SQE", text=f"sqe-core {__version__}")
-    try:
-        loaded = load(path, environ=environ)
-    except ConfigError as error:
-        for fault in error.faults:
-            yield Finding(level=Level.FAULT, subject="configuration", text=fault)
-        loaded = _without_faults(path, environ)
-    else:
-        yield from _configuration(loaded, path)
+    reading = read(path, environ=environ)
+    checked = check_configuration(reading)
+    yield from _configuration(checked, path)
+    loaded = checked.loaded or _without_faults(path, environ)
+    if not reading.faults:
         yield from _weaknesses(loaded)
     options = engine_options(loaded.config.engine)
     patient = Patient(
@@ -73,13 +69,11 @@ def _weaknesses(loaded: LoadedConfig) -> Iterator[Finding]:
         yield Finding(level=Level.NOTE, subject=subject, text=text)
 
 
-def _configuration(loaded: LoadedConfig, path: Path | None) -> Iterator[Finding]:
+def _configuration(checked: Checked, path: Path | None) -> Iterator[Finding]:
     subject = "configuration"
-    yield Finding(level=Level.OK, subject=subject, text=str(path) if path else "no file; defaults and environment")
-    settings = check_plugin_settings(loaded)
-    for fault in settings.faults:
+    for fault in checked.faults:
         yield Finding(level=Level.FAULT, subject=subject, text=fault)
-    for note in (*settings.notes, *check_built(loaded.config, loaded.sources, settings.consumed)):
-        yield Finding(level=Level.NOTE, subject="server", text=f"would not start: {note}")
-    for note in without_effect(loaded.config, loaded.sources, settings.consumed):
+    if not checked.faults:
+        yield Finding(level=Level.OK, subject=subject, text=str(path) if path else "no file; defaults and environment")
+    for note in checked.notes:
         yield Finding(level=Level.NOTE, subject=subject, text=note)

@@ -11,8 +11,8 @@ import socket
 import ssl
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing, contextmanager, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, fields, is_dataclass
 from email.utils import parsedate_to_datetime
 from pathlib import Path
@@ -22,21 +22,17 @@ from urllib.parse import urlsplit
 from urllib.request import HTTPRedirectHandler, HTTPSHandler, OpenerDirector, ProxyHandler, Request, build_opener
 
 from sqe_core import __version__
-from sqe_core.bootstrap import state_dir
+from sqe_core.bootstrap.instances import Instance, configured_instances, objections
 from sqe_core.cli.doctor.examinations import Finding, Level
-from sqe_core.config.binder import bind
-from sqe_core.config.catalog_names import mounted_catalogs
 from sqe_core.config.checks.catalogs import configured_catalogs
 from sqe_core.config.loading import LoadedConfig
-from sqe_core.config.login_chain import LoginProvider, login_chain
-from sqe_core.config.origin import dotted
+from sqe_core.config.login_chain import login_chain
 from sqe_core.config.plugin_table import PluginTable
-from sqe_core.config.unbuilt import UNBUILT_GRANT_STORES
 from sqe_core.observe.logging import redact_secrets
+from sqe_core.plugins.kinds import ExtensionPoint
 from sqe_core.plugins.manager import PluginManager
 from sqe_core.spi.catalog import CatalogBackend, CatalogContext
-from sqe_core.spi.errors import ExternalError, PluginError, SqeError
-from sqe_core.spi.factory import PluginContext
+from sqe_core.spi.errors import ConfigError, ExternalError, SqeError, StartupError
 from sqe_core.spi.grants import GrantStoreContext
 from sqe_core.spi.identity import Secret
 
@@ -51,11 +47,6 @@ _STAMP_SECS = 1.0
 _METADATA = "/.well-known/openid-configuration"
 _ADDRESSES = ("issuer", "jwks_url", "token_url", "token_endpoint", "introspection_url")
 _PORTS = {"postgresql": 5432, "postgres": 5432, "mysql": 3306}
-# Their folders are looked at on this machine.
-_LOCAL_CATALOGS = frozenset({"sqlite", "hadoop"})
-# To make one would make its store.
-_LOCAL_ENGINES = frozenset({"grants", "in-memory", "passthrough", "allow_all"})
-
 _SHORTEST_SECRET = 4
 
 Say = Callable[[Level, str, str], None]
@@ -76,8 +67,8 @@ def examine_servers(
     """Ask everything that the configuration names."""
     plugins = plugins or PluginManager(sqe_version=__version__)
     hidden = [secret for secret in _secrets(loaded.config) if len(secret) >= _SHORTEST_SECRET]
-    tasks = [*_logins(loaded, plugins), *_clocks(loaded), *_catalogs(loaded, plugins)]
-    tasks += [*_engines(loaded, plugins), *_grants(loaded, plugins), *_stores(loaded)]
+    found = configured_instances(loaded, plugins, rehearsal=True).found
+    tasks = [*_instances(found), *_clocks(loaded), *_stores(loaded)]
     for task, findings in zip(tasks, _ask_all(tasks, patience_secs), strict=True):
         for level, subject, text in findings:
             yield Finding(level=level, subject=subject, text=_without(hidden, text))
@@ -111,51 +102,51 @@ def _ask_all(tasks: Sequence[_Task], patience_secs: float) -> Iterator[Sequence[
         yield answers[index] if event.wait(max(0.0, deadline - time.monotonic())) else ()
 
 
-def _logins(loaded: LoadedConfig, plugins: PluginManager) -> Iterator[_Task]:
-    subject = "login"
-    if loaded.config.auth is None:
-        return
-    for entry in login_chain(loaded.config):
-        name = f"login provider {entry.kind} ({dotted(entry.path)})"
+_SUBJECTS = {
+    ExtensionPoint.AUTH: "login",
+    ExtensionPoint.CATALOG: "catalog",
+    ExtensionPoint.POLICY: "policy",
+    ExtensionPoint.GRANTS: "grants",
+    ExtensionPoint.LINEAGE: "lineage",
+}
 
-        def ask(say: Say, entry: LoginProvider = entry, name: str = name) -> None:
-            factory = plugins.auth_provider(entry.kind)
-            settings, _ = bind(entry.options, factory.config_type)
-            if settings is None:
-                say(Level.NOTE, subject, f"{name} was not asked: its settings have faults")
-                return
-            context = PluginContext(sqe_version=__version__)
-            with closing(factory.create(entry.kind, settings, context)) as provider:
-                if provider.production_objection:
-                    say(Level.NOTE, "production", f"would be refused: {provider.production_objection}")
-                provider.check()
+
+def _instances(found: Sequence[Instance]) -> Iterator[_Task]:
+    """Everything that a plugin makes and that can say whether it works."""
+    for instance in found:
+        if instance.kind is None or instance.kind.point not in _SUBJECTS:
+            continue
+        subject, name = _SUBJECTS[instance.kind.point], instance.label
+
+        def ask(say: Say, instance: Instance = instance, subject: str = subject, name: str = name) -> None:
+            with ExitStack() as made:
+                try:
+                    product = _made(instance, found, made)
+                except (ConfigError, StartupError):  # told with the configuration
+                    say(Level.NOTE, subject, f"{name} was not asked: its settings have faults")
+                    return
+                if not instance.context.production_mode:
+                    for objection in objections(instance, product):
+                        text = objection.replace(": refused by production_mode: ", ": ")
+                        say(Level.NOTE, "production", f"would be refused: {text}")
+                if isinstance(product, CatalogBackend) and type(product).check is CatalogBackend.check:
+                    _connect(instance.table.get("url"))
+                product.check()
             say(Level.OK, subject, f"{name} can be used")
 
-        yield _Task(subject=subject, name=name, ask=_unless_missing(ask))
+        yield _Task(subject=subject, name=name, ask=ask)
 
 
-def _catalogs(loaded: LoadedConfig, plugins: PluginManager) -> Iterator[_Task]:
-    subject = "catalog"
-    for entry in mounted_catalogs(loaded.config):
-        if entry.kind in _LOCAL_CATALOGS:
-            continue
-        name = f"catalog {entry.name}"
-
-        def ask(say: Say, entry: Any = entry, name: str = name) -> None:
-            factory = plugins.catalog(entry.kind)
-            settings, _ = bind(entry.config.options, factory.config_type)
-            if settings is None:
-                say(Level.NOTE, subject, f"{name} was not asked: its settings have faults")
-                return
-            vended = entry.config.require_vended_credentials
-            context = CatalogContext(require_vended_credentials=vended, sqe_version=__version__)
-            with closing(factory.create(entry.name, settings, context)) as backend:
-                if type(backend).check is CatalogBackend.check:
-                    _connect(entry.config.options.get("url"))
-                backend.check()
-            say(Level.OK, subject, f"{name} ({entry.kind}) answers")
-
-        yield _Task(subject=subject, name=name, ask=_unless_missing(ask))
+def _made(instance: Instance, found: Sequence[Instance], made: ExitStack) -> Any:
+    """The object; a store of grants gets the catalogs that it writes to."""
+    backends: dict[str, CatalogBackend] = {}
+    if isinstance(instance.context, GrantStoreContext):
+        for other in found:
+            if isinstance(other.context, CatalogContext):
+                with suppress(SqeError):  # told of the catalog itself
+                    backends[other.name] = made.enter_context(closing(other.create()))
+        return made.enter_context(closing(instance.create(catalogs=lambda: backends)))
+    return made.enter_context(closing(instance.create()))
 
 
 def _connect(url: object) -> None:
@@ -169,67 +160,6 @@ def _connect(url: object) -> None:
     except OSError as error:
         fault = _Answer(error=error).fault("") or ""
         raise ExternalError(f"{parts.hostname}:{port} {fault}") from None
-
-
-def _engines(loaded: LoadedConfig, plugins: PluginManager) -> Iterator[_Task]:
-    subject = "policy"
-    for kind in loaded.config.policy.engines:
-        if kind in _LOCAL_ENGINES:
-            continue
-        name = f"policy engine {kind}"
-
-        def ask(say: Say, kind: str = kind, name: str = name) -> None:
-            factory = plugins.policy_enforcer(kind)
-            settings, _ = bind(loaded.engine_table(kind), factory.config_type)
-            if settings is None:
-                say(Level.NOTE, subject, f"{name} was not asked: its settings have faults")
-                return
-            context = PluginContext(state_dir=state_dir(loaded.environ), sqe_version=__version__)
-            with closing(factory.create(kind, settings, context)) as enforcer:
-                enforcer.check()
-            say(Level.OK, subject, f"{name} decides")
-
-        yield _Task(subject=subject, name=name, ask=_unless_missing(ask))
-
-
-def _grants(loaded: LoadedConfig, plugins: PluginManager) -> Iterator[_Task]:
-    """Where GRANT and REVOKE are written, when that is no policy engine."""
-    kind, subject = loaded.config.access_control.backend, "grants"
-    if kind == "none" or kind in UNBUILT_GRANT_STORES:
-        return
-    name = f"store of grants {kind}"
-
-    def ask(say: Say) -> None:
-        factory = plugins.grant_store(kind)
-        settings, _ = bind(loaded.grant_store_table(), factory.config_type)
-        if settings is None:
-            say(Level.NOTE, subject, f"{name} was not asked: its settings have faults")
-            return
-        with _backends(loaded, plugins) as backends:
-            context = GrantStoreContext(sqe_version=__version__, catalogs=lambda: backends)
-            with closing(factory.create(kind, settings, context)) as store:
-                store.check()
-        say(Level.OK, subject, f"{name} answers")
-
-    yield _Task(subject=subject, name=name, ask=_unless_missing(ask))
-
-
-@contextmanager
-def _backends(loaded: LoadedConfig, plugins: PluginManager) -> Iterator[Mapping[str, CatalogBackend]]:
-    """The catalogs that can be made; what is wrong with others is told of them."""
-    with ExitStack() as made:
-        backends: dict[str, CatalogBackend] = {}
-        for entry in mounted_catalogs(loaded.config):
-            if entry.kind in _LOCAL_CATALOGS:
-                continue
-            with suppress(SqeError):
-                factory = plugins.catalog(entry.kind)
-                settings, _ = bind(entry.config.options, factory.config_type)
-                if settings is not None:
-                    backend = factory.create(entry.name, settings, CatalogContext(sqe_version=__version__))
-                    made.callback(backend.close)
-                    backends[entry.name] = backend
-        yield backends
 
 
 def _stores(loaded: LoadedConfig) -> Iterator[_Task]:
@@ -376,18 +306,6 @@ def _skew(stamp: str | None, began: float, ended: float) -> float | None:
     if told > ended:
         return told - ended
     return min(0.0, told + _STAMP_SECS - began)
-
-
-def _unless_missing(ask: Callable[..., None]) -> Callable[[Say], None]:
-    """What is not installed has been told with the configuration."""
-
-    def guarded(say: Say) -> None:
-        try:
-            ask(say)
-        except PluginError as error:
-            say(Level.NOTE, "plugins", f"{error.message}{f'; {error.hint}' if error.hint else ''}")
-
-    return guarded
 
 
 def _shown(url: str) -> str:

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from urllib.parse import urlsplit
 
 from sqe_core.config.checks.network import is_loopback
-from sqe_core.config.kinds import REST_CATALOGS
 from sqe_core.config.origin import Fault, KeyPath
 from sqe_core.config.sections.catalog import CatalogConfig, CatalogStorageConfig
 from sqe_core.config.sections.root import SqeConfig
@@ -21,13 +20,6 @@ def configured_catalogs(config: SqeConfig) -> Iterator[tuple[KeyPath, CatalogCon
         yield ("catalog",), config.catalog
     for name, catalog in config.catalogs.items():
         yield ("catalogs", name), catalog
-
-
-def check_rest_catalog_has_its_url(config: SqeConfig) -> Iterator[Fault]:
-    """A catalog that is reached over HTTP says where."""
-    for path, catalog in configured_catalogs(config):
-        if catalog.kind in REST_CATALOGS and not catalog.catalog_url:
-            yield Fault((*path, "catalog_url"), f'is missing; a catalog of type "{catalog.kind}" needs its URL')
 
 
 def check_catalog_names(config: SqeConfig) -> Iterator[Fault]:

@@ -66,7 +66,10 @@ def check_principal(config: SqeConfig) -> Iterator[Fault]:
 
 
 def _other_clients(config: SqeConfig) -> set[object]:
-    clients: set[object] = {catalog.auth.client_id for _, catalog in configured_catalogs(config)}
+    clients: set[object] = set()
+    for _, catalog in configured_catalogs(config):
+        login = catalog.options.get("auth")
+        clients.add(login.get("client_id") if isinstance(login, dict) else None)
     clients.add(config.access_control.client_id)
     if config.auth is not None:
         clients.add(config.auth.client_id)

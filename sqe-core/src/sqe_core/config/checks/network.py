@@ -7,6 +7,7 @@ from ipaddress import ip_address, ip_network
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from sqe_core.config.listeners import listeners
 from sqe_core.config.origin import Fault, KeyPath, dotted
 from sqe_core.config.sections.root import SqeConfig
 from sqe_core.config.values import without_passwords
@@ -17,18 +18,18 @@ _ENCRYPTED_SCHEMES = frozenset({"https", "grpc+tls", "grpcs"})
 def check_ports(config: SqeConfig) -> Iterator[Fault]:
     """Every listener of this process has a port of its own."""
     taken: dict[int, str] = {}
-    for path, port, what in _listeners(config):
+    for path, port, what in _ports(config):
         if port in taken:
             yield Fault(path, f"{what} {port} is taken by {taken[port]} already")
         taken.setdefault(port, dotted(path))
 
 
-def _listeners(config: SqeConfig) -> Iterator[tuple[KeyPath, int, str]]:
-    keys = ("flight_sql_port", "trino_http_port", "quack_port")
+def _ports(config: SqeConfig) -> Iterator[tuple[KeyPath, int, str]]:
+    ports: list[tuple[KeyPath, int, str]]
     if config.coordinator.mode == "worker":
         ports = [(("worker", "flight_port"), config.worker.flight_port, "port")]
     else:
-        ports = [(("coordinator", key), getattr(config.coordinator, key), "port") for key in keys]
+        ports = [(each.path, each.port or 0, "port") for each in listeners(config)]
     metrics = config.metrics.prometheus_port
     if metrics:
         ports.append((("metrics", "prometheus_port"), metrics, "port"))
@@ -42,6 +43,7 @@ def check_bind_addresses(config: SqeConfig) -> Iterator[Fault]:
     guarded = metrics.scrape_token is not None or bool(tls.ca_file)
     written: list[tuple[KeyPath, str]] = [
         (("coordinator", "bind_address"), config.coordinator.bind_address),
+        *((("protocols", kind, "bind_address"), table.bind_address) for kind, table in config.protocols.items()),
         (("metrics", "bind_address"), metrics.bind_address),
         (("metrics", "health_bind_address"), metrics.health_bind_address),
     ]

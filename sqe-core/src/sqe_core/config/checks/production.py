@@ -10,15 +10,13 @@ from typing import Any
 from sqe_core.config.checks.catalogs import configured_catalogs
 from sqe_core.config.checks.network import is_loopback
 from sqe_core.config.checks.policies import PASSTHROUGH
-from sqe_core.config.kinds import REST_CATALOGS, shares_identity
-from sqe_core.config.login_chain import login_chain
-from sqe_core.config.origin import Fault, KeyPath
+from sqe_core.config.listeners import listeners
+from sqe_core.config.origin import Fault, KeyPath, Node
 from sqe_core.config.plugin_table import PluginTable
 from sqe_core.config.sections.catalog import CatalogStorageConfig
 from sqe_core.config.sections.root import SqeConfig
 from sqe_core.spi.identity import Secret
 
-_INSECURE_PROVIDERS = ("anonymous", "bearer_passthrough")
 _LONGEST_CHALLENGE_SECS = 300
 _STATIC_KEYS = (
     "s3_access_key",
@@ -61,47 +59,10 @@ def refuse_missing_login(config: SqeConfig) -> Iterator[Fault]:
         yield _refuse(("auth",), "without this table everybody is anonymous")
 
 
-def refuse_insecure_providers(config: SqeConfig) -> Iterator[Fault]:
-    """Providers that check nothing."""
-    for index, provider in enumerate(config.auth.providers if config.auth else ()):
-        path: KeyPath = ("auth", "providers", index)
-        if provider.type in _INSECURE_PROVIDERS:
-            yield _refuse((*path, "type"), f"`{provider.type}` lets everybody in")
-        if provider.type == "aws_iam" and not _is_true(provider.options.get("validate_with_sts", True)):
-            yield _refuse((*path, "validate_with_sts"), "without STS a key is not checked")
-
-
-def _is_true(value: object) -> bool:
-    """Provider tables are not typed yet; words of the environment are still words."""
-    return value is True or (isinstance(value, str) and value.strip().lower() in ("true", "1", "yes"))
-
-
-def refuse_password_grant(config: SqeConfig) -> Iterator[Fault]:
-    """Whoever reads the server's memory would read passwords that open more than the server."""
-    if config.security.allow_password_grant:
-        return
-    for provider in login_chain(config):
-        if provider.kind == "oidc_password":
-            path = provider.path if len(provider.path) > 1 else ("auth", "keycloak_url")
-            yield _refuse(
-                path, "people's passwords would pass through this server; security.allow_password_grant waives it"
-            )
-
-
 def refuse_debug(config: SqeConfig) -> Iterator[Fault]:
     """Details of errors are for those who run the server."""
     if config.coordinator.debug:
         yield _refuse(("coordinator", "debug"), "clients must not read internal details of errors")
-
-
-def refuse_unbounded_tokens(config: SqeConfig) -> Iterator[Fault]:
-    """Tokens that were made for another service, or by anybody."""
-    for index, provider in enumerate(config.auth.providers if config.auth else ()):
-        path: KeyPath = ("auth", "providers", index)
-        if provider.type == "bearer_token":
-            for key in ("issuer", "audience"):
-                if not provider.options.get(key):
-                    yield _refuse((*path, key), f"`bearer_token` needs the {key} of its tokens")
 
 
 def refuse_unchecked_certificates(config: SqeConfig) -> Iterator[Fault]:
@@ -112,16 +73,6 @@ def refuse_unchecked_certificates(config: SqeConfig) -> Iterator[Fault]:
         yield _refuse(("auth", "tls_skip_verify" if auth.tls_skip_verify else "ssl_verification"), message)
     if auth is not None and auth.external and auth.external.accept_invalid_certs:
         yield _refuse(("auth", "external", "accept_invalid_certs"), message)
-    for index, provider in enumerate(auth.providers if auth else ()):
-        for key in ("accept_invalid_certs", "allow_insecure_jwks", "tls_skip_verify"):
-            if _is_true(provider.options.get(key)):
-                yield _refuse(("auth", "providers", index, key), message)
-    if auth is not None and auth.external and _is_true(auth.external.options.get("tls_skip_verify")):
-        yield _refuse(("auth", "external", "tls_skip_verify"), message)
-    if config.policy.ranger and config.policy.ranger.accept_invalid_certs:
-        yield _refuse(("policy", "ranger", "accept_invalid_certs"), message)
-    if config.access_control.ranger.accept_invalid_certs:
-        yield _refuse(("access_control", "ranger", "accept_invalid_certs"), message)
 
 
 def refuse_slow_browser_login(config: SqeConfig) -> Iterator[Fault]:
@@ -146,30 +97,23 @@ def refuse_passthrough(config: SqeConfig) -> Iterator[Fault]:
 def refuse_plaintext(config: SqeConfig) -> Iterator[Fault]:
     """Passwords and results would cross the network readable."""
     coordinator = config.coordinator
-    listens = coordinator.flight_sql_port or coordinator.trino_http_port or coordinator.quack_port
-    if coordinator.mode != "worker" and listens and not coordinator.tls.enabled:
+    open_ports = [each for each in listeners(config) if each.port != 0]
+    if coordinator.mode != "worker" and open_ports and not coordinator.tls.enabled:
         if not config.security.tls_ends_upstream:
             message = "the listeners need `cert_file` and `key_file`; security.tls_ends_upstream says who has them"
             yield _refuse(("coordinator", "tls"), message)
-        elif not is_loopback(coordinator.bind_address):
-            message = "with security.tls_ends_upstream only a loopback address, where nobody else can listen"
-            yield _refuse(("coordinator", "bind_address"), message)
+        message = "with security.tls_ends_upstream only a loopback address, where nobody else can listen"
+        exposed = [each.kind for each in open_ports if not is_loopback(each.bind_host)]
+        if config.security.tls_ends_upstream:
+            for path in dict.fromkeys(_bind_key(config, kind) for kind in exposed):
+                yield _refuse(path, message)
     if config.security.allow_insecure_transport:
         yield _refuse(("security", "allow_insecure_transport"), "peers need TLS")
 
 
-def refuse_shared_service_identity(config: SqeConfig) -> Iterator[Fault]:
-    """Statements would run as a service and not as the person who sent them."""
-    if config.security.allow_shared_service_identity:
-        return
-    waiver = "; security.allow_shared_service_identity waives it"
-    for index, provider in enumerate(config.auth.providers if config.auth else ()):
-        if provider.type == "client_credentials":
-            yield _refuse(("auth", "providers", index, "type"), f"all users would be one identity{waiver}")
-    for path, catalog in configured_catalogs(config):
-        if shares_identity(catalog):
-            key = ("auth", "type") if catalog.kind in REST_CATALOGS else ("type",)
-            yield _refuse((*path, *key), f"everybody is one identity at this catalog{waiver}")
+def _bind_key(config: SqeConfig, kind: str) -> KeyPath:
+    table = config.protocols.get(kind)
+    return ("protocols", kind, "bind_address") if table and table.bind_address else ("coordinator", "bind_address")
 
 
 def refuse_unauthenticated_workers(config: SqeConfig) -> Iterator[Fault]:
@@ -196,25 +140,11 @@ def refuse_static_storage_keys(config: SqeConfig) -> Iterator[Fault]:
                 yield _refuse((*path, key), "static storage keys; let the catalog hand out credentials")
 
 
-def refuse_unvended_credentials(config: SqeConfig) -> Iterator[Fault]:
-    """A REST catalog that can hand out credentials per table must."""
-    for path, catalog in configured_catalogs(config):
-        if catalog.kind in REST_CATALOGS and not catalog.require_vended_credentials:
-            yield _refuse((*path, "require_vended_credentials"), "must be true for a REST catalog")
-
-
 def refuse_unkeyed_hash_masks(config: SqeConfig) -> Iterator[Fault]:
     """A plain hash of a short value is that value."""
     unkeyed = not config.policy.mask_key and not config.security.allow_unkeyed_hash_masks
     if unkeyed and PASSTHROUGH not in config.policy.engines:
         yield _refuse(("policy", "mask_key"), "hash masks need a key; security.allow_unkeyed_hash_masks waives it")
-
-
-def refuse_unprojected_tags(config: SqeConfig) -> Iterator[Fault]:
-    """Ranger would decide without the tags that people set in SQE."""
-    projected = config.policy.ranger is not None and config.policy.ranger.project_tags
-    if "ranger" in config.policy.engines and not projected and not config.security.allow_unprojected_tags:
-        yield _refuse(("policy", "ranger", "project_tags"), "must be on; security.allow_unprojected_tags waives it")
 
 
 def refuse_example_secrets(config: SqeConfig) -> Iterator[Fault]:
@@ -229,9 +159,7 @@ def _secrets(value: Any, path: KeyPath) -> Iterator[tuple[KeyPath, str]]:
         yield path, value.reveal()
     elif isinstance(value, PluginTable):
         # Only the plugin knows which of its keys are secrets; what is called one is one.
-        for key, node in value.entries.items():
-            if isinstance(node.value, str) and key.endswith(("secret", "password", "token")):
-                yield (*path[:-1], key), node.value
+        yield from _called_secrets(value.node, path[:-1])
     elif isinstance(value, Mapping):
         for key, item in value.items():
             yield from _secrets(item, (*path, key))
@@ -243,6 +171,14 @@ def _secrets(value: Any, path: KeyPath) -> Iterator[tuple[KeyPath, str]]:
             yield from _secrets(getattr(value, field.name), (*path, field.name))
 
 
+def _called_secrets(node: Node, path: KeyPath) -> Iterator[tuple[KeyPath, str]]:
+    for key, below in node.value.items():
+        if isinstance(below.value, dict):
+            yield from _called_secrets(below, (*path, key))
+        elif isinstance(below.value, str) and key.endswith(("secret", "password", "token")):
+            yield (*path, key), below.value
+
+
 def refuse_public_key_files(config: SqeConfig) -> Iterator[Fault]:
     """Private keys that everybody on the machine can read."""
     files: dict[KeyPath, Path] = {}
@@ -250,10 +186,6 @@ def refuse_public_key_files(config: SqeConfig) -> Iterator[Fault]:
         files[("coordinator", "tls", "key_file")] = Path(config.coordinator.tls.key_file)
     if config.session.secrets_path:
         files[("session", "secrets_path")] = Path(config.session.secrets_path)
-    for index, provider in enumerate(config.auth.providers if config.auth else ()):
-        keys_file = provider.options.get("keys_file")
-        if isinstance(keys_file, str):
-            files[("auth", "providers", index, "keys_file")] = Path(keys_file)
     yield from refuse_public_files(files)
 
 

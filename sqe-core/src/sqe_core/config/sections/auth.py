@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from sqe_core.config.plugin_table import PluginTable
-from sqe_core.config.schema import HTTP, mapping, remainder, required, secret, setting
+from sqe_core.config.schema import HTTP, UNREAD, mapping, remainder, required, secret, setting
 from sqe_core.spi.identity import Secret
 
 DEFAULT_ADMIN_ROLES = ("service_admin", "catalog_admin")
@@ -63,8 +63,8 @@ class AuthConfig:
     )
     token_refresh_buffer_secs: int = setting(60, "How long before its end a token is refreshed.", minimum=0)
     ssl_verification: bool = setting(True, "Older, opposite name of `tls_skip_verify`.")
-    tls_skip_verify: bool = setting(False, "Do not check the provider's certificate (development).")
-    roles_claim: str = setting("realm_access.roles", "Dotted path of the claim that holds the roles.")
+    tls_skip_verify: bool = setting(False, "Do not check the provider's certificate (development).", no_effect=UNREAD)
+    roles_claim: str = setting("realm_access.roles", "Dotted path of the claim that holds the roles.", no_effect=UNREAD)
     role_mappings: Mapping[str, tuple[str, ...]] = mapping(
         "An outside role, group or subject, such as an IAM ARN, to roles.", one_or_many=True
     )

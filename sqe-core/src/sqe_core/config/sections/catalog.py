@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from sqe_core.config.plugin_table import PluginTable
-from sqe_core.config.schema import HTTP, remainder, secret, section, setting, size
+from sqe_core.config.schema import HTTP, UNREAD, remainder, secret, section, setting, size
 from sqe_core.spi.identity import Secret
 
 READER = "Parquet and S3 readers take it where Iceberg has the option"
@@ -38,12 +38,16 @@ class CatalogStorageConfig:
     s3_secret_key: Secret | None = secret("Secret key.")
     s3_path_style: bool = setting(False, "Bucket in the path, not in the host name.")
     s3_allow_http: bool = setting(False, "Allow an endpoint without TLS.")
-    azure_account: str | None = setting(None, "Storage account.")
-    azure_access_key: Secret | None = secret("Account key.")
-    azure_sas_token: Secret | None = secret("Shared access signature.")
-    azure_use_emulator: bool = setting(False, "Azurite instead of Azure.")
-    gcs_service_account_path: str | None = setting(None, "File of a service account key.")
-    gcs_service_account_key: Secret | None = secret("Service account key, as JSON text.")
+    azure_account: str | None = setting(None, "Storage account.", unbuilt="this store is not built yet")
+    azure_access_key: Secret | None = secret("Account key.", unbuilt="this store is not built yet")
+    azure_sas_token: Secret | None = secret("Shared access signature.", unbuilt="this store is not built yet")
+    azure_use_emulator: bool = setting(False, "Azurite instead of Azure.", unbuilt="this store is not built yet")
+    gcs_service_account_path: str | None = setting(
+        None, "File of a service account key.", unbuilt="this store is not built yet"
+    )
+    gcs_service_account_key: Secret | None = secret(
+        "Service account key, as JSON text.", unbuilt="this store is not built yet"
+    )
     coalesce_threshold: int = size("1MB", "Gap below which two reads become one.", no_effect=READER)
     footer_cache_size: int = size("256MB", "Cache of Parquet footers.", no_effect=READER)
     concurrent_requests_per_file: int = setting(4, "Requests per file.", minimum=1, no_effect=READER)
@@ -56,75 +60,67 @@ class CatalogStorageConfig:
 class StorageConfig(CatalogStorageConfig):
     """`[storage]`."""
 
-    tvf: FileFunctionsConfig = section(FileFunctionsConfig)
+    tvf: FileFunctionsConfig = section(FileFunctionsConfig, unbuilt="file functions on a server are not built yet")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuntimeFiltersConfig:
     """`[catalog.runtime_filters]`."""
 
-    clustering_skip_enabled: bool = setting(False, "Skip filters that the clustering makes useless.")
-    uniform_threshold: float = setting(0.8, "From which share values count as uniform.", minimum=0, maximum=1)
-    wait_ms: int = setting(100, "How long a scan waits for a filter.", minimum=0)
-    bloom_probe: bool = setting(True, "Bloom filters of the build side.", spark="runtime bloom filters")
-    bloom_max_values: int = setting(65536, "Most values of such a filter.", minimum=1)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CatalogAuthConfig:
-    """`[catalog.auth]`: how SQE logs in to this catalog."""
-
-    type: Literal["session_bearer", "token_exchange", "static", "anonymous", "client_credentials", "aws"] = setting(
-        "session_bearer", "`session_bearer` sends the user's own token, `token_exchange` one that was made of it."
+    clustering_skip_enabled: bool = setting(False, "Skip filters that the clustering makes useless.", no_effect=UNREAD)
+    uniform_threshold: float = setting(
+        0.8, "From which share values count as uniform.", minimum=0, maximum=1, no_effect=UNREAD
     )
-    token: Secret | None = secret("`static`: the token of everybody.")
-    token_endpoint: str | None = setting(
-        None, "`client_credentials`, `token_exchange`: where the token is from.", url=HTTP
+    wait_ms: int = setting(100, "How long a scan waits for a filter.", minimum=0, no_effect=UNREAD)
+    bloom_probe: bool = setting(
+        True, "Bloom filters of the build side.", spark="runtime bloom filters", no_effect=UNREAD
     )
-    client_id: str | None = setting(None, "`client_credentials`: the service account; `token_exchange`: SQE's client.")
-    client_secret: Secret | None = secret("Its secret.")
-    scope: str = setting(
-        "PRINCIPAL_ROLE:ALL", "The scope to ask for; the default is for `client_credentials` at Polaris only."
-    )
-    audience: str | None = setting(None, "`token_exchange`: whom the token is for.")
-    region: str | None = setting(None, "`aws`: the region in the signature.")
-    service: str = setting("execute-api", "`aws`: the service in the signature.")
-    access_key: str | None = setting(None, "`aws`: access key; unset = the machine's own.")
-    secret_key: Secret | None = secret("`aws`: its secret.")
-    session_token: Secret | None = secret("`aws`: session token.")
+    bloom_max_values: int = setting(65536, "Most values of such a filter.", minimum=1, no_effect=UNREAD)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CatalogConfig:
     """`[catalog]` and `[catalogs.<name>]`.
 
-    The keys of the kind stand beside `type`, or together with it in `[catalog.backend]`.
+    The keys of the kind stand beside `type`, or together with it in `[catalog.backend]`; so do tables of the kind, such
+    as `[catalog.auth]`.
     """
 
     type: str | None = setting(None, 'Kind of the catalog; unset = "rest".', inlinable=True)
-    catalog_url: str | None = setting(
-        None, "Address of a REST catalog.", url=HTTP, aliases=("polaris_url",), inlinable=True
-    )
     warehouse: str | None = setting(None, "Warehouse at the catalog.", inlinable=True)
-    metadata_cache_ttl_secs: int = setting(30, "How long table metadata is served from the cache.", minimum=0)
+    metadata_cache_ttl_secs: int = setting(
+        30, "How long table metadata is served from the cache.", minimum=0, no_effect=UNREAD
+    )
     default_table_format_version: Literal[2, 3] = setting(
-        2, "Iceberg format of new tables.", spark="table property at CREATE"
+        2,
+        "Iceberg format of new tables.",
+        spark="table property at CREATE",
+        unbuilt="this default of new tables is not built yet",
     )
-    trust_sort_order: bool = setting(False, "Believe the sort order that a table declares.")
-    namespace_visibility_filter: bool = setting(True, "Hide namespaces that the caller may not list.")
-    small_file_threshold_mb: int = setting(3, "Below this a data file counts as small; 0 = off.", minimum=0)
+    trust_sort_order: bool = setting(False, "Believe the sort order that a table declares.", no_effect=UNREAD)
+    small_file_threshold_mb: int = setting(
+        3, "Below this a data file counts as small; 0 = off.", minimum=0, no_effect=UNREAD
+    )
     parquet_compression: Literal["zstd", "lz4", "snappy", "none"] = setting(
-        "zstd", "Compression of new data files (zstd: level 3).", spark="table property at CREATE"
+        "zstd",
+        "Compression of new data files (zstd: level 3).",
+        spark="table property at CREATE",
+        unbuilt="this default of new tables is not built yet",
     )
-    manifest_concurrency: int = setting(64, "Manifests read at a time.", minimum=1, spark="Iceberg planning threads")
+    manifest_concurrency: int = setting(
+        64, "Manifests read at a time.", minimum=1, spark="Iceberg planning threads", no_effect=UNREAD
+    )
     scan_fetch_ahead: int | None = setting(
-        None, "Files planned ahead; unset = 3 × CPU, 0 = off.", minimum=0, spark="Iceberg planning threads"
+        None,
+        "Files planned ahead; unset = 3 × CPU, 0 = off.",
+        minimum=0,
+        spark="Iceberg planning threads",
+        no_effect=UNREAD,
     )
     require_vended_credentials: bool = setting(
         False, "Use only storage credentials that the catalog hands out for the table."
     )
     runtime_filters: RuntimeFiltersConfig = section(RuntimeFiltersConfig)
-    auth: CatalogAuthConfig = setting(CatalogAuthConfig(), "How SQE logs in to this catalog.", inlinable=True)
     storage: CatalogStorageConfig | None = setting(None, "The keys of `[storage]`, for this catalog.")
     options: PluginTable = remainder("The keys of the kind.", inlined="backend")
 

@@ -15,17 +15,28 @@ from sqe_core.spi.identity import Secret
 class AuditConfig:
     """`[metrics.audit]`."""
 
-    format: Literal["native", "ocsf", "both"] = setting("native", "Form of the events.")
+    format: Literal["native", "ocsf", "both"] = setting(
+        "native", "Form of the events.", unbuilt="OCSF is not built yet; the audit log has the native form"
+    )
     on_failure: Literal["alert", "refuse"] = setting(
         "alert",
         "What an audit log that cannot be written means: `alert` logs and counts it; with `refuse` nothing is done "
         "that cannot be recorded.",
     )
-    gdpr_tags: tuple[str, ...] = setting((), "Tags of columns that hold personal data.")
-    gdpr_identifier_mode: Literal["tokenize", "drop", "keep"] = setting("tokenize", "What happens to identifiers.")
-    superdebug_log_results: bool = setting(False, "Results in the log (development).")
+    gdpr_tags: tuple[str, ...] = setting(
+        (), "Tags of columns that hold personal data.", unbuilt="this part of the audit log is not built yet"
+    )
+    gdpr_identifier_mode: Literal["tokenize", "drop", "keep"] = setting(
+        "tokenize", "What happens to identifiers.", unbuilt="this part of the audit log is not built yet"
+    )
+    superdebug_log_results: bool = setting(
+        False, "Results in the log (development).", unbuilt="this part of the audit log is not built yet"
+    )
     dashboard_access_audit_window_secs: int = setting(
-        300, "One event per reader of the web UI and this long.", minimum=1
+        300,
+        "One event per reader of the web UI and this long.",
+        minimum=1,
+        unbuilt="this part of the audit log is not built yet",
     )
 
 
@@ -76,11 +87,21 @@ class MetricsConfig:
         "Bearer token that `/metrics` asks for; in production, without one and without `coordinator.tls.ca_file`, "
         "`/metrics` listens on loopback only."
     )
-    otlp_endpoint: str | None = setting(None, "Collector of metrics.", url=HTTP)
-    traces_otlp_endpoint: str | None = setting(None, "Collector of traces.", url=HTTP)
+    otlp_endpoint: str | None = setting(
+        None, "Collector of metrics.", url=HTTP, unbuilt="sending metrics is not built yet; `/metrics` can be scraped"
+    )
+    traces_otlp_endpoint: str | None = setting(
+        None, "Collector of traces.", url=HTTP, unbuilt="tracing is not built yet"
+    )
     audit_log_path: str | None = setting(None, "File of the audit log.")
-    trace_sample_rate: float = setting(0.01, "Share of statements that are traced.", minimum=0, maximum=1)
-    web_ui: bool = setting(False, "Pages for admins.")
+    trace_sample_rate: float = setting(
+        0.01, "Share of statements that are traced.", minimum=0, maximum=1, unbuilt="tracing is not built yet"
+    )
+    web_ui: bool = setting(False, "Pages for admins.", unbuilt="the web UI is not built yet")
     audit: AuditConfig = section(AuditConfig)
-    audit_export: AuditExportConfig = section(AuditExportConfig)
-    openlineage: OpenLineageConfig = section(OpenLineageConfig)
+    audit_export: AuditExportConfig = section(
+        AuditExportConfig, unbuilt="sending the audit log is not built yet", asked=lambda export: export.enabled
+    )
+    openlineage: OpenLineageConfig = section(
+        OpenLineageConfig, unbuilt="lineage is not built yet", asked=lambda lineage: lineage.enabled
+    )

@@ -8,29 +8,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from sqe_core.config.plugin_table import PluginTable
-from sqe_core.config.schema import HTTP, remainder, secret, section, setting
+from sqe_core.config.schema import HTTP, UNREAD, remainder, secret, setting
 from sqe_core.spi.identity import Secret
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RangerConfig:
-    """`[policy.ranger]`; kebab-case spellings are read too."""
-
-    url: str | None = setting(None, "Address of Ranger.", url=HTTP)
-    service_name: str = setting("hive", "Service whose policies are read.", aliases=("service-name",))
-    admin_user: str = setting("admin", "User that reads them.", aliases=("admin-user",))
-    admin_password: Secret | None = secret("Its password.", aliases=("admin-password",))
-    timeout_secs: int = setting(5, "Time for one request.", minimum=1, aliases=("timeout-secs",))
-    cache_max_entries: int = setting(10000, "Most decisions that are kept.", minimum=0, aliases=("cache-max-entries",))
-    cache_ttl_secs: int = setting(30, "How long policies are kept.", minimum=0, aliases=("cache-ttl-secs",))
-    breaker_failure_threshold: int = setting(
-        5, "Failures until the breaker opens.", minimum=1, aliases=("breaker-failure-threshold",)
-    )
-    breaker_recovery_secs: int = setting(30, "How long it stays open.", minimum=1, aliases=("breaker-recovery-secs",))
-    accept_invalid_certs: bool = setting(
-        False, "Do not check the certificate (development).", aliases=("accept-invalid-certs",)
-    )
-    project_tags: bool = setting(False, "Write column tags to Ranger too.", aliases=("project-tags",))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +18,7 @@ class PolicyConfig:
 
     engine: tuple[str, ...] = setting(
         ("grants",),
-        "A name, or a list of names: `grants`, `opa`, `cedar`, `ranger`, `in-memory`, `passthrough`.",
+        "A name, or a list of names: `grants`, `in-memory`, `passthrough`, or what a plugin brings.",
         one_or_many=True,
     )
     enabled: bool = setting(True, "`false` means `passthrough`.")
@@ -48,7 +27,6 @@ class PolicyConfig:
     mask_precedence: Literal["tag", "resource"] = setting("tag", "Which mask of one engine wins.")
     cache_ttl_secs: int = setting(60, "How long a decision is kept; 0 = not at all.", minimum=0)
     cache_max_entries: int = setting(10000, "Most decisions that are kept.", minimum=0)
-    ranger: RangerConfig | None = setting(None, "Apache Ranger.")
     options: PluginTable = remainder("Tables of engines that plugins bring: `[policy.opa]` and others.")
 
     @property
@@ -58,32 +36,17 @@ class PolicyConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RangerGrantsConfig:
-    """`[access_control.ranger]`; kebab-case spellings are read too."""
-
-    service_name: str = setting("polaris", "Service whose policies are written.", aliases=("service-name",))
-    admin_user: str = setting("admin", "User that writes them.", aliases=("admin-user",))
-    admin_password: Secret | None = secret("Its password.", aliases=("admin-password",))
-    realm: str = setting("", "Realm of the catalog.")
-    timeout_secs: int = setting(30, "Time for one request.", minimum=1, aliases=("timeout-secs",))
-    accept_invalid_certs: bool = setting(
-        False, "Do not check the certificate (development).", aliases=("accept-invalid-certs",)
-    )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class AccessControlConfig:
     """`[access_control]`: where GRANT and REVOKE are written."""
 
-    backend: str = setting(
-        "none", "`polaris`, `ranger` (not built yet), or what a plugin brings; `none` = the policy engine's own store."
-    )
+    backend: str = setting("none", "The store that a plugin brings; `none` = the policy engine's own.")
     url: str | None = setting(None, "Address of that system.", url=HTTP)
     timeout_secs: int = setting(30, "Time for the requests of one statement.", minimum=1)
     client_id: str | None = setting(None, "Service account; unset = the administrator's own token.")
     client_secret: Secret | None = secret("Its secret.")
-    grant_authority: Literal["admin-role", "ranger-delegate"] = setting("admin-role", "Who may grant.")
-    ranger: RangerGrantsConfig = section(RangerGrantsConfig)
+    grant_authority: Literal["admin-role", "ranger-delegate"] = setting(
+        "admin-role", "Who may grant.", unbuilt="delegated granting is not built yet"
+    )
     options: PluginTable = remainder("Tables of stores that plugins bring: `[access_control.<backend>]`.")
 
 
@@ -103,7 +66,7 @@ class SecurityConfig:
     )
     allow_shared_service_identity: bool = setting(False, "One shared identity at a catalog, in production too.")
     allow_unkeyed_hash_masks: bool = setting(False, "Hash masks without `policy.mask_key`.")
-    allow_unprojected_tags: bool = setting(False, "Ranger without `project-tags`, in production too.")
+    allow_unprojected_tags: bool = setting(False, "Ranger without `project-tags`, in production too.", no_effect=UNREAD)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,7 @@ from sqe_core.config.plugin_table import PluginTable
 from sqe_core.config.schema import mapping, section, setting
 from sqe_core.config.sections.auth import AuthConfig
 from sqe_core.config.sections.catalog import CatalogConfig, StorageConfig
-from sqe_core.config.sections.coordinator import CoordinatorConfig
+from sqe_core.config.sections.coordinator import CoordinatorConfig, ProtocolConfig
 from sqe_core.config.sections.maintenance import MaintenanceConfig
 from sqe_core.config.sections.metrics import MetricsConfig
 from sqe_core.config.sections.policy import AccessControlConfig, PolicyConfig, RateLimitConfig, SecurityConfig
@@ -31,7 +31,11 @@ class SqeConfig:
     """One TOML file, for coordinator and worker alike."""
 
     coordinator: CoordinatorConfig = section(CoordinatorConfig)
-    worker: WorkerConfig = section(WorkerConfig)
+    worker: WorkerConfig = section(
+        WorkerConfig,
+        unbuilt="workers are not built yet",
+        asked=lambda worker: bool(worker.coordinator_url or worker.worker_secret),
+    )
     auth: AuthConfig | None = setting(None, "Who may log in; without this table there is one anonymous user.")
     catalog: CatalogConfig | None = setting(None, "The one catalog.")
     catalogs: Mapping[str, CatalogConfig] = mapping("Several catalogs, by name.")
@@ -46,6 +50,11 @@ class SqeConfig:
     query_cache: QueryCacheConfig = section(QueryCacheConfig)
     query_history: QueryHistoryConfig = section(QueryHistoryConfig)
     metrics: MetricsConfig = section(MetricsConfig)
-    maintenance: MaintenanceConfig = section(MaintenanceConfig)
+    maintenance: MaintenanceConfig = section(
+        MaintenanceConfig,
+        unbuilt="maintenance is not built yet",
+        asked=lambda maintenance: maintenance.mode != "off" or maintenance.scheduler.enabled,
+    )
     engine: EngineConfig = section(EngineConfig)
+    protocols: Mapping[str, ProtocolConfig] = mapping("Protocols and where they listen, by their kind.")
     plugins: Mapping[str, PluginTable] = mapping("Settings of plugins that provide no kind, by the plugin's name.")

@@ -65,6 +65,10 @@ class GrantsFactory(PolicyEnforcerFactory[GrantsConfig]):
             path = config.path or Path(context.state_dir or "") / _FILE
             store = SqliteStore(path, busy_secs=secs, now=now)
             where = f"at {path}"
+        if context.rehearsal:
+            # What would be made is empty.
+            found = store if store.is_there() else MemoryStore(now=now)
+            return GrantsEnforcer(found, now=now, mask_precedence=config.mask_precedence)
         enforcer = GrantsEnforcer(store, now=now, mask_precedence=config.mask_precedence)
         try:
             if store.prepare():

@@ -72,6 +72,14 @@ class PostgresStore(GrantStore):
             raise StartupError(f"the grant store in PostgreSQL cannot be used: {error}") from error
         return bool(missing)
 
+    def is_there(self) -> bool:
+        """Whether somebody made the tables. Raises StartupError when the database cannot be used."""
+        try:
+            with self._connect() as connection:
+                return not _execute(connection)("SELECT to_regclass('sqe_policy_meta') IS NULL", ())[0][0]
+        except self._driver.Error as error:
+            raise StartupError(f"the grant store in PostgreSQL cannot be used: {error}") from error
+
     @contextmanager
     def reading(self) -> Iterator[Execute]:
         """Read in one transaction of the one reading connection."""

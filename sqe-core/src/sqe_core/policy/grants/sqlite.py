@@ -52,19 +52,41 @@ class SqliteStore(GrantStore):
         """
         try:
             made = self._make()
-            mode = self._path.stat().st_mode
-            if mode & _OTHERS:
-                raise StartupError(f"the grant store {self._path} can be read by others; run: chmod 600 {self._path}")
-            if not self._path.stat().st_size:
-                raise StartupError(f"the grant store {self._path} is empty, which it never is; restore a backup")
-            with closing(self._connect()) as connection:
-                _check(connection)
+            with closing(self._examined()) as connection:
                 connection.execute("BEGIN IMMEDIATE")
                 migrate(_execute(connection))
                 connection.execute("COMMIT")
         except (sqlite3.Error, OSError, KeyError, ValueError) as error:
             raise StartupError(f"the grant store {self._path} cannot be used: {error}") from error
         return made
+
+    def is_there(self) -> bool:
+        """Whether the file is there and a store. Raises StartupError when it is no store, or none can be made."""
+        try:
+            if not self._path.exists():
+                place = next(folder for folder in self._path.absolute().parents if folder.exists())
+                if not os.access(place, os.W_OK | os.X_OK):
+                    raise StartupError(f"the grant store {self._path} cannot be made: {place} cannot be written")
+                return False
+            self._examined().close()
+        except (sqlite3.Error, OSError, ValueError) as error:
+            raise StartupError(f"the grant store {self._path} cannot be used: {error}") from error
+        return True
+
+    def _examined(self) -> sqlite3.Connection:
+        """Open the file, which is private, not empty and a database."""
+        found = self._path.stat()
+        if found.st_mode & _OTHERS:
+            raise StartupError(f"the grant store {self._path} can be read by others; run: chmod 600 {self._path}")
+        if not found.st_size:
+            raise StartupError(f"the grant store {self._path} is empty, which it never is; restore a backup")
+        connection = self._connect()
+        try:
+            _check(connection)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
 
     @contextmanager
     def reading(self) -> Iterator[Execute]:

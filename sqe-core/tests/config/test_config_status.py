@@ -9,11 +9,10 @@ import pytest
 
 from sqe_core.config import LoadedConfig, load
 from sqe_core.config.origin import dotted
+from sqe_core.config.schema import UNREAD
 from sqe_core.config.sections.root import SqeConfig
-from sqe_core.config.unbuilt import BUILT, DEFAULT_ON, NO_EFFECT_YET, UNBUILT, check_built, classify, without_effect
+from sqe_core.config.status import unbuilt, without_effect
 from sqe_core.config.walk import keys
-
-EVERY_KEY = sorted({dotted(key.path).replace("catalogs.", "catalog.").replace("*.", "") for key in keys(SqeConfig)})
 
 
 def loaded(tmp_path: Path, text: str, environ: dict[str, str] | None = None) -> LoadedConfig:
@@ -23,78 +22,62 @@ def loaded(tmp_path: Path, text: str, environ: dict[str, str] | None = None) -> 
 
 
 def stops(tmp_path: Path, text: str) -> list[str]:
-    """The faults beyond those of an empty file."""
-    empty = loaded(tmp_path, "")
-    base = {fault.partition(": ")[2] for fault in check_built(empty.config, empty.sources)}
-    found = loaded(tmp_path, text)
-    faults = [fault.removeprefix(f"{tmp_path}/") for fault in check_built(found.config, found.sources)]
-    return [fault for fault in faults if fault.partition(": ")[2] not in base]
+    """What a server would be asked for and cannot do."""
+    return [str(fault) for fault in unbuilt(loaded(tmp_path, text).config)]
 
 
-@pytest.mark.parametrize("name", EVERY_KEY)
-def test_every_key_has_a_place(name: str) -> None:
-    assert classify(tuple(name.split("."))) in ("built", "unbuilt", "no effect yet")
-
-
-@pytest.mark.parametrize("prefix", sorted(BUILT | NO_EFFECT_YET | set(DEFAULT_ON) | {row.prefix for row in UNBUILT}))
-def test_every_row_is_about_a_key(prefix: str) -> None:
-    assert [name for name in EVERY_KEY if name == prefix or name.startswith(f"{prefix}.")]
-
-
-def test_no_prefix_stands_twice() -> None:
-    prefixes = [*BUILT, *NO_EFFECT_YET, *DEFAULT_ON, *(row.prefix for row in UNBUILT)]
-
-    assert sorted(prefixes) == sorted(set(prefixes))
-
-
-def test_what_is_called_built_is_read() -> None:
+def test_what_does_not_say_otherwise_is_read() -> None:
     """Looked at by more than the checks of the configuration."""
-    only_checked = {"access_control.grant_authority", "security.allow_unprojected_tags"}  # mean Ranger
+    only_checked = {"policy.enabled", "security.allow_password_grant"}  # a waiver, which its plugin names
     by_another_name = {"auth.ssl_verification"}  # AuthConfig.verify_tls
-    described = ("config/sections/", "config/checks/", "config/unbuilt.py", "config/reference.py")
+    described = ("config/sections/", "config/checks/", "config/reference.py")
     root = Path(__file__).parents[3]
     sources = [*root.glob("sqe-core/src/**/*.py"), *root.glob("sqe-plugins/*/src/**/*.py")]
     text = "\n".join(file.read_text() for file in sources if not any(part in file.as_posix() for part in described))
 
     for key in keys(SqeConfig):
         name = dotted(key.path)
-        if classify(key.path) == "built" and name not in only_checked | by_another_name:
-            assert re.search(rf"\b{key.path[-1]}\b", text), name
+        if {"unbuilt", "no_effect", "protocol"} & set(key.metadata) or name in only_checked | by_another_name:
+            continue
+        assert re.search(rf"\b{key.path[-1]}\b", text), name
+
+
+def test_what_nothing_reads_is_not_read() -> None:
+    """A key that says so is not read by its section's attribute anywhere."""
+    root = Path(__file__).parents[3] / "sqe-core" / "src"
+    checks = ("config/sections/", "config/checks/", "config/reference.py")
+    text = "\n".join(file.read_text() for file in root.glob("**/*.py") if not any(part in str(file) for part in checks))
+    for key in keys(SqeConfig):
+        if key.metadata.get("no_effect") == UNREAD and len(key.path) > 1 and "*" not in key.path:
+            assert f"{key.path[-2]}.{key.path[-1]}" not in text, dotted(key.path)
 
 
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ('[catalog]\ntype = "hms"', "sqe.toml:2: catalog.type: catalogs of type `hms` are not built yet"),
-        ('[catalogs.a]\ntype = "glue"', "sqe.toml:2: catalogs.a.type: catalogs of type `glue` are not built yet"),
-        (
-            '[policy]\nengine = "ranger"\nranger.url = "http://r"\nranger.admin_password = "p"',
-            "sqe.toml:2: policy.engine: the policy engine `ranger` is not",
-        ),
-        ("[query_cache]\nenabled = true", "sqe.toml:2: query_cache.enabled: the cache of results is not built yet"),
         (
             '[metrics]\notlp_endpoint = "http://o"',
-            "sqe.toml:2: metrics.otlp_endpoint: sending metrics is not built yet",
+            "metrics.otlp_endpoint: sending metrics is not built yet",
         ),
         (
             "[coordinator]\nallow_unauthenticated_workers = true",
-            "sqe.toml:2: coordinator.allow_unauthenticated_workers: workers are not built yet",
+            "coordinator.allow_unauthenticated_workers: workers are not built yet",
         ),
         (
             '[metrics.audit]\nformat = "ocsf"',
-            "sqe.toml:2: metrics.audit.format: OCSF is not built yet; the audit log has the native form",
+            "metrics.audit.format: OCSF is not built yet; the audit log has the native form",
         ),
         (
             '[metrics.audit]\ngdpr_tags = ["PII"]',
-            "sqe.toml:2: metrics.audit.gdpr_tags: this part of the audit log is not built yet",
+            "metrics.audit.gdpr_tags: this part of the audit log is not built yet",
         ),
-        ('[maintenance]\nmode = "advisory"', "sqe.toml:1: maintenance: maintenance is not built yet"),
-        ('[session]\npersistence = "file"', "sqe.toml:2: session.persistence: sessions that survive a restart"),
-        ('[storage]\nazure_account = "a"', "sqe.toml:2: storage.azure_account: this store is not built yet"),
-        ("[storage.tvf]\nallow_http = true", "sqe.toml:2: storage.tvf.allow_http: file functions on a server are not"),
+        ('[maintenance]\nmode = "advisory"', "maintenance: maintenance is not built yet"),
+        ('[session]\npersistence = "file"', "session.persistence: sessions that survive a restart"),
+        ('[storage]\nazure_account = "a"', "storage.azure_account: this store is not built yet"),
+        ("[storage.tvf]\nallow_http = true", "storage.tvf.allow_http: file functions on a server are not"),
         (
             '[catalogs.a]\ntype = "sqlite"\ndefault_table_format_version = 3',
-            "sqe.toml:3: catalogs.a.default_table_format_version: this default of new tables is not built yet",
+            "catalogs.a.default_table_format_version: this default of new tables is not built yet",
         ),
         ("[query.role_overrides]\netl = 9", "query.role_overrides: roles are not built yet"),
     ],
@@ -131,9 +114,7 @@ def test_what_is_built_or_switched_off_does_not_stop(tmp_path: Path, text: str) 
 
 def test_passthrough_is_the_built_engine(tmp_path: Path) -> None:
     text = '[policy]\nengine = "passthrough"\ni_understand_no_enforcement = true\n'
-    found = loaded(tmp_path, text)
-
-    assert not [fault for fault in check_built(found.config, found.sources) if "policy" in fault]
+    assert stops(tmp_path, text) == []
 
 
 def test_keys_that_change_nothing_are_named(tmp_path: Path) -> None:
@@ -170,18 +151,14 @@ def test_what_a_plugin_takes_is_not_judged_by_the_core(tmp_path: Path) -> None:
     assert "query.star_schema_reorder" in said
     assert "star_schema_min_ratio" not in said
     assert "vendors" not in said
-    assert not [fault for fault in check_built(found.config, found.sources, taken) if "web_ui" in fault]
-    assert [fault for fault in check_built(found.config, found.sources) if "web_ui" in fault]
+    assert not list(unbuilt(found.config, taken))
+    assert [str(fault) for fault in unbuilt(found.config)] == ["metrics.web_ui: the web UI is not built yet"]
 
 
 @pytest.mark.parametrize(
     ("text", "said"),
     [
         ('[worker]\nmemory_limit = "9GB"', "worker.memory_limit: has no effect: workers are not built yet"),
-        (
-            "[access_control.ranger]\ntimeout_secs = 3",
-            "access_control.ranger.timeout_secs: has no effect: writing grants to Apache Ranger is not built yet",
-        ),
         ("[metrics.openlineage]\nemit_selects = true", "metrics.openlineage.emit_selects: has no effect: lineage is"),
         (
             "[maintenance.scheduler]\ntick_secs = 5",
@@ -192,6 +169,7 @@ def test_what_a_plugin_takes_is_not_judged_by_the_core(tmp_path: Path) -> None:
             "auth.tls_skip_verify: has no effect: nothing reads it yet",
         ),
         ("[coordinator]\nmode = 'coordinator'", None),
+        ("[query_cache]\nenabled = true", "query_cache.enabled: has no effect: the cache of results is not built yet"),
         ("[session]\npersistence = 'memory'\n[metrics.audit_export]\nenabled = false", None),
         ("[auth]\nadmin_roles = ['boss']\n[[auth.providers]]\ntype = 'anonymous'", None),
     ],
