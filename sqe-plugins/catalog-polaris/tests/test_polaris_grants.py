@@ -679,7 +679,7 @@ def doctor(folder: Path, polaris: StandInPolaris, more: str = "") -> list[tuple[
 
 def test_sqe_doctor_asks_the_management_api(polaris: StandInPolaris, tmp_path: Path) -> None:
     login = f'client_id = "{CLIENT[0]}"\nclient_secret = "{CLIENT[1]}"\n'
-    good = [(Level.OK, "store of grants polaris answers")]
+    good = [(Level.OK, "store of grants polaris can be used")]
 
     assert doctor(tmp_path, polaris) == good
     assert doctor(tmp_path, polaris, login) == good
