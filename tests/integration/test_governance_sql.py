@@ -21,7 +21,8 @@ from sqe_core.policy.grants.enforcer import GrantsEnforcer
 from sqe_core.policy.grants.sqlite import MemoryStore
 from sqe_core.policy.masks import MaskWriter
 from sqe_core.query.run.admission import QueryLimits
-from sqe_core.query.run.statement_run import StatementRun
+from sqe_core.query.run.execution import Execution
+from sqe_core.query.run.judging import Judging
 from sqe_core.session.session import Session
 from sqe_core.spi.errors import ErrorCode, ObjectNotFoundError, SqeError
 from sqe_core.spi.identity import Identity, Secret
@@ -536,18 +537,18 @@ def test_a_plan_does_not_outlive_the_roles_of_a_login(lake: Lake) -> None:
 
 
 @contextmanager
-def made_meanwhile(lake: Lake, monkeypatch: pytest.MonkeyPatch, step: str) -> Iterator[None]:
+def made_meanwhile(lake: Lake, monkeypatch: pytest.MonkeyPatch, taker: type, step: str) -> Iterator[None]:
     """Owen makes the table `fresh` right after this step of the next statement."""
-    take_step, meanwhile = getattr(StatementRun, step), ["CREATE TABLE fresh AS SELECT 2 AS id"]
+    take_step, meanwhile = getattr(taker, step), ["CREATE TABLE fresh AS SELECT 2 AS id"]
 
-    def before_another(run: StatementRun, *given: Any, **named: Any) -> Any:
+    def before_another(run: object, *given: Any, **named: Any) -> Any:
         taken = take_step(run, *given, **named)
         if meanwhile:
             lake.run(OWEN, meanwhile.pop())
         return taken
 
     with monkeypatch.context() as patch:
-        patch.setattr(StatementRun, step, before_another)
+        patch.setattr(taker, step, before_another)
         yield
 
 
@@ -556,7 +557,7 @@ def made_meanwhile(lake: Lake, monkeypatch: pytest.MonkeyPatch, step: str) -> It
 def test_or_replace_does_not_replace_what_was_not_there(lake: Lake, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
     for user in ("mallory", "owen"):
         lake.root(f"GRANT CREATE ON SCHEMA lake.default TO USER {user}")
-    with made_meanwhile(lake, monkeypatch, "_judge"):
+    with made_meanwhile(lake, monkeypatch, Judging, "judge"):
         error = lake.refusal(MALLORY, f"CREATE OR REPLACE TABLE {text}")
     assert error.code in (ErrorCode.TABLE_NOT_FOUND, ErrorCode.ACCESS_DENIED)
     assert lake.run(OWEN, "SELECT * FROM fresh") == [(2,)]
@@ -572,7 +573,7 @@ def test_who_comes_second_owns_nothing(lake: Lake, monkeypatch: pytest.MonkeyPat
     """IF NOT EXISTS leaves the other one's table, and does not take it over."""
     for user in ("mallory", "owen"):
         lake.root(f"GRANT CREATE ON SCHEMA lake.default TO USER {user}")
-    with made_meanwhile(lake, monkeypatch, "_new_tables"):
+    with made_meanwhile(lake, monkeypatch, Execution, "_new_tables"):
         error = lake.refusal(MALLORY, f"CREATE TABLE IF NOT EXISTS {text}")
     assert error.code in (ErrorCode.TABLE_NOT_FOUND, ErrorCode.ACCESS_DENIED)
     lake.root("GRANT SELECT ON fresh TO analyst")

@@ -103,7 +103,7 @@ def test_what_only_values_tell_is_told_by_them(
     sqe: EmbeddedSqe, sql: str, values: list[object], answer: list[object] | None
 ) -> None:
     shape = sqe.sqe.service.describe(sqe.session, sql)
-    assert shape.kind.value == "query"
+    assert shape.statement_kind == "query"
     if answer is not None:
         assert shape.schema is None
         assert shape.parameters.types == [pa.null()] * len(values)
@@ -161,7 +161,7 @@ def test_an_update_stays_one_when_only_values_tell_its_types(sqe: EmbeddedSqe) -
         ("UPDATE t SET name = 'x' WHERE ?", "update"),
     ):
         shape = sqe.sqe.service.describe(sqe.session, sql)
-        assert (shape.kind.value, shape.schema, shape.parameters.types) == (kind, None, [pa.null()])
+        assert (shape.statement_kind, shape.schema, shape.parameters.types) == (kind, None, [pa.null()])
 
 
 def test_a_plan_changes_nothing_until_it_is_started(sqe: EmbeddedSqe) -> None:

@@ -82,10 +82,9 @@ def test_batches_that_are_waited_for_know_when_their_statement_is_over() -> None
         if asked == 2:  # it was not over yet when the next batch was asked for
             raise QueryTimeoutError("too long")
 
-    nothing: Any = dict.fromkeys(
-        ("engine", "session", "resolver", "visible", "visible_columns", "suggest", "limits", "scope", "judge")
-    )
-    ingestion = Ingestion(**nothing, execute=nothing["scope"], check=check)
+    context: Any = SimpleNamespace(running=SimpleNamespace(check=check))
+    nothing: Any = None
+    ingestion = Ingestion(context, nothing, nothing)
     files: Any = SimpleNamespace(finish=lambda: pytest.fail("not all has come"))
     with pytest.raises(QueryTimeoutError):
         ingestion._receive(Batches(), files)

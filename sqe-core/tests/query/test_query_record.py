@@ -12,6 +12,7 @@ import pytest
 from sqe_core.observe.history import QueryHistory
 from sqe_core.query.run.record import Recorder
 from sqe_core.query.run.result import StatementResult
+from sqe_core.query.statements.traits import StatementTraits
 from sqe_core.session.fingerprint import session_hash
 from sqe_core.spi.errors import ErrorCode, QueryCancelledError, ResourcesError, ShuttingDownError, UserError
 from sqe_core.spi.events import QueryEvent, QueryPhase
@@ -57,6 +58,7 @@ def recorder(counted: Counted, *, slow_secs: float = 0) -> Recorder:
 def begin(recorder: Recorder, kind: StatementKind | None = StatementKind.QUERY):  # type: ignore[no-untyped-def]
     record = recorder.begin("query-1", FakeSession(), f"SELECT '{CANARY}'", "sqe")  # type: ignore[arg-type]
     if kind is not None:
+        record.recognised(kind, StatementTraits(writes_rows=kind is StatementKind.INSERT))
         record.planned(kind, None)
     return record
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import struct
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from decimal import Decimal
@@ -295,20 +295,34 @@ class Row:
         return columns
 
 
+def judging(judge: Callable[[Any, Any], Any]) -> Any:
+    """What judges a statement by its values alone."""
+    return SimpleNamespace(judge=lambda statement, values=None, spooled=None: judge(statement, values))
+
+
+def expecting(type: pa.DataType) -> Any:
+    return SimpleNamespace(plan=SimpleNamespace(parameter_types={0: type}))
+
+
+def run(insert: RowInsert, batch: pa.RecordBatch) -> Any:
+    nothing: Any = None
+    row: Any = Row()
+    return insert.run(nothing, row, [batch], nothing)
+
+
 @pytest.fixture
 def insert(tmp_path: Path) -> RowInsert:
     @contextmanager
     def spool() -> Iterator[Any]:
         yield SimpleNamespace(folder=Path(tempfile.mkdtemp(dir=tmp_path)))
 
-    made: Any = RowInsert(
-        engine=SimpleNamespace(open_spool=spool),  # type: ignore[arg-type]
-        limits=LIMITS,
-        check=lambda: None,
-        judge=lambda *given: SimpleNamespace(plan=SimpleNamespace(parameter_types={0: pa.string()})),  # type: ignore
-        execute=lambda session, statement, secured: statement,  # type: ignore
+    engine = SimpleNamespace(open_spool=spool)
+    context: Any = SimpleNamespace(
+        parts=SimpleNamespace(engine=engine, limits=SimpleNamespace(ingest=LIMITS)),
+        running=SimpleNamespace(check=lambda: None),
     )
-    return made
+    execution: Any = SimpleNamespace(run=lambda session, statement, judgement, ending: statement)
+    return RowInsert(context, judging(lambda statement, values: expecting(pa.string())), execution)
 
 
 @pytest.mark.rule("FLT-7")
@@ -316,14 +330,12 @@ def insert(tmp_path: Path) -> RowInsert:
 def test_rows_of_parameters_are_checked_before_they_are_decoded(
     insert: RowInsert, conversions: Conversions, bomb: pa.Array
 ) -> None:
-    session: Any = None
-    row: Any = Row()
     fine, big = (pa.record_batch([values], ["0"]) for values in (bomb[:10], bomb))
-    assert insert.run(session, row, [fine]) == ["_sqe_v_1"]
+    assert run(insert, fine) == ["_sqe_v_1"]
     assert conversions.rows
     conversions.rows.clear()
     with pytest.raises(ResourcesError, match="bytes when decoded"):
-        insert.run(session, row, [big])
+        run(insert, big)
     assert not conversions.rows
 
 
@@ -331,16 +343,9 @@ def test_rows_of_parameters_are_checked_before_they_are_decoded(
 def test_lists_without_offsets_are_values_as_others(insert: RowInsert) -> None:
     """What `nbytes` reads behind them may end the process."""
     given: list[Any] = []
-
-    def secure(statement: object, values: Any, rows: object) -> Any:
-        given.append(values)
-        return None
-
-    session: Any = None
-    row: Any = Row()
-    noting = replace(insert, judge=secure)
+    noting = replace(insert, judging=judging(lambda statement, values: given.append(values)))
     for depth in (1, 2, 5):
-        assert noting.run(session, row, [pa.record_batch([lists_of_none(2, depth)], ["0"])]) == ["_sqe_v_1"]
+        assert run(noting, pa.record_batch([lists_of_none(2, depth)], ["0"])) == ["_sqe_v_1"]
         assert given[-2]["1"].as_py() == []
 
 
@@ -348,12 +353,11 @@ def test_lists_without_offsets_are_values_as_others(insert: RowInsert) -> None:
 def test_a_long_value_is_judged_by_its_type(insert: RowInsert) -> None:
     """However few bytes it comes in."""
     given: list[Any] = []
-    noting = replace(insert, limits=IngestLimits(disk_reserve_bytes=0), judge=lambda *each: given.append(each[1]))  # type: ignore
-    session: Any = None
-    row: Any = Row()
+    insert.context.parts.limits.ingest = IngestLimits(disk_reserve_bytes=0)  # type: ignore[misc]
+    noting = replace(insert, judging=judging(lambda statement, values: given.append(values)))
     long, short = (in_one_list(without_width(pa.binary(0), count)) for count in (100_000, 10))
     for values in (long, short):
-        noting.run(session, row, [pa.record_batch([values], ["0"])])
+        run(noting, pa.record_batch([values], ["0"]))
     assert given[0]["1"] == pa.scalar(None, pa.list_(pa.binary()))
     assert given[2]["1"].as_py() == [b""] * 10
 
@@ -368,12 +372,9 @@ def test_no_source_asks_arrow_for_nbytes() -> None:
 
 
 def test_a_parameter_that_does_not_fit_is_told_by_its_number(insert: RowInsert) -> None:
-    session: Any = None
-    row: Any = Row()
-    secured = SimpleNamespace(plan=SimpleNamespace(parameter_types={0: pa.decimal128(5, 1)}))
-    numbers = replace(insert, judge=lambda *given: secured)  # type: ignore
+    numbers = replace(insert, judging=judging(lambda statement, values: expecting(pa.decimal128(5, 1))))
     with pytest.raises(UserError, match="Parameter 1 has a value"):
-        numbers.run(session, row, [pa.record_batch([pa.array([Decimal("1.25")])], ["0"])])
+        run(numbers, pa.record_batch([pa.array([Decimal("1.25")])], ["0"]))
 
 
 def test_the_lengths_of_views() -> None:

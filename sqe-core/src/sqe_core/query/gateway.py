@@ -186,8 +186,7 @@ class ConnectedSession:
         self._count(Traffic.METADATA)
         at = self._seen_by(request)
         options = _options(request, at)
-        shape = self._service.describe(self._session, request.sql, dialect=request.dialect, options=options)
-        return StatementDescription(schema=shape.schema, parameters=shape.parameters, statement_kind=shape.kind.value)
+        return self._service.describe(self._session, request.sql, dialect=request.dialect, options=options)
 
     def insert_rows(self, request: StatementRequest, rows: Sequence[pa.RecordBatch]) -> RunningQuery | None:
         """Insert a row for each row of parameters, with one commit; None when the statement is none of that form."""

@@ -1,7 +1,7 @@
 """The one use case: a statement of a session becomes a result.
 
 1 admit     admission.py             bounds and slots, before any parser
-2 classify  sql/                     which statement is it? SQE's own are answered by answers.py and ddl.py
+2 classify  sql/                     which statement is it? SQE's own are carried out by their handler (statements/)
 3 inspect   inspect.py               the parsed plan holds nothing that is not on the lists
 4 resolve   names.py, bind.py        each name is one object, or none
 5 decide    policy/authorizer.py     may this user, and what of it
@@ -17,7 +17,7 @@ import logging
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from weakref import WeakKeyDictionary
 
 import pyarrow as pa
@@ -28,14 +28,19 @@ from sqe_core.engine.port import EngineState, Progress
 from sqe_core.observe.logging import of_statement
 from sqe_core.policy.authorizer import Circumstances
 from sqe_core.policy.trail import DecisionTrail
+from sqe_core.query.context import StatementContext, StatementWatch, Unwatched
 from sqe_core.query.ingest.ingestion import described
+from sqe_core.query.judge.names import NameResolver
 from sqe_core.query.judge.roles_in_use import ChosenRoles, identity_in_use
 from sqe_core.query.parts import QueryParts
 from sqe_core.query.run.admission import Admission, DeadlineWatch
+from sqe_core.query.run.failures import explained
+from sqe_core.query.run.judging import Judging
 from sqe_core.query.run.record import StatementRecord
-from sqe_core.query.run.result import StatementPlan, StatementResult
-from sqe_core.query.run.running import EndReason, RunningStatement, new_query_id
-from sqe_core.query.run.statement_run import Finish, Parameters, StatementRun, StatementShape
+from sqe_core.query.run.result import Parameters, StatementPlan, StatementResult
+from sqe_core.query.run.running import Ending, EndReason, RunningStatement, new_query_id
+from sqe_core.query.run.statement_run import StatementRun
+from sqe_core.query.statements.registry import HANDLERS
 from sqe_core.session.fingerprint import session_hash
 from sqe_core.session.properties import duration_seconds
 from sqe_core.session.session import Session
@@ -44,7 +49,7 @@ from sqe_core.spi.catalog import CatalogMetadata, Column, TableMetadata, ViewMet
 from sqe_core.spi.errors import SqeError
 from sqe_core.spi.identity import Identity
 from sqe_core.spi.names import ObjectName
-from sqe_core.spi.protocol import IngestRequest
+from sqe_core.spi.protocol import IngestRequest, StatementDescription
 from sqe_core.sql.grammar.value_rows import value_row
 from sqe_core.sql.statement import EngineStatement, TextLimits
 
@@ -101,12 +106,9 @@ class QueryService:
             SqeError: what is wrong, in words that may be shown to the user.
         """
         running = RunningStatement(new_query_id())
-        with self._admitted(session, running, options) as leave:
-            seen, run, record = self._begin(session, running, sql, options, dialect)
-            finish = _finisher(leave, record)
-            with _explained(run, finish):
-                result = run.run(sql, parameters, dialect or seen.properties["dialect"], finish)
-                return result.watched(record.delivered)
+        with self._begun(session, running, sql, options, dialect) as begun:
+            result = begun.run.run(sql, parameters, begun.dialect, begun.ending)
+            return result.watched(begun.record.delivered)
 
     def plan(
         self,
@@ -125,56 +127,25 @@ class QueryService:
             SqeError: what is wrong, in words that may be shown to the user.
         """
         running = RunningStatement(new_query_id())
-        with self._admitted(session, running, options) as leave:
-            seen, run, record = self._begin(session, running, sql, options, dialect)
-            with _explained(run, _finisher(leave, record)):
-                planned = run.plan(sql, parameters, dialect or seen.properties["dialect"])
-            leave()
-        record.pause()
-
-        def start() -> StatementResult:
-            record.resume()
-            try:
-                with self._admitted(session, running, options) as leave:
-                    finish = _finisher(leave, record)
-                    with _explained(run, finish):
-                        running.check()
-                        return planned.start(finish).watched(record.delivered)
-            except SqeError as error:
-                record.end(error, None)  # a refusal comes before anybody could finish it
-                raise
-
-        def abandon() -> None:
-            record.resume()
-            running.cancel()
-            record.end(running.end_error(), None)
-
-        return StatementPlan(
-            query_id=running.query_id,
-            kind=planned.kind,
-            schema=planned.schema,
-            start=start,
-            abandon=abandon,
-            is_divisible=planned.is_divisible,
-            is_constant=planned.is_constant,
-        )
+        with self._begun(session, running, sql, options, dialect) as begun:
+            plan = begun.run.plan(sql, parameters, begun.dialect, _Held(self, session, options, begun))
+            begun.ending.leave()
+        begun.record.pause()
+        return plan
 
     def describe(
         self, session: Session, sql: str, *, dialect: str | None = None, options: StatementOptions = _PLAIN
-    ) -> StatementShape:
+    ) -> StatementDescription:
         """Judge one statement and say what it expects and answers, for prepared statements. Nothing runs.
 
         Raises:
             SqeError: what is wrong, in words that may be shown to the user.
         """
         running = RunningStatement(new_query_id())
-        with self._admitted(session, running, options) as leave:
-            seen, run, record = self._begin(session, running, sql, options, dialect)
-            finish = _finisher(leave, record)
-            with _explained(run, finish):
-                shape = run.describe(sql, dialect or seen.properties["dialect"])
-            record.described(shape.kind)
-            finish(None)
+        with self._begun(session, running, sql, options, dialect) as begun:
+            shape = begun.run.describe(sql, begun.dialect)
+            begun.record.described()
+            begun.ending.tell(None)
             return shape
 
     def ingest(
@@ -194,11 +165,8 @@ class QueryService:
             SqeError: what is wrong, in words that may be shown to the user.
         """
         running = RunningStatement(new_query_id())
-        with self._admitted(session, running, options) as leave:
-            _, run, record = self._begin(session, running, described(request), options)
-            finish = _finisher(leave, record)
-            with _explained(run, finish):
-                return run.ingest(request, schema, batches, finish)
+        with self._begun(session, running, described(request), options) as begun:
+            return begun.run.ingest(request, schema, batches, begun.ending)
 
     def insert_rows(
         self,
@@ -222,7 +190,7 @@ class QueryService:
             SqeError: what is wrong, in words that may be shown to the user.
         """
         running = RunningStatement(new_query_id())
-        with self._admitted(session, running, options) as leave:
+        with self.admitted(session, running, options) as leave:
             # A long text takes a while to read: that is a statement's work, and needs its slot (LIM-1).
             limits = TextLimits(max_bytes=self._parts.limits.max_sql_bytes)
             read_as = dialect or (options.at or session).properties["dialect"]
@@ -231,10 +199,24 @@ class QueryService:
             if row is None:
                 leave()
                 return None
-            _, run, record = self._begin(session, running, sql, options)
-            finish = _finisher(leave, record)
-            with _explained(run, finish):
-                return run.insert_rows(statement.kind, row, batches, finish)
+            begun = self._begin(session, running, sql, options, dialect, leave)
+            with _explained(begun):
+                return begun.run.insert_rows(statement, row, batches, begun.ending)
+
+    @contextmanager
+    def _begun(
+        self,
+        session: Session,
+        running: RunningStatement,
+        sql: str,
+        options: StatementOptions,
+        dialect: str | None = None,
+    ) -> Iterator[_Begun]:
+        """Admit a statement; whatever is raised on its way becomes its end, and what its client may read."""
+        with self.admitted(session, running, options) as leave:
+            begun = self._begin(session, running, sql, options, dialect, leave)
+            with _explained(begun):
+                yield begun
 
     def _begin(
         self,
@@ -242,28 +224,40 @@ class QueryService:
         running: RunningStatement,
         sql: str,
         options: StatementOptions,
-        dialect: str | None = None,
-    ) -> tuple[StatementSession, StatementRun, StatementRecord]:
-        """Record that a statement was admitted, and return what it sees, and what judges and runs it."""
+        dialect: str | None,
+        leave: Callable[[], None],
+    ) -> _Begun:
+        """Record that a statement was admitted, and find out what it sees."""
         seen = options.at or StatementSession(session)
         seen.find_roles(self._with_roles)
-        record = self._parts.recorder.begin(running.query_id, session, sql, dialect or seen.properties["dialect"])
-        visible = self.visible(seen, running.query_id, record.trail)
-        run = StatementRun(
-            self._parts,
-            seen,
-            running,
-            visible,
-            record.planned,
-            trail=record.trail,
-            begins_change=record.begins_change,
-            recognised=record.recognised,
-            cancel=self._cancel_any,
+        written = dialect or seen.properties["dialect"]
+        record = self._parts.recorder.begin(running.query_id, session, sql, written)
+        context = self._context(seen, running, record, record.trail)
+        return _Begun(run=StatementRun(context), record=record, dialect=written, ending=_End(leave, record))
+
+    def _context(
+        self, seen: StatementSession, running: RunningStatement, watch: StatementWatch, trail: DecisionTrail | None
+    ) -> StatementContext:
+        visible = self.visible(seen, running.query_id, trail)
+        return StatementContext(
+            parts=self._parts,
+            handlers=HANDLERS,
+            session=seen,
+            running=running,
+            visible=visible,
+            resolver=NameResolver(self._parts.catalogs, shows=visible.shows, discover=seen.discovered.find),
+            circumstances=Circumstances(
+                protocol=seen.protocol,
+                query_id=running.query_id,
+                client_address=seen.client_address,
+                trail=trail,
+            ),
+            watch=watch,
+            others=self,
         )
-        return seen, run, record
 
     @contextmanager
-    def _admitted(
+    def admitted(
         self, session: Session, running: RunningStatement, options: StatementOptions
     ) -> Iterator[Callable[[], None]]:
         """Step 1: take a slot, and give what gives it back; an error gives it back at once.
@@ -338,7 +332,7 @@ class QueryService:
         found[1].cancel()
         return True
 
-    def _cancel_any(self, query_id: str) -> bool:
+    def cancel_any(self, query_id: str) -> bool:
         """Cancel a statement; who may do so was decided before."""
         return self.cancel_of(("", ""), query_id, any_user=True)
 
@@ -407,9 +401,7 @@ class QueryService:
         running = RunningStatement(new_query_id())
         seen = StatementSession(session)
         seen.find_roles(self._with_roles)
-        visible = self.visible(seen, running.query_id)
-        run = StatementRun(self._parts, seen, running, visible, lambda kind, judgement: None)
-        return run.columns_of(name, loaded)
+        return Judging(self._context(seen, running, Unwatched(), None)).columns_of(name, loaded)
 
     def _set_deadline(self, session: Session | StatementSession, running: RunningStatement) -> Callable[[], None]:
         own = session.properties["query_max_run_time"]
@@ -431,26 +423,70 @@ def _end_each(statements: Iterable[RunningStatement], reason: EndReason) -> None
             _log.exception("statement %s could not be ended", running.query_id)
 
 
-def _finisher(leave: Callable[[], None], record: StatementRecord) -> Finish:
-    """Return what is to be called when a statement has ended; only the first call counts."""
-    ended = threading.Lock()
+@dataclass(frozen=True, slots=True)
+class _End:
+    """Implements `Ending`: gives the slot back, and writes the record."""
 
-    def finish(error: SqeError | None, rows: int | None = None) -> None:
-        if ended.acquire(blocking=False):
-            leave()
-            record.end(error, rows)
+    leave: Callable[[], None]
+    record: StatementRecord
+    _first: threading.Lock = field(default_factory=threading.Lock)
 
-    return finish
+    def tell(self, error: SqeError | None, rows: int | None = None) -> None:
+        """The statement ended; only the first time counts."""
+        if self._first.acquire(blocking=False):
+            self.leave()
+            self.record.end(error, rows)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Begun:
+    """A statement that was admitted."""
+
+    run: StatementRun
+    record: StatementRecord
+    dialect: str
+    ending: _End
+
+
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """Implements `PlanLifecycle`: a plan holds no slot while its client has it."""
+
+    service: QueryService
+    session: Session
+    options: StatementOptions
+    begun: _Begun
+
+    def started(self, start: Callable[[Ending], StatementResult]) -> StatementResult:
+        """Admit the statement again and run it."""
+        record, running = self.begun.record, self.begun.run.context.running
+        record.resume()
+        try:
+            with self.service.admitted(self.session, running, self.options) as leave:
+                begun = replace(self.begun, ending=_End(leave, record))
+                with _explained(begun):
+                    running.check()
+                    return start(begun.ending).watched(record.delivered)
+        except SqeError as error:
+            record.end(error, None)  # a refusal comes before anybody could finish it
+            raise
+
+    def abandoned(self) -> None:
+        """Nobody starts it."""
+        record, running = self.begun.record, self.begun.run.context.running
+        record.resume()
+        running.cancel()
+        record.end(running.end_error(), None)
 
 
 @contextmanager
-def _explained(run: StatementRun, finish: Finish) -> Iterator[None]:
+def _explained(begun: _Begun) -> Iterator[None]:
     """Whatever is raised becomes what the client may read, and the statement's end."""
     try:
         yield
     except BaseException as error:
-        shown = run.explain_error(error)
-        finish(shown)
+        shown = explained(begun.run.context, error)
+        begun.ending.tell(shown)
         if shown is error or not isinstance(error, Exception):
             raise
         raise shown from None

@@ -1,48 +1,33 @@
-"""CHECK ACCESS, SHOW EFFECTIVE POLICY, EXPLAIN ACCESS, SHOW TAGS: what the engines say of somebody (META-1 to META-3).
+"""CHECK ACCESS, SHOW EFFECTIVE POLICY, EXPLAIN ACCESS: what the engines say of somebody (META-1 to META-3).
 
 What is hidden and why is told to administrators only; others learn what they may do, and how much is kept from them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
 
-from sqe_core.catalog.column_tags import read_column_tags
 from sqe_core.catalog.information_schema import to_table
-from sqe_core.policy.authorizer import AccessRequest, Verdict
+from sqe_core.policy.authorizer import AccessRequest, Circumstances, Verdict
 from sqe_core.policy.masks import kind_of
 from sqe_core.query.answers.metadata import text_table
-from sqe_core.query.judge.bind import BoundRelation
 from sqe_core.query.judge.names import table_not_found
+from sqe_core.query.run.judging import Judging
+from sqe_core.query.statements.handler import ExistingObject, NewObject, PlanNeed, SchemaNeed
+from sqe_core.query.statements.objects import CatalogObjects
+from sqe_core.query.statements.schemas import held_by, may_drop_all
 from sqe_core.query.statements.steward import Loaded, Steward
-from sqe_core.spi.catalog import TableMetadata, ViewMetadata
-from sqe_core.spi.errors import ErrorCode, NotSupportedError, UserError
+from sqe_core.spi.catalog import ViewMetadata
+from sqe_core.spi.errors import NotSupportedError, UserError
 from sqe_core.spi.identity import Identity
 from sqe_core.spi.names import NamespaceName, ObjectName, quote_part
 from sqe_core.spi.policy import Action, Privilege
-from sqe_core.sql.statement import (
-    AddColumnWithDefault,
-    CommentOn,
-    CreateSchema,
-    CreateTableLike,
-    CreateView,
-    DropSchema,
-    DropTable,
-    DropView,
-    EngineStatement,
-    Name,
-    RenameTable,
-    RenameView,
-    SetViewProperties,
-    ShowColumns,
-    ShowCreate,
-    Statement,
-)
-from sqe_core.sql.statements.governance import CheckAccess, ExplainAccess, ShowEffectivePolicy, ShowTags
+from sqe_core.sql.statement import EngineStatement, Statement
+from sqe_core.sql.statements.governance import CheckAccess, ExplainAccess, ShowEffectivePolicy
 
 NOT_FOR_YOU = "not allowed, or not there"
 
@@ -93,18 +78,22 @@ _OF_CONTAINERS: dict[Privilege, tuple[Action, ...]] = {
 # The name of something that would be made; what it is called does not matter.
 _SOMETHING = "new"
 
-Asked = tuple[ObjectName | NamespaceName, Action, Loaded | None]
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """Something that somebody does to an object; with `whole` only if nothing of it is kept from them (DML-4)."""
+
+    name: ObjectName | NamespaceName
+    action: Action
+    loaded: Loaded | None = None
+    whole: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class AccessAnswers:
-    """Asks the engines about somebody.
-
-    `bind` says what the names of a statement are, without running it.
-    """
+    """Asks the engines about somebody."""
 
     steward: Steward
-    bind: Callable[[EngineStatement], Sequence[BoundRelation]]
 
     def check(self, statement: CheckAccess) -> pa.Table:
         """CHECK ACCESS: false for what does not exist, as for what is denied (META-3)."""
@@ -139,10 +128,10 @@ class AccessAnswers:
         """SHOW EFFECTIVE POLICY: what is filtered, masked or, for administrators, hidden."""
         somebody = self.steward.somebody(statement.user, "see the policies of others")
         resolved, loaded = self.steward.existing(statement.name)
-        access = self._decide(somebody, (resolved.name, Action.SELECT, loaded))
+        access = self._decide(somebody, Asked(name=resolved.name, action=Action.SELECT, loaded=loaded))
         admin = self.steward.is_admin
         if access.denied and not admin:
-            self.steward.circumstances.refused(resolved.name)
+            self.steward.context.circumstances.refused(resolved.name)
             raise table_not_found(statement.name)
         source = "; ".join(dict.fromkeys(access.reasons)) if admin else None
         if access.denied:
@@ -158,18 +147,20 @@ class AccessAnswers:
     def explain(self, statement: ExplainAccess) -> pa.Table:
         """EXPLAIN ACCESS: one row for each thing that the statement does to an object."""
         somebody = self.steward.somebody(statement.user, "explain the access of others")
-        asked = dict.fromkeys((name, action) for name, action, _ in self._asked(statement.inner))
-        loaded = {name: each for name, _, each in self._asked(statement.inner)}
-        return to_table(EXPLAINED, [self._explained(somebody, (name, action, loaded[name])) for name, action in asked])
+        asked = {(one.name, one.action): one for one in self._asked(statement.inner)}
+        return to_table(EXPLAINED, [self._explained(somebody, one) for one in asked.values()])
 
     def _explained(self, somebody: Identity, asked: Asked) -> Sequence[Any]:
-        name, action, _ = asked
         access = self._decide(somebody, asked)
         admin = self.steward.is_admin
-        allowed = not access.denied and self._is_readable(somebody, asked)
+        allowed = (
+            not access.denied
+            and self._is_readable(somebody, asked)
+            and (not asked.whole or self._is_whole(somebody, asked))
+        )
         return (
-            str(name),
-            action.value,
+            str(asked.name),
+            asked.action.value,
             allowed,
             len(access.filters) if allowed else None,
             ", ".join(f"{quote_part(column)}: {kind_of(mask)}" for column, mask in sorted(access.masks.items()))
@@ -179,107 +170,83 @@ class AccessAnswers:
             "; ".join(dict.fromkeys(access.reasons)) if admin else None,
         )
 
-    def tags(self, statement: ShowTags) -> pa.Table:
-        """SHOW TAGS: those of visible columns."""
-        resolved, loaded = self.steward.existing(statement.name)
-        if not isinstance(loaded, TableMetadata):
-            raise NotSupportedError("Tags belong to the columns of tables")
-        tags = read_column_tags(loaded.properties)
-        if tags is None:
-            raise UserError(f"The tags of {resolved.name} cannot be read", code=ErrorCode.EXECUTION_FAILED)
-        visible = [column.name for column in self.steward.columns(resolved.name, loaded)]
-        return text_table(
-            ("column", "tag"), [(column, tag) for column in visible for tag in sorted(tags.get(column, ()))]
-        )
-
     def _decide(self, somebody: Identity, asked: Asked) -> Verdict:
-        name, action, loaded = asked
-        authorizer, circumstances = self.steward.authorizer, self.steward.circumstances
-        if somebody is not self.steward.identity:
-            circumstances = circumstances.of_another()
-        if isinstance(name, NamespaceName):
-            return Verdict(denied=authorizer.denies(somebody, name, action, circumstances))
-        request = AccessRequest(name=name, action=action, loaded=loaded)
-        return authorizer.decide(somebody, [request], circumstances)[name, action]
+        authorizer, circumstances = self.steward.authorizer, self._circumstances(somebody)
+        if isinstance(asked.name, NamespaceName):
+            return Verdict(denied=authorizer.denies(somebody, asked.name, asked.action, circumstances))
+        request = AccessRequest(name=asked.name, action=asked.action, loaded=asked.loaded)
+        return authorizer.decide(somebody, [request], circumstances)[asked.name, asked.action]
+
+    def _circumstances(self, somebody: Identity) -> Circumstances:
+        circumstances = self.steward.context.circumstances
+        return circumstances if somebody is self.steward.identity else circumstances.of_another()
 
     def _is_readable(self, somebody: Identity, asked: Asked) -> bool:
         """Whether a view that is read can be read to the bottom, as far as whoever asks can tell (VIEW-4)."""
-        name, action, loaded = asked
-        if action is not Action.SELECT or not isinstance(loaded, ViewMetadata) or not isinstance(name, ObjectName):
+        name, loaded = asked.name, asked.loaded
+        if asked.action is not Action.SELECT or not isinstance(loaded, ViewMetadata) or isinstance(name, NamespaceName):
             return True
         if somebody is not self.steward.identity:
             return True
-        return bool(self.steward.answers.visible_columns(name, loaded))
+        return bool(Judging(self.steward.context).columns_of(name, loaded))
+
+    def _is_whole(self, somebody: Identity, asked: Asked) -> bool:
+        """Whether somebody sees all of what the statement changes or copies as a whole."""
+        if isinstance(asked.name, NamespaceName):
+            seen = replace(self.steward.seen, circumstances=self._circumstances(somebody))
+            mount = seen.resolver.catalog(asked.name.catalog)
+            held = held_by(seen, mount, asked.name.namespace)
+            inner = (replace(asked, name=each.schema) for each in held[1:])
+            return not any(self._decide(somebody, each).denied for each in inner) and all(
+                may_drop_all(seen, somebody, mount, each) for each in held
+            )
+        return not any(
+            self._decide(somebody, replace(asked, action=action)).restricted for action in (asked.action, Action.SELECT)
+        )
 
     # What a statement does
 
     def _asked(self, statement: Statement) -> Iterator[Asked]:
-        if isinstance(statement, EngineStatement):
-            yield from self._of_names(statement)
-            return
-        match statement:
-            case CreateView(temporary=False):
-                yield self._new(statement.name, Action.CREATE_VIEW)
-                yield from self._of_names(statement.query)
-            case CreateView():
-                yield from self._of_names(statement.query)
-            case DropTable():
-                yield self._object(statement.name, Action.DROP)
-            case DropView():
-                yield self._object(statement.name, Action.DROP_VIEW)
-            case RenameTable():
-                yield self._object(statement.name, Action.ALTER)
-                yield self._new(statement.target, Action.CREATE)
-            case RenameView():
-                yield self._object(statement.name, Action.ALTER_VIEW)
-                yield self._new(statement.target, Action.CREATE_VIEW)
-            case AddColumnWithDefault():
-                yield self._object(statement.name, Action.ALTER)
-            case SetViewProperties() | CommentOn(object="view"):
-                yield self._object(statement.name, Action.ALTER_VIEW)
-            case CreateTableLike():
-                yield self._new(statement.name, Action.CREATE)
-                yield self._object(statement.source, Action.SELECT)
-            case ShowColumns() | ShowCreate(object="table" | "view"):
-                yield self._object(statement.name, Action.DESCRIBE)
-            case CreateSchema():
-                _, schema = self.steward.resolver.schema(statement.name, self.steward.context)
-                yield schema, Action.CREATE_SCHEMA, None
-            case DropSchema():
-                yield self.steward.find_schema(statement.name)[1], Action.DROP_SCHEMA, None
-            case CommentOn():
-                yield self.steward.find_schema(statement.name)[1], Action.ALTER_SCHEMA, None
-            case _:
-                raise NotSupportedError(
-                    "EXPLAIN ACCESS takes a statement that reads or changes tables, views or schemas"
-                )
+        needs = self.steward.context.handlers.of(statement).needs(statement)
+        if needs is None:
+            raise NotSupportedError("EXPLAIN ACCESS takes a statement that reads or changes tables, views or schemas")
+        for need in needs:
+            match need:
+                case PlanNeed():
+                    yield from self._of_names(need.statement)
+                case ExistingObject():
+                    resolved, loaded = self.steward.existing(need.name)
+                    for action in need.actions:
+                        yield Asked(name=resolved.name, action=action, loaded=loaded, whole=need.whole)
+                case NewObject():
+                    resolved = CatalogObjects(self.steward.seen).resolve_new(need)
+                    yield Asked(name=resolved.name, action=need.action)
+                case SchemaNeed(new=True):
+                    _, schema = self.steward.seen.resolver.schema(need.name, self.steward.context.names)
+                    yield Asked(name=schema, action=need.action)
+                case SchemaNeed():
+                    _, schema = self.steward.find_schema(need.name)
+                    yield Asked(name=schema, action=need.action, whole=need.cascade)
 
     def _of_names(self, statement: EngineStatement) -> Iterator[Asked]:
-        for entry in self.bind(statement):
+        for entry in Judging(self.steward.context).bind(statement, self.steward.seen):
             if entry.resolved is None or entry.system:
                 continue
             resolved, parts = entry.resolved, entry.relation.parts
-            if entry.loaded is not None and not self.steward.visible.shows_object(resolved.name):
+            if entry.loaded is not None and not self.steward.seen.visible.shows_object(resolved.name):
                 position = statement.positions.locate(entry.relation.start, parts[-1])
-                raise table_not_found(parts, position=position, hint=self.steward.answers.suggest(resolved))
+                raise table_not_found(parts, position=position, hint=self.steward.context.near.hint(resolved))
             for action in entry.needed:
-                yield resolved.name, action, entry.loaded
-
-    def _object(self, name: Name, action: Action) -> Asked:
-        resolved, loaded = self.steward.existing(name)
-        return resolved.name, action, loaded
-
-    def _new(self, name: Name, action: Action) -> Asked:
-        resolved = self.steward.resolver.object(name, self.steward.context)
-        return resolved.name, action, None
+                yield Asked(name=resolved.name, action=action, loaded=entry.loaded, whole=entry.whole)
 
 
 def _access_of(name: ObjectName | NamespaceName, action: Action, loaded: Loaded | None) -> Asked:
     """What a privilege on a container lets somebody do is done to something in it."""
     if isinstance(name, NamespaceName):
         if action is Action.CREATE_SCHEMA:
-            return NamespaceName(catalog=name.catalog, namespace=(*name.namespace, _SOMETHING)), action, None
+            schema = NamespaceName(catalog=name.catalog, namespace=(*name.namespace, _SOMETHING))
+            return Asked(name=schema, action=action)
         if action in (Action.CREATE, Action.CREATE_VIEW):
             namespace = name.namespace or (_SOMETHING,)
-            return ObjectName(catalog=name.catalog, namespace=namespace, name=_SOMETHING), action, None
-    return name, action, loaded
+            return Asked(name=ObjectName(catalog=name.catalog, namespace=namespace, name=_SOMETHING), action=action)
+    return Asked(name=name, action=action, loaded=loaded)

@@ -16,7 +16,8 @@ from sqe_core.query.answers.grant_text import (
     target_text,
 )
 from sqe_core.query.answers.metadata import text_table
-from sqe_core.query.statements.steward import Steward, denied
+from sqe_core.query.statements.handler import denied
+from sqe_core.query.statements.steward import Steward
 from sqe_core.spi.errors import ErrorCode, UserError
 from sqe_core.spi.identity import Identity
 from sqe_core.spi.names import ObjectName
@@ -229,8 +230,8 @@ class _Shown:
         target = grant.target
         name = ObjectName(catalog=target.catalog, namespace=target.namespace, name=target.name or "")
         if name not in self._visible:
-            mount = self.steward.resolver.find(name.catalog)
-            loaded = self.steward.visible.find(mount, name) if mount is not None else None
+            mount = self.steward.seen.resolver.find(name.catalog)
+            loaded = self.steward.seen.visible.find(mount, name) if mount is not None else None
             self._visible[name] = (
                 frozenset(column.name for column in self.steward.columns(name, loaded)) if loaded else None
             )

@@ -13,27 +13,30 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 import pyarrow as pa
 import pyarrow.types as kinds
 
-from sqe_core.catalog.visible import VisibleCatalogs
-from sqe_core.engine.port import Engine, EngineSession, Spool
+from sqe_core.engine.port import EngineSession, Spool
+from sqe_core.query.context import StatementContext
 from sqe_core.query.errors.suggestions import did_you_mean
 from sqe_core.query.errors.wording import shown
 from sqe_core.query.ingest.rows import IngestLimits, RowFiles
 from sqe_core.query.ingest.types import check_schema, fitted, storable
 from sqe_core.query.judge.bind import SpooledRows
 from sqe_core.query.judge.judge import Judgement
-from sqe_core.query.judge.names import NameContext, NameResolver, ResolvedName, table_not_found
+from sqe_core.query.judge.names import ResolvedName, table_not_found
 from sqe_core.query.judge.relation_text import append_text, create_text
+from sqe_core.query.run.execution import Execution
+from sqe_core.query.run.judging import Judging
+from sqe_core.query.run.reading import recognise
 from sqe_core.query.run.result import StatementResult
+from sqe_core.query.run.running import Ending
 from sqe_core.query.statements.created_meanwhile import CreatedMeanwhileError, tried
-from sqe_core.session.statement_session import StatementSession
-from sqe_core.spi.catalog import Column, TableMetadata, ViewMetadata
+from sqe_core.spi.catalog import TableMetadata, ViewMetadata
 from sqe_core.spi.errors import (
     CommitConflictError,
     EngineLostError,
@@ -43,7 +46,7 @@ from sqe_core.spi.errors import (
     SqeError,
     UserError,
 )
-from sqe_core.spi.names import ObjectName, quote_part
+from sqe_core.spi.names import quote_part
 from sqe_core.spi.protocol import IngestMode, IngestRequest
 from sqe_core.sql.statement import EngineStatement, Name, StatementKind
 
@@ -94,67 +97,75 @@ class WatchedBatches(Protocol):
         """Wait no longer than until `check` raises. It may be called in any thread, often."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Ingestion:
-    """Writes the batches of one client into one table.
+    """Writes the batches of one client into one table."""
 
-    Attributes:
-        check: raises when the statement was cancelled or its time is over.
-        scope: one statement at a time works in the engine session.
-        judge: steps 3 to 7 for a statement that reads these rows.
-        execute: steps 8 and 9.
-    """
+    context: StatementContext
+    judging: Judging
+    execution: Execution
 
-    engine: Engine
-    session: StatementSession
-    resolver: NameResolver
-    visible: VisibleCatalogs
-    visible_columns: Callable[[ObjectName, tuple[Column, ...]], tuple[Column, ...]]
-    suggest: Callable[[ResolvedName], str | None]
-    limits: IngestLimits
-    check: Callable[[], None]
-    scope: Callable[[], AbstractContextManager[EngineSession]]
-    judge: Callable[[EngineStatement, Rows], Judgement]
-    execute: Callable[[EngineSession, EngineStatement, Judgement], StatementResult]
-
-    def run(self, request: IngestRequest, schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> StatementResult:
+    def run(
+        self, request: IngestRequest, schema: pa.Schema, batches: Iterator[pa.RecordBatch], ending: Ending
+    ) -> StatementResult:
         """Receive the rows and write them with one commit; on any error nothing is written."""
         _check_request(request)
-        check_schema(schema, self.limits.schema)
+        check_schema(schema, self._limits.schema)
         schema = schema.remove_metadata()
         resolved = self._resolve(request)
         rows = _Source(name="_sqe_i_" + secrets.token_hex(16), token=secrets.token_hex(16))
         with ExitStack() as held:
-            with self.scope() as engine:
+            with self.judging.scope() as engine:
                 write = self._write(request.mode, resolved, schema, rows)
                 spool = held.enter_context(self._spool())
                 files = held.enter_context(
-                    RowFiles(spool.folder, sent=schema, kept=write.kept, limits=self.limits, check=self.check)
+                    RowFiles(
+                        spool.folder,
+                        sent=schema,
+                        kept=write.kept,
+                        limits=self.context.parts.limits.ingest,
+                        check=self._check,
+                    )
                 )
                 self._judge(request.mode, write, resolved, rows.filled(files))
             self._receive(batches, files)
 
             def commit() -> StatementResult:
-                return self._commit(engine, request.mode, write, resolved, schema, rows, files)
+                return self._commit(engine, request.mode, write, resolved, schema, rows, files, ending)
 
-            return tried(commit, commit, self.check)
+            return tried(commit, commit, self._check)
+
+    def _check(self) -> None:
+        """Raise when the statement was cancelled or its time is over."""
+        self.context.running.check()
+
+    @property
+    def _limits(self) -> IngestLimits:
+        return self.context.parts.limits.ingest
+
+    def _run(self, engine: EngineSession, statement: EngineStatement, rows: Rows, ending: Ending) -> StatementResult:
+        return self.execution.run(engine, statement, self._judged(statement, rows), ending)
+
+    def _judged(self, statement: EngineStatement, rows: Rows) -> Judgement:
+        recognise(self.context, statement)
+        return self.judging.judge(statement, spooled=rows)
 
     # Which table
 
     def _resolve(self, request: IngestRequest) -> ResolvedName:
-        context = NameContext(catalog=self.session.catalog, schema=self.session.schema)
+        names = self.context.names
         parts: list[str] = [request.table]
         if request.schema is not None or request.catalog is not None:
-            parts.insert(0, request.schema if request.schema is not None else ".".join(context.schema))
+            parts.insert(0, request.schema if request.schema is not None else ".".join(names.schema))
         if request.catalog is not None:
             parts.insert(0, request.catalog)
-        resolved = self.resolver.object(parts, context)
+        resolved = self.context.resolver.object(parts, names)
         if resolved.metadata_table is not None:
             raise NotSupportedError(f"{shown('.'.join(parts))} is read-only")
         return resolved
 
     def _find(self, resolved: ResolvedName) -> TableMetadata | ViewMetadata | None:
-        return self.visible.find(resolved.mount, resolved.name)
+        return self.context.visible.find(resolved.mount, resolved.name)
 
     # Which statement
 
@@ -162,14 +173,14 @@ class Ingestion:
         found = self._find(resolved)
         if mode is IngestMode.APPEND or (mode is IngestMode.CREATE_APPEND and found is not None):
             if found is None:
-                raise table_not_found(_parts(resolved), hint=self.suggest(resolved))
+                raise table_not_found(_parts(resolved), hint=self.context.near.hint(resolved))
             return self._append(resolved, found, schema, rows)
         return self._create(mode, resolved, schema, rows)
 
     def _append(
         self, resolved: ResolvedName, found: TableMetadata | ViewMetadata, schema: pa.Schema, rows: _Source
     ) -> _Write:
-        columns = {column.name.lower(): column for column in self.visible_columns(resolved.name, found.columns)}
+        columns = {column.name.lower(): column for column in self.judging.visible_columns(resolved.name, found.columns)}
         if not columns:
             raise table_not_found(_parts(resolved))
         values: dict[str, str | None] = {}
@@ -192,7 +203,7 @@ class Ingestion:
         return _Write(statement=_statement(StatementKind.INSERT, text), kept=pa.schema(kept))
 
     def _create(self, mode: IngestMode, resolved: ResolvedName, schema: pa.Schema, rows: _Source) -> _Write:
-        if not self.visible.has_schema(resolved.mount, resolved.name.namespace):
+        if not self.context.visible.has_schema(resolved.mount, resolved.name.namespace):
             raise UserError(
                 f"Schema {resolved.name.schema} does not exist or you may not see it",
                 code=ErrorCode.SCHEMA_NOT_FOUND,
@@ -204,7 +215,7 @@ class Ingestion:
 
     def _judge(self, mode: IngestMode, write: _Write, resolved: ResolvedName, rows: Rows) -> None:
         """Refuse what would be refused in the end, before the client sends."""
-        self.judge(write.statement, rows)
+        self._judged(write.statement, rows)
         if mode is IngestMode.CREATE and self._find(resolved) is not None:
             raise UserError(f"Table {resolved.name} already exists", code=ErrorCode.DUPLICATE_TABLE)
 
@@ -212,15 +223,15 @@ class Ingestion:
 
     def _spool(self) -> Spool:
         try:
-            return self.engine.open_spool()
+            return self.context.parts.engine.open_spool()
         except OSError as error:
             raise ResourcesError("The server cannot keep these rows now", hint="try again later") from error
 
     def _receive(self, batches: Iterator[pa.RecordBatch], files: RowFiles) -> None:
         if isinstance(batches, WatchedBatches):
-            batches.watch(self.check)
+            batches.watch(self._check)
         while True:
-            self.check()
+            self._check()
             try:
                 batch = next(batches, None)
             except SqeError:
@@ -234,7 +245,7 @@ class Ingestion:
                 break
             files.append(batch)
         files.finish()
-        self.check()
+        self._check()
 
     # The commit
 
@@ -247,14 +258,17 @@ class Ingestion:
         schema: pa.Schema,
         rows: _Source,
         files: RowFiles,
+        ending: Ending,
     ) -> StatementResult:
         """Judge once more and run; CREATE_APPEND appends after all when somebody else created the table meanwhile."""
-        self.session.look_again()  # roles may have gone while the rows came
+        self.context.session.look_again()  # roles may have gone while the rows came
         may_append = mode is IngestMode.CREATE_APPEND and write.creates
         with self._same(engine):
             if not may_append or self._find(resolved) is None:
                 try:
-                    return self.execute(engine, write.statement, self.judge(write.statement, rows.filled(files)))
+                    return self.execution.run(
+                        engine, write.statement, self._judged(write.statement, rows.filled(files)), ending
+                    )
                 except CreatedMeanwhileError:
                     if not may_append:
                         raise
@@ -264,11 +278,13 @@ class Ingestion:
                 raise CommitConflictError(
                     f"Table {resolved.name} was created meanwhile, with other columns", hint="send the rows again"
                 )
-            return self.execute(engine, append.statement, self.judge(append.statement, rows.filled(files)))
+            return self.execution.run(
+                engine, append.statement, self._judged(append.statement, rows.filled(files)), ending
+            )
 
     @contextmanager
     def _same(self, engine: EngineSession) -> Iterator[None]:
-        with self.scope() as now:
+        with self.judging.scope() as now:
             if now is not engine or not now.alive:
                 raise EngineLostError("The query engine restarted while the rows came; nothing was written")
             yield

@@ -8,7 +8,7 @@ that they have as literals, so that each row means what it means alone.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
@@ -17,63 +17,67 @@ import pyarrow as pa
 import pyarrow.types as kinds
 
 from sqe_core.batch_bytes import batch_bytes
-from sqe_core.engine.port import Engine, EngineSession, ParameterMarker
-from sqe_core.query.ingest.rows import IngestLimits, RowFiles, check_batch
+from sqe_core.engine.port import EngineSession, ParameterMarker
+from sqe_core.query.context import StatementContext
+from sqe_core.query.ingest.rows import RowFiles, check_batch
 from sqe_core.query.ingest.types import converted, storable
 from sqe_core.query.judge.bind import SpooledRows
-from sqe_core.query.judge.judge import Judgement
+from sqe_core.query.run.execution import Execution
+from sqe_core.query.run.judging import Judging
 from sqe_core.query.run.parameters import require_columns
 from sqe_core.query.run.result import StatementResult
+from sqe_core.query.run.running import Ending
 from sqe_core.spi.errors import ResourcesError
 from sqe_core.sql.grammar.value_rows import ValueRow
-from sqe_core.sql.statement import EngineStatement
 
 _MOST_JUDGED_BYTES = 1 << 16  # of one value; a longer one says no more than its type
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class RowInsert:
-    """Inserts a row for each row of parameters.
+    """Inserts a row for each row of parameters."""
 
-    Attributes:
-        check: raises when the statement was cancelled or its time is over.
-        judge: steps 3 to 7 for a statement, with values or with rows in files.
-        execute: steps 8 and 9.
-    """
+    context: StatementContext
+    judging: Judging
+    execution: Execution
 
-    engine: Engine
-    limits: IngestLimits
-    check: Callable[[], None]
-    judge: Callable[[EngineStatement, Mapping[str, Any], Mapping[str, SpooledRows]], Judgement]
-    execute: Callable[[EngineSession, EngineStatement, Judgement], StatementResult]
-
-    def run(self, session: EngineSession, row: ValueRow, batches: Sequence[pa.RecordBatch]) -> StatementResult:
+    def run(
+        self, session: EngineSession, row: ValueRow, batches: Sequence[pa.RecordBatch], ending: Ending
+    ) -> StatementResult:
         """Write all rows with one commit, or none. `session` is this statement's own."""
+        limits, check = self.context.parts.limits.ingest, self.context.running.check
         names = tuple(dict.fromkeys(row.statement.parameters))
         # Numbers, which is what errors call the columns.
         given = pa.schema([pa.field(str(number), field.type) for number, field in enumerate(batches[0].schema, 1)])
         require_columns(names, len(given))
         numbered = [pa.RecordBatch.from_arrays(batch.columns, given.names) for batch in batches]
         first = next((batch for batch in numbered if batch.num_rows), numbered[0])
-        check_batch(first, given, self.limits)  # before anything reads it
+        check_batch(first, given, limits)  # before anything reads it
         kept = self._kept(row, names, first)
-        self.judge(row.statement, _first_values(names, kept, first), {})
+        self.judging.judge(row.statement, _first_values(names, kept, first))
         columns = [None if kinds.is_null(sent.type) else field.name for sent, field in zip(given, kept, strict=True)]
         source = "_sqe_i_" + secrets.token_hex(16)
         with ExitStack() as held:
             try:
-                spool = held.enter_context(self.engine.open_spool())
+                spool = held.enter_context(self.context.parts.engine.open_spool())
             except OSError as error:
                 raise ResourcesError("The server cannot keep these rows now", hint="try again later") from error
             files = held.enter_context(
-                RowFiles(spool.folder, sent=given, kept=kept, limits=self.limits, check=self.check, kind="Parameter")
+                RowFiles(
+                    spool.folder,
+                    sent=given,
+                    kept=kept,
+                    limits=limits,
+                    check=check,
+                    kind="Parameter",
+                )
             )
             for batch in numbered:
                 files.append(batch)
             files.finish()
             rows = {source: SpooledRows(token=secrets.token_hex(16), files=files.files)}
             statement = row.over(source, columns)
-            return self.execute(session, statement, self.judge(statement, {}, rows))
+            return self.execution.run(session, statement, self.judging.judge(statement, spooled=rows), ending)
 
     def _kept(self, row: ValueRow, names: Sequence[str], first: pa.RecordBatch) -> pa.Schema:
         """Return the columns that the values are kept in."""
@@ -86,7 +90,7 @@ class RowInsert:
         if narrowed:
             values = dict(_first_values(names, _fields(types), first))
             values |= {names[number]: ParameterMarker(number=number) for number in narrowed}
-            expected = self.judge(row.statement, values, {}).plan.parameter_types
+            expected = self.judging.judge(row.statement, values).plan.parameter_types
             for number in narrowed:
                 wanted = expected.get(number, pa.null())
                 whole = kinds.is_integer(first.schema.field(number).type) and kinds.is_integer(wanted)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
@@ -12,12 +12,13 @@ from sqe_core.catalog.system import SYSTEM
 from sqe_core.catalog.visible import INFORMATION_SCHEMA, VisibleCatalogs
 from sqe_core.engine.port import PlanDescription, Relation, RelationKind
 from sqe_core.query.judge.names import NameContext, NameResolver, ResolvedName, schema_not_found, table_not_found
+from sqe_core.query.judge.near_names import NearNames
 from sqe_core.session.session import SessionView
 from sqe_core.session.statement_session import StatementSession
 from sqe_core.spi.catalog import TableMetadata, ViewMetadata
 from sqe_core.spi.errors import ErrorCode, NotSupportedError, UserError
 from sqe_core.spi.policy import Action
-from sqe_core.sql.statement import PositionMap, StatementKind
+from sqe_core.sql.statement import PositionMap
 
 _INSERT = "InsertIntoStatement"
 _WRITE_TARGETS = {
@@ -28,15 +29,8 @@ _WRITE_TARGETS = {
 }
 # Their conditions and counts tell what is in the table (DML-1).
 _READS_ITS_TARGET = frozenset({Action.UPDATE, Action.DELETE, Action.MERGE})
+_OF_ROWS = frozenset(_WRITE_TARGETS.values())
 _REPLACES = frozenset({"ReplaceTable", "ReplaceTableAsSelect"})
-_ACTION_OF_KIND: Mapping[StatementKind, Action] = {
-    StatementKind.TRUNCATE: Action.TRUNCATE,
-    StatementKind.ALTER_TABLE: Action.ALTER,
-    StatementKind.COMMENT: Action.ALTER,
-    StatementKind.CREATE_TABLE: Action.CREATE,
-    StatementKind.CREATE_TABLE_AS: Action.CREATE,
-    StatementKind.DROP_TABLE: Action.DROP,
-}
 
 
 class Usage(Enum):
@@ -89,6 +83,12 @@ class BoundRelation:
         return (*self.needed, *also)
 
     @property
+    def whole(self) -> bool:
+        """Whether nothing of it may be kept from the user: all of it is changed at once (DML-4)."""
+        kept = self.usage is Usage.CREATE and not self.replaces
+        return self.usage is not Usage.READ and self.loaded is not None and not kept and self.action not in _OF_ROWS
+
+    @property
     def system(self) -> bool:
         """Whether these are rows of ours."""
         resolved = self.resolved
@@ -104,7 +104,7 @@ class RelationBinder:
         session: StatementSession,
         resolver: NameResolver,
         visible: VisibleCatalogs,
-        suggest: Callable[[ResolvedName], str | None],
+        near: NearNames,
         spooled: Mapping[str, SpooledRows] = MappingProxyType({}),
     ) -> None:
         """Begin a plan.
@@ -113,12 +113,12 @@ class RelationBinder:
             session: whose plan.
             resolver: from written names to objects.
             visible: what the session may see.
-            suggest: what a missing name may have meant.
+            near: what a missing name may have meant.
             spooled: names of rows in files. They begin with a reserved prefix, which no text of a user can hold.
         """
         self._session = session
         self._spooled = spooled
-        self._suggest = suggest
+        self._near = near
         self._resolver = resolver
         self._visible = visible
         # One statement sees each object once, however often it names it.
@@ -128,14 +128,14 @@ class RelationBinder:
         self,
         description: PlanDescription,
         *,
-        kind: StatementKind,
+        command: Action | None,
         context: NameContext,
         positions: PositionMap | None,
         session_views: bool = True,
     ) -> list[BoundRelation]:
-        """Bind every relation that is no common table expression."""
+        """Bind every relation that is no common table expression; `command` is what a command does with its table."""
         bound = [
-            self._bind_one(relation, kind, context, positions, session_views)
+            self._bind_one(relation, command, context, positions, session_views)
             for relation in description.relations
             if not relation.cte
         ]
@@ -148,12 +148,12 @@ class RelationBinder:
     def _bind_one(
         self,
         relation: Relation,
-        kind: StatementKind,
+        command: Action | None,
         context: NameContext,
         positions: PositionMap | None,
         session_views: bool,
     ) -> BoundRelation:
-        usage, action = _usage_of(relation, kind)
+        usage, action = _usage_of(relation, command)
         position = positions.locate(relation.start, relation.parts[-1]) if positions else None
         if len(relation.parts) == 1 and usage is Usage.READ and relation.parts[0] in self._spooled:
             return BoundRelation(
@@ -170,7 +170,7 @@ class RelationBinder:
         if bound.system and resolved.metadata_table:
             raise table_not_found(relation.parts, position=position)
         if (bound.system or usage is not Usage.READ) and not self._visible.shows(resolved.mount):
-            raise table_not_found(relation.parts, position=position, hint=self._suggest(resolved))
+            raise table_not_found(relation.parts, position=position, hint=self._near.hint(resolved))
         if usage is not Usage.READ and (resolved.metadata_table or bound.system):
             raise NotSupportedError(
                 f"{'.'.join(relation.parts)} is read-only", code=ErrorCode.NOT_SUPPORTED, position=position
@@ -192,19 +192,19 @@ class RelationBinder:
             return replace(bound, loaded=loaded, replaces=relation.holder in _REPLACES)
         if loaded is None:
             self._visible.shows_object(resolved.name)  # takes the time that a denial takes (ERR-5)
-            raise table_not_found(relation.parts, position=position, hint=self._suggest(resolved))
+            raise table_not_found(relation.parts, position=position, hint=self._near.hint(resolved))
         if usage is Usage.WRITE and isinstance(loaded, ViewMetadata):
             raise UserError(f"{resolved.name} is a view and cannot be written", position=position)
         return BoundRelation(relation=relation, usage=usage, action=action, resolved=resolved, loaded=loaded)
 
 
-def _usage_of(relation: Relation, kind: StatementKind) -> tuple[Usage, Action]:
+def _usage_of(relation: Relation, command: Action | None) -> tuple[Usage, Action]:
     match relation.kind:
         case RelationKind.RELATION:
             action = _WRITE_TARGETS.get((relation.holder, relation.field))
             return (Usage.WRITE, action) if action else (Usage.READ, Action.SELECT)
-        case RelationKind.TABLE | RelationKind.TABLE_OR_VIEW if kind in _ACTION_OF_KIND:
-            return Usage.WRITE, _ACTION_OF_KIND[kind]
-        case RelationKind.IDENTIFIER if kind in (StatementKind.CREATE_TABLE, StatementKind.CREATE_TABLE_AS):
+        case RelationKind.TABLE | RelationKind.TABLE_OR_VIEW if command is not None:
+            return Usage.WRITE, command
+        case RelationKind.IDENTIFIER if command is Action.CREATE:
             return Usage.CREATE, Action.CREATE
     raise NotSupportedError("This form of the statement is not supported")

@@ -5,9 +5,9 @@ Reading order: `Judge.judge` is the way of a statement; `_rewrite` is called aga
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Protocol
 
 import pyarrow as pa
 
@@ -34,7 +34,8 @@ from sqe_core.policy.authorizer import AccessRequest, Authorizer, Circumstances,
 from sqe_core.query.judge import allowed as lists
 from sqe_core.query.judge.bind import BoundRelation, RelationBinder, SpooledRows, Usage
 from sqe_core.query.judge.inspect import PlanLimits, inspect
-from sqe_core.query.judge.names import NameContext, NameResolver, ResolvedName, restricted_error, table_not_found
+from sqe_core.query.judge.names import NameContext, NameResolver, restricted_error, table_not_found
+from sqe_core.query.judge.near_names import NearNames
 from sqe_core.query.judge.relation_text import (
     METADATA_PROJECTIONS,
     VISIBLE_ROWS,
@@ -47,6 +48,7 @@ from sqe_core.query.judge.relation_text import (
 )
 from sqe_core.query.judge.restrict import CompiledRestriction, RestrictionCompiler, facts_of
 from sqe_core.query.judge.verify import ExpectedRelation, verify
+from sqe_core.query.statements.columns_in_use import ColumnsInUse
 from sqe_core.session.session import SessionView
 from sqe_core.session.statement_session import StatementSession
 from sqe_core.spi.catalog import Column, TableMetadata, ViewMetadata
@@ -75,6 +77,13 @@ VIEW_SECURITY_PROPERTY = "sqe.view-security"
 
 
 Decisions = Mapping[tuple[ObjectName, Action], Verdict]
+
+
+class SystemRows(Protocol):
+    """Rows of ours."""
+
+    def rows(self, name: ObjectName) -> pa.Table | None:
+        """Return the rows of a table of ours, or None when there is none of that name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,17 +164,19 @@ class Judge:
     circumstances: Circumstances
     resolver: NameResolver
     visible: VisibleCatalogs
-    system_rows: Callable[[ObjectName], pa.Table | None]
-    suggest: Callable[[ResolvedName], str | None]
+    system: SystemRows
+    near: NearNames
     extra_functions: frozenset[str]
     plan_limits: PlanLimits
     tag: str
-    in_use: Callable[[ObjectName, TableMetadata], frozenset[str]]
+    in_use: ColumnsInUse
     """The columns of a table that this user may not drop or rename, since policies name them."""
     columns_seen: list[str] = field(default_factory=list)
     """The visible columns of what the statement itself names, for the errors about it (ERR-5)."""
     spooled: Mapping[str, SpooledRows] = field(default_factory=dict)
     """Rows of the client that this statement reads, by the name that its text has for them."""
+    command: Action | None = None
+    """What the statement does with a table that its plan names as a command's."""
     looked_up: dict[Hashable, Sequence[Any]] = field(default_factory=dict)
     """What the row filters of this statement found in other tables."""
 
@@ -227,13 +238,17 @@ class Judge:
             session=self.session,
             resolver=self.resolver,
             visible=self.visible,
-            suggest=self.suggest,
+            near=self.near,
             spooled={} if views else self.spooled,
         )
         # A stored view never sees the session views of whoever reads it (VIEW-3).
         own_views = not views or isinstance(views[-1], SessionView)
         bound = binder.bind(
-            parsed.description, kind=kind, context=context, positions=positions, session_views=own_views
+            parsed.description,
+            command=None if views else self.command,
+            context=context,
+            positions=positions,
+            session_views=own_views,
         )
         collected.bound += bound
         if not views:
@@ -488,7 +503,7 @@ class Judge:
         gone = {str(field["name"][0]).casefold() for field in fields}
         if not gone:
             return
-        for column in sorted(self.in_use(name, table)):
+        for column in sorted(self.in_use.of(name, table)):
             if column.casefold() in gone:
                 raise AccessDeniedError(
                     f"Column {quote_part(column)} of {name} is named by a policy or has tags;"
@@ -612,7 +627,7 @@ class Judge:
     def _system_table(self, entry: BoundRelation, positions: PositionMap | None) -> InlinedRows:
         assert entry.resolved is not None
         name = entry.resolved.name
-        rows = None if entry.relation.time_travel else self.system_rows(name)
+        rows = None if entry.relation.time_travel else self.system.rows(name)
         if rows is None:
             parts = entry.relation.parts
             raise table_not_found(

@@ -10,6 +10,7 @@ from typing import Any
 
 from sqe_core.observe.audit import AuditLog
 from sqe_core.policy.trail import StoredChange, Trail
+from sqe_core.query.statements.traits import StatementTraits
 from sqe_core.session.fingerprint import session_hash
 from sqe_core.session.session import Session
 from sqe_core.spi.auth import (
@@ -24,49 +25,7 @@ from sqe_core.spi.errors import ErrorCode, ResourcesError, SqeError, UserError
 from sqe_core.spi.events import ObjectDecision, QueryEvent, QueryPhase
 from sqe_core.spi.identity import Identity
 from sqe_core.spi.names import NamespaceName, ObjectName
-from sqe_core.sql.statement import StatementKind
 
-_GRANTS = frozenset(
-    kind.value
-    for kind in (
-        StatementKind.GRANT,
-        StatementKind.REVOKE,
-        StatementKind.DENY,
-        StatementKind.ROLE,
-        StatementKind.POLICY,
-        StatementKind.SET_OWNER,
-    )
-)
-_DDL = frozenset(
-    kind.value
-    for kind in (
-        StatementKind.CREATE_TABLE,
-        StatementKind.DROP_TABLE,
-        StatementKind.ALTER_TABLE,
-        StatementKind.CREATE_VIEW,
-        StatementKind.DROP_VIEW,
-        StatementKind.ALTER_VIEW,
-        StatementKind.CREATE_SCHEMA,
-        StatementKind.DROP_SCHEMA,
-        StatementKind.COMMENT,
-        StatementKind.SET_TAGS,
-        StatementKind.KILL,
-        StatementKind.ATTACH,
-        StatementKind.DETACH,
-        StatementKind.SECRET,
-    )
-)
-# Statements that may say IF EXISTS: then what is denied is no error for their user, and nothing happens.
-_MAY_DO_NOTHING = frozenset(
-    kind.value
-    for kind in (
-        StatementKind.DROP_TABLE,
-        StatementKind.ALTER_TABLE,
-        StatementKind.DROP_VIEW,
-        StatementKind.ALTER_VIEW,
-        StatementKind.DROP_SCHEMA,
-    )
-)
 # What a user is told of something that is denied.
 _HIDES_DENIALS = frozenset(
     {
@@ -82,10 +41,10 @@ _LONGEST_REASON = 2000
 _BODIES = frozenset({"filter", "mask", "masks"})
 
 
-def is_denied(kind: str, trail: Trail, error: SqeError | None) -> bool:
+def is_denied(traits: StatementTraits, trail: Trail, error: SqeError | None) -> bool:
     """Whether a statement came to nothing because of a policy, whatever its user was told."""
     if error is None:
-        return bool(trail.refused) and kind in _MAY_DO_NOTHING
+        return bool(trail.refused) and traits.may_do_nothing
     if error.code is ErrorCode.ACCESS_DENIED:
         return True
     return bool(trail.refused) and isinstance(error, UserError) and error.code in _HIDES_DENIALS
@@ -129,12 +88,12 @@ class StatementAudit:
             written["more_decisions"] = trail.truncated
         self.log.write(written, must=must)
 
-    def ended(self, event: QueryEvent, trail: Trail, *, described: bool) -> None:
+    def ended(self, event: QueryEvent, trail: Trail, traits: StatementTraits, *, described: bool) -> None:
         """Tell how a statement ended."""
         failed = event.denied or event.phase is not QueryPhase.FINISHED
         written = {
             **_who(event),
-            "kind": _kind(event.statement_kind),
+            "kind": traits.audited.value,
             "status": "failure" if failed else "success",
             "decision_id": trail.decision_id,
             "resources": [_object(each) for each in {each.name: each for each in event.objects}.values()],
@@ -284,10 +243,6 @@ def _kind_of(credential: Credential) -> str:
         case AwsCredential():
             return "aws"
     return "none"
-
-
-def _kind(statement_kind: str) -> str:
-    return "grant" if statement_kind in _GRANTS else "admin_ddl" if statement_kind in _DDL else "query"
 
 
 def _query(event: QueryEvent) -> dict[str, Any]:

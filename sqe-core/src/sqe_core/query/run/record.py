@@ -20,6 +20,7 @@ from sqe_core.policy.trail import DecisionTrail, Trail
 from sqe_core.query.judge.bind import BoundRelation
 from sqe_core.query.judge.judge import Judgement
 from sqe_core.query.run.audited import StatementAudit, is_denied
+from sqe_core.query.statements.traits import StatementTraits
 from sqe_core.session.fingerprint import session_hash
 from sqe_core.session.session import Session
 from sqe_core.spi.errors import ErrorCode, SqeError
@@ -32,17 +33,6 @@ _log = logging.getLogger(__name__)
 Notify = Callable[[QueryEvent], None]
 _LONGEST_SQL = 65_536
 
-_WRITES = frozenset(
-    kind.value
-    for kind in (
-        StatementKind.INSERT,
-        StatementKind.UPDATE,
-        StatementKind.DELETE,
-        StatementKind.MERGE,
-        StatementKind.TRUNCATE,
-        StatementKind.CREATE_TABLE_AS,
-    )
-)
 _STATUS = {QueryPhase.FINISHED: "success", QueryPhase.FAILED: "failure", QueryPhase.CANCELLED: "cancelled"}
 
 
@@ -141,6 +131,7 @@ class StatementRecord:
         self._sinks = sinks
         self._began = time.monotonic()
         self._paused: float | None = None
+        self._traits = StatementTraits()
         self._ended = threading.Lock()
         self._delivered_any = False
         self._described = False
@@ -164,14 +155,14 @@ class StatementRecord:
             self._began += time.monotonic() - self._paused
             self._paused = None
 
-    def recognised(self, kind: StatementKind) -> None:
+    def recognised(self, kind: StatementKind, traits: StatementTraits) -> None:
         """It is known which statement it is, whatever becomes of it."""
         self._entry.kind = kind.value
+        self._traits = traits
 
-    def described(self, kind: StatementKind) -> None:
+    def described(self) -> None:
         """The statement was only looked at."""
         self._described = True
-        self._entry.kind = kind.value
 
     def planned(self, kind: StatementKind, judgement: Judgement | None) -> None:
         """Everything was decided and verified; the statement runs."""
@@ -210,7 +201,7 @@ class StatementRecord:
             return
         self._entry.ended = time.time()
         self._entry.rows = rows
-        self._entry.writes = self._entry.kind in _WRITES
+        self._entry.writes = self._traits.writes_rows
         phase = QueryPhase.FINISHED
         if error is not None:
             self._entry.error_code = error.code
@@ -223,7 +214,7 @@ class StatementRecord:
         if self._sinks.audit is not None:
             event, trail = self._event(phase, error), self.trail.read()
             self._tell_decisions(event)
-            self._sinks.audit.ended(event, trail, described=self._described)
+            self._sinks.audit.ended(event, trail, self._traits, described=self._described)
 
     def _tell_decisions(self, event: QueryEvent, *, must: bool = False) -> None:
         """Write them once, as soon as they are made."""
@@ -241,7 +232,7 @@ class StatementRecord:
         metrics.count("sqe_query_count_total", labels={"status": status, "statement_type": kind, "error_code": code})
         metrics.count("sqe_protocol_query_count_total", labels={"protocol": self._session.protocol, "status": status})
         metrics.observe("sqe_query_duration_seconds", seconds, {"statement_type": kind})
-        if kind in _WRITES and self._entry.rows:
+        if self._traits.writes_rows and self._entry.rows:
             metrics.count("sqe_rows_written_total", self._entry.rows)
         if self._sinks.slow_secs and seconds >= self._sinks.slow_secs:
             metrics.count("sqe_slow_query_count_total")
@@ -280,7 +271,7 @@ class StatementRecord:
     def _event(self, phase: QueryPhase, error: SqeError | None) -> QueryEvent:
         trail = self.trail.read()
         total = (time.monotonic() - self._began) * 1000
-        writes = self._entry.kind in _WRITES
+        writes = self._traits.writes_rows
         return QueryEvent(
             query_id=self._entry.query_id,
             phase=phase,
@@ -305,7 +296,7 @@ class StatementRecord:
             error_code=error.code if error else None,
             error_message=self.hide(error.message) if error else None,
             decision_id=trail.decision_id if trail.decided else None,
-            denied=phase.final and is_denied(self._entry.kind, trail, error),
+            denied=phase.final and is_denied(self._traits, trail, error),
         )
 
     def _objects(self, trail: Trail) -> tuple[ObjectDecision, ...]:

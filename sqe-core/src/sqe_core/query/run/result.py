@@ -3,13 +3,28 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Protocol
 
 import pyarrow as pa
 
 from sqe_core.engine.port import Progress
+from sqe_core.query.run.running import Ending
 from sqe_core.spi.errors import UserError
 from sqe_core.sql.statement import StatementKind
+
+Parameters = Sequence[Any] | Mapping[str, Any]
+"""Values of a statement's parameters, in the order of its markers or by their names."""
+
+
+class PlanLifecycle(Protocol):
+    """What surrounds the start of a plan: its slot, its record, its errors."""
+
+    def started(self, start: Callable[[Ending], StatementResult]) -> StatementResult:
+        """Admit the statement again and run it."""
+
+    def abandoned(self) -> None:
+        """Nobody starts it."""
 
 
 class StatementPlan:

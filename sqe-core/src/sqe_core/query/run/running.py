@@ -10,6 +10,7 @@ import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from enum import Enum
+from typing import Protocol
 
 from sqe_core.engine.port import EngineSession, Progress, ResultStream
 from sqe_core.spi.errors import (
@@ -39,6 +40,13 @@ class EndReason(Enum):
     EXPIRED = "expired"
     KILLED = "killed"
     SHUTDOWN = "shutdown"
+
+
+class Ending(Protocol):
+    """Is told how a statement ended; only the first time counts."""
+
+    def tell(self, error: SqeError | None, rows: int | None = None) -> None:
+        """The statement ended, with as many rows."""
 
 
 class RunningStatement:

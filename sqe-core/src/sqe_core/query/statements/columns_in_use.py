@@ -9,15 +9,40 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 
 from sqe_core.catalog.column_tags import read_column_tags
+from sqe_core.policy.authorizer import Authorizer
 from sqe_core.spi.catalog import TableMetadata
+from sqe_core.spi.identity import Identity
 from sqe_core.spi.names import ObjectName
-from sqe_core.spi.policy import Grant, Mask, SqlMask, StoredPolicy
+from sqe_core.spi.policy import Grant, Mask, SqlMask, StoredPolicy, SupportsGrants, SupportsPolicies
 
 _WORD = re.compile(r"\w+")
 _QUOTES = re.compile(r"[\"`\\]")
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnsInUse:
+    """The columns that one user may not drop or rename, since policies name them."""
+
+    authorizer: Authorizer
+    identity: Identity
+    _: KW_ONLY
+    by_admin: bool
+
+    def of(self, name: ObjectName, table: TableMetadata) -> frozenset[str]:
+        """Return those of a table; to administrators there are none."""
+        if self.by_admin:
+            return frozenset()
+        stores, author = self.authorizer, self.identity
+        use = ColumnUse(
+            grants=[grant for store in stores.stores(SupportsGrants) for grant in store.list_grants(author=author)],
+            policies=[
+                policy for store in stores.stores(SupportsPolicies) for policy in store.list_policies(author=author)
+            ],
+        )
+        return use.of(name, table)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,21 +6,27 @@ Who may is decided before anything is looked up: whoever may not learns nothing 
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Sequence
+from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
+import pyarrow as pa
+
 from sqe_core.catalog.registry import Mount
 from sqe_core.catalog.system import SYSTEM
-from sqe_core.catalog.visible import INFORMATION_SCHEMA, VisibleCatalogs
-from sqe_core.policy.authorizer import Authorizer, Circumstances, Verdict
+from sqe_core.catalog.visible import INFORMATION_SCHEMA
+from sqe_core.policy.authorizer import Authorizer, Verdict
 from sqe_core.policy.outside import OutsideGrants
-from sqe_core.query.answers.metadata import MetadataAnswers
+from sqe_core.policy.trail import KeepsChanges
+from sqe_core.query.context import StatementContext
 from sqe_core.query.errors.suggestions import did_you_mean
-from sqe_core.query.judge.names import NameContext, NameResolver, ResolvedName, schema_not_found, table_not_found
-from sqe_core.session.statement_session import StatementSession
+from sqe_core.query.judge.names import ResolvedName, schema_not_found, table_not_found
+from sqe_core.query.run.judging import Judging
+from sqe_core.query.statements.handler import Answer, Change, S, denied
+from sqe_core.query.statements.traits import RIGHTS
 from sqe_core.spi.catalog import Column, TableMetadata, ViewMetadata
-from sqe_core.spi.errors import AccessDeniedError, ErrorCode, NotSupportedError, UserError
+from sqe_core.spi.errors import ErrorCode, NotSupportedError, UserError
 from sqe_core.spi.identity import Identity
 from sqe_core.spi.names import NamespaceName, ObjectName, quote_part
 from sqe_core.spi.policy import ColumnMask, Grantee, GrantTarget, Mask, SqlMask
@@ -32,10 +38,6 @@ _Capability = TypeVar("_Capability")
 Loaded = TableMetadata | ViewMetadata
 
 NOT_CONFIGURED = "Policy engine not configured"
-
-
-CheckRestrictions = Callable[[ObjectName, Mount, Loaded, Verdict], None]
-"""Compiles the restrictions of a table or view as every use of them will; raises a UserError (POL-5, POL-6, POL-15)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,41 +56,36 @@ class GovernedObject:
         return ObjectName(catalog=target.catalog, namespace=target.namespace, name=target.name)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Steward:
-    """One session's way to the stores. `admins` says who is an administrator.
+    """One statement's way to the stores of grants and policies."""
 
-    `outside` keeps grants and roles in the place of the policy engines, which go on to keep everything else.
-    """
+    context: StatementContext
 
-    session: StatementSession
-    authorizer: Authorizer
-    circumstances: Circumstances
-    resolver: NameResolver
-    visible: VisibleCatalogs
-    answers: MetadataAnswers
-    admins: Callable[[Identity], bool]
-    check_restrictions: CheckRestrictions
-    canonical: Callable[[SqlExpression], SqlExpression]
-    """Returns an expression as it is stored."""
-    looks_up: Callable[[SqlExpression], bool]
-    """Whether a row filter looks into other tables."""
-    outside: OutsideGrants | None = None
+    @property
+    def seen(self) -> StatementContext:
+        """What whoever asks may speak of: administrators of everything."""
+        return self.context.without_policies() if self.is_admin else self.context
+
+    @property
+    def outside(self) -> OutsideGrants | None:
+        """Keeps grants and roles in the place of the policy engines, which go on to keep everything else."""
+        return self.context.parts.outside
+
+    @property
+    def authorizer(self) -> Authorizer:
+        """Asks the policy engines."""
+        return self.context.parts.authorizer
 
     @property
     def identity(self) -> Identity:
         """Who asks, with the roles in use."""
-        return self.session.identity
+        return self.context.identity
 
     @property
     def is_admin(self) -> bool:
         """Whether it is an administrator."""
-        return self.admins(self.identity)
-
-    @property
-    def context(self) -> NameContext:
-        """The session's current names."""
-        return NameContext(catalog=self.session.catalog, schema=self.session.schema)
+        return self.context.is_admin
 
     def store(self, capability: type[_Capability]) -> _Capability:
         """Return what keeps such things: the store outside of the engines, or the first engine that does."""
@@ -133,18 +130,18 @@ class Steward:
         """Resolve an object and see that it exists for whoever asks, unless `must_exist` is False."""
         match written.scope:
             case "catalog":
-                mount = self.resolver.catalog(written.name[0])
+                mount = self.seen.resolver.catalog(written.name[0])
                 if mount is SYSTEM:
                     raise NotSupportedError(f"Catalog {SYSTEM.name} belongs to SQE and cannot be granted")
                 return GovernedObject(target=GrantTarget(scope="catalog", catalog=mount.name))
             case "table" | "view" | "object":
                 resolved, loaded = self.find_object(written.name, must_exist=must_exist)
                 return self._governed_object(written, resolved, loaded)
-        mount, schema = self.resolver.schema(written.name, self.context)
+        mount, schema = self.seen.resolver.schema(written.name, self.context.names)
         if mount is SYSTEM or not _may_be_governed(schema.namespace):
             raise NotSupportedError(f"Schema {schema.namespace[0]} belongs to SQE and cannot be granted")
-        if must_exist and not self.visible.has_schema(mount, schema.namespace):
-            known = [".".join(namespace) for namespace in self.visible.schemas(mount)]
+        if must_exist and not self.seen.visible.has_schema(mount, schema.namespace):
+            known = [".".join(namespace) for namespace in self.seen.visible.schemas(mount)]
             raise schema_not_found(schema, hint=did_you_mean(".".join(schema.namespace), known))
         return GovernedObject(
             target=GrantTarget(scope=written.scope, catalog=schema.catalog, namespace=schema.namespace)
@@ -156,11 +153,11 @@ class Steward:
             case "catalog":
                 return GovernedObject(target=GrantTarget(scope="catalog", catalog=written.name[0]))
             case "table" | "view" | "object":
-                resolved = self.resolver.object(written.name, self.context)
+                resolved = self.seen.resolver.object(written.name, self.context.names)
                 return self._governed_object(written, resolved, None)
         parts = written.name
-        catalog = parts[0] if len(parts) > 1 else self.context.catalog
-        found = self.resolver.find(catalog)
+        catalog = parts[0] if len(parts) > 1 else self.context.names.catalog
+        found = self.seen.resolver.find(catalog)
         namespace = tuple(parts[-1].split("."))
         return GovernedObject(
             target=GrantTarget(scope=written.scope, catalog=found.name if found else catalog, namespace=namespace)
@@ -168,12 +165,12 @@ class Steward:
 
     def find_object(self, name: Name, *, must_exist: bool = True) -> tuple[ResolvedName, Loaded | None]:
         """Resolve and load a table or a view."""
-        resolved = self.resolver.object(name, self.context)
+        resolved = self.seen.resolver.object(name, self.context.names)
         if resolved.metadata_table is not None or not _may_be_governed(resolved.name.namespace):
             raise table_not_found(name)
-        loaded = self.visible.find(resolved.mount, resolved.name)
+        loaded = self.seen.visible.find(resolved.mount, resolved.name)
         if loaded is None and must_exist:
-            raise table_not_found(name, hint=self.answers.suggest(resolved))
+            raise table_not_found(name, hint=self.context.near.hint(resolved))
         return resolved, loaded
 
     def existing(self, name: Name) -> tuple[ResolvedName, Loaded]:
@@ -186,7 +183,7 @@ class Steward:
         """Resolve a schema that exists."""
         found = self.find(GrantObject(scope="schema", name=name))
         assert isinstance(found.name, NamespaceName)
-        return self.resolver.catalog(found.name.catalog), found.name
+        return self.seen.resolver.catalog(found.name.catalog), found.name
 
     @staticmethod
     def _governed_object(written: GrantObject, resolved: ResolvedName, loaded: Loaded | None) -> GovernedObject:
@@ -209,7 +206,7 @@ class Steward:
         """Return the columns that whoever asks may name: administrators all of them."""
         if self.is_admin:
             return loaded.columns
-        return self.authorizer.visible_columns(self.identity, name, loaded.columns, self.circumstances)
+        return Judging(self.context).visible_columns(name, loaded.columns)
 
     def column(self, name: ObjectName, loaded: Loaded, written: str) -> str:
         """Return the name of a column as the table has it."""
@@ -243,13 +240,19 @@ class Steward:
             filters=tuple(row_filters),
             masks={one.column: one.mask for one in column_masks},
         )
-        mount = self.resolver.catalog(governed.name.catalog)
-        self.check_restrictions(governed.name, mount, governed.loaded, access)
+        mount = self.seen.resolver.catalog(governed.name.catalog)
+        Judging(self.context).new_judge().check_restrictions(governed.name, mount, governed.loaded, access)
+
+    def canonical(self, expression: SqlExpression) -> SqlExpression:
+        """Return an expression as it is stored."""
+        reader = self.context.parts.reader
+        return replace(expression, text=reader.canonical(expression.text, dialect=expression.dialect))
 
     def stored_filter(self, row_filter: SqlExpression) -> SqlExpression:
         """Return a row filter as it is stored; one of an administrator may look into tables (POL-5)."""
-        reads_tables = self.is_admin and self.looks_up(row_filter)
-        return replace(self.canonical(row_filter), reads_tables=reads_tables)
+        reader = self.context.parts.reader
+        _, queries = reader.translate_filter(row_filter.text, dialect=row_filter.dialect, sizes=None)
+        return replace(self.canonical(row_filter), reads_tables=self.is_admin and bool(queries))
 
     def stored_mask(self, mask: Mask) -> Mask:
         """Return a mask as it is stored."""
@@ -262,10 +265,41 @@ class Steward:
         return SqlMask(expression=replace(stored, text=stored.text.replace(column, "{col}")))
 
 
-def denied(what: str) -> AccessDeniedError:
-    """The one answer to somebody who may not, whatever exists."""
-    return AccessDeniedError(f"You may not {what}")
-
-
 def _may_be_governed(namespace: tuple[str, ...]) -> bool:
     return namespace[:1] != (INFORMATION_SCHEMA,)
+
+
+class StewardAnswer(Answer[S]):
+    """Answers what is asked about rights."""
+
+    def rows(self, statement: S, context: StatementContext) -> pa.Table:
+        """Return the rows."""
+        return self.told(statement, Steward(context))
+
+    @abstractmethod
+    def told(self, statement: S, steward: Steward) -> pa.Table:
+        """Return the rows, as far as whoever asks may know."""
+
+
+class StewardChange(Change[S]):
+    """Changes rights: recorded before and after, with what was changed in which store (POL-15)."""
+
+    in_engine = True
+    changes_rights = True
+    traits = RIGHTS
+
+    def apply(self, statement: S, context: StatementContext) -> None:
+        """Carry it out; whatever engines had said before is asked anew."""
+        try:
+            self.change(statement, Steward(context))
+        finally:
+            context.parts.authorizer.flush()
+
+    def change_keepers(self, context: StatementContext) -> Sequence[KeepsChanges]:
+        """Return the stores of the policy engines, and the one outside of them."""
+        outside = context.parts.outside
+        return (*context.parts.authorizer.stores(KeepsChanges), *([outside] if outside is not None else []))
+
+    @abstractmethod
+    def change(self, statement: S, steward: Steward) -> None:
+        """Change what is stored."""

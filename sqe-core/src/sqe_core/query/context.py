@@ -1,0 +1,129 @@
+"""What is known around one statement: one value, from which its reading, judging and running are made."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Protocol
+
+from sqe_core.catalog.visible import VisibleCatalogs
+from sqe_core.policy.authorizer import Circumstances
+from sqe_core.policy.trail import DecisionTrail
+from sqe_core.query.judge.names import NameContext, NameResolver
+from sqe_core.query.judge.near_names import NearNames
+from sqe_core.query.parts import QueryParts
+from sqe_core.query.run.running import RunningStatement
+from sqe_core.query.statements.traits import StatementTraits
+from sqe_core.session.statement_session import StatementSession
+from sqe_core.spi.identity import Identity
+from sqe_core.spi.names import ObjectName
+from sqe_core.sql.statement import PositionMap, StatementKind
+
+if TYPE_CHECKING:
+    from sqe_core.query.judge.judge import Judgement
+    from sqe_core.query.statements.handler import Handlers
+
+
+class StatementWatch(Protocol):
+    """Is told how far a statement is."""
+
+    def recognised(self, kind: StatementKind, traits: StatementTraits) -> None:
+        """It is known which statement it is; nothing is decided."""
+
+    def begins_change(self, kind: StatementKind) -> None:
+        """Rights are about to be changed; raises when that could not be recorded, and must be."""
+
+    def planned(self, kind: StatementKind, judgement: Judgement | None) -> None:
+        """Everything was decided, right before it runs."""
+
+
+class Unwatched:
+    """Implements `StatementWatch` for what is only looked at."""
+
+    def recognised(self, kind: StatementKind, traits: StatementTraits) -> None:
+        """Nobody is told."""
+
+    def begins_change(self, kind: StatementKind) -> None:
+        """Nobody is told."""
+
+    def planned(self, kind: StatementKind, judgement: Judgement | None) -> None:
+        """Nobody is told."""
+
+
+class RunningStatements(Protocol):
+    """The statements of everybody."""
+
+    def cancel_any(self, query_id: str) -> bool:
+        """End a statement, whoever runs it; False when it does not run. Who may do so was decided before."""
+
+
+@dataclass(slots=True)
+class ErrorTerms:
+    """What an error about the statement may speak of: its kind, places of its text, visible columns (ERR-3, ERR-5)."""
+
+    kind: StatementKind = StatementKind.UTILITY
+    positions: PositionMap | None = None
+    columns: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatementContext:
+    """One statement of one session.
+
+    Attributes:
+        parts: the collaborators of every statement.
+        handlers: who carries out which statement.
+        session: what it sees of its session.
+        running: its life.
+        visible: what its user may see.
+        resolver: from names to objects.
+        circumstances: what the policy engines are told.
+        watch: is told how far it is.
+        others: the statements of everybody, for KILL.
+        terms: what errors may speak of.
+        views_read: whether the user may read all that a view reads; None when the view cannot be read.
+    """
+
+    parts: QueryParts
+    handlers: Handlers
+    session: StatementSession
+    running: RunningStatement
+    visible: VisibleCatalogs
+    resolver: NameResolver
+    circumstances: Circumstances
+    watch: StatementWatch
+    others: RunningStatements
+    terms: ErrorTerms = field(default_factory=ErrorTerms)
+    views_read: dict[ObjectName, bool | None] = field(default_factory=dict)
+
+    @property
+    def identity(self) -> Identity:
+        """Who sent it, with the roles in use."""
+        return self.session.identity
+
+    @property
+    def is_admin(self) -> bool:
+        """Whether that is an administrator."""
+        return self.parts.admins(self.identity)
+
+    @property
+    def names(self) -> NameContext:
+        """The current names."""
+        return NameContext(catalog=self.session.catalog, schema=self.session.schema)
+
+    @property
+    def near(self) -> NearNames:
+        """Finds what a missing name may have meant."""
+        return NearNames(self.session, self.visible, self.resolver)
+
+    @property
+    def trail(self) -> DecisionTrail | None:
+        """Where decisions are noted."""
+        return self.circumstances.trail
+
+    def without_policies(self) -> StatementContext:
+        """Return the same for somebody who sees every object: administrators, where they govern."""
+        visible = self.visible.without_policies()
+        find = self.session.discovered.find
+        return replace(
+            self, visible=visible, resolver=NameResolver(self.parts.catalogs, shows=visible.shows, discover=find)
+        )

@@ -1,0 +1,39 @@
+"""What a name that was not found may have meant: visible names only."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+
+from sqe_core.catalog.visible import VisibleCatalogs
+from sqe_core.query.errors.suggestions import did_you_mean
+from sqe_core.query.judge.names import NameResolver, ResolvedName
+from sqe_core.session.statement_session import StatementSession
+from sqe_core.spi.errors import ObjectNotFoundError, SqeError
+
+
+@dataclass(frozen=True, slots=True)
+class NearNames:
+    """Looks among what one user sees."""
+
+    session: StatementSession
+    visible: VisibleCatalogs
+    resolver: NameResolver
+
+    def hint(self, resolved: ResolvedName) -> str | None:
+        """Suggest visible names close to one that was not found."""
+        if not self.visible.shows(resolved.mount):
+            return self.resolver.suggest(resolved.mount.name)
+        # Whoever may not list has no hint, and the same error as everybody else.
+        with suppress(SqeError):
+            return self._near(resolved)
+        return None
+
+    def _near(self, resolved: ResolvedName) -> str | None:
+        try:
+            listed = self.visible.objects(resolved.mount, resolved.name.namespace)
+        except ObjectNotFoundError:
+            known = [".".join(namespace) for namespace in self.visible.schemas(resolved.mount)]
+            return did_you_mean(".".join(resolved.name.namespace), known)
+        names = [name.name for name, _ in listed] + [view.name for view in self.session.views()]
+        return did_you_mean(resolved.name.name, names)

@@ -1,0 +1,156 @@
+"""Running: a judged statement becomes a result, and what it made belongs to whoever ran it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from sqe_core.engine.port import EngineExecutionError, EngineSession, ResultStream
+from sqe_core.query.context import StatementContext
+from sqe_core.query.judge.bind import Usage
+from sqe_core.query.judge.judge import Judgement
+from sqe_core.query.judge.names import ResolvedName
+from sqe_core.query.run.failures import explained
+from sqe_core.query.run.limits import bounded
+from sqe_core.query.run.result import StatementResult
+from sqe_core.query.run.running import Ending
+from sqe_core.query.statements.created_meanwhile import created_table, is_created_meanwhile
+from sqe_core.query.statements.lifecycle import ObjectLives, uuid_of
+from sqe_core.spi.errors import SqeError
+from sqe_core.sql.statement import EngineStatement, Statement, StatementKind
+
+
+@dataclass(frozen=True, slots=True)
+class Execution:
+    """Runs for one statement."""
+
+    context: StatementContext
+
+    def run(
+        self, engine: EngineSession, statement: EngineStatement, judgement: Judgement, ending: Ending
+    ) -> StatementResult:
+        """Run a judged statement; `ending` is told when it is over, in every outcome that is no error of this call."""
+        context = self.context
+        context.watch.planned(statement.kind, judgement)
+        context.running.check()
+        new = self._new_tables(judgement)
+        try:
+            stream: ResultStream = engine.execute(judgement.plan, tag=context.running.tag, settings=judgement.settings)
+        except EngineExecutionError as error:
+            created = [
+                one.resolved.name for one in judgement.bound if one.usage is Usage.CREATE and one.resolved is not None
+            ]
+            if not created or not is_created_meanwhile(error.failure):
+                raise
+            raise created_table(
+                created[0], may_exist=judgement.may_exist, or_nothing=judgement.if_not_exists
+            ) from error
+        release = context.session.begin_result()
+        context.running.attach_stream(stream, counted=not judgement.restricted)
+        if judgement.plan.is_command:
+            release()  # the statement holds on to its engine session itself
+            affected = stream.affected_rows
+            stream.close()
+            self._tell_of(new)
+            return self.done(statement, ending, affected)
+        schema = shown_schema(statement, stream.schema)
+        ended = threading.Event()
+
+        def end(error: SqeError | None, rows: int | None) -> None:
+            if not ended.is_set():
+                ended.set()
+                stream.close()
+                release()
+                ending.tell(error, rows)
+
+        return StatementResult(
+            query_id=context.running.query_id,
+            kind=statement.kind,
+            schema=schema,
+            batches=self._batches(stream, schema, end),
+            progress=context.running.progress,
+            # Closed before its end it may have been cancelled, which nobody has read yet.
+            on_close=lambda: end(context.running.end_error(), None),
+            on_cancel=context.running.cancel,
+        )
+
+    def answered(self, statement: Statement, rows: pa.Table | None, ending: Ending) -> StatementResult:
+        """Return what SQE itself answers; None is a change that is done."""
+        self.context.watch.planned(statement.kind, None)
+        result = StatementResult(
+            query_id=self.context.running.query_id,
+            kind=statement.kind,
+            schema=rows.schema if rows is not None else None,
+            batches=iter(rows.to_batches()) if rows is not None else iter(()),
+        )
+        ending.tell(None, rows.num_rows if rows is not None else None)
+        return result
+
+    def nothing(self, statement: EngineStatement, ending: Ending) -> StatementResult:
+        """Return the result of a statement that had nothing to do."""
+        return self.done(statement, ending, 0 if statement.kind is StatementKind.CREATE_TABLE_AS else None)
+
+    def done(self, statement: EngineStatement, ending: Ending, affected: int | None) -> StatementResult:
+        """Return the result of a statement without rows."""
+        ending.tell(None, affected)
+        return StatementResult(query_id=self.context.running.query_id, kind=statement.kind, affected_rows=affected)
+
+    def _batches(
+        self, stream: ResultStream, schema: pa.Schema, end: Callable[[SqeError | None, int | None], None]
+    ) -> Iterator[pa.RecordBatch]:
+        rows = 0
+        try:
+            for batch in bounded(iter(stream), self._max_rows(), self.context.parts.limits.max_result_bytes):
+                rows += batch.num_rows
+                yield batch if batch.schema.equals(schema) else batch.rename_columns(schema.names)
+            self.context.running.check()
+        except GeneratorExit:
+            raise
+        except Exception as error:
+            shown = explained(self.context, error)
+            end(shown, rows)
+            if shown is error:
+                raise
+            raise shown from None
+        end(None, rows)
+
+    def _max_rows(self) -> int:
+        own = self.context.session.properties["query_max_result_rows"]
+        return min([rows for rows in (self.context.parts.limits.max_result_rows, own) if rows], default=0)
+
+    @property
+    def _lives(self) -> ObjectLives:
+        return ObjectLives(self.context.parts.authorizer, self.context.identity)
+
+    def _new_tables(self, judgement: Judgement) -> Sequence[ResolvedName]:
+        """What a statement is about to make; it fails when somebody else makes it first.
+
+        The catalog is asked, and not what the user sees: who says CREATE TABLE IF NOT EXISTS about a table of which
+        they know nothing does not come to own it.
+        """
+        if not self._lives.watched:
+            return ()
+        made = [one.resolved for one in judgement.bound if one.usage is Usage.CREATE and one.loaded is None]
+        return [
+            resolved
+            for resolved in made
+            if resolved is not None and uuid_of(self.context.session.metadata(resolved.mount), resolved.name) is None
+        ]
+
+    def _tell_of(self, new: Sequence[ResolvedName]) -> None:
+        """What a statement of the engine's has made belongs to whoever ran it."""
+        for resolved in new:
+            uuid = uuid_of(self.context.session.metadata(resolved.mount), resolved.name)
+            if uuid is not None:
+                self._lives.created(resolved.name, uuid)
+
+
+def shown_schema(statement: EngineStatement, schema: pa.Schema) -> pa.Schema:
+    """Return the columns of a result under their visible names."""
+    names = statement.column_names
+    if names is None or len(names) != len(schema.names):
+        return schema
+    return pa.schema([field.with_name(name) for field, name in zip(schema, names, strict=True)])

@@ -1,0 +1,157 @@
+"""Judging: the engine session that a statement has for itself, and steps 3 to 7 for what it gives to the engine."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Any
+
+from sqe_core.catalog.information_schema import view_text
+from sqe_core.engine.port import EngineSession, EngineState
+from sqe_core.query.answers.system_tables import SystemTables
+from sqe_core.query.context import StatementContext
+from sqe_core.query.judge.bind import BoundRelation, RelationBinder, SpooledRows
+from sqe_core.query.judge.judge import Judge, Judgement
+from sqe_core.query.statements.columns_in_use import ColumnsInUse
+from sqe_core.query.statements.handler import RunsInEngine
+from sqe_core.spi.catalog import Column, TableMetadata, ViewMetadata
+from sqe_core.spi.errors import ResourcesError, UserError
+from sqe_core.spi.names import ObjectName
+from sqe_core.spi.policy import Action
+from sqe_core.sql.statement import SESSION_FUNCTIONS, EngineStatement, session_marker
+
+_COMING = (EngineState.PREPARING, EngineState.STARTING, EngineState.LOST)
+_LOOK_SECS = 0.05
+_NO_ROWS: Mapping[str, SpooledRows] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class Judging:
+    """Judges for one statement."""
+
+    context: StatementContext
+
+    # The engine session
+
+    @contextmanager
+    def scope(self) -> Iterator[EngineSession]:
+        """The statement has an engine session to itself, and loads each table once."""
+        with self.session() as engine, engine.statement_scope():
+            yield engine
+
+    @contextmanager
+    def session(self) -> Iterator[EngineSession]:
+        """The statement has an engine session to itself."""
+        self.wait_for_engine()
+        with self.context.session.engine() as engine:
+            self.context.running.attach(engine)
+            yield engine
+
+    def wait_for_engine(self) -> None:
+        """Wait while the engine starts; a statement that is cancelled meanwhile waits no longer."""
+        while self.context.parts.engine.state in _COMING:
+            self.context.running.check()
+            time.sleep(_LOOK_SECS)
+
+    # Statements
+
+    def judge(
+        self,
+        statement: EngineStatement,
+        values: Mapping[str, Any] = MappingProxyType({}),
+        spooled: Mapping[str, SpooledRows] = _NO_ROWS,
+    ) -> Judgement:
+        """Return the verified plan of a statement; nothing was executed."""
+        context = self.context
+        context.terms.positions = statement.positions
+        context.resolver.used.clear()
+        judgement = self.new_judge(spooled, command=self._command(statement)).judge(statement, values)
+        context.resolver.ensure_mounted()
+        return judgement
+
+    def new_judge(self, spooled: Mapping[str, SpooledRows] = _NO_ROWS, *, command: Action | None = None) -> Judge:
+        """Make what judges a statement; `command` is what that does with a table which it names as a command."""
+        context, parts = self.context, self.context.parts
+        return Judge(
+            session=context.session,
+            engine=context.session.engine_session(),
+            reader=parts.reader,
+            authorizer=parts.authorizer,
+            circumstances=context.circumstances,
+            resolver=context.resolver,
+            visible=context.visible,
+            system=SystemTables(context, self),
+            near=context.near,
+            extra_functions=parts.template_functions,
+            plan_limits=parts.plan_limits,
+            tag=context.running.tag,
+            in_use=ColumnsInUse(parts.authorizer, context.identity, by_admin=context.is_admin),
+            columns_seen=context.terms.columns,
+            spooled=spooled,
+            command=command,
+        )
+
+    def bind(self, statement: EngineStatement, seen: StatementContext) -> Sequence[BoundRelation]:
+        """Say what the names of a statement are for whoever sees `seen`; nothing is decided and nothing runs."""
+        self.context.terms.positions = statement.positions
+        values = dict.fromkeys((*map(session_marker, SESSION_FUNCTIONS), *statement.parameters))
+        binder = RelationBinder(
+            session=seen.session, resolver=seen.resolver, visible=seen.visible, near=self.context.near
+        )
+        with self.scope() as engine:
+            return binder.bind(
+                engine.parse(statement.spark_sql, values).description,
+                command=self._command(statement),
+                context=seen.names,
+                positions=statement.positions,
+            )
+
+    def is_void(self, statement: EngineStatement) -> bool:
+        """Whether nothing is to be done: ALTER TABLE IF EXISTS, and the one table that it names is missing."""
+        if not statement.if_exists:
+            return False
+        parsed = self.context.session.engine_session().parse(statement.spark_sql)
+        for relation in parsed.description.relations[:1]:
+            resolved = self.context.resolver.object(relation.parts, self.context.names)
+            return self.context.visible.find(resolved.mount, resolved.name) is None
+        return False
+
+    def _command(self, statement: EngineStatement) -> Action | None:
+        handler = self.context.handlers.of(statement)
+        assert isinstance(handler, RunsInEngine)
+        return handler.command(statement)
+
+    # What of tables and views exists for the user
+
+    def visible_columns(self, name: ObjectName, columns: tuple[Column, ...]) -> tuple[Column, ...]:
+        """Return those of a table's columns that exist for this user."""
+        context = self.context
+        return context.parts.authorizer.visible_columns(context.identity, name, columns, context.circumstances)
+
+    def columns_of(self, name: ObjectName, loaded: TableMetadata | ViewMetadata) -> tuple[Column, ...]:
+        """Return the columns of a table or view that exist for this user (STMT-9, VIEW-4)."""
+        if isinstance(loaded, ViewMetadata) and self._reads_all_of(name, loaded) is None:
+            return ()
+        return self.visible_columns(name, loaded.columns)
+
+    def text_of(self, name: ObjectName, view: ViewMetadata) -> str | None:
+        """Return the text of a view, or None for whoever may not read all of it."""
+        return view_text(view) if self._reads_all_of(name, view) else None
+
+    def _reads_all_of(self, name: ObjectName, view: ViewMetadata) -> bool | None:
+        """Whether the user may read everything below a view; None when the view cannot be read (VIEW-4)."""
+        if not self.context.visible.enforced:
+            return True
+        known = self.context.views_read
+        if name not in known:
+            with self.scope():
+                try:
+                    # What a listing leaves out is no refusal of the statement.
+                    judge = replace(self.new_judge(), circumstances=self.context.circumstances.unrecorded())
+                    known[name] = judge.read_view(name, view)
+                except (UserError, ResourcesError):
+                    known[name] = None
+        return known[name]

@@ -1,0 +1,94 @@
+"""What the engine runs: queries, DML, and the DDL that it can say; EXPLAIN and DESCRIBE of these."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from sqe_core.catalog.types import display_type
+from sqe_core.query.context import StatementContext
+from sqe_core.query.errors.scrubber import Scrubber
+from sqe_core.query.judge.judge import Judgement
+from sqe_core.query.statements.handler import AnswerAboutQuery, Need, PlanNeed, RunsInEngine
+from sqe_core.query.statements.traits import DDL, DDL_IF_EXISTS, StatementTraits
+from sqe_core.spi.errors import NotSupportedError
+from sqe_core.spi.policy import Action
+from sqe_core.sql.statement import DescribeQuery, EngineStatement, Explain, StatementKind
+
+
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """A kind of statement of the engine's, and what it does with a table that its plan names as a command's."""
+
+    traits: StatementTraits
+    command: Action | None = None
+
+
+_WRITES = StatementTraits(writes_rows=True)
+_FORMS: Mapping[StatementKind, _Form] = {
+    StatementKind.QUERY: _Form(StatementTraits()),
+    StatementKind.INSERT: _Form(_WRITES),
+    StatementKind.UPDATE: _Form(_WRITES),
+    StatementKind.DELETE: _Form(_WRITES),
+    StatementKind.MERGE: _Form(_WRITES),
+    StatementKind.TRUNCATE: _Form(_WRITES, Action.TRUNCATE),
+    StatementKind.CREATE_TABLE: _Form(DDL, Action.CREATE),
+    StatementKind.CREATE_TABLE_AS: _Form(_WRITES, Action.CREATE),
+    StatementKind.ALTER_TABLE: _Form(DDL_IF_EXISTS, Action.ALTER),
+    StatementKind.COMMENT: _Form(DDL, Action.ALTER),
+}
+
+
+class EngineStatementHandler(RunsInEngine[EngineStatement]):
+    """Whatever Spark parses and is judged as that plan."""
+
+    def traits_of(self, statement: EngineStatement) -> StatementTraits:
+        """Return those of its kind."""
+        return _FORMS[statement.kind].traits
+
+    def needs(self, statement: EngineStatement) -> Sequence[Need]:
+        """Return its plan."""
+        return (PlanNeed(statement=statement),)
+
+    def command(self, statement: EngineStatement) -> Action | None:
+        """Return what its kind does."""
+        return _FORMS[statement.kind].command
+
+
+class DescribeQueryHandler(AnswerAboutQuery[DescribeQuery]):
+    """DESCRIBE of a query: the columns of its result."""
+
+    columns = ("column_name", "data_type", "is_nullable")
+
+    def query(self, statement: DescribeQuery) -> EngineStatement:
+        """Return the query."""
+        return statement.query
+
+    def told(self, judgement: Judgement, context: StatementContext) -> Iterable[Sequence[str | None]]:
+        """Return a row for each column."""
+        for field, type_text in zip(judgement.plan.schema, judgement.plan.column_types, strict=True):
+            yield field.name, display_type(type_text), "YES" if field.nullable else "NO"
+
+
+class ExplainHandler(AnswerAboutQuery[Explain]):
+    """EXPLAIN: the plans of a statement that does not run."""
+
+    columns = ("plan_type", "plan")
+
+    def query(self, statement: Explain) -> EngineStatement:
+        """Return what is explained."""
+        if not isinstance(statement.inner, EngineStatement):
+            raise NotSupportedError(
+                "EXPLAIN works for queries and for INSERT, UPDATE, DELETE, MERGE and CREATE TABLE AS"
+            )
+        if statement.mode != "plan":
+            raise NotSupportedError(f"EXPLAIN {statement.mode.upper()} is not supported yet", hint="use EXPLAIN")
+        return statement.inner
+
+    def told(self, judgement: Judgement, context: StatementContext) -> Iterable[Sequence[str | None]]:
+        """Return the plans, in the user's own names."""
+        scrubber = Scrubber(context.session.secrets())
+        for kind, text in judgement.plan.explain():
+            # The physical plan tells of versions and conditions of tables (META-5).
+            if kind == "logical_plan" or not judgement.restricted:
+                yield kind, scrubber.visible_text(text)

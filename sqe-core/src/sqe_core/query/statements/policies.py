@@ -1,0 +1,179 @@
+"""CREATE POLICY and DROP POLICY, masking policies of columns, owners; what is asked about them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pyarrow as pa
+
+from sqe_core.query.answers.access import AccessAnswers
+from sqe_core.query.answers.grants import GovernanceAnswers
+from sqe_core.query.statements.handler import denied
+from sqe_core.query.statements.steward import GovernedObject, Steward, StewardAnswer, StewardChange
+from sqe_core.spi.errors import ErrorCode, UserError
+from sqe_core.spi.names import NamespaceName, ObjectName
+from sqe_core.spi.policy import ColumnMask, Mask, SqlMask, StoredPolicy, SupportsOwnership, SupportsPolicies
+from sqe_core.sql.statement import Name
+from sqe_core.sql.statements.governance import (
+    CreatePolicy,
+    DropPolicy,
+    GrantObject,
+    Scope,
+    SetMaskingPolicy,
+    SetOwner,
+    ShowEffectivePolicy,
+    ShowMaskingPolicies,
+)
+
+
+class ShowMaskingPoliciesHandler(StewardAnswer[ShowMaskingPolicies]):
+    """SHOW MASKING POLICIES."""
+
+    def told(self, statement: ShowMaskingPolicies, steward: Steward) -> pa.Table:
+        """Return them to administrators."""
+        return GovernanceAnswers(steward).masking_policies(statement)
+
+
+class ShowEffectivePolicyHandler(StewardAnswer[ShowEffectivePolicy]):
+    """SHOW EFFECTIVE POLICY."""
+
+    def told(self, statement: ShowEffectivePolicy, steward: Steward) -> pa.Table:
+        """Return what is kept from somebody."""
+        return AccessAnswers(steward).effective_policy(statement)
+
+
+class CreatePolicyHandler(StewardChange[CreatePolicy]):
+    """CREATE POLICY."""
+
+    def change(self, statement: CreatePolicy, steward: Steward) -> None:
+        """Store a policy."""
+        store = _store(steward, "create policies")
+        if statement.tag is not None:
+            if isinstance(statement.mask, SqlMask) and "{col}" not in statement.mask.expression.text:
+                # It has to fit every table, whose columns it cannot know.
+                raise UserError("The mask of a tag calls the column {col}", code=ErrorCode.INVALID_ARGUMENTS)
+            policy = StoredPolicy(
+                name=statement.name,
+                kind="column_mask",
+                target=statement.tag,
+                grantees=statement.grantees,
+                mask=None if statement.mask is None else steward.stored_mask(statement.mask),
+            )
+        else:
+            assert statement.table is not None
+            policy = _on_table(steward, statement, statement.table)
+        store.put_policy(policy, replace=statement.replace, author=steward.identity)
+
+
+class DropPolicyHandler(StewardChange[DropPolicy]):
+    """DROP POLICY."""
+
+    def change(self, statement: DropPolicy, steward: Steward) -> None:
+        """Remove a policy."""
+        store = _store(steward, "drop policies")
+        if not store.delete_policy(statement.name, author=steward.identity) and not statement.if_exists:
+            raise _no_policy(statement.name)
+
+
+class SetMaskingPolicyHandler(StewardChange[SetMaskingPolicy]):
+    """ALTER COLUMN … SET and UNSET MASKING POLICY."""
+
+    def change(self, statement: SetMaskingPolicy, steward: Steward) -> None:
+        """Put the mask of a policy on a column as well, or take what masks the column off it."""
+        store = _store(steward, "set masking policies")
+        resolved, loaded = steward.existing(statement.name)
+        author = steward.identity
+        policies = store.list_policies(author=author)
+        if statement.policy is None:
+            column = statement.column.casefold()
+            found = [
+                one
+                for one in policies
+                if one.target == resolved.name and one.column is not None and one.column.casefold() == column
+            ]
+            for one in found:
+                store.delete_policy(one.name, author=author)
+            return
+        source = next((one for one in policies if one.name.casefold() == statement.policy.casefold()), None)
+        if source is None or source.kind != "column_mask":
+            raise _no_policy(statement.policy)
+        column = steward.column(resolved.name, loaded, statement.column)
+        governed = steward.find(GrantObject(scope="object", name=statement.name))
+        _compile_mask(steward, governed, column, source.mask)
+        made = replace(
+            source,
+            name=f"{source.name} on {resolved.name}.{column}",
+            target=resolved.name,
+            column=column,
+            object_uuid=loaded.uuid,
+        )
+        store.put_policy(made, replace=True, author=author)
+
+
+class SetOwnerHandler(StewardChange[SetOwner]):
+    """ALTER … SET AUTHORIZATION, ALTER … OWNER TO."""
+
+    def change(self, statement: SetOwner, steward: Steward) -> None:
+        """Give a table, a view or a schema to somebody."""
+        store = steward.store(SupportsOwnership)
+        if not steward.is_admin and not _owns_unseen(steward, store, statement):
+            raise denied("give this away")
+        name: ObjectName | NamespaceName
+        if statement.object == "schema":
+            _, name = steward.find_schema(statement.name)
+        else:
+            scope: Scope = "view" if statement.object == "view" else "object"
+            found = steward.find(GrantObject(scope=scope, name=statement.name))
+            name = found.name
+        store.set_owner(name, statement.owner, author=steward.identity)
+
+
+def _owns_unseen(steward: Steward, store: SupportsOwnership, statement: SetOwner) -> bool:
+    scope: Scope = "schema" if statement.object == "schema" else "object"
+    try:
+        unseen = steward.unseen(GrantObject(scope=scope, name=statement.name))
+    except UserError:
+        return False
+    return store.is_owner(unseen.name, steward.identity)
+
+
+def _store(steward: Steward, what: str) -> SupportsPolicies:
+    store = steward.store(SupportsPolicies)
+    steward.require_admin(what)
+    return store
+
+
+def _on_table(steward: Steward, statement: CreatePolicy, table: Name) -> StoredPolicy:
+    governed = steward.find(GrantObject(scope="object", name=table))
+    assert isinstance(governed.name, ObjectName)
+    assert governed.loaded is not None
+    column, mask, row_filter = None, None, None
+    if statement.row_filter is not None:
+        row_filter = steward.stored_filter(statement.row_filter)
+        steward.compile(governed, row_filters=(row_filter,))
+    else:
+        assert statement.column is not None
+        column = steward.column(governed.name, governed.loaded, statement.column)
+        mask = None if statement.mask is None else steward.stored_mask(statement.mask)
+        _compile_mask(steward, governed, column, mask)
+    return StoredPolicy(
+        name=statement.name,
+        kind="row_filter" if statement.row_filter is not None else "column_mask",
+        target=governed.name,
+        grantees=statement.grantees,
+        column=column,
+        mask=mask,
+        row_filter=row_filter,
+        object_uuid=governed.loaded.uuid,
+    )
+
+
+def _compile_mask(steward: Steward, governed: GovernedObject, column: str, mask: Mask | None) -> None:
+    if mask is not None:
+        steward.compile(governed, column_masks=(ColumnMask(column=column, mask=mask),))
+
+
+def _no_policy(name: str) -> UserError:
+    return UserError(
+        f"Policy {name} does not exist", code=ErrorCode.INVALID_ARGUMENTS, hint="SHOW MASKING POLICIES lists them"
+    )

@@ -1,0 +1,166 @@
+"""SHOW and DESCRIBE: answered from metadata, without the engine's SQL and without a job (STMT-2)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from sqe_core.catalog.information_schema import SCHEMAS
+from sqe_core.catalog.types import display_type
+from sqe_core.catalog.visible import INFORMATION_SCHEMA
+from sqe_core.query.answers import create_text
+from sqe_core.query.answers.like import like_filter
+from sqe_core.query.answers.metadata import Metadata, text_table
+from sqe_core.query.context import StatementContext
+from sqe_core.query.errors.suggestions import did_you_mean
+from sqe_core.query.judge.judge import unreadable_view
+from sqe_core.query.judge.names import schema_not_found
+from sqe_core.query.run.judging import Judging
+from sqe_core.query.statements.handler import Answer, ExistingObject, Need
+from sqe_core.spi.catalog import ObjectType, TableMetadata, ViewMetadata
+from sqe_core.spi.errors import ErrorCode, NotSupportedError, ObjectNotFoundError, UserError
+from sqe_core.spi.names import ObjectName
+from sqe_core.spi.policy import Action
+from sqe_core.sql.statement import (
+    ShowCatalogs,
+    ShowColumns,
+    ShowCreate,
+    ShowFunctions,
+    ShowSchemas,
+    ShowSession,
+    ShowStats,
+    ShowTables,
+)
+
+
+class ShowCatalogsHandler(Answer[ShowCatalogs]):
+    """SHOW CATALOGS."""
+
+    def rows(self, statement: ShowCatalogs, context: StatementContext) -> pa.Table:
+        """Return the visible ones."""
+        matches = like_filter(statement.like)
+        names = (mount.name for mount in context.visible.mounts())
+        return text_table(("catalog",), [(name,) for name in names if matches(name)])
+
+
+class ShowSchemasHandler(Answer[ShowSchemas]):
+    """SHOW SCHEMAS."""
+
+    def rows(self, statement: ShowSchemas, context: StatementContext) -> pa.Table:
+        """Return the visible ones of a catalog."""
+        mount = context.resolver.catalog(statement.catalog or context.session.catalog)
+        matches = like_filter(statement.like)
+        names = sorted(".".join(namespace) for namespace in context.visible.schemas(mount))
+        return text_table(("schema",), [(name,) for name in names if matches(name)])
+
+
+class ShowTablesHandler(Answer[ShowTables]):
+    """SHOW TABLES and SHOW VIEWS."""
+
+    def rows(self, statement: ShowTables, context: StatementContext) -> pa.Table:
+        """Return the visible ones of a schema; of the current one with the session's own views."""
+        session, visible = context.session, context.visible
+        mount, schema = context.resolver.schema(
+            statement.schema or (session.catalog, ".".join(session.schema)), context.names
+        )
+        if schema.namespace == (INFORMATION_SCHEMA,):
+            names = [] if statement.views_only else sorted(SCHEMAS)
+        else:
+            kinds = (ObjectType.VIEW,) if statement.views_only else (ObjectType.TABLE, ObjectType.VIEW)
+            try:
+                names = [name.name for name, _ in visible.objects(mount, schema.namespace, kinds=kinds)]
+            except ObjectNotFoundError:
+                known = [".".join(namespace) for namespace in visible.schemas(mount)]
+                written = ".".join(schema.namespace)
+                raise schema_not_found(schema, hint=did_you_mean(written, known)) from None
+        if statement.schema is None:
+            names = sorted({*names, *(view.name for view in session.views())})
+        matches = like_filter(statement.like)
+        column = "view" if statement.views_only else "table"
+        return text_table((column,), [(name,) for name in names if matches(name)])
+
+
+class ShowColumnsHandler(Answer[ShowColumns]):
+    """SHOW COLUMNS and DESCRIBE of a name."""
+
+    def needs(self, statement: ShowColumns) -> Sequence[Need]:
+        """Return what it describes."""
+        return (ExistingObject(name=statement.name, actions=(Action.DESCRIBE,), whole=False),)
+
+    def rows(self, statement: ShowColumns, context: StatementContext) -> pa.Table:
+        """Return the visible columns."""
+        matches = like_filter(statement.like)
+        return text_table(
+            ("column_name", "data_type", "is_nullable"),
+            [
+                (column.name, display_type(column.type), "YES" if column.nullable else "NO")
+                for column in Metadata(context).find_columns(statement.name)
+                if matches(column.name)
+            ],
+        )
+
+
+class ShowFunctionsHandler(Answer[ShowFunctions]):
+    """SHOW FUNCTIONS."""
+
+    def rows(self, statement: ShowFunctions, context: StatementContext) -> pa.Table:
+        """Return what users can call."""
+        matches = like_filter(statement.like)
+        listed = [row for row in context.parts.functions() if matches(row[0])]
+        return text_table(("function", "kind", "description"), listed)
+
+
+class ShowSessionHandler(Answer[ShowSession]):
+    """SHOW SESSION."""
+
+    def rows(self, statement: ShowSession, context: StatementContext) -> pa.Table:
+        """Return the session's properties."""
+        matches = like_filter(statement.like)
+        rows = [row for row in context.session.properties.rows() if matches(row[0])]
+        return text_table(("name", "value", "default", "type", "description"), rows)
+
+
+class ShowStatsHandler(Answer[ShowStats]):
+    """SHOW STATS."""
+
+    def rows(self, statement: ShowStats, context: StatementContext) -> pa.Table:
+        """Refuse it."""
+        raise NotSupportedError("SHOW STATS is not supported")
+
+
+class ShowCreateHandler(Answer[ShowCreate]):
+    """SHOW CREATE TABLE, VIEW and SCHEMA."""
+
+    def needs(self, statement: ShowCreate) -> Sequence[Need] | None:
+        """Return what it describes."""
+        if statement.object == "schema":
+            return None
+        return (ExistingObject(name=statement.name, actions=(Action.DESCRIBE,), whole=False),)
+
+    def rows(self, statement: ShowCreate, context: StatementContext) -> pa.Table:
+        """Return the statement that would make it, as far as the user sees it."""
+        if statement.object == "schema":
+            mount, schema = context.resolver.schema(statement.name, context.names)
+            if not context.visible.has_schema(mount, schema.namespace):
+                raise schema_not_found(schema)
+            return text_table(("create_schema",), [(f"CREATE SCHEMA {schema}",)])
+        resolved = context.resolver.object(statement.name, context.names)
+        loaded = Metadata(context).load(resolved, statement.name)
+        wanted = ViewMetadata if statement.object == "view" else TableMetadata
+        if not isinstance(loaded, wanted):
+            other = "view" if statement.object == "table" else "table"
+            raise UserError(
+                f"{resolved.name} is a {other}", code=ErrorCode.SEMANTIC_ERROR, hint=f"use SHOW CREATE {other.upper()}"
+            )
+        return text_table((f"create_{statement.object}",), [(_created(context, resolved.name, loaded),)])
+
+
+def _created(context: StatementContext, name: ObjectName, loaded: TableMetadata | ViewMetadata) -> str:
+    judging = Judging(context)
+    if isinstance(loaded, TableMetadata):
+        return create_text.table_text(name, loaded, judging.columns_of(name, loaded))
+    text = judging.text_of(name, loaded)
+    if text is None:
+        raise unreadable_view(str(name))
+    return create_text.view_text(name, loaded, text)
