@@ -368,6 +368,7 @@ ADDED = {
     "query.ingest_disk_reserve",
     "query_history.full_text",
     "plugins",
+    "lineage.sinks.*.type",
     "protocols.*.port",
     "protocols.*.bind_address",
     "protocols.*.public_url",

@@ -37,7 +37,7 @@ def test_what_does_not_say_otherwise_is_read() -> None:
 
     for key in keys(SqeConfig):
         name = dotted(key.path)
-        if {"unbuilt", "no_effect", "protocol"} & set(key.metadata) or name in only_checked | by_another_name:
+        if {"unbuilt", "no_effect", "protocol", "sink"} & set(key.metadata) or name in only_checked | by_another_name:
             continue
         assert re.search(rf"\b{key.path[-1]}\b", text), name
 
@@ -161,7 +161,10 @@ def test_what_a_plugin_takes_is_not_judged_by_the_core(tmp_path: Path) -> None:
     ("text", "said"),
     [
         ('[worker]\nmemory_limit = "9GB"', "worker.memory_limit: has no effect: workers are not built yet"),
-        ("[metrics.openlineage]\nemit_selects = true", "metrics.openlineage.emit_selects: has no effect: lineage is"),
+        (
+            "[metrics.openlineage]\nspool_path = '/x'\nhttp_endpoint = 'http://o'",
+            "metrics.openlineage.spool_path: has no effect: only the sink `openlineage` reads it",
+        ),
         (
             "[maintenance.scheduler]\ntick_secs = 5",
             "maintenance.scheduler.tick_secs: has no effect: maintenance is not",

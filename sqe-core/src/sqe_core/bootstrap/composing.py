@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from sqe_core import __version__
 from sqe_core.bootstrap.core import CatalogsOf, Sqe, build
-from sqe_core.bootstrap.instances import Instances, configured_instances, create_all
+from sqe_core.bootstrap.instances import Instance, Instances, configured_instances, create_all
 from sqe_core.bootstrap.options import (
     audit_log,
     engine_options,
@@ -23,9 +23,11 @@ from sqe_core.catalog.local_places import LocalPlaces
 from sqe_core.catalog.registry import Mount
 from sqe_core.catalog.storage import file_properties
 from sqe_core.config.loading import LoadedConfig
+from sqe_core.config.sections.metrics import OpenLineageConfig
 from sqe_core.engine.port import Engine
 from sqe_core.engine.spark.engine import SparkEngine
 from sqe_core.observe.history import QueryHistory
+from sqe_core.observe.lineage import DatasetOf, Lineage, LineageOptions
 from sqe_core.plugins.kinds import ExtensionPoint
 from sqe_core.plugins.manager import PluginManager
 from sqe_core.policy.cache import DecisionCache
@@ -33,6 +35,7 @@ from sqe_core.policy.masks import MaskWriter
 from sqe_core.spi.catalog import CatalogContext
 from sqe_core.spi.factory import Metrics, NoMetrics
 from sqe_core.spi.grants import GrantStore
+from sqe_core.spi.lineage import LineageSink
 
 _log = logging.getLogger(__name__)
 
@@ -65,7 +68,7 @@ def compose(
     production = config.coordinator.production_mode
     instances = instances or configured_instances(loaded, plugins, metrics=metrics)
     catalogs, policies = instances.of(ExtensionPoint.CATALOG), instances.of(ExtensionPoint.POLICY)
-    made = create_all([*catalogs, *policies])
+    made = create_all([*catalogs, *policies, *instances.of(ExtensionPoint.LINEAGE)])
     mounts = [
         Mount(name=instance.name, backend=backend, aliases=instance.entry.aliases)
         for instance, backend in made[: len(catalogs)]
@@ -89,7 +92,7 @@ def compose(
             )
         ),
         mounts=mounts,
-        enforcers=[enforcer for _, enforcer in made[len(catalogs) :]],
+        enforcers=[enforcer for _, enforcer in made[len(catalogs) : len(catalogs) + len(policies)]],
         masks=MaskWriter(key=config.policy.mask_key, unkeyed=config.security.allow_unkeyed_hash_masks),
         decisions=DecisionCache(max_entries=config.policy.cache_max_entries, ttl_secs=config.policy.cache_ttl_secs),
         limits=query_limits(config.query),
@@ -118,7 +121,23 @@ def compose(
         kept_secrets=secrets_of(loaded),
         discovers=config.query.catalog_discovery == "polaris-auto",
         grant_store=_grant_store(instances),
+        lineage=_lineage(config.metrics.openlineage, made[len(catalogs) + len(policies) :], metrics),
     )
+
+
+def _lineage(
+    config: OpenLineageConfig, sinks: Sequence[tuple[Instance, LineageSink]], metrics: Metrics
+) -> Callable[[DatasetOf], Lineage] | None:
+    if not sinks:
+        return None
+    options = LineageOptions(
+        job_namespace=config.job_namespace,
+        producer=config.producer,
+        emit_selects=config.emit_selects,
+        capacity=config.channel_capacity,
+    )
+    named = [(instance.name, sink) for instance, sink in sinks]
+    return lambda dataset_of: Lineage(named, dataset_of=dataset_of, options=options, metrics=metrics)
 
 
 def _grant_store(instances: Instances) -> Callable[[CatalogsOf], GrantStore] | None:

@@ -13,6 +13,7 @@ from sqe_core.catalog.secret_store import Secrets
 from sqe_core.engine.port import Engine
 from sqe_core.observe.audit import AuditLog
 from sqe_core.observe.history import QueryHistory
+from sqe_core.observe.lineage import DatasetOf, Lineage
 from sqe_core.policy.authorizer import Authorizer
 from sqe_core.policy.cache import DecisionCache
 from sqe_core.policy.masks import MaskWriter
@@ -28,9 +29,11 @@ from sqe_core.session.directory import SessionDirectory
 from sqe_core.session.engine_pool import EnginePool
 from sqe_core.session.session import Session
 from sqe_core.spi.catalog import CatalogBackend
+from sqe_core.spi.events import QueryEvent
 from sqe_core.spi.factory import Metrics
 from sqe_core.spi.grants import GrantStore
 from sqe_core.spi.identity import Identity
+from sqe_core.spi.names import ObjectName
 from sqe_core.spi.policy import PolicyEnforcer
 from sqe_core.sql.reader import Reader
 from sqe_core.sql.spark import functions
@@ -56,6 +59,7 @@ class Sqe:
     engine_idle_secs: float = 60
     found: FoundCatalogs | None = None
     outside: GrantStore | None = None
+    lineage: Lineage | None = None
 
     def open_session(
         self, identity: Identity, *, catalog: str, protocol: str, client_address: str | None = None
@@ -81,7 +85,9 @@ class Sqe:
         self.release()
 
     def release(self) -> None:
-        """Free what catalogs, policy engines and the audit hold, when no statement runs any more."""
+        """Free what catalogs, policy engines, sinks and the audit hold, when no statement runs any more."""
+        if self.lineage is not None:
+            self.lineage.stop()
         self.catalogs.close()
         if self.found is not None:
             self.found.close()
@@ -113,11 +119,13 @@ def build(
     kept_secrets: Secrets | None = None,
     discovers: bool = False,
     grant_store: Callable[[CatalogsOf], GrantStore] | None = None,
+    lineage: Callable[[DatasetOf], Lineage] | None = None,
 ) -> Sqe:
     """Wire an SQE around an engine, which need not have started yet.
 
     Without `attach`, what is installed can be attached from everywhere: people at their own machine may. `grant_store`
     makes the store that keeps grants and roles in the place of the policy engines; it is told which catalogs there are.
+    `lineage` makes what is fed with the events of statements, and is told how tables are called there.
     """
     catalogs = CatalogRegistry(mounts)
     history = history or QueryHistory()
@@ -135,6 +143,16 @@ def build(
         for backend in backends().values():
             backend.flush()
 
+    def dataset_of(name: ObjectName) -> tuple[str, str]:
+        backend = backends().get(name.catalog)
+        called = backend.dataset(name.namespace, name.name) if backend else None
+        address = (backend.uri if backend else None) or f"sqe://{name.catalog}"
+        return called or (address, ".".join((*name.namespace, name.name)))
+
+    sinks = lineage(dataset_of) if lineage is not None else None
+    if sinks is not None:
+        notify = _both(notify, sinks.observe)
+        sinks.start()
     outside = OutsideGrants(grant_store(backends), rights_changed) if grant_store is not None else None
     service = QueryService(
         QueryParts(
@@ -173,4 +191,14 @@ def build(
         engine_idle_secs=engine_idle_secs,
         found=found,
         outside=outside,
+        lineage=sinks,
     )
+
+
+def _both(first: Notify | None, second: Notify) -> Notify:
+    def tell(event: QueryEvent) -> None:
+        if first is not None:
+            first(event)
+        second(event)
+
+    return tell

@@ -186,6 +186,7 @@ class _Uses:
         yield from self._protocols()
         yield from self._engines()
         yield from self._grant_store()
+        yield from self._sinks()
         yield from self._observers()
 
     def strangers(self) -> Iterator[Fault]:
@@ -306,6 +307,27 @@ class _Uses:
                 table=self._loaded.grant_store_table(),
                 shared=("access_control",),
                 context=self._context(GrantStoreContext),
+            )
+
+    def _sinks(self) -> Iterator[_Use]:
+        """`[[lineage.sinks]]`, and the keys of `[metrics.openlineage]` that stand for one of these each."""
+        short = ("metrics", "openlineage")
+        places: list[tuple[str, KeyPath, PluginTable]] = [
+            (sink.type, ("lineage", "sinks", index, "type"), sink.options)
+            for index, sink in enumerate(self._config.lineage.sinks)
+        ]
+        for key, kind in self._config.metrics.openlineage.named_sinks:
+            places.append((kind, (*short, key), self._loaded.settings(*short)))
+        seen: Counter[str] = Counter()
+        for kind, path, table in places:
+            seen[kind] += 1
+            yield _Use(
+                kind=Kind(ExtensionPoint.LINEAGE, kind),
+                name=kind if seen[kind] == 1 else f"{kind}-{seen[kind]}",
+                path=path,
+                table=table,
+                shared=short,
+                context=self._context(PluginContext),
             )
 
     def _observers(self) -> Iterator[_Use]:

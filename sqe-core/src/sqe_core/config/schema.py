@@ -18,6 +18,7 @@ without importing this module: `field(default=5, metadata={"minimum": 1, "doc": 
     unbuilt      what is not built yet, so that a server that is asked for it does not start; of a table, for its keys
     asked        whether a value of an `unbuilt` key or table asks for it; without this every one but the default does
     protocol     the kind of protocol that listens on this port
+    sink         the kind of lineage sink that this key stands for
     unsafe       mapping of values to the reason why production_mode refuses them
     remainder    True: takes the keys of the table that belong to a plugin's kind
     inlined      name of a sub-table whose keys mean the same as keys of this table

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import threading
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -52,6 +53,18 @@ class FileLineageFactory(LineageSinkFactory[FileLineageConfig]):
     kind = "file"
     config_type = FileLineageConfig
 
-    def create(self, name: str, config: FileLineageConfig, context: PluginContext) -> FileLineageSink:
+    def create(self, name: str, config: FileLineageConfig, context: PluginContext) -> LineageSink:
         """Open the file."""
-        return FileLineageSink(config)
+        return _Rehearsal(config) if context.rehearsal else FileLineageSink(config)
+
+
+class _Rehearsal(LineageSink):
+    """Sees that the file could be written."""
+
+    def __init__(self, config: FileLineageConfig) -> None:
+        place = config.file_path if config.file_path.exists() else config.file_path.absolute().parent
+        if not os.access(place, os.W_OK):
+            raise StartupError(f"The lineage file {config.file_path} cannot be written")
+
+    def emit(self, event: LineageEvent) -> None:
+        """Deliver nothing."""

@@ -289,6 +289,16 @@ class CatalogBackend(ABC):
         """
         return None
 
+    def dataset(self, namespace: tuple[str, ...], name: str) -> tuple[str, str] | None:
+        """Return what lineage calls a table: the namespace and the name of its dataset, as OpenLineage's page of naming
+        has it for this kind of catalog. None means the catalog's address, and `schema.table`.
+
+        Args:
+            namespace: the namespace that holds the table.
+            name: its name.
+        """
+        return None
+
     def check(self) -> None:
         """Raise when the catalog cannot be used; called at start-up, by `/readyz` and by `sqe doctor`."""
 

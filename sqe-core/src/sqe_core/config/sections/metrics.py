@@ -1,14 +1,18 @@
-"""`[metrics]`: metrics, tracing, audit, lineage."""
+"""`[metrics]` and `[lineage]`: metrics, tracing, audit, lineage."""
 
 # ruff: noqa: RUF009  # `setting` and its kind return a dataclass field
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
 from typing import Literal
 
-from sqe_core.config.schema import HTTP, secret, section, setting, size
+from sqe_core.config.plugin_table import PluginTable
+from sqe_core.config.schema import HTTP, remainder, required, secret, section, setting, size
 from sqe_core.spi.identity import Secret
+
+OF_SINK = "only the sink `openlineage` reads it"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,20 +62,28 @@ class AuditExportConfig:
 class OpenLineageConfig:
     """`[metrics.openlineage]`."""
 
-    enabled: bool = setting(False, "Write lineage events.")
+    enabled: bool = setting(False, "Write lineage events to the sinks named here; those of `[lineage]` are on anyway.")
     job_namespace: str = setting("sqe", "Namespace of the jobs.")
     producer: str = setting("", "Producer of the events; empty = the project's URL with the version.")
     emit_selects: bool = setting(False, "Events for queries too.")
-    file_path: str | None = setting(None, "Sink: a file.")
-    http_endpoint: str | None = setting(None, "Sink: an HTTP service.", url=HTTP)
-    auth_mode: Literal["none", "bearer", "user_token"] = setting("none", "How SQE logs in there.")
-    api_key: Secret | None = secret("Token of `bearer`.")
-    http_timeout_ms: int = setting(5000, "Time of one request.", minimum=1)
-    http_retry_attempts: int = setting(1, "Repetitions of a failed request.", minimum=0)
-    spool_path: str | None = setting(None, "Where events wait during an outage.")
-    spool_max_bytes: int = size("100MB", "Largest spool, at least 1MB.", above=0)
-    replay_interval_secs: int = setting(30, "Time between two looks at the spool.", minimum=1)
-    channel_capacity: int = setting(10000, "Events that wait in memory.", minimum=1)
+    file_path: str | None = setting(None, "Sink `file`: the file.", sink="file")
+    http_endpoint: str | None = setting(
+        None, "Sink `openlineage`: an HTTP service; a plugin brings it.", url=HTTP, sink="openlineage"
+    )
+    auth_mode: Literal["none", "bearer", "user_token"] = setting("none", "How SQE logs in there.", no_effect=OF_SINK)
+    api_key: Secret | None = secret("Token of `bearer`.", no_effect=OF_SINK)
+    http_timeout_ms: int = setting(5000, "Time of one request.", minimum=1, no_effect=OF_SINK)
+    http_retry_attempts: int = setting(1, "Repetitions of a failed request.", minimum=0, no_effect=OF_SINK)
+    spool_path: str | None = setting(None, "Where events wait during an outage.", no_effect=OF_SINK)
+    spool_max_bytes: int = size("100MB", "Largest spool, at least 1MB.", above=0, no_effect=OF_SINK)
+    replay_interval_secs: int = setting(30, "Time between two looks at the spool.", minimum=1, no_effect=OF_SINK)
+    channel_capacity: int = setting(10000, "Events that wait in memory, for each sink.", minimum=1)
+
+    @property
+    def named_sinks(self) -> Sequence[tuple[str, str]]:
+        """The keys that are there, each with the kind of sink that it means."""
+        kinds = {key.name: key.metadata["sink"] for key in fields(self) if "sink" in key.metadata}
+        return [(key, kind) for key, kind in kinds.items() if self.enabled and getattr(self, key)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,6 +114,19 @@ class MetricsConfig:
     audit_export: AuditExportConfig = section(
         AuditExportConfig, unbuilt="sending the audit log is not built yet", asked=lambda export: export.enabled
     )
-    openlineage: OpenLineageConfig = section(
-        OpenLineageConfig, unbuilt="lineage is not built yet", asked=lambda lineage: lineage.enabled
-    )
+    openlineage: OpenLineageConfig = section(OpenLineageConfig)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LineageSinkConfig:
+    """One entry of `[[lineage.sinks]]`: the kind, and that kind's own keys."""
+
+    type: str = required("Kind of the sink, for example `file`.")
+    options: PluginTable = remainder("The keys of that kind.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LineageConfig:
+    """`[lineage]`: where lineage events go. What they hold is said in `[metrics.openlineage]`."""
+
+    sinks: tuple[LineageSinkConfig, ...] = setting((), "Sinks of lineage events.")

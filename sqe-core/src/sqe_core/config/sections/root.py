@@ -13,7 +13,7 @@ from sqe_core.config.sections.auth import AuthConfig
 from sqe_core.config.sections.catalog import CatalogConfig, StorageConfig
 from sqe_core.config.sections.coordinator import CoordinatorConfig, ProtocolConfig
 from sqe_core.config.sections.maintenance import MaintenanceConfig
-from sqe_core.config.sections.metrics import MetricsConfig
+from sqe_core.config.sections.metrics import LineageConfig, MetricsConfig
 from sqe_core.config.sections.policy import AccessControlConfig, PolicyConfig, RateLimitConfig, SecurityConfig
 from sqe_core.config.sections.query import (
     EngineConfig,
@@ -50,6 +50,7 @@ class SqeConfig:
     query_cache: QueryCacheConfig = section(QueryCacheConfig)
     query_history: QueryHistoryConfig = section(QueryHistoryConfig)
     metrics: MetricsConfig = section(MetricsConfig)
+    lineage: LineageConfig = section(LineageConfig)
     maintenance: MaintenanceConfig = section(
         MaintenanceConfig,
         unbuilt="maintenance is not built yet",
