@@ -23,7 +23,6 @@ import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import sqe.bridge.catalog.Catalogs;
-import sqe.bridge.catalog.EmptyCatalog;
 import sqe.bridge.catalog.LoadedCatalogs;
 import sqe.bridge.catalog.SqeCatalog;
 import sqe.bridge.catalog.TableScope;
@@ -128,12 +127,10 @@ public final class BridgeSession implements Work.Abandoned {
             run(
                 null,
                 PARSE_MILLIS,
-                new Callable() {
-                  public Object call() throws Exception {
-                    ParserInterface parser = session.sessionState().sqlParser();
-                    LogicalPlan parsed = parser.parsePlan(sql);
-                    return new Outcome(new Parameters(parser, Parameters.literals(values)).apply(parsed), null, null, null);
-                  }
+                () -> {
+                  ParserInterface parser = session.sessionState().sqlParser();
+                  LogicalPlan parsed = parser.parsePlan(sql);
+                  return new Outcome(new Parameters(parser, Parameters.literals(values)).apply(parsed), null, null, null);
                 }));
   }
 
@@ -145,11 +142,9 @@ public final class BridgeSession implements Work.Abandoned {
             run(
                 null,
                 PARSE_MILLIS,
-                new Callable() {
-                  public Object call() throws Exception {
-                    PlanRewrite rewrite = new PlanRewrite(session.sessionState().sqlParser(), plans);
-                    return new Outcome(rewrite.rewrite(plan(id), requests), null, null, null);
-                  }
+                () -> {
+                  PlanRewrite rewrite = new PlanRewrite(session.sessionState().sqlParser(), plans);
+                  return new Outcome(rewrite.rewrite(plan(id), requests), null, null, null);
                 }));
   }
 
@@ -163,11 +158,9 @@ public final class BridgeSession implements Work.Abandoned {
             run(
                 null,
                 PARSE_MILLIS,
-                new Callable() {
-                  public Object call() throws Exception {
-                    ParserInterface parser = session.sessionState().sqlParser();
-                    return new Outcome(PolicyExpressions.parse(parser, sql, values, known), null, null, null);
-                  }
+                () -> {
+                  ParserInterface parser = session.sessionState().sqlParser();
+                  return new Outcome(PolicyExpressions.parse(parser, sql, values, known), null, null, null);
                 }));
   }
 
@@ -177,16 +170,14 @@ public final class BridgeSession implements Work.Abandoned {
         run(
             null,
             PARSE_MILLIS,
-            new Callable() {
-              public Object call() throws Exception {
-                StringBuilder out = new StringBuilder("[");
-                List parts = PolicyExpressions.conjuncts(plan(id).plan);
-                for (int i = 0; i < parts.size(); i++) {
-                  Json.element(out);
-                  out.append(answer(null, new Outcome((LogicalPlan) parts.get(i), null, null, null)));
-                }
-                return out.append(']').toString();
+            () -> {
+              StringBuilder out = new StringBuilder("[");
+              List parts = PolicyExpressions.conjuncts(plan(id).plan);
+              for (int i = 0; i < parts.size(); i++) {
+                Json.element(out);
+                out.append(answer(null, new Outcome((LogicalPlan) parts.get(i), null, null, null)));
               }
+              return out.append(']').toString();
             });
   }
 
@@ -219,14 +210,12 @@ public final class BridgeSession implements Work.Abandoned {
             run(
                 tag,
                 ANALYSE_MILLIS,
-                new Callable() {
-                  public Object call() throws Exception {
-                    Map before = overlay(overlay);
-                    try {
-                      return analysed(plan(id).plan, written);
-                    } finally {
-                      restore(before);
-                    }
+                () -> {
+                  Map before = overlay(overlay);
+                  try {
+                    return analysed(plan(id).plan, written);
+                  } finally {
+                    restore(before);
                   }
                 }));
   }
@@ -273,7 +262,7 @@ public final class BridgeSession implements Work.Abandoned {
   }
 
   public static boolean isCommand(LogicalPlan plan) {
-    return plan instanceof WithCTE ? isCommand(((WithCTE) plan).plan()) : plan instanceof Command;
+    return plan instanceof WithCTE with ? isCommand(with.plan()) : plan instanceof Command;
   }
 
   private String answer(String tag, Outcome outcome) {
@@ -309,11 +298,7 @@ public final class BridgeSession implements Work.Abandoned {
         run(
             handle.tag,
             ANALYSE_MILLIS,
-            new Callable() {
-              public Object call() {
-                return Explain.json(handle.execution, aliases);
-              }
-            });
+            () -> Explain.json(handle.execution, aliases));
   }
 
   public String lineage(long id) throws Throwable {
@@ -322,11 +307,7 @@ public final class BridgeSession implements Work.Abandoned {
         run(
             null,
             PARSE_MILLIS,
-            new Callable() {
-              public Object call() {
-                return Lineage.json(handle.plan);
-              }
-            });
+            () -> Lineage.json(handle.plan));
   }
 
   private Object run(String tag, long limitMillis, Callable body) throws Throwable {
@@ -420,7 +401,7 @@ public final class BridgeSession implements Work.Abandoned {
     }
     // Unsetting alone leaves a loaded catalog usable. Only this one is dropped: others would have to log in again.
     CatalogPlugin loaded = LoadedCatalogs.remove(session.sessionState().catalogManager(), alias);
-    if (loaded instanceof SqeCatalog) Catalogs.close(((SqeCatalog) loaded).icebergCatalog());
+    if (loaded instanceof SqeCatalog catalog) Catalogs.close(catalog.icebergCatalog());
     TableScope.forget(alias);
     aliases.remove(alias);
     remember();
@@ -432,11 +413,9 @@ public final class BridgeSession implements Work.Abandoned {
         run(
             null,
             PARSE_MILLIS,
-            new Callable() {
-              public Object call() {
-                CatalogManager manager = session.sessionState().catalogManager();
-                return new Catalogs(session, (SqeCatalog) manager.catalog(alias));
-              }
+            () -> {
+              CatalogManager manager = session.sessionState().catalogManager();
+              return new Catalogs(session, (SqeCatalog) manager.catalog(alias));
             });
   }
 

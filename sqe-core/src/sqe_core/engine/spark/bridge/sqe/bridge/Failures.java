@@ -25,9 +25,9 @@ public final class Failures {
     Throwable told = telling(chain);
     StringBuilder out = new StringBuilder("{");
     Json.member(out, "condition", condition(told));
-    if (told instanceof SparkThrowable) spark(out, (SparkThrowable) told);
-    if (told instanceof BridgeException) Json.map(Json.member(out, "parameters"), ((BridgeException) told).parameters);
-    if (told instanceof ParseException) parsePosition(out, (ParseException) told);
+    if (told instanceof SparkThrowable throwable) spark(out, throwable);
+    if (told instanceof BridgeException exception) Json.map(Json.member(out, "parameters"), exception.parameters);
+    if (told instanceof ParseException parsing) parsePosition(out, parsing);
     Json.member(out, "class", told.getClass().getName());
     Json.member(out, "causes").append('[');
     for (int i = 0; i < chain.size(); i++) {
@@ -55,7 +55,7 @@ public final class Failures {
     for (int i = 0; i < chain.size(); i++) {
       Throwable each = (Throwable) chain.get(i);
       if (each instanceof Error || each instanceof InterruptedException) return each;
-      if (each instanceof SparkThrowable && condition(each) != null && !isWrapper((SparkThrowable) each)) return each;
+      if (each instanceof SparkThrowable throwable && condition(each) != null && !isWrapper(throwable)) return each;
     }
     for (int i = 0; i < chain.size(); i++) {
       Throwable each = (Throwable) chain.get(i);
@@ -90,8 +90,8 @@ public final class Failures {
 
   private static String condition(Throwable thrown) {
     if (thrown instanceof CancelledException) return "SQE_CANCELLED";
-    if (thrown instanceof BridgeException) return ((BridgeException) thrown).condition;
-    String condition = thrown instanceof SparkThrowable ? ((SparkThrowable) thrown).getCondition() : null;
+    if (thrown instanceof BridgeException exception) return exception.condition;
+    String condition = thrown instanceof SparkThrowable spark ? spark.getCondition() : null;
     return condition == null ? Trees.simpleName(thrown) : condition;
   }
 
@@ -105,7 +105,7 @@ public final class Failures {
       QueryContext context = contexts[0];
       Json.member(out, "object_type", context.objectType());
       if (!(context instanceof SQLQueryContext) || !((SQLQueryContext) context).sqlText().isDefined()) return;
-      String text = (String) ((SQLQueryContext) context).sqlText().get();
+      String text = ((SQLQueryContext) context).sqlText().get();
       Json.member(out, "text", text);
       Json.member(out, "fragment", fragment(text, context.startIndex(), context.stopIndex()));
       Json.member(out, "start").append(context.startIndex());
@@ -126,7 +126,7 @@ public final class Failures {
     if (!thrown.line().isDefined() || !thrown.startPosition().isDefined()) return;
     Json.member(out, "line").append(thrown.line().get());
     Json.member(out, "column").append(thrown.startPosition().get());
-    if (thrown.command().isDefined()) Json.member(out, "command", (String) thrown.command().get());
+    if (thrown.command().isDefined()) Json.member(out, "command", thrown.command().get());
   }
 
   private static String raw(List chain) {
@@ -136,7 +136,7 @@ public final class Failures {
       if (text.length() > 0) text.append("\ncaused by ");
       text.append(thrown.getClass().getName()).append(": ");
       // The message of an AnalysisException ends with the whole plan.
-      text.append(thrown instanceof AnalysisException ? ((AnalysisException) thrown).getSimpleMessage() : thrown.getMessage());
+      text.append(thrown instanceof AnalysisException analysis ? analysis.getSimpleMessage() : thrown.getMessage());
       StackTraceElement[] stack = thrown.getStackTrace();
       for (int i = 0; i < stack.length && i < 25; i++) text.append("\n  at ").append(stack[i]);
     }

@@ -96,7 +96,7 @@ public final class Json {
 
   /** Janino would take `get(int)` from Jackson's TreeNode, which has less. */
   public static JsonNode at(JsonNode array, int index) {
-    return (JsonNode) array.get(index);
+    return array.get(index);
   }
 
   public static List texts(JsonNode array) {

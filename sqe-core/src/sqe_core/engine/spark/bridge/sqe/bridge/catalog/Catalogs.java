@@ -81,12 +81,12 @@ public final class Catalogs {
   }
 
   private SupportsNamespaces namespaces() {
-    if (catalog instanceof SupportsNamespaces) return (SupportsNamespaces) catalog;
+    if (catalog instanceof SupportsNamespaces namespaces) return namespaces;
     throw new BridgeException("SQE_CATALOG_WITHOUT_NAMESPACES", catalog.name());
   }
 
   private ViewCatalog views() {
-    if (catalog instanceof ViewCatalog) return (ViewCatalog) catalog;
+    if (catalog instanceof ViewCatalog viewCatalog) return viewCatalog;
     throw new BridgeException("SQE_CATALOG_WITHOUT_VIEWS", catalog.name());
   }
 

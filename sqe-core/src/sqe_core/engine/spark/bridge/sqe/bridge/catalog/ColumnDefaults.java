@@ -1,6 +1,5 @@
 package sqe.bridge.catalog;
 
-import java.math.BigDecimal;
 import java.nio.ByteBuffer;
 import java.util.ArrayDeque;
 import java.util.Map;
@@ -59,8 +58,8 @@ final class ColumnDefaults {
     if (value == null) return null;
     Literal literal;
     if (value instanceof UTF8String) literal = Expressions.lit(value.toString());
-    else if (value instanceof Decimal) literal = Expressions.lit((BigDecimal) ((Decimal) value).toJavaBigDecimal());
-    else if (value instanceof byte[]) literal = Expressions.lit(ByteBuffer.wrap((byte[]) value));
+    else if (value instanceof Decimal decimal) literal = Expressions.lit(decimal.toJavaBigDecimal());
+    else if (value instanceof byte[] bytes) literal = Expressions.lit(ByteBuffer.wrap(bytes));
     else if (value instanceof Byte || value instanceof Short) literal = Expressions.lit(Integer.valueOf(((Number) value).intValue()));
     else literal = Expressions.lit(value);
     Literal typed = literal.to(type);

@@ -32,7 +32,7 @@ public final class IcebergFields {
 
   /** The columns that a table shows, at the version it was loaded at. */
   public static Schema schema(SparkTable table) {
-    if (table instanceof TimesTable) return ((TimesTable) table).version;
+    if (table instanceof TimesTable timesTable) return timesTable.version;
     boolean older = table.table() instanceof BaseTable && isTimeTravel(table) && table.snapshotId() != null;
     return older ? SnapshotUtil.schemaFor(table.table(), table.snapshotId()) : table.table().schema();
   }

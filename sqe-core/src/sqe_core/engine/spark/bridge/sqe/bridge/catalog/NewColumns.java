@@ -69,7 +69,7 @@ final class NewColumns {
 
   private static Set nanoseconds(TableInfo info) {
     Set names = new HashSet();
-    String given = (String) info.properties().get(NANOSECONDS);
+    String given = info.properties().get(NANOSECONDS);
     if (given == null) return names;
     JsonNode list = Json.read(given);
     for (int i = 0; i < list.size(); i++) names.add(Json.at(list, i).asText());
@@ -85,17 +85,17 @@ final class NewColumns {
   /** The converted type with Iceberg's time where Spark's type has one. */
   private static Type withTimes(Type converted, DataType type) {
     if (type instanceof TimeType) return Types.TimeType.get();
-    if (type instanceof ArrayType) {
+    if (type instanceof ArrayType arrayType) {
       Types.ListType list = (Types.ListType) converted;
-      Type element = withTimes(list.elementType(), ((ArrayType) type).elementType());
+      Type element = withTimes(list.elementType(), arrayType.elementType());
       return list.isElementOptional()
           ? Types.ListType.ofOptional(list.elementId(), element)
           : Types.ListType.ofRequired(list.elementId(), element);
     }
-    if (type instanceof MapType) {
+    if (type instanceof MapType mapType) {
       Types.MapType map = (Types.MapType) converted;
-      Type key = withTimes(map.keyType(), ((MapType) type).keyType());
-      Type value = withTimes(map.valueType(), ((MapType) type).valueType());
+      Type key = withTimes(map.keyType(), mapType.keyType());
+      Type value = withTimes(map.valueType(), mapType.valueType());
       return map.isValueOptional()
           ? Types.MapType.ofOptional(map.keyId(), map.valueId(), key, value)
           : Types.MapType.ofRequired(map.keyId(), map.valueId(), key, value);

@@ -64,7 +64,7 @@ public class SqeCatalog extends SparkCatalog {
   public static Identifier real(Identifier identifier) {
     if (!identifier.name().equals(VISIBLE_ROWS)) return identifier;
     String[] name = identifier.namespace();
-    return Identifier.of((String[]) Arrays.copyOf(name, name.length - 1), name[name.length - 1]);
+    return Identifier.of(Arrays.copyOf(name, name.length - 1), name[name.length - 1]);
   }
 
   private Table visibleRows(String[] name) throws NoSuchTableException {
@@ -151,7 +151,7 @@ public class SqeCatalog extends SparkCatalog {
     return icebergCatalog()
         .buildTable(buildIdentifier(identifier), schema)
         .withPartitionSpec(spec)
-        .withLocation((String) info.properties().get("location"))
+        .withLocation(info.properties().get("location"))
         .withProperties(properties);
   }
 }

@@ -142,8 +142,8 @@ final class TableJson {
     Json.member(out, "representations").append('{');
     for (Iterator each = view.currentVersion().representations().iterator(); each.hasNext(); ) {
       Object representation = each.next();
-      if (representation instanceof SQLViewRepresentation)
-        Json.member(out, ((SQLViewRepresentation) representation).dialect(), ((SQLViewRepresentation) representation).sql());
+      if (representation instanceof SQLViewRepresentation viewRepresentation)
+        Json.member(out, viewRepresentation.dialect(), viewRepresentation.sql());
     }
     out.append('}');
     Json.member(out, "default_catalog", view.currentVersion().defaultCatalog());

@@ -62,7 +62,7 @@ public final class TableScope {
   }
 
   static Catalog unwrap(Catalog catalog) {
-    return catalog instanceof Unwrappable ? ((Unwrappable) catalog).unwrapped() : catalog;
+    return catalog instanceof Unwrappable wrapped ? wrapped.unwrapped() : catalog;
   }
 
   public interface Unwrappable {

@@ -58,7 +58,7 @@ public final class Exec implements Runnable {
       Executors.newCachedThreadPool(
           new ThreadFactory() {
             public Thread newThread(Runnable job) {
-              Thread thread = new Thread((ThreadGroup) null, job, "sqe-execute", STACK_BYTES, false);
+              Thread thread = new Thread(null, job, "sqe-execute", STACK_BYTES, false);
               thread.setDaemon(true);
               return thread;
             }
@@ -409,17 +409,13 @@ public final class Exec implements Runnable {
     Object rows =
         ExecWrite.marked(
             tag,
-            new ExecWrite.Body() {
-              public Object run() {
-                return named(
-                    execution,
-                    new AbstractFunction0() {
-                      public Object apply() {
-                        return physical.executeCollect();
-                      }
-                    });
-              }
-            });
+            () -> named(
+                execution,
+                new AbstractFunction0() {
+                  public Object apply() {
+                    return physical.executeCollect();
+                  }
+                }));
     if (write != null) {
       Long count = write.affected(tag);
       synchronized (this) {

@@ -77,10 +77,10 @@ final class ExecQuery {
 
   /** The projection of a plan that is nothing but `SELECT <expressions>`. */
   private static ProjectExec overOneRow(SparkPlan plan) {
-    SparkPlan top = plan instanceof WholeStageCodegenExec ? ((WholeStageCodegenExec) plan).child() : plan;
+    SparkPlan top = plan instanceof WholeStageCodegenExec wsce ? wsce.child() : plan;
     if (!(top instanceof ProjectExec)) return null;
     SparkPlan below = ((ProjectExec) top).child();
-    if (below instanceof InputAdapter) below = ((InputAdapter) below).child();
+    if (below instanceof InputAdapter adapter) below = adapter.child();
     // A subquery among the expressions runs jobs of its own.
     return below instanceof OneRowRelationExec && Trees.list(top.subqueries()).isEmpty() ? (ProjectExec) top : null;
   }
@@ -108,13 +108,13 @@ final class ExecQuery {
   Object run(SparkPlan physical) {
     try {
       SparkPlan root =
-          physical instanceof AdaptiveSparkPlanExec
-              ? ((AdaptiveSparkPlanExec) physical).finalPhysicalPlan()
+          physical instanceof AdaptiveSparkPlanExec aspe
+              ? aspe.finalPhysicalPlan()
               : physical;
-      if (root instanceof CollectLimitExec) {
-        limited((CollectLimitExec) root);
-      } else if (root instanceof TakeOrderedAndProjectExec
-          && ((TakeOrderedAndProjectExec) root).limit() <= COLLECTED_ROWS) {
+      if (root instanceof CollectLimitExec limit) {
+        limited(limit);
+      } else if (root instanceof TakeOrderedAndProjectExec exec
+          && exec.limit() <= COLLECTED_ROWS) {
         // One job, while the same rows as a partition of their own would need a shuffle.
         deliver(root.executeCollect());
       } else {

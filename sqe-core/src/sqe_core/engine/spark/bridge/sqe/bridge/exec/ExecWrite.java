@@ -3,7 +3,6 @@ package sqe.bridge.exec;
 import java.util.Collections;
 import java.util.Iterator;
 import java.util.Map;
-import java.util.concurrent.Callable;
 import org.apache.iceberg.Snapshot;
 import org.apache.iceberg.SnapshotRef;
 import org.apache.iceberg.Table;
@@ -73,16 +72,16 @@ final class ExecWrite {
 
   /** Null when the plan writes no rows, or not to an Iceberg table. */
   static ExecWrite of(LogicalPlan plan) {
-    if (plan instanceof WithCTE) return of(((WithCTE) plan).plan());
-    if (plan instanceof CreateTableAsSelect) return created(((CreateTableAsSelect) plan).name());
-    if (plan instanceof ReplaceTableAsSelect) return created(((ReplaceTableAsSelect) plan).name());
-    if (plan instanceof DeleteFromTable) {
-      LogicalPlan relation = ((DeleteFromTable) plan).table();
+    if (plan instanceof WithCTE with) return of(with.plan());
+    if (plan instanceof CreateTableAsSelect select) return created(select.name());
+    if (plan instanceof ReplaceTableAsSelect replace) return created(replace.name());
+    if (plan instanceof DeleteFromTable table) {
+      LogicalPlan relation = table.table();
       while (relation instanceof SubqueryAlias) relation = ((SubqueryAlias) relation).child();
       SparkTable target = target(relation);
       return target == null
           ? null
-          : new ExecWrite(DELETE, target, null, relation, ((DeleteFromTable) plan).condition());
+          : new ExecWrite(DELETE, target, null, relation, table.condition());
     }
     if (!(plan instanceof V2WriteCommand)) return null;
     SparkTable target = target((LogicalPlan) ((V2WriteCommand) plan).table());
@@ -105,8 +104,8 @@ final class ExecWrite {
   private static SparkTable target(LogicalPlan relation) {
     if (!(relation instanceof DataSourceV2Relation)) return null;
     Object table = ((DataSourceV2Relation) relation).table();
-    if (table instanceof RowLevelOperationTable) table = ((RowLevelOperationTable) table).table();
-    return table instanceof SparkTable ? (SparkTable) table : null;
+    if (table instanceof RowLevelOperationTable operationTable) table = operationTable.table();
+    return table instanceof SparkTable iceberg ? iceberg : null;
   }
 
   private Snapshot base() {
@@ -129,7 +128,7 @@ final class ExecWrite {
 
   LogicalPlan countPlan(SparkSession session) {
     Dataset rows = Dataset.ofRows(session, new Filter(condition, relation));
-    scala.collection.immutable.Seq none = (scala.collection.immutable.Seq) scala.collection.immutable.Nil$.MODULE$;
+    scala.collection.immutable.Seq none = scala.collection.immutable.Nil$.MODULE$;
     return ((Dataset) rows.groupBy(none).count()).queryExecution().analyzed();
   }
 
@@ -147,11 +146,7 @@ final class ExecWrite {
   static Object marked(String tag, final Body body) throws Exception {
     return CommitMetadata.withCommitProperties(
         Collections.singletonMap(QUERY_ID, tag),
-        new Callable() {
-          public Object call() {
-            return body.run();
-          }
-        },
+        body::run,
         RuntimeException.class);
   }
 
@@ -180,7 +175,7 @@ final class ExecWrite {
 
   private Table load() throws Exception {
     Object loaded = ((TableCatalog) created.catalog()).loadTable(created.identifier());
-    return loaded instanceof SparkTable ? ((SparkTable) loaded).table() : null;
+    return loaded instanceof SparkTable iceberg ? iceberg.table() : null;
   }
 
   private Long updated(Map summary) {

@@ -10,7 +10,6 @@ import org.apache.spark.sql.execution.GenerateExec;
 import org.apache.spark.sql.execution.SparkPlan;
 import org.apache.spark.sql.execution.joins.BaseJoinExec;
 import org.apache.spark.sql.types.DataTypes;
-import scala.collection.immutable.Nil$;
 import sqe.bridge.plan.Trees;
 
 /**

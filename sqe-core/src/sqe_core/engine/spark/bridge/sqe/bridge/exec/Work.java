@@ -5,7 +5,6 @@ import java.util.concurrent.ExecutionException;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.FutureTask;
-import java.util.concurrent.ThreadFactory;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import java.util.concurrent.atomic.AtomicLong;
@@ -24,14 +23,12 @@ public final class Work {
   private static final AtomicLong NUMBER = new AtomicLong();
   private static final ExecutorService POOL =
       Executors.newCachedThreadPool(
-          new ThreadFactory() {
-            public Thread newThread(Runnable job) {
-              // Inherits no thread locals: Spark would otherwise hand on the caller's session and job tags.
-              String name = "sqe-plan-" + NUMBER.incrementAndGet();
-              Thread thread = new Thread((ThreadGroup) null, job, name, STACK_BYTES, false);
-              thread.setDaemon(true);
-              return thread;
-            }
+          job -> {
+            // Inherits no thread locals: Spark would otherwise hand on the caller's session and job tags.
+            String name = "sqe-plan-" + NUMBER.incrementAndGet();
+            Thread thread = new Thread(null, job, name, STACK_BYTES, false);
+            thread.setDaemon(true);
+            return thread;
           });
 
   private Work() {}

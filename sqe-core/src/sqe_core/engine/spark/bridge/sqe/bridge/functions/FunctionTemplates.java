@@ -136,10 +136,10 @@ public final class FunctionTemplates {
       parsed = CatalystSqlParser$.MODULE$.parseExpression(text);
       if (PARSED.size() < MAX_PARSED) PARSED.put(text, parsed);
     }
-    Expression fresh = (Expression) parsed.clone();
+    Expression fresh = parsed.clone();
     // Before the arguments come in: their places are the user's already.
     place(fresh, CurrentOrigin$.MODULE$.get());
-    return (Expression) ((Expression) fresh.transformUp(new Arguments(values))).transformUp(new Calls());
+    return fresh.transformUp(new Arguments(values)).transformUp(new Calls());
   }
 
   /**
@@ -191,8 +191,8 @@ public final class FunctionTemplates {
 
     private int index(Object node) {
       scala.collection.Seq parts;
-      if (node instanceof UnresolvedAttribute) parts = ((UnresolvedAttribute) node).nameParts();
-      else if (node instanceof UnresolvedNamedLambdaVariable) parts = ((UnresolvedNamedLambdaVariable) node).nameParts();
+      if (node instanceof UnresolvedAttribute attribute) parts = attribute.nameParts();
+      else if (node instanceof UnresolvedNamedLambdaVariable variable) parts = variable.nameParts();
       else return -1;
       if (parts.length() != 1) return -1;
       String name = (String) parts.apply(0);
@@ -213,11 +213,11 @@ public final class FunctionTemplates {
     } catch (ReflectiveOperationException missing) {
       return; // the place is less exact then
     }
-    if (node instanceof SupportQueryContext)
-      ((SupportQueryContext) node).queryContext_$eq(Option.apply(origin.context()));
+    if (node instanceof SupportQueryContext context)
+      context.queryContext_$eq(Option.apply(origin.context()));
     for (scala.collection.Iterator each = node.children().iterator(); each.hasNext(); ) {
       Object child = each.next();
-      if (child instanceof TreeNode) place((TreeNode) child, origin);
+      if (child instanceof TreeNode treeNode) place(treeNode, origin);
     }
   }
 }

@@ -139,7 +139,7 @@ final class JsonPath {
       else if (lax) found.add(node);
     } else if (step == ALL_MEMBERS) {
       if (node.isObject() || (simple && node.isArray())) addAll(node, found);
-      else if (lax && node.isArray()) for (int i = 0; i < node.size(); i++) follow((JsonNode) node.get(i), step, found);
+      else if (lax && node.isArray()) for (int i = 0; i < node.size(); i++) follow(node.get(i), step, found);
     } else if (step == LAST || step instanceof Integer) {
       if (node.isArray()) {
         int index = step == LAST ? node.size() - 1 : ((Integer) step).intValue();
@@ -149,7 +149,7 @@ final class JsonPath {
     } else if (node.isObject()) {
       if (node.has((String) step)) found.add(node.get((String) step));
     } else if (lax && node.isArray()) {
-      for (int i = 0; i < node.size(); i++) if (((JsonNode) node.get(i)).isObject()) follow((JsonNode) node.get(i), step, found);
+      for (int i = 0; i < node.size(); i++) if (node.get(i).isObject()) follow(node.get(i), step, found);
     }
   }
 

@@ -215,12 +215,12 @@ final class Operators {
     Expression larger = operator.charAt(0) == '<' ? right : left;
     Expression other = operator.charAt(0) == '<' ? left : right;
     Expression number = new Not(new IsNaN(larger));
-    return new And(plain, other.nullable() ? (Expression) new Or(number, new IsNull(other)) : number);
+    return new And(plain, other.nullable() ? new Or(number, new IsNull(other)) : number);
   }
 
   private static boolean mayBeNaN(Expression value) {
-    if (value instanceof Cast && !isFloating(((Cast) value).child().dataType())) {
-      String from = TypeClasses.of(((Cast) value).child().dataType());
+    if (value instanceof Cast cast && !isFloating(cast.child().dataType())) {
+      String from = TypeClasses.of(cast.child().dataType());
       return !TypeClasses.isNumber(from) || from.equals("nul");
     }
     if (!(value instanceof Literal)) return true;
@@ -259,7 +259,7 @@ final class Operators {
   }
 
   private static List fields(Expression row) {
-    if (row instanceof CreateNamedStruct) return Trees.list(((CreateNamedStruct) row).valExprs());
+    if (row instanceof CreateNamedStruct struct) return Trees.list(struct.valExprs());
     if (!isSmall(row)) return null;
     List fields = new ArrayList();
     int count = ((StructType) row.dataType()).fields().length;

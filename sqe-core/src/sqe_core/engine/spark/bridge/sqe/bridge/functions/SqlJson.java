@@ -5,7 +5,6 @@ import com.fasterxml.jackson.databind.DeserializationFeature;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.JsonNodeFactory;
-import java.util.ArrayList;
 import java.util.Iterator;
 import java.util.List;
 import org.apache.spark.unsafe.types.UTF8String;
@@ -115,7 +114,7 @@ public final class SqlJson {
     if (node == null || !node.isArray()) return null;
     long at = index < 0 ? node.size() + index : index;
     if (at < 0 || at >= node.size()) return null;
-    JsonNode found = (JsonNode) node.get((int) at);
+    JsonNode found = node.get((int) at);
     return found.isNull() ? null : write(found);
   }
 
@@ -135,7 +134,7 @@ public final class SqlJson {
     JsonNode node = read(text);
     if (node == null || !node.isArray()) return null;
     for (int i = 0; i < node.size(); i++) {
-      JsonNode element = (JsonNode) node.get(i);
+      JsonNode element = node.get(i);
       if (kind == 's' && element.isTextual() && element.textValue().equals(value)) return Boolean.TRUE;
       if (kind == 'n' && element.isNumber() && element.doubleValue() == ((Double) value).doubleValue()) return Boolean.TRUE;
       if (kind == 'b' && element.isBoolean() && element.booleanValue() == ((Boolean) value).booleanValue()) return Boolean.TRUE;
@@ -175,10 +174,10 @@ public final class SqlJson {
   }
 
   private static JsonNode step(JsonNode node, String key) {
-    if (node.isObject()) return (JsonNode) node.get(key);
+    if (node.isObject()) return node.get(key);
     if (!node.isArray()) return null;
     try {
-      return (JsonNode) node.get(Integer.parseInt(key));
+      return node.get(Integer.parseInt(key));
     } catch (NumberFormatException error) {
       return null;
     }

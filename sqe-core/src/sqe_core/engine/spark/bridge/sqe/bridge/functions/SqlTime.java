@@ -73,11 +73,11 @@ public final class SqlTime {
   private static long parse(DateTimeFormatter formatter, UTF8String text) {
     try {
       TemporalAccessor found = formatter.parse(text.toString());
-      LocalDate date = (LocalDate) found.query(TemporalQueries.localDate());
+      LocalDate date = found.query(TemporalQueries.localDate());
       if (date == null) date = partialDate(found);
-      java.time.LocalTime time = (java.time.LocalTime) found.query(TemporalQueries.localTime());
+      java.time.LocalTime time = found.query(TemporalQueries.localTime());
       LocalDateTime local = date.atTime(time == null ? partialTime(found) : time);
-      ZoneId zone = (ZoneId) found.query(TemporalQueries.zone());
+      ZoneId zone = found.query(TemporalQueries.zone());
       if (zone != null) local = local.atZone(zone).withZoneSameInstant(ZoneOffset.UTC).toLocalDateTime();
       return micros(local);
     } catch (java.time.DateTimeException error) {

@@ -149,11 +149,11 @@ public final class TypeClasses {
   }
 
   private static DataType element(DataType type) {
-    return type instanceof ArrayType ? ((ArrayType) type).elementType() : type;
+    return type instanceof ArrayType at ? at.elementType() : type;
   }
 
   static DecimalType decimal(DataType type) {
-    if (type instanceof DecimalType) return (DecimalType) type;
+    if (type instanceof DecimalType decimalType) return decimalType;
     if (type instanceof LongType) return new DecimalType(19, 0);
     if (type instanceof IntegerType) return new DecimalType(10, 0);
     if (type instanceof ShortType) return new DecimalType(5, 0);

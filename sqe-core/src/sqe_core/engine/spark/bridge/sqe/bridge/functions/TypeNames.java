@@ -17,38 +17,37 @@ public final class TypeNames {
   /** The name of a column's type, of which Iceberg may say more than Spark. */
   public static String of(DataType type, Type origin) {
     if (origin instanceof Types.UUIDType) return "uuid";
-    if (origin instanceof Types.FixedType) return "fixed(" + ((Types.FixedType) origin).length() + ")";
-    if (origin instanceof Types.TimestampNanoType)
-      return ((Types.TimestampNanoType) origin).shouldAdjustToUTC() ? "timestamp(9) with time zone" : "timestamp(9)";
-    if (type instanceof ArrayType && origin != null)
-      return "array(" + of(((ArrayType) type).elementType(), origin.asListType().elementType()) + ")";
-    if (type instanceof MapType && origin != null) {
-      MapType map = (MapType) type;
+    if (origin instanceof Types.FixedType fixedType) return "fixed(" + fixedType.length() + ")";
+    if (origin instanceof Types.TimestampNanoType nanoType)
+      return nanoType.shouldAdjustToUTC() ? "timestamp(9) with time zone" : "timestamp(9)";
+    if (type instanceof ArrayType arrayType && origin != null)
+      return "array(" + of(arrayType.elementType(), origin.asListType().elementType()) + ")";
+    if (type instanceof MapType map && origin != null) {
       return "map(" + of(map.keyType(), origin.asMapType().keyType()) + ", " + of(map.valueType(), origin.asMapType().valueType()) + ")";
     }
     if (!(type instanceof StructType) || origin == null) return of(type);
     StringBuilder out = new StringBuilder("row(");
     StructField[] fields = ((StructType) type).fields();
     for (int i = 0; i < fields.length; i++) {
-      Type inner = ((Types.NestedField) origin.asStructType().fields().get(i)).type();
+      Type inner = origin.asStructType().fields().get(i).type();
       out.append(i == 0 ? "" : ", ").append(fields[i].name()).append(' ').append(of(fields[i].dataType(), inner));
     }
     return out.append(')').toString();
   }
 
   public static String of(DataType type) {
-    if (type instanceof ArrayType) return "array(" + of(((ArrayType) type).elementType()) + ")";
-    if (type instanceof MapType)
-      return "map(" + of(((MapType) type).keyType()) + ", " + of(((MapType) type).valueType()) + ")";
-    if (type instanceof StructType) {
+    if (type instanceof ArrayType arrayType) return "array(" + of(arrayType.elementType()) + ")";
+    if (type instanceof MapType mapType)
+      return "map(" + of(mapType.keyType()) + ", " + of(mapType.valueType()) + ")";
+    if (type instanceof StructType structType) {
       StringBuilder out = new StringBuilder("row(");
-      StructField[] fields = ((StructType) type).fields();
+      StructField[] fields = structType.fields();
       for (int i = 0; i < fields.length; i++)
         out.append(i == 0 ? "" : ", ").append(fields[i].name().replace("'", "")).append(' ').append(of(fields[i].dataType()));
       return out.append(')').toString();
     }
-    if (type instanceof DecimalType)
-      return "decimal(" + ((DecimalType) type).precision() + "," + ((DecimalType) type).scale() + ")";
+    if (type instanceof DecimalType decimalType)
+      return "decimal(" + decimalType.precision() + "," + decimalType.scale() + ")";
     if (type instanceof FloatType) return "real";
     String word = TypeClasses.of(type);
     if (word.equals("str")) return "varchar";

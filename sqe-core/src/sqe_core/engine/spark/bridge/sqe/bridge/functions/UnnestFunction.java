@@ -49,7 +49,7 @@ final class UnnestFunction extends scala.runtime.AbstractFunction1 {
   }
 
   private static boolean isRows(DataType type) {
-    return type instanceof ArrayType && ((ArrayType) type).elementType() instanceof StructType;
+    return type instanceof ArrayType at && ((ArrayType) type).elementType() instanceof StructType;
   }
 
   private static String zipped(Expression[] values, boolean ordinality) {

@@ -28,20 +28,20 @@ public final class Divisible {
     boolean multiplied = false; // something above makes many rows of one
     while (true) {
       if (plan instanceof Sort) return false;
-      if (plan instanceof Aggregate) {
-        if (!Trees.list(((Aggregate) plan).groupingExpressions()).isEmpty()) return true; // what was sorted below is not any more
+      if (plan instanceof Aggregate aggregate) {
+        if (!Trees.list(aggregate.groupingExpressions()).isEmpty()) return true; // what was sorted below is not any more
         if (!multiplied) return false;
       }
-      if (plan instanceof GlobalLimit && !multiplied && isFew(((GlobalLimit) plan).limitExpr())) return false;
+      if (plan instanceof GlobalLimit limit && !multiplied && isFew(limit.limitExpr())) return false;
       multiplied |= plan instanceof Generate;
-      if (plan instanceof WithCTE) plan = ((WithCTE) plan).plan();
-      else if (plan instanceof UnaryNode) plan = (LogicalPlan) ((UnaryNode) plan).child();
+      if (plan instanceof WithCTE with) plan = with.plan();
+      else if (plan instanceof UnaryNode node) plan = node.child();
       else return multiplied || !(plan instanceof OneRowRelation || plan instanceof LocalRelation);
     }
   }
 
   private static boolean isFew(Expression limit) {
-    Object value = limit instanceof Literal ? ((Literal) limit).value() : null;
-    return value instanceof Number && ((Number) value).longValue() <= FEW;
+    Object value = limit instanceof Literal literal ? literal.value() : null;
+    return value instanceof Number number && number.longValue() <= FEW;
   }
 }

@@ -9,7 +9,6 @@ import org.apache.spark.sql.catalyst.plans.logical.Filter;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.SubqueryAlias;
 import org.apache.spark.sql.catalyst.plans.logical.V2WriteCommand;
-import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.execution.QueryExecution;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
 import org.apache.spark.sql.internal.SQLConf;
@@ -65,16 +64,16 @@ public final class Explain {
   }
 
   private static boolean isMarked(LogicalPlan plan) {
-    return plan instanceof SubqueryAlias && ((SubqueryAlias) plan).identifier().name().startsWith("_sqe_r_");
+    return plan instanceof SubqueryAlias alias && alias.identifier().name().startsWith("_sqe_r_");
   }
 
   /** A node in a line. Of rows that are changed in part its condition holds the policy's, and its table is no name. */
   private static String told(LogicalPlan plan) {
-    if (plan instanceof V2WriteCommand && ((V2WriteCommand) plan).table() instanceof DataSourceV2Relation) {
-      DataSourceV2Relation target = (DataSourceV2Relation) ((V2WriteCommand) plan).table();
+    if (plan instanceof V2WriteCommand command && ((V2WriteCommand) plan).table() instanceof DataSourceV2Relation) {
+      DataSourceV2Relation target = (DataSourceV2Relation) command.table();
       if (target.identifier().isDefined()
-          && ((Identifier) target.identifier().get()).name().equals(SqeCatalog.VISIBLE_ROWS))
-        return Trees.simpleName(plan) + " " + String.join(".", ((Identifier) target.identifier().get()).namespace());
+          && target.identifier().get().name().equals(SqeCatalog.VISIBLE_ROWS))
+        return Trees.simpleName(plan) + " " + String.join(".", target.identifier().get().namespace());
     }
     return plan.simpleString(SQLConf.get().maxToStringFields()).trim();
   }
@@ -91,7 +90,7 @@ public final class Explain {
         continue;
       }
       for (int i = 0; i < line.depth; i++) text.append(i == line.depth - 1 ? "+- " : "   ");
-      boolean cover = line.plan instanceof SubqueryAlias && Secured.isCover((SubqueryAlias) line.plan);
+      boolean cover = line.plan instanceof SubqueryAlias alias && Secured.isCover(alias);
       if (cover) {
         text.append("Table ").append(((SubqueryAlias) line.plan).identifier().toString()).append('\n');
         continue;

@@ -35,7 +35,6 @@ import org.apache.spark.sql.catalyst.plans.logical.V2WriteCommand;
 import org.apache.spark.sql.catalyst.plans.logical.Window;
 import org.apache.spark.sql.catalyst.plans.logical.WithCTE;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
-import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
 import sqe.bridge.Json;
 import sqe.bridge.catalog.SqeCatalog;
@@ -90,12 +89,12 @@ public final class Lineage {
     while (!steps.isEmpty()) {
       Step step = (Step) steps.pop();
       if (step.childrenDone) {
-        if (step.node instanceof LogicalPlan) plan((LogicalPlan) step.node, step.secured);
+        if (step.node instanceof LogicalPlan plan) plan(plan, step.secured);
         continue;
       }
       if (seen.put(step.node, Boolean.TRUE) != null) continue;
       steps.push(new Step(step.node, step.secured, true));
-      boolean cover = step.node instanceof SubqueryAlias && Secured.isCover((SubqueryAlias) step.node);
+      boolean cover = step.node instanceof SubqueryAlias alias && Secured.isCover(alias);
       List below = below(step.node);
       for (int i = 0; i < below.size(); i++) steps.push(new Step((TreeNode) below.get(i), step.secured || cover, false));
     }
@@ -104,8 +103,7 @@ public final class Lineage {
   /** What must be done before the node, the last first: definitions, then children, then subqueries. */
   private static List below(TreeNode node) {
     List below = new ArrayList();
-    if (node instanceof WithCTE) {
-      WithCTE with = (WithCTE) node;
+    if (node instanceof WithCTE with) {
       below.add(with.plan());
       List definitions = Trees.list(with.cteDefs());
       for (int i = definitions.size() - 1; i >= 0; i--) below.add(definitions.get(i));
@@ -119,34 +117,34 @@ public final class Lineage {
 
 
   private void plan(LogicalPlan plan, boolean secured) {
-    if (plan instanceof DataSourceV2Relation) source((DataSourceV2Relation) plan);
-    else if (plan instanceof CTERelationDef) definitions.put(Long.valueOf(((CTERelationDef) plan).id()), plan);
-    else if (plan instanceof CTERelationRef) {
-      CTERelationDef definition = (CTERelationDef) definitions.get(Long.valueOf(((CTERelationRef) plan).cteId()));
+    if (plan instanceof DataSourceV2Relation relation) source(relation);
+    else if (plan instanceof CTERelationDef def) definitions.put(Long.valueOf(def.id()), plan);
+    else if (plan instanceof CTERelationRef reference) {
+      CTERelationDef definition = (CTERelationDef) definitions.get(Long.valueOf(reference.cteId()));
       if (definition != null) copy(definition.output(), plan.output());
-    } else if (plan instanceof UnionLoopRef) {
-      List known = (List) loops.get(Long.valueOf(((UnionLoopRef) plan).loopId()));
+    } else if (plan instanceof UnionLoopRef ref) {
+      List known = (List) loops.get(Long.valueOf(ref.loopId()));
       if (known != null) for (int i = 0; i < known.size(); i++) add(attribute(plan, i), (Map) known.get(i), IDENTITY);
     } else if (plan instanceof UnionBase) {
       for (scala.collection.Iterator each = plan.children().iterator(); each.hasNext(); )
         copy(((LogicalPlan) each.next()).output(), plan.output());
-      if (plan instanceof UnionLoop) {
+      if (plan instanceof UnionLoop loop) {
         recursive = true;
         List known = new ArrayList();
         for (int i = 0; i < Trees.list(plan.output()).size(); i++) known.add(of(attribute(plan, i)));
-        loops.put(Long.valueOf(((UnionLoop) plan).id()), known);
+        loops.put(Long.valueOf(loop.id()), known);
       }
-    } else if (plan instanceof Generate) {
-      Map from = references((Expression) ((Generate) plan).generator());
-      for (scala.collection.Iterator each = ((Generate) plan).generatorOutput().iterator(); each.hasNext(); )
+    } else if (plan instanceof Generate generate) {
+      Map from = references((Expression) generate.generator());
+      for (scala.collection.Iterator each = generate.generatorOutput().iterator(); each.hasNext(); )
         add((Attribute) each.next(), from, TRANSFORMATION);
-    } else if (plan instanceof Expand) rows(plan, ((Expand) plan).projections());
+    } else if (plan instanceof Expand expand) rows(plan, expand.projections());
     for (scala.collection.Iterator each = plan.expressions().iterator(); each.hasNext(); ) {
       Object expression = each.next();
-      if (expression instanceof MergeRows.Instruction) rows(plan, ((MergeRows.Instruction) expression).outputs());
-      if (expression instanceof Alias) {
-        Expression child = ((Alias) expression).child();
-        add(((Alias) expression).toAttribute(), references(child), kind(child));
+      if (expression instanceof MergeRows.Instruction instruction) rows(plan, instruction.outputs());
+      if (expression instanceof Alias alias) {
+        Expression child = alias.child();
+        add(alias.toAttribute(), references(child), kind(child));
       }
     }
     if (!secured) indirect(plan);
@@ -166,7 +164,7 @@ public final class Lineage {
     StringBuilder name = new StringBuilder();
     if (relation.catalog().isDefined()) Values.render(name, relation.catalog().get(), false);
     StringBuilder parts = new StringBuilder();
-    Values.render(parts, SqeCatalog.real((Identifier) relation.identifier().get()), false);
+    Values.render(parts, SqeCatalog.real(relation.identifier().get()), false);
     String prefix = name.length() == 0 ? "[" + parts : "[[" + name + "," + parts.substring(1);
     for (scala.collection.Iterator each = relation.output().iterator(); each.hasNext(); ) {
       Attribute column = (Attribute) each.next();
@@ -177,14 +175,14 @@ public final class Lineage {
   }
 
   private void indirect(LogicalPlan plan) {
-    if (plan instanceof Filter) indirect("FILTER", ((Filter) plan).condition());
-    else if (plan instanceof Join && ((Join) plan).condition().isDefined())
-      indirect("JOIN", (Expression) ((Join) plan).condition().get());
-    else if (plan instanceof Aggregate) indirect("GROUP_BY", ((Aggregate) plan).groupingExpressions());
-    else if (plan instanceof Sort) indirect("SORT", ((Sort) plan).order());
-    else if (plan instanceof Window) {
-      indirect("WINDOW", ((Window) plan).partitionSpec());
-      indirect("WINDOW", ((Window) plan).orderSpec());
+    if (plan instanceof Filter filter) indirect("FILTER", filter.condition());
+    else if (plan instanceof Join join && join.condition().isDefined())
+      indirect("JOIN", (Expression) join.condition().get());
+    else if (plan instanceof Aggregate aggregate) indirect("GROUP_BY", aggregate.groupingExpressions());
+    else if (plan instanceof Sort sort) indirect("SORT", sort.order());
+    else if (plan instanceof Window window) {
+      indirect("WINDOW", window.partitionSpec());
+      indirect("WINDOW", window.orderSpec());
     }
   }
 
@@ -259,10 +257,10 @@ public final class Lineage {
     while (!nodes.isEmpty()) {
       Expression node = (Expression) nodes.pop();
       if (seen.put(node, Boolean.TRUE) != null) continue;
-      if (node instanceof Attribute) merge(found, of((Attribute) node));
-      if (node instanceof OuterReference) nodes.push(((OuterReference) node).e());
-      if (node instanceof PlanExpression) {
-        LogicalPlan plan = (LogicalPlan) ((PlanExpression) node).plan();
+      if (node instanceof Attribute attribute) merge(found, of(attribute));
+      if (node instanceof OuterReference reference) nodes.push(reference.e());
+      if (node instanceof PlanExpression planExpression) {
+        LogicalPlan plan = (LogicalPlan) planExpression.plan();
         for (scala.collection.Iterator each = plan.output().iterator(); each.hasNext(); )
           merge(found, of((Attribute) each.next()));
       }
@@ -284,9 +282,8 @@ public final class Lineage {
 
   private String render(LogicalPlan plan) {
     StringBuilder out = new StringBuilder("{\"columns\":[");
-    LogicalPlan root = plan instanceof WithCTE ? ((WithCTE) plan).plan() : plan;
-    if (root instanceof V2WriteCommand) {
-      V2WriteCommand write = (V2WriteCommand) root;
+    LogicalPlan root = plan instanceof WithCTE with ? with.plan() : plan;
+    if (root instanceof V2WriteCommand write) {
       scala.collection.Seq targets = ((LogicalPlan) write.table()).output();
       scala.collection.Seq sources = write.query().output();
       // Row-level writes put columns of their own before and after; all writes name the table's columns.
@@ -297,7 +294,7 @@ public final class Lineage {
         column(out, target.name(), source);
       }
     } else {
-      LogicalPlan query = root instanceof V2CreateTableAsSelectPlan ? ((V2CreateTableAsSelectPlan) root).query() : root;
+      LogicalPlan query = root instanceof V2CreateTableAsSelectPlan vctasp ? vctasp.query() : root;
       for (scala.collection.Iterator each = query.output().iterator(); each.hasNext(); ) {
         Attribute column = (Attribute) each.next();
         column(out, column.name(), column);

@@ -34,13 +34,13 @@ final class LiteralNumbers {
 
   private static double of(Expression expression, int depth) {
     if (depth > MAX_DEPTH) return Double.NaN;
-    if (expression instanceof Literal) return literal(((Literal) expression).value());
-    if (expression instanceof Cast) return of(((Cast) expression).child(), depth + 1);
-    if (expression instanceof UnaryPositive) return of(((UnaryPositive) expression).child(), depth + 1);
-    if (expression instanceof UnaryMinus) return -of(((UnaryMinus) expression).child(), depth + 1);
+    if (expression instanceof Literal literal) return literal(literal.value());
+    if (expression instanceof Cast cast) return of(cast.child(), depth + 1);
+    if (expression instanceof UnaryPositive positive) return of(positive.child(), depth + 1);
+    if (expression instanceof UnaryMinus minus) return -of(minus.child(), depth + 1);
     if (!(expression instanceof BinaryArithmetic)) return Double.NaN;
-    double left = of((Expression) ((BinaryArithmetic) expression).left(), depth + 1);
-    double right = of((Expression) ((BinaryArithmetic) expression).right(), depth + 1);
+    double left = of(((BinaryArithmetic) expression).left(), depth + 1);
+    double right = of(((BinaryArithmetic) expression).right(), depth + 1);
     if (expression instanceof Add) return left + right;
     if (expression instanceof Subtract) return left - right;
     if (expression instanceof Multiply) return left * right;
@@ -49,8 +49,8 @@ final class LiteralNumbers {
   }
 
   private static double literal(Object value) {
-    if (value instanceof Number) return ((Number) value).doubleValue();
-    if (value instanceof Decimal) return ((Decimal) value).toDouble();
+    if (value instanceof Number number) return number.doubleValue();
+    if (value instanceof Decimal decimal) return decimal.toDouble();
     if (!(value instanceof UTF8String)) return Double.NaN;
     try {
       return Double.parseDouble(value.toString().trim());

@@ -60,24 +60,22 @@ public final class Literals {
         || type instanceof DayTimeIntervalType) return Long.valueOf(json.asLong());
     if (type instanceof FloatType) return Float.valueOf(json.asText());
     if (type instanceof DoubleType) return Double.valueOf(json.asText());
-    if (type instanceof DecimalType) {
-      DecimalType decimal = (DecimalType) type;
+    if (type instanceof DecimalType decimal) {
       return Decimal.apply(new BigDecimal(json.asText()), decimal.precision(), decimal.scale());
     }
     if (type instanceof BinaryType) return Base64.getDecoder().decode(json.asText());
-    if (type instanceof ArrayType) return new GenericArrayData(values(json, ((ArrayType) type).elementType()));
-    if (type instanceof StructType) {
-      StructType struct = (StructType) type;
+    if (type instanceof ArrayType arrayType) return new GenericArrayData(values(json, arrayType.elementType()));
+    if (type instanceof StructType struct) {
       Object[] fields = new Object[struct.length()];
       for (int i = 0; i < fields.length; i++) fields[i] = value(Json.at(json, i), struct.apply(i).dataType());
       return new GenericInternalRow(fields);
     }
-    if (type instanceof MapType) {
+    if (type instanceof MapType mapType) {
       Object[] keys = new Object[json.size()];
       Object[] values = new Object[json.size()];
       for (int i = 0; i < keys.length; i++) {
-        keys[i] = value(Json.at(Json.at(json, i), 0), ((MapType) type).keyType());
-        values[i] = value(Json.at(Json.at(json, i), 1), ((MapType) type).valueType());
+        keys[i] = value(Json.at(Json.at(json, i), 0), mapType.keyType());
+        values[i] = value(Json.at(Json.at(json, i), 1), mapType.valueType());
       }
       return new ArrayBasedMapData(new GenericArrayData(keys), new GenericArrayData(values));
     }

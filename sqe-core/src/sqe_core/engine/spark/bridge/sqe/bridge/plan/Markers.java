@@ -11,7 +11,6 @@ import java.util.Map;
 import java.util.Set;
 import java.util.TreeMap;
 import org.apache.spark.sql.catalyst.expressions.Alias;
-import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.AttributeReference;
 import org.apache.spark.sql.catalyst.expressions.BoundReference;
 import org.apache.spark.sql.catalyst.expressions.Cast;
@@ -38,7 +37,7 @@ public final class Markers {
   }
 
   public static boolean is(Object expression) {
-    return expression instanceof BoundReference && ((BoundReference) expression).ordinal() >= FIRST;
+    return expression instanceof BoundReference br && br.ordinal() >= FIRST;
   }
 
   static boolean within(TreeNode node) {
@@ -63,9 +62,9 @@ public final class Markers {
       more = false;
       for (int i = nodes.size() - 1; i >= 0; i--) {
         Object node = nodes.get(i);
-        if (node instanceof Alias) {
-          if (carry(carriers, ((Alias) node).exprId(), numbers(((Alias) node).child(), carriers))) more = true;
-        } else if (node instanceof Union && carry(carriers, (Union) node)) more = true;
+        if (node instanceof Alias alias) {
+          if (carry(carriers, alias.exprId(), numbers(alias.child(), carriers))) more = true;
+        } else if (node instanceof Union union && carry(carriers, union)) more = true;
       }
     }
     Map types = new TreeMap();
@@ -113,7 +112,7 @@ public final class Markers {
   private static Set numbers(Expression expression, Map carriers) {
     if (is(expression)) return Collections.singleton(Integer.valueOf(((BoundReference) expression).ordinal() - FIRST));
     Object carried =
-        expression instanceof AttributeReference ? carriers.get(((AttributeReference) expression).exprId()) : null;
+        expression instanceof AttributeReference ar ? carriers.get(ar.exprId()) : null;
     return carried == null ? Collections.emptySet() : (Set) carried;
   }
 

@@ -16,8 +16,6 @@ import org.apache.spark.sql.catalyst.plans.logical.SubqueryAlias;
 import org.apache.spark.sql.catalyst.plans.logical.UnresolvedHint;
 import org.apache.spark.sql.catalyst.plans.logical.View;
 import org.apache.spark.sql.catalyst.plans.logical.WriteDelta;
-import org.apache.spark.sql.connector.catalog.CatalogPlugin;
-import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.connector.write.RowLevelOperationTable;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
@@ -36,8 +34,7 @@ final class NodeFields {
 
   /** Writes the members of a node that has a form of its own; false for all others. */
   static boolean write(StringBuilder out, LogicalPlan plan, boolean analysed) {
-    if (plan instanceof SubqueryAlias) {
-      SubqueryAlias alias = (SubqueryAlias) plan;
+    if (plan instanceof SubqueryAlias alias) {
       Json.member(out, "identifier").append('[');
       for (scala.collection.Iterator each = alias.identifier().qualifier().iterator(); each.hasNext(); ) {
         Json.element(out);
@@ -48,35 +45,34 @@ final class NodeFields {
       out.append(']');
       if (Secured.isCover(alias)) Json.member(out, "secured").append(true);
       if (analysed) output(out, plan);
-    } else if (plan instanceof UnresolvedHint) {
-      Json.member(out, "name", ((UnresolvedHint) plan).name());
+    } else if (plan instanceof UnresolvedHint hint) {
+      Json.member(out, "name", hint.name());
       Json.member(out, "parameters");
-      Values.render(out, ((UnresolvedHint) plan).parameters(), true);
-    } else if (!analysed && plan instanceof Aggregate) {
-      Json.member(out, "groupings").append(groupings((Aggregate) plan));
-    } else if (plan instanceof LocalRelation) {
-      Json.member(out, "rows").append(Trees.list(((LocalRelation) plan).data()).size());
+      Values.render(out, hint.parameters(), true);
+    } else if (!analysed && plan instanceof Aggregate aggregate) {
+      Json.member(out, "groupings").append(groupings(aggregate));
+    } else if (plan instanceof LocalRelation local) {
+      Json.member(out, "rows").append(Trees.list(local.data()).size());
       Json.member(out, "isStreaming").append(plan.isStreaming());
       output(out, plan);
-    } else if (analysed && plan instanceof Project) {
+    } else if (analysed && plan instanceof Project project) {
       Json.member(out, "projectList").append('[');
-      for (scala.collection.Iterator each = ((Project) plan).projectList().iterator(); each.hasNext(); ) {
+      for (scala.collection.Iterator each = project.projectList().iterator(); each.hasNext(); ) {
         Json.element(out);
         Json.string(out, Values.sql((Expression) each.next()));
       }
       out.append(']');
       output(out, plan);
-    } else if (analysed && plan instanceof Filter) {
-      Json.member(out, "condition", Values.sql(((Filter) plan).condition()));
-      spine(out, ((Filter) plan).condition());
-    } else if (plan instanceof DataSourceV2Relation) source(out, (DataSourceV2Relation) plan);
-    else if (analysed && plan instanceof View) {
-      View view = (View) plan;
+    } else if (analysed && plan instanceof Filter filter) {
+      Json.member(out, "condition", Values.sql(filter.condition()));
+      spine(out, filter.condition());
+    } else if (plan instanceof DataSourceV2Relation relation) source(out, relation);
+    else if (analysed && plan instanceof View view) {
       Json.strings(Json.member(out, "identifier"), view.desc().identifier().nameParts());
       Json.member(out, "isTempView").append(view.isTempView());
       output(out, plan);
     } else {
-      if (analysed && plan instanceof WriteDelta) guard(out, ((WriteDelta) plan).condition());
+      if (analysed && plan instanceof WriteDelta delta) guard(out, delta.condition());
       return false;
     }
     return true;
@@ -84,7 +80,7 @@ final class NodeFields {
 
   /** Whether every cast of an expression gives a value for every value. */
   private static boolean castsAreSafe(Expression expression) {
-    if (expression instanceof Cast && !SafeCasts.widens((Cast) expression)) return false;
+    if (expression instanceof Cast cast && !SafeCasts.widens(cast)) return false;
     for (scala.collection.Iterator each = expression.children().iterator(); each.hasNext(); )
       if (!castsAreSafe((Expression) each.next())) return false;
     return true;
@@ -112,7 +108,7 @@ final class NodeFields {
 
   /** What stands before all else in the condition by which rows are changed. */
   private static void guard(StringBuilder out, Expression condition) {
-    Json.member(out, "guard", condition instanceof And ? Values.sql(((And) condition).left()) : null);
+    Json.member(out, "guard", condition instanceof And and ? Values.sql(and.left()) : null);
   }
 
   /** How many groupings a GROUP BY asks for: those of its parts, multiplied. */
@@ -121,29 +117,28 @@ final class NodeFields {
     for (scala.collection.Iterator each = plan.groupingExpressions().iterator(); each.hasNext(); ) {
       Object part = each.next();
       // Not through groupingSets(), which would write all of them out.
-      if (part instanceof Cube) product *= Math.pow(2, Trees.list(((Cube) part).groupingSetIndexes()).size());
-      else if (part instanceof Rollup) product *= Trees.list(((Rollup) part).groupingSetIndexes()).size() + 1;
-      else if (part instanceof GroupingSets) product *= Math.max(1, Trees.list(((GroupingSets) part).groupingSetIndexes()).size());
+      if (part instanceof Cube cube) product *= Math.pow(2, Trees.list(cube.groupingSetIndexes()).size());
+      else if (part instanceof Rollup rollup) product *= Trees.list(rollup.groupingSetIndexes()).size() + 1;
+      else if (part instanceof GroupingSets sets) product *= Math.max(1, Trees.list(sets.groupingSetIndexes()).size());
     }
     return (long) product;
   }
 
   /** The resolved table: where it is from, which state of it, and its columns. */
   private static void source(StringBuilder out, DataSourceV2Relation relation) {
-    if (relation.catalog().isDefined()) Json.member(out, "catalog", ((CatalogPlugin) relation.catalog().get()).name());
+    if (relation.catalog().isDefined()) Json.member(out, "catalog", relation.catalog().get().name());
     if (relation.identifier().isDefined())
-      Values.render(Json.member(out, "identifier"), (Identifier) relation.identifier().get(), false);
+      Values.render(Json.member(out, "identifier"), relation.identifier().get(), false);
     Table table = relation.table();
     Json.member(out, "tableClass", table.getClass().getName());
-    if (table instanceof SpoolTable) Json.member(out, "spool", ((SpoolTable) table).token);
-    if (table instanceof RowLevelOperationTable) {
-      Json.member(out, "operation", ((RowLevelOperationTable) table).operation().command().toString());
-      table = (Table) ((RowLevelOperationTable) table).table();
+    if (table instanceof SpoolTable spoolTable) Json.member(out, "spool", spoolTable.token);
+    if (table instanceof RowLevelOperationTable operationTable) {
+      Json.member(out, "operation", operationTable.operation().command().toString());
+      table = (Table) operationTable.table();
       Json.member(out, "innerTableClass", table.getClass().getName());
     }
-    if (table instanceof TimesTable) table = ((TimesTable) table).plain;
-    if (table instanceof org.apache.iceberg.spark.source.SparkTable) {
-      org.apache.iceberg.spark.source.SparkTable iceberg = (org.apache.iceberg.spark.source.SparkTable) table;
+    if (table instanceof TimesTable timesTable) table = timesTable.plain;
+    if (table instanceof org.apache.iceberg.spark.source.SparkTable iceberg) {
       Json.member(out, "icebergClass", iceberg.table().getClass().getName());
       // Every table is pinned to a snapshot when it is loaded; only a chosen one is a version that somebody named.
       Json.member(out, "snapshotId").append(IcebergFields.isTimeTravel(iceberg) ? iceberg.snapshotId() : null);

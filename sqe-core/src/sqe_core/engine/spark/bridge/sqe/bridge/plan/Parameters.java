@@ -41,28 +41,26 @@ public final class Parameters extends Rebuild {
     for (java.util.Iterator names = parameters.fieldNames(); names.hasNext(); ) {
       String name = (String) names.next();
       JsonNode value = parameters.get(name);
-      Object bound = value.has("marker") ? Markers.of(value.get("marker").asInt()) : (Object) Literals.read(value);
+      Object bound = value.has("marker") ? Markers.of(value.get("marker").asInt()) : Literals.read(value);
       literals.put(name, bound);
     }
     return literals;
   }
 
   protected TreeNode exchange(TreeNode node) {
-    return node instanceof NamedParameter ? (TreeNode) literals.get(((NamedParameter) node).name()) : null;
+    return node instanceof NamedParameter np ? (TreeNode) literals.get(np.name()) : null;
   }
 
   protected TreeNode finish(TreeNode before, TreeNode after) {
-    if (after instanceof PlanWithUnresolvedIdentifier) {
-      PlanWithUnresolvedIdentifier plan = (PlanWithUnresolvedIdentifier) after;
+    if (after instanceof PlanWithUnresolvedIdentifier plan) {
       scala.collection.immutable.Seq<String> parts = parts(plan.identifierExpr());
       return parts == null ? after : (TreeNode) plan.planBuilder().apply(parts, plan.children());
     }
-    if (after instanceof ExpressionWithUnresolvedIdentifier) {
-      ExpressionWithUnresolvedIdentifier expression = (ExpressionWithUnresolvedIdentifier) after;
+    if (after instanceof ExpressionWithUnresolvedIdentifier expression) {
       scala.collection.immutable.Seq<String> parts = parts(expression.identifierExpr());
       return parts == null ? after : (TreeNode) expression.exprBuilder().apply(parts, expression.otherExprs());
     }
-    if (after != before && after instanceof UnresolvedInlineTable) return withoutMarkers((UnresolvedInlineTable) after);
+    if (after != before && after instanceof UnresolvedInlineTable table) return withoutMarkers(table);
     // Clients bind all their integers as 64 bits; Spark takes only 32 for a number of rows.
     if (after != before && isRowCount(after)) return withIntegers(after);
     return after;
@@ -92,7 +90,7 @@ public final class Parameters extends Rebuild {
       long value = ((Number) literal.value()).longValue();
       if (value == (int) value) fields[i] = new Literal(Integer.valueOf((int) value), DataTypes.IntegerType);
     }
-    return (TreeNode) node.makeCopy(fields);
+    return node.makeCopy(fields);
   }
 
   /** VALUES takes constants only; a row with markers becomes a query of its own. */

@@ -28,7 +28,6 @@ import org.apache.spark.sql.catalyst.trees.Origin;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
 import org.apache.spark.sql.catalyst.types.DataTypeUtils$;
 import org.apache.spark.sql.execution.arrow.ArrowConverters$;
-import org.apache.spark.sql.types.Metadata$;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CloseableIterator;
 import scala.Option;
@@ -76,15 +75,15 @@ public final class PlanRewrite extends Rebuild {
 
   protected TreeNode finish(TreeNode before, TreeNode after) {
     // The clause stands inside the secured text, on the raw table (NAME-5).
-    if (before instanceof RelationTimeTravel && travels.containsKey(((RelationTimeTravel) before).relation()))
+    if (before instanceof RelationTimeTravel travel && travels.containsKey(travel.relation()))
       return ((RelationTimeTravel) after).relation();
-    if (before instanceof ReplaceTableAsSelect && absent.containsKey(((ReplaceTableAsSelect) before).name()))
+    if (before instanceof ReplaceTableAsSelect select && absent.containsKey(select.name()))
       return created((ReplaceTableAsSelect) after);
-    if (before instanceof ReplaceTable && absent.containsKey(((ReplaceTable) before).name()))
+    if (before instanceof ReplaceTable table && absent.containsKey(table.name()))
       return created((ReplaceTable) after);
-    if (before instanceof CreateTableAsSelect && absent.containsKey(((CreateTableAsSelect) before).name()))
+    if (before instanceof CreateTableAsSelect query && absent.containsKey(query.name()))
       return created((CreateTableAsSelect) after);
-    if (before instanceof CreateTable && absent.containsKey(((CreateTable) before).name()))
+    if (before instanceof CreateTable create && absent.containsKey(create.name()))
       return created((CreateTable) after);
     return after;
   }
@@ -199,7 +198,7 @@ public final class PlanRewrite extends Rebuild {
     Object[] fields = new Object[node.productArity()];
     for (int i = 0; i < fields.length; i++) fields[i] = node.productElement(i);
     fields[0] = Trees.seq(parts);
-    LogicalPlan renamed = (LogicalPlan) node.makeCopy(fields);
+    LogicalPlan renamed = node.makeCopy(fields);
     if (!relation.aliased && PlanWalk.isRowLevelTarget(relation.holder, relation.field))
       return Secured.cover(renamed, visibleName);
     return renamed;

@@ -142,8 +142,8 @@ public final class PlanWalk {
       Visit visit = (Visit) walk.stack.pop();
       if (!walk.isNew(visit)) continue;
       walk.deepest = Math.max(walk.deepest, visit.depth);
-      if (visit.node instanceof Expression) walk.expression(visit, (Expression) visit.node);
-      else if (visit.node instanceof LogicalPlan) walk.plan(visit, (LogicalPlan) visit.node);
+      if (visit.node instanceof Expression expression) walk.expression(visit, expression);
+      else if (visit.node instanceof LogicalPlan logicalPlan) walk.plan(visit, logicalPlan);
       else throw new BridgeException("SQE_UNKNOWN_NODE", visit.node.getClass().getName());
     }
     return walk;
@@ -179,9 +179,8 @@ public final class PlanWalk {
     nodes.append(',');
     fields(plan);
     nodes.append(']');
-    if (plan instanceof UnresolvedHint) hints.add(((UnresolvedHint) plan).name());
-    if (plan instanceof UnresolvedTableValuedFunction) {
-      UnresolvedTableValuedFunction call = (UnresolvedTableValuedFunction) plan;
+    if (plan instanceof UnresolvedHint hint) hints.add(hint.name());
+    if (plan instanceof UnresolvedTableValuedFunction call) {
       function(call.name(), true, call.functionArgs(), plan.origin());
     }
     if (!analysed) named(visit, plan);
@@ -204,7 +203,7 @@ public final class PlanWalk {
         child.holder = transparent ? visit.holder : Trees.simpleName(plan);
         child.field = transparent ? visit.field : name;
         child.aliased = plan instanceof SubqueryAlias || (passesAlias && visit.aliased);
-        child.travel = plan instanceof RelationTimeTravel ? (RelationTimeTravel) plan : null;
+        child.travel = plan instanceof RelationTimeTravel rtt ? rtt : null;
         child.scope = scope(visit.scope, plan, node, name, k);
         next.add(child);
       }
@@ -239,8 +238,7 @@ public final class PlanWalk {
 
   /** Spark's CTESubstitution: a definition sees the earlier ones, and itself when it may recurse; the query sees all. */
   private static Scope scope(Scope outer, LogicalPlan plan, TreeNode node, String field, int place) {
-    if (plan instanceof UnresolvedWith) {
-      UnresolvedWith with = (UnresolvedWith) plan;
+    if (plan instanceof UnresolvedWith with) {
       boolean definition = field.equals("cteRelations");
       int visible = definition ? place + (with.allowRecursion() ? 1 : 0) : Trees.list(with.cteRelations()).size();
       String[] names = new String[visible];
@@ -276,22 +274,22 @@ public final class PlanWalk {
   // ------------------------------------------------------------------ names
 
   private void named(Visit visit, LogicalPlan plan) {
-    if (plan instanceof UnresolvedRelation)
-      relation(visit, plan, "relation", ((UnresolvedRelation) plan).multipartIdentifier());
-    else if (plan instanceof UnresolvedTable)
-      relation(visit, plan, "table", ((UnresolvedTable) plan).multipartIdentifier());
-    else if (plan instanceof UnresolvedTableOrView)
-      relation(visit, plan, "table_or_view", ((UnresolvedTableOrView) plan).multipartIdentifier());
-    else if (plan instanceof UnresolvedView)
-      relation(visit, plan, "view", ((UnresolvedView) plan).multipartIdentifier());
-    else if (plan instanceof UnresolvedIdentifier)
-      relation(visit, plan, "identifier", ((UnresolvedIdentifier) plan).nameParts());
-    else if (plan instanceof UnresolvedNamespace)
-      relation(visit, plan, "namespace", ((UnresolvedNamespace) plan).multipartIdentifier());
-    else if (plan instanceof UnresolvedProcedure)
-      relation(visit, plan, "other", ((UnresolvedProcedure) plan).nameParts());
-    else if (plan instanceof UnresolvedFunctionName)
-      relation(visit, plan, "other", ((UnresolvedFunctionName) plan).multipartIdentifier());
+    if (plan instanceof UnresolvedRelation relation)
+      relation(visit, plan, "relation", relation.multipartIdentifier());
+    else if (plan instanceof UnresolvedTable table)
+      relation(visit, plan, "table", table.multipartIdentifier());
+    else if (plan instanceof UnresolvedTableOrView tableOrView)
+      relation(visit, plan, "table_or_view", tableOrView.multipartIdentifier());
+    else if (plan instanceof UnresolvedView view)
+      relation(visit, plan, "view", view.multipartIdentifier());
+    else if (plan instanceof UnresolvedIdentifier identifier)
+      relation(visit, plan, "identifier", identifier.nameParts());
+    else if (plan instanceof UnresolvedNamespace namespace)
+      relation(visit, plan, "namespace", namespace.multipartIdentifier());
+    else if (plan instanceof UnresolvedProcedure procedure)
+      relation(visit, plan, "other", procedure.nameParts());
+    else if (plan instanceof UnresolvedFunctionName name)
+      relation(visit, plan, "other", name.multipartIdentifier());
     else if (isIcebergCommand(plan)) {
       visit.holder = Trees.simpleName(plan);
       visit.field = "table";
@@ -311,13 +309,13 @@ public final class PlanWalk {
   private void otherNames(Visit visit, LogicalPlan plan) {
     for (int i = 0; i < plan.productArity(); i++) {
       Object value = plan.productElement(i);
-      if (value instanceof scala.Option && ((scala.Option) value).isDefined()) value = ((scala.Option) value).get();
+      if (value instanceof scala.Option option && option.isDefined()) value = option.get();
       String field = plan.productElementName(i);
       scala.collection.Seq parts = null;
-      if (value instanceof CatalystIdentifier) parts = ((CatalystIdentifier) value).nameParts();
-      else if (value instanceof scala.collection.Seq
+      if (value instanceof CatalystIdentifier identifier) parts = identifier.nameParts();
+      else if (value instanceof scala.collection.Seq seq
           && (OTHER_NAMES.contains(field) || (plan instanceof Command && field.equals("name"))))
-        parts = (scala.collection.Seq) value;
+        parts = seq;
       if (parts == null || parts.isEmpty() || !(parts.head() instanceof String)) continue;
       Visit inside = new Visit(plan, visit.depth, visit.parent, visit.slot);
       inside.holder = Trees.simpleName(plan);
@@ -335,8 +333,7 @@ public final class PlanWalk {
     Json.member(relationTexts, "holder", visit.holder);
     Json.member(relationTexts, "field", visit.field);
     if (visit.aliased) Json.member(relationTexts, "aliased").append(true);
-    if (plan instanceof UnresolvedRelation) {
-      UnresolvedRelation relation = (UnresolvedRelation) plan;
+    if (plan instanceof UnresolvedRelation relation) {
       boolean cte = parts.size() == 1 && visit.scope != null && visit.scope.binds((String) parts.head());
       if (cte) Json.member(relationTexts, "cte").append(true);
       if (relation.isStreaming()) Json.member(relationTexts, "streaming").append(true);
@@ -399,22 +396,17 @@ public final class PlanWalk {
   }
 
   private void call(Expression expression) {
-    if (expression instanceof UnresolvedFunction) {
-      UnresolvedFunction call = (UnresolvedFunction) expression;
+    if (expression instanceof UnresolvedFunction call) {
       function(call.nameParts(), false, call.arguments(), call.origin());
-    } else if (expression instanceof UnresolvedGenerator) {
-      UnresolvedGenerator call = (UnresolvedGenerator) expression;
+    } else if (expression instanceof UnresolvedGenerator call) {
       function(call.name().nameParts(), true, call.children(), call.origin());
-    } else if (expression instanceof ApplyFunctionExpression) {
-      ApplyFunctionExpression call = (ApplyFunctionExpression) expression;
+    } else if (expression instanceof ApplyFunctionExpression call) {
       function(Trees.seq(call.function().canonicalName()), false, call.children(), call.origin());
-    } else if (expression instanceof StaticInvoke) {
-      StaticInvoke call = (StaticInvoke) expression;
+    } else if (expression instanceof StaticInvoke call) {
       function(names(owner(call), call.functionName()), false, call.arguments(), call.origin());
-    } else if (expression instanceof Invoke) {
-      Invoke call = (Invoke) expression;
+    } else if (expression instanceof Invoke call) {
       function(names(owner(call), call.functionName()), false, call.arguments(), call.origin());
-    } else if (expression instanceof Parameter) parameters.add(((Parameter) expression).name());
+    } else if (expression instanceof Parameter parameter) parameters.add(parameter.name());
   }
 
   private static scala.collection.Iterable names(String owner, String method) {
@@ -423,9 +415,9 @@ public final class PlanWalk {
 
   /** The class whose method is called. */
   private static String owner(Expression call) {
-    if (call instanceof StaticInvoke) return ((StaticInvoke) call).staticObject().getName();
+    if (call instanceof StaticInvoke invoke) return invoke.staticObject().getName();
     DataType target = ((Invoke) call).targetObject().dataType();
-    return target instanceof ObjectType ? ((ObjectType) target).cls().getName() : target.catalogString();
+    return target instanceof ObjectType ot ? ot.cls().getName() : target.catalogString();
   }
 
   private static boolean isOfSpark(Expression expression) {
@@ -469,14 +461,14 @@ public final class PlanWalk {
   }
 
   private void argument(Expression argument) {
-    if (argument instanceof NamedArgumentExpression) argument = ((NamedArgumentExpression) argument).value();
-    if (argument instanceof UnresolvedFunction) {
+    if (argument instanceof NamedArgumentExpression expression) argument = expression.value();
+    if (argument instanceof UnresolvedFunction function) {
       int mark = functions.length();
-      if (!options((UnresolvedFunction) argument)) {
+      if (!options(function)) {
         functions.setLength(mark);
         functions.append("null");
       }
-    } else if (argument instanceof Literal) Values.literal(functions, (Literal) argument);
+    } else if (argument instanceof Literal literal) Values.literal(functions, literal);
     else LiteralNumbers.write(functions, argument);
   }
 

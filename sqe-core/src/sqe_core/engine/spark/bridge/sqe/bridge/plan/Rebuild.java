@@ -62,6 +62,6 @@ public abstract class Rebuild {
       if (fields[i] != before) same = false;
     }
     // Keeps the origin and the tags.
-    return same ? node : (TreeNode) node.makeCopy(fields);
+    return same ? node : node.makeCopy(fields);
   }
 }

@@ -33,9 +33,9 @@ public final class Stars extends Rebuild {
 
   /** Refuses more columns than a result, or a table that a query makes, may have. */
   public static void check(LogicalPlan analysed) {
-    if (analysed instanceof WithCTE) analysed = ((WithCTE) analysed).plan();
+    if (analysed instanceof WithCTE with) analysed = with.plan();
     LogicalPlan query =
-        analysed instanceof V2CreateTableAsSelectPlan ? ((V2CreateTableAsSelectPlan) analysed).query() : analysed;
+        analysed instanceof V2CreateTableAsSelectPlan vctasp ? vctasp.query() : analysed;
     int columns = Trees.list(query.output()).size();
     if (columns > MAX_COLUMNS) throw tooMany("SQE_RESULT_COLUMNS", columns, MAX_COLUMNS);
   }

@@ -5,7 +5,6 @@ import java.time.LocalDateTime;
 import java.time.ZoneId;
 import java.time.format.DateTimeFormatter;
 import java.time.temporal.ChronoUnit;
-import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.analysis.RelationTimeTravel;
 import org.apache.spark.sql.catalyst.expressions.Cast;
 import org.apache.spark.sql.catalyst.expressions.Expression;
@@ -24,11 +23,11 @@ final class TimeTravels {
   private TimeTravels() {}
 
   static void write(StringBuilder out, RelationTimeTravel travel) {
-    String timestamp = travel.timestamp().isDefined() ? text((Expression) travel.timestamp().get()) : null;
+    String timestamp = travel.timestamp().isDefined() ? text(travel.timestamp().get()) : null;
     boolean literal = timestamp != null || !travel.timestamp().isDefined();
     out.append('{');
     Json.member(out, "literal").append(literal);
-    if (travel.version().isDefined()) Json.member(out, "version", (String) travel.version().get());
+    if (travel.version().isDefined()) Json.member(out, "version", travel.version().get());
     if (timestamp != null) Json.member(out, "timestamp", timestamp);
     out.append('}');
   }
@@ -46,7 +45,7 @@ final class TimeTravels {
   }
 
   private static Literal fold(Expression expression) {
-    if (expression instanceof Literal) return (Literal) expression;
+    if (expression instanceof Literal literal) return literal;
     if (!(expression instanceof Cast)) return null;
     Literal child = fold(((Cast) expression).child());
     return child == null ? null : cast(child, expression.dataType());
@@ -55,7 +54,7 @@ final class TimeTravels {
   private static Literal cast(Literal literal, DataType type) {
     try {
       Cast cast = new Cast(literal, type, Option.apply(SQLConf.get().sessionLocalTimeZone()), Cast.apply$default$4());
-      return new Literal(cast.eval((InternalRow) null), type);
+      return new Literal(cast.eval(null), type);
     } catch (RuntimeException invalid) {
       return null;
     }

@@ -35,22 +35,21 @@ public final class Trees {
     }
     if (isOpaque(value)) return;
     if (nesting > MAX_NESTING) throw new BridgeException("SQE_PLAN_TOO_NESTED", value.getClass().getName());
-    if (value instanceof scala.collection.Iterable) {
-      for (scala.collection.Iterator each = ((scala.collection.Iterable) value).iterator(); each.hasNext(); ) {
+    if (value instanceof scala.collection.Iterable iterable) {
+      for (scala.collection.Iterator each = iterable.iterator(); each.hasNext(); ) {
         Object element = each.next();
         if (element instanceof InternalRow) return; // data, maybe a million of them
         nodesIn(element, found, nesting + 1);
       }
-    } else if (value instanceof Product) {
-      for (scala.collection.Iterator each = ((Product) value).productIterator(); each.hasNext(); )
+    } else if (value instanceof Product product) {
+      for (scala.collection.Iterator each = product.productIterator(); each.hasNext(); )
         nodesIn(each.next(), found, nesting + 1);
-    } else if (value instanceof Object[]) {
-      Object[] elements = (Object[]) value;
+    } else if (value instanceof Object[] elements) {
       for (int i = 0; i < elements.length; i++) nodesIn(elements[i], found, nesting + 1);
-    } else if (value instanceof Collection) {
-      for (Iterator each = ((Collection) value).iterator(); each.hasNext(); ) nodesIn(each.next(), found, nesting + 1);
-    } else if (value instanceof Map) {
-      for (Iterator each = ((Map) value).values().iterator(); each.hasNext(); ) nodesIn(each.next(), found, nesting + 1);
+    } else if (value instanceof Collection collection) {
+      for (Iterator each = collection.iterator(); each.hasNext(); ) nodesIn(each.next(), found, nesting + 1);
+    } else if (value instanceof Map map) {
+      for (Iterator each = map.values().iterator(); each.hasNext(); ) nodesIn(each.next(), found, nesting + 1);
     }
   }
 
@@ -71,14 +70,12 @@ public final class Trees {
       return changed == null ? value : changed;
     }
     if (isOpaque(value)) return value;
-    if (value instanceof Option) {
-      Option option = (Option) value;
+    if (value instanceof Option option) {
       if (option.isEmpty()) return value;
       Object changed = exchange(option.get(), table);
       return changed == option.get() ? value : Option.apply(changed);
     }
-    if (value instanceof scala.collection.Map) {
-      scala.collection.Map map = (scala.collection.Map) value;
+    if (value instanceof scala.collection.Map map) {
       List pairs = new ArrayList();
       boolean same = true;
       for (scala.collection.Iterator each = map.iterator(); each.hasNext(); ) {
@@ -103,14 +100,12 @@ public final class Trees {
       if (value instanceof scala.collection.Seq) return seq(elements);
       return scala.collection.immutable.Set$.MODULE$.from(seq(elements));
     }
-    if (value instanceof scala.Tuple2) {
-      scala.Tuple2 pair = (scala.Tuple2) value;
+    if (value instanceof scala.Tuple2 pair) {
       Object first = exchange(pair._1(), table);
       Object second = exchange(pair._2(), table);
       return first == pair._1() && second == pair._2() ? value : new scala.Tuple2(first, second);
     }
-    if (value instanceof scala.Tuple3) {
-      scala.Tuple3 triple = (scala.Tuple3) value;
+    if (value instanceof scala.Tuple3 triple) {
       Object first = exchange(triple._1(), table);
       Object second = exchange(triple._2(), table);
       Object third = exchange(triple._3(), table);

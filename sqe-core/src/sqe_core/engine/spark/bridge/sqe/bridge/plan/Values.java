@@ -37,34 +37,34 @@ public final class Values {
 
   private static boolean render(StringBuilder out, Object value, boolean expressions, int nesting) {
     if (value == null) out.append("null");
-    else if (value instanceof String) Json.string(out, (String) value);
+    else if (value instanceof String string) Json.string(out, string);
     else if (value instanceof Boolean || value instanceof Integer || value instanceof Long) out.append(value);
     else if (value instanceof Number || value instanceof Character) Json.string(out, value.toString());
     else if (value instanceof LogicalPlan) return false;
-    else if (value instanceof Expression) return expressions && expression(out, (Expression) value, nesting);
+    else if (value instanceof Expression expression) return expressions && expression(out, expression, nesting);
     else if (value instanceof TreeNode) return false;
     else if (nesting > MAX_NESTING) return false;
-    else if (value instanceof Option)
-      return ((Option) value).isEmpty()
+    else if (value instanceof Option option)
+      return option.isEmpty()
           ? render(out, null, expressions, nesting)
-          : render(out, ((Option) value).get(), expressions, nesting);
-    else if (value instanceof DataType) Json.string(out, ((DataType) value).catalogString());
-    else if (value instanceof Metadata) Json.string(out, ((Metadata) value).json());
-    else if (value instanceof CaseInsensitiveStringMap)
-      Json.map(out, ((CaseInsensitiveStringMap) value).asCaseSensitiveMap());
-    else if (value instanceof Map) return javaMap(out, (Map) value, expressions, nesting);
-    else if (value instanceof scala.collection.Map) return map(out, (scala.collection.Map) value, expressions, nesting);
-    else if (value instanceof scala.collection.Iterable)
-      return elements(out, ((scala.collection.Iterable) value).iterator(), expressions, nesting);
-    else if (value instanceof Collection) return javaElements(out, ((Collection) value).iterator(), expressions, nesting);
-    else if (value instanceof Object[])
-      return javaElements(out, java.util.Arrays.asList((Object[]) value).iterator(), expressions, nesting);
-    else if (value instanceof Transform) transform(out, (Transform) value);
-    else if (value instanceof Identifier) identifier(out, (Identifier) value);
-    else if (value instanceof CatalogPlugin) Json.string(out, ((CatalogPlugin) value).name());
+          : render(out, option.get(), expressions, nesting);
+    else if (value instanceof DataType type) Json.string(out, type.catalogString());
+    else if (value instanceof Metadata metadata) Json.string(out, metadata.json());
+    else if (value instanceof CaseInsensitiveStringMap options)
+      Json.map(out, options.asCaseSensitiveMap());
+    else if (value instanceof Map javaMap) return javaMap(out, javaMap, expressions, nesting);
+    else if (value instanceof scala.collection.Map map) return map(out, map, expressions, nesting);
+    else if (value instanceof scala.collection.Iterable iterable)
+      return elements(out, iterable.iterator(), expressions, nesting);
+    else if (value instanceof Collection collection) return javaElements(out, collection.iterator(), expressions, nesting);
+    else if (value instanceof Object[] objects)
+      return javaElements(out, java.util.Arrays.asList(objects).iterator(), expressions, nesting);
+    else if (value instanceof Transform transform) transform(out, transform);
+    else if (value instanceof Identifier identifier) identifier(out, identifier);
+    else if (value instanceof CatalogPlugin plugin) Json.string(out, plugin.name());
     else if (value instanceof Table) Json.string(out, value.getClass().getName());
     else if (value instanceof Enum || value instanceof scala.Enumeration.Value) Json.string(out, value.toString());
-    else if (value instanceof Product) return product(out, (Product) value, expressions, nesting);
+    else if (value instanceof Product product) return product(out, product, expressions, nesting);
     else {
       out.append("{");
       Json.member(out, "class", value.getClass().getName());
@@ -148,11 +148,11 @@ public final class Values {
   private static boolean expression(StringBuilder out, Expression expression, int nesting) {
     out.append('{');
     Json.member(out, "class", Trees.simpleName(expression));
-    if (expression instanceof Literal) {
+    if (expression instanceof Literal literal) {
       Json.member(out, "value");
-      literal(out, (Literal) expression);
+      literal(out, literal);
       Json.member(out, "type", expression.dataType().catalogString());
-    } else if (isRecord(expression)) members(out, (Product) expression, true, nesting);
+    } else if (isRecord(expression)) members(out, expression, true, nesting);
     else Json.member(out, "sql", sql(expression));
     out.append('}');
     return true;

@@ -12,7 +12,6 @@ import java.util.TreeSet;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedAttribute;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedFunction;
 import org.apache.spark.sql.catalyst.expressions.And;
-import org.apache.spark.sql.catalyst.expressions.ArrayContains;
 import org.apache.spark.sql.catalyst.expressions.AttributeReference;
 import org.apache.spark.sql.catalyst.expressions.Cast;
 import org.apache.spark.sql.catalyst.expressions.Expression;
@@ -74,9 +73,9 @@ public final class PolicyExpressions {
     rest.push(of(holder));
     while (!rest.isEmpty()) {
       Expression one = (Expression) rest.pop();
-      if (one instanceof And) {
-        rest.push(((And) one).right());
-        rest.push(((And) one).left());
+      if (one instanceof And and) {
+        rest.push(and.right());
+        rest.push(and.left());
       } else parts.add(new Project(Trees.seq(PlanRewrite.alias(one, "expression")), new OneRowRelation()));
     }
     return parts;
@@ -181,8 +180,8 @@ public final class PolicyExpressions {
         continue;
       }
       classes.add(node.getClass().getName());
-      if (!(node instanceof Cast && SafeCasts.neverFails((Cast) node))) risky.add(node.getClass().getName());
-      if (node instanceof AttributeReference) columns.add(((AttributeReference) node).name());
+      if (!(node instanceof Cast cast && SafeCasts.neverFails(cast))) risky.add(node.getClass().getName());
+      if (node instanceof AttributeReference reference) columns.add(reference.name());
       List below = new ArrayList();
       for (scala.collection.Iterator each = node.productIterator(); each.hasNext(); ) Trees.nodesIn(each.next(), below);
       for (int i = 0; i < below.size(); i++) rest.push(below.get(i));

@@ -7,7 +7,6 @@ import java.util.Map;
 import org.apache.spark.sql.catalyst.AliasIdentifier;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedAttribute;
 import org.apache.spark.sql.catalyst.expressions.And;
-import org.apache.spark.sql.catalyst.expressions.Cast;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.GreaterThanOrEqual;
 import org.apache.spark.sql.catalyst.expressions.Literal;
@@ -61,7 +60,7 @@ public final class Restricted {
     for (int i = 0; i < output.size(); i++) {
       JsonNode column = Json.at(output, i);
       String name = column.get("name").asText();
-      visible.add(column.has("mask") ? mask(name, column.get("mask"), plans) : (Expression) attribute(name));
+      visible.add(column.has("mask") ? mask(name, column.get("mask"), plans) : attribute(name));
     }
     return new Project(Trees.seq(visible), plan);
   }

@@ -4,7 +4,6 @@ import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.IdentityHashMap;
-import java.util.Iterator;
 import java.util.List;
 import java.util.Set;
 import org.apache.spark.sql.catalyst.expressions.And;
@@ -81,7 +80,7 @@ public final class SafeCopies extends Rebuild {
     while (!rest.isEmpty()) {
       TreeNode node = (TreeNode) rest.pop();
       if (!seen.add(node)) continue;
-      if (node instanceof Filter && !isOurs((Filter) node)) offer((Filter) node);
+      if (node instanceof Filter filter && !isOurs(filter)) offer(filter);
       List below = new ArrayList();
       for (scala.collection.Iterator each = node.productIterator(); each.hasNext(); ) Trees.nodesIn(each.next(), below);
       for (int i = 0; i < below.size(); i++) rest.push(below.get(i));
@@ -96,10 +95,10 @@ public final class SafeCopies extends Rebuild {
     rest.push(filter.child());
     while (!rest.isEmpty()) {
       LogicalPlan plan = (LogicalPlan) rest.pop();
-      if (plan instanceof SubqueryAlias && restricted((SubqueryAlias) plan, safe)) continue;
+      if (plan instanceof SubqueryAlias alias && restricted(alias, safe)) continue;
       if (plan instanceof SubqueryAlias || plan instanceof Project || plan instanceof Filter || plan instanceof Sort)
         rest.push(Trees.first(plan.children()));
-      else if (plan instanceof Join) sides((Join) plan, rest);
+      else if (plan instanceof Join join) sides(join, rest);
     }
   }
 
@@ -142,7 +141,7 @@ public final class SafeCopies extends Rebuild {
         if (children.get(i) == column) children.set(i, attribute);
         else if (children.get(i) instanceof Cast) children.set(i, ((Expression) children.get(i)).withNewChildren(Trees.seq((Expression) attribute)));
       }
-      return (Expression) condition.withNewChildren(Trees.seq(children));
+      return condition.withNewChildren(Trees.seq(children));
     }
     throw new BridgeException("SQE_CANNOT_REWRITE", "a condition of a column that is not there");
   }
@@ -159,13 +158,13 @@ public final class SafeCopies extends Rebuild {
   }
 
   private static boolean isTable(LogicalPlan plan) {
-    return plan instanceof SubqueryAlias && ((SubqueryAlias) plan).child() instanceof DataSourceV2Relation;
+    return plan instanceof SubqueryAlias alias && alias.child() instanceof DataSourceV2Relation;
   }
 
   /** The columns of the parts of a policy that could raise. */
   private static AttributeSet guarded(Expression condition) {
     if (condition instanceof TryEval) return condition.references();
-    AttributeSet columns = (AttributeSet) AttributeSet$.MODULE$.empty();
+    AttributeSet columns = AttributeSet$.MODULE$.empty();
     for (scala.collection.Iterator each = condition.children().iterator(); each.hasNext(); )
       columns = columns.$plus$plus(guarded((Expression) each.next()));
     return columns;
@@ -195,17 +194,17 @@ public final class SafeCopies extends Rebuild {
     rest.push(condition);
     while (!rest.isEmpty()) {
       Expression one = (Expression) rest.pop();
-      if (one instanceof And) {
-        rest.push(((And) one).right());
-        rest.push(((And) one).left());
+      if (one instanceof And and) {
+        rest.push(and.right());
+        rest.push(and.left());
         continue;
       }
-      if (one instanceof Between) {
-        rest.push(((Between) one).replacement());
+      if (one instanceof Between between) {
+        rest.push(between.replacement());
         continue;
       }
-      if (one instanceof With) {
-        rest.push(expanded(((With) one).child(), (With) one));
+      if (one instanceof With with) {
+        rest.push(expanded(with.child(), with));
         continue;
       }
       Expression safe = safe(one);
@@ -215,8 +214,8 @@ public final class SafeCopies extends Rebuild {
 
   /** BETWEEN names what it compares once: the comparisons with the column itself in its place. */
   private static Expression expanded(Expression expression, With with) {
-    if (expression instanceof CommonExpressionRef) {
-      Object id = ((CommonExpressionRef) expression).id();
+    if (expression instanceof CommonExpressionRef ref) {
+      Object id = ref.id();
       for (scala.collection.Iterator each = with.defs().iterator(); each.hasNext(); ) {
         CommonExpressionDef named = (CommonExpressionDef) each.next();
         if (named.id().equals(id)) return named.child();
@@ -225,13 +224,13 @@ public final class SafeCopies extends Rebuild {
     }
     List children = Trees.list(expression.children());
     for (int i = 0; i < children.size(); i++) children.set(i, expanded((Expression) children.get(i), with));
-    return (Expression) expression.withNewChildren(Trees.seq(children));
+    return expression.withNewChildren(Trees.seq(children));
   }
 
   /** The condition in a form that never fails, or null. */
   private static Expression safe(Expression condition) {
     if (condition instanceof IsNull || condition instanceof IsNotNull)
-      return ((TreeNode) condition).children().head() instanceof AttributeReference ? condition : null;
+      return Trees.first(condition.children()) instanceof AttributeReference ? condition : null;
     if (condition instanceof BinaryComparison) {
       Expression left = Trees.first(condition.children());
       Expression right = Trees.list(condition.children()).get(Trees.list(condition.children()).size() - 1);
@@ -240,7 +239,7 @@ public final class SafeCopies extends Rebuild {
       List sides = new ArrayList();
       sides.add(isColumn(left) ? left : constant);
       sides.add(isColumn(left) ? constant : right);
-      return (Expression) condition.withNewChildren(Trees.seq(sides));
+      return condition.withNewChildren(Trees.seq(sides));
     }
     if (!(condition instanceof In) || !isColumn(((In) condition).value())) return null;
     scala.collection.Seq values = ((In) condition).list();
@@ -255,8 +254,7 @@ public final class SafeCopies extends Rebuild {
   }
 
   private static boolean isColumn(Expression expression) {
-    if (expression instanceof Cast) {
-      Cast cast = (Cast) expression;
+    if (expression instanceof Cast cast) {
       return cast.child() instanceof AttributeReference && SafeCasts.widens(cast);
     }
     return expression instanceof AttributeReference && isSimple(expression.dataType());
@@ -267,7 +265,7 @@ public final class SafeCopies extends Rebuild {
   }
 
   private static Literal constant(Expression expression) {
-    if (expression instanceof Literal) return (Literal) expression;
+    if (expression instanceof Literal literal) return literal;
     if (!expression.resolved() || !expression.foldable() || !expression.deterministic()) return null;
     try {
       return new Literal(expression.eval(null), expression.dataType());
@@ -279,6 +277,6 @@ public final class SafeCopies extends Rebuild {
   private static AttributeReference column(Expression condition) {
     Expression first = Trees.first(condition.children());
     Expression column = first instanceof Literal ? Trees.list(condition.children()).get(Trees.list(condition.children()).size() - 1) : first;
-    return (AttributeReference) (column instanceof Cast ? ((Cast) column).child() : column);
+    return (AttributeReference) (column instanceof Cast cast ? cast.child() : column);
   }
 }

@@ -23,7 +23,6 @@ import org.apache.spark.sql.catalyst.plans.logical.SubqueryAlias;
 import org.apache.spark.sql.catalyst.plans.logical.V2WriteCommand;
 import org.apache.spark.sql.catalyst.plans.logical.WriteDelta;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
-import org.apache.spark.sql.connector.catalog.CatalogPlugin;
 import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
 import sqe.bridge.catalog.Operations;
@@ -67,7 +66,7 @@ public final class VisibleRows extends Rebuild {
     if (!(after instanceof WriteDelta) && !(after instanceof AppendData)) return after;
     V2WriteCommand write = (V2WriteCommand) after;
     V2WriteCommand secured = write.withNewQuery(new Reads(write.table()).apply(write.query()));
-    return (TreeNode) (secured instanceof WriteDelta ? simple((WriteDelta) secured) : secured);
+    return (TreeNode) (secured instanceof WriteDelta wd ? simple(wd) : secured);
   }
 
   /**
@@ -124,9 +123,9 @@ public final class VisibleRows extends Rebuild {
 
   /** The table below its own name, as Spark puts it there. */
   private static SubqueryAlias named(DataSourceV2Relation relation) {
-    Identifier name = (Identifier) relation.identifier().get();
+    Identifier name = relation.identifier().get();
     List qualifier = new ArrayList();
-    qualifier.add(((CatalogPlugin) relation.catalog().get()).name());
+    qualifier.add(relation.catalog().get().name());
     qualifier.addAll(Arrays.asList(name.namespace()));
     return new SubqueryAlias(new AliasIdentifier(name.name(), Trees.seq(qualifier)), relation);
   }
@@ -152,9 +151,9 @@ public final class VisibleRows extends Rebuild {
     }
 
     protected TreeNode finish(TreeNode before, TreeNode after) {
-      if (after instanceof Filter && isNamed(((Filter) after).child())) {
+      if (after instanceof Filter filter && isNamed(filter.child())) {
         // The policy's own one is the lower of the two.
-        if (policy == null) policy = ((Filter) after).condition();
+        if (policy == null) policy = filter.condition();
       }
       if (!(after instanceof WriteDelta) || policy == null) return after;
       WriteDelta write = (WriteDelta) after;
@@ -163,7 +162,7 @@ public final class VisibleRows extends Rebuild {
     }
 
     private boolean isNamed(LogicalPlan plan) {
-      return plan instanceof SubqueryAlias && ((SubqueryAlias) plan).identifier().name().equals(marker);
+      return plan instanceof SubqueryAlias alias && alias.identifier().name().equals(marker);
     }
   }
 }

@@ -1,7 +1,6 @@
 package sqe.bridge.spool;
 
 import org.apache.spark.SparkEnv;
-import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.connector.read.InputPartition;
 import org.apache.spark.sql.connector.read.PartitionReader;
 import org.apache.spark.sql.connector.read.PartitionReaderFactory;

@@ -39,20 +39,20 @@ final class ArrowWriters {
   private static ArrowFieldWriter writer(ValueVector vector, DataType type) {
     if (type instanceof TimeType) return new Times((TimeMicroVector) vector);
     if (type instanceof YearMonthIntervalType) return new Months((IntervalMonthDayNanoVector) vector);
-    if (type instanceof LongType && vector instanceof TimeStampVector) return new Nanoseconds((TimeStampVector) vector);
-    if (vector instanceof FixedSizeBinaryVector) return new Fixed((FixedSizeBinaryVector) vector);
-    if (type instanceof MapType) {
+    if (type instanceof LongType && vector instanceof TimeStampVector stampVector) return new Nanoseconds(stampVector);
+    if (vector instanceof FixedSizeBinaryVector binaryVector) return new Fixed(binaryVector);
+    if (type instanceof MapType mapType) {
       MapVector map = (MapVector) vector;
       StructVector entries = (StructVector) map.getDataVector();
       return new MapWriter(
           map,
           entries,
-          writer(entries.getChildByOrdinal(0), ((MapType) type).keyType()),
-          writer(entries.getChildByOrdinal(1), ((MapType) type).valueType()));
+          writer(entries.getChildByOrdinal(0), mapType.keyType()),
+          writer(entries.getChildByOrdinal(1), mapType.valueType()));
     }
-    if (type instanceof ArrayType) {
+    if (type instanceof ArrayType arrayType) {
       ListVector list = (ListVector) vector;
-      return new ArrayWriter(list, writer(list.getDataVector(), ((ArrayType) type).elementType()));
+      return new ArrayWriter(list, writer(list.getDataVector(), arrayType.elementType()));
     }
     if (!(type instanceof StructType)) return ArrowWriter$.MODULE$.createFieldWriter(vector);
     StructVector struct = (StructVector) vector;

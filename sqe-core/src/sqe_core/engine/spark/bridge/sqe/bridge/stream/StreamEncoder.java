@@ -73,7 +73,7 @@ public final class StreamEncoder implements AutoCloseable {
       writer.write(row);
       count++;
       remaining--;
-      if (row instanceof UnsafeRow) bytes += ((UnsafeRow) row).getSizeInBytes();
+      if (row instanceof UnsafeRow unsafeRow) bytes += unsafeRow.getSizeInBytes();
       else if ((count & 15) == 0) bytes = writer.sizeInBytes();
       // A reader wants to see the rows of a slow query as they come.
       if ((count & 15) == 0 && System.nanoTime() - started > FLUSH_NANOS) break;

@@ -40,7 +40,7 @@ public final class StreamHub {
           new ThreadFactory() {
             public Thread newThread(Runnable job) {
               // Inherits no thread locals, as those of Spark belong to a statement.
-              Thread thread = new Thread((ThreadGroup) null, job, "sqe-stream", 0, false);
+              Thread thread = new Thread(null, job, "sqe-stream", 0, false);
               thread.setDaemon(true);
               return thread;
             }
@@ -50,7 +50,7 @@ public final class StreamHub {
       Executors.newSingleThreadScheduledExecutor(
           new ThreadFactory() {
             public Thread newThread(Runnable job) {
-              Thread thread = new Thread((ThreadGroup) null, job, "sqe-stream-clock", 0, false);
+              Thread thread = new Thread(null, job, "sqe-stream-clock", 0, false);
               thread.setDaemon(true);
               return thread;
             }
@@ -73,8 +73,8 @@ public final class StreamHub {
     final ServerSocketChannel server = listen();
     SocketAddress bound = server.getLocalAddress();
     address =
-        bound instanceof UnixDomainSocketAddress
-            ? "unix:" + ((UnixDomainSocketAddress) bound).getPath()
+        bound instanceof UnixDomainSocketAddress unix
+            ? "unix:" + unix.getPath()
             : "tcp:" + ((InetSocketAddress) bound).getPort();
     SparkContext context = SparkContext.getOrCreate();
     context.addSparkListener(new ExecListener());
@@ -82,11 +82,8 @@ public final class StreamHub {
     Watchdog.open(slots, context.conf().getLong("spark.sqe.watchdog.millis", 30000));
     if (!context.isLocal()) StreamReceiver.open(SparkEnv.get().rpcEnv());
     THREADS.execute(
-        new Runnable() {
-          public void run() {
-            accept(server);
-          }
-        });
+        () ->
+            accept(server));
     return address;
   }
 
@@ -165,11 +162,8 @@ public final class StreamHub {
 
   public static void cancelJobs(final String tag) {
     THREADS.execute(
-        new Runnable() {
-          public void run() {
-            SparkContext.getOrCreate().cancelJobsWithTag(tag);
-          }
-        });
+        () ->
+            SparkContext.getOrCreate().cancelJobsWithTag(tag));
   }
 
   /** How many results are held; for tests and metrics. */

@@ -37,7 +37,7 @@ final class StreamReceiver implements RpcEndpoint {
     }
 
     public boolean isDefinedAt(Object message) {
-      return message instanceof byte[] && ((byte[]) message).length >= StreamRemote.HEADER;
+      return message instanceof byte[] bs && bs.length >= StreamRemote.HEADER;
     }
 
     public Object applyOrElse(Object message, Function1 otherwise) {

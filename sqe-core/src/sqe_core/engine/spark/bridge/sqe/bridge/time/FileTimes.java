@@ -105,8 +105,8 @@ final class FileTimes {
     LogicalTypeAnnotation annotation = column.getLogicalTypeAnnotation();
     boolean special =
         annotation instanceof LogicalTypeAnnotation.TimeLogicalTypeAnnotation
-            || (annotation instanceof LogicalTypeAnnotation.TimestampLogicalTypeAnnotation
-                && ((LogicalTypeAnnotation.TimestampLogicalTypeAnnotation) annotation).getUnit()
+            || (annotation instanceof LogicalTypeAnnotation.TimestampLogicalTypeAnnotation tlta
+                && tlta.getUnit()
                     == LogicalTypeAnnotation.TimeUnit.NANOS);
     if (!special || column.getId() == null) return column;
     org.apache.iceberg.types.Type wanted = schema.findType(column.getId().intValue());

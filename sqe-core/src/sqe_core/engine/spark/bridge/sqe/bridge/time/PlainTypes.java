@@ -26,16 +26,14 @@ public final class PlainTypes {
 
   private static Type plain(Type type) {
     if (type instanceof Types.TimeType || type instanceof Types.TimestampNanoType) return Types.LongType.get();
-    if (type instanceof Types.StructType) return Types.StructType.of(fields(((Types.StructType) type).fields()));
-    if (type instanceof Types.ListType) {
-      Types.ListType list = (Types.ListType) type;
+    if (type instanceof Types.StructType structType) return Types.StructType.of(fields(structType.fields()));
+    if (type instanceof Types.ListType list) {
       Type element = plain(list.elementType());
       return list.isElementOptional()
           ? Types.ListType.ofOptional(list.elementId(), element)
           : Types.ListType.ofRequired(list.elementId(), element);
     }
-    if (type instanceof Types.MapType) {
-      Types.MapType map = (Types.MapType) type;
+    if (type instanceof Types.MapType map) {
       Type key = plain(map.keyType());
       Type value = plain(map.valueType());
       return map.isValueOptional()

@@ -45,11 +45,11 @@ final class TimeRows {
       long time = from.getLong(place);
       return Long.valueOf(reading ? time * NANOS_PER_MICRO : time / NANOS_PER_MICRO);
     }
-    if (type instanceof ArrayType) return array(from.getArray(place), ((ArrayType) type).elementType());
-    if (type instanceof MapType) {
+    if (type instanceof ArrayType arrayType) return array(from.getArray(place), arrayType.elementType());
+    if (type instanceof MapType mapType) {
       MapData map = from.getMap(place);
       return new ArrayBasedMapData(
-          array(map.keyArray(), ((MapType) type).keyType()), array(map.valueArray(), ((MapType) type).valueType()));
+          array(map.keyArray(), mapType.keyType()), array(map.valueArray(), mapType.valueType()));
     }
     if (!(type instanceof StructType)) return from.get(place, type);
     StructType struct = (StructType) type;

@@ -101,7 +101,7 @@ final class TimeScan implements Scan, Batch {
 
     public Object get() {
       Object read = inner.get();
-      return read instanceof ColumnarBatch ? batch((ColumnarBatch) read) : rows.converted((InternalRow) read);
+      return read instanceof ColumnarBatch cb ? batch(cb) : rows.converted((InternalRow) read);
     }
 
     private Object batch(ColumnarBatch batch) {

@@ -30,13 +30,11 @@ public final class TimeTypes {
   /** The type with BIGINT in the place of TIME; the same object when there is none. */
   public static DataType withIntegers(DataType type) {
     if (type instanceof TimeType) return DataTypes.LongType;
-    if (type instanceof ArrayType) {
-      ArrayType array = (ArrayType) type;
+    if (type instanceof ArrayType array) {
       DataType element = withIntegers(array.elementType());
       return element == array.elementType() ? type : new ArrayType(element, array.containsNull());
     }
-    if (type instanceof MapType) {
-      MapType map = (MapType) type;
+    if (type instanceof MapType map) {
       DataType key = withIntegers(map.keyType());
       DataType value = withIntegers(map.valueType());
       return key == map.keyType() && value == map.valueType() ? type : new MapType(key, value, map.valueContainsNull());
@@ -56,12 +54,10 @@ public final class TimeTypes {
   /** The type with TIME where Iceberg has a time; fields are found by their names, since a scan may read some of them. */
   static DataType withTimes(DataType type, Type original) {
     if (original instanceof Types.TimeType) return TIME;
-    if (type instanceof ArrayType) {
-      ArrayType array = (ArrayType) type;
+    if (type instanceof ArrayType array) {
       return new ArrayType(withTimes(array.elementType(), original.asListType().elementType()), array.containsNull());
     }
-    if (type instanceof MapType) {
-      MapType map = (MapType) type;
+    if (type instanceof MapType map) {
       Types.MapType found = original.asMapType();
       DataType key = withTimes(map.keyType(), found.keyType());
       return new MapType(key, withTimes(map.valueType(), found.valueType()), map.valueContainsNull());

@@ -56,8 +56,8 @@ final class TimeWrite implements RequiresDistributionAndOrdering {
 
   private static CaseInsensitiveStringMap options(TimesTable table, LogicalWriteInfo info) {
     Map options = new HashMap(info.options().asCaseSensitiveMap());
-    String usual = (String) table.table().properties().get(TableProperties.DEFAULT_FILE_FORMAT);
-    String asked = (String) info.options().get(SparkWriteOptions.WRITE_FORMAT);
+    String usual = table.table().properties().get(TableProperties.DEFAULT_FILE_FORMAT);
+    String asked = info.options().get(SparkWriteOptions.WRITE_FORMAT);
     String format = asked != null ? asked : usual == null ? "parquet" : usual;
     if (format.equalsIgnoreCase("avro")) throw new BridgeException("SQE_TIMES_IN_AVRO", "times in Avro files");
     if (hasComputedPartitions(table)) {

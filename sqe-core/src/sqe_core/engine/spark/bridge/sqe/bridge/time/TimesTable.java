@@ -75,7 +75,7 @@ public final class TimesTable extends SparkTable {
   }
 
   public boolean equals(Object other) {
-    return other instanceof TimesTable && plain.equals(((TimesTable) other).plain);
+    return other instanceof TimesTable tt && plain.equals(tt.plain);
   }
 
   public int hashCode() {

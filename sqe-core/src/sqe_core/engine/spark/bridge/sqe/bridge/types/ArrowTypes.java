@@ -78,7 +78,7 @@ public final class ArrowTypes {
     StructType spark = TimeTypes.spark(table);
     StructField[] fields = spark.fields();
     for (int i = 0; i < fields.length; i++) {
-      Type type = ((Types.NestedField) table.columns().get(i)).type();
+      Type type = table.columns().get(i).type();
       StructField fit = Output.transportable(fields[i]);
       Metadata metadata = saysMore(type) && fit == fields[i] ? with(fit.metadata(), ICEBERG, written(type)) : fit.metadata();
       fields[i] = new StructField(fit.name(), fit.dataType(), fit.nullable(), metadata);
@@ -104,7 +104,7 @@ public final class ArrowTypes {
       StructField field = type.fields()[i];
       Type origin = null;
       if (field.metadata().contains(ICEBERG))
-        origin = ((Types.NestedField) SchemaParser.fromJson(field.metadata().getString(ICEBERG)).columns().get(0)).type();
+        origin = SchemaParser.fromJson(field.metadata().getString(ICEBERG)).columns().get(0).type();
       Map metadata = comment(field);
       if (field.metadata().contains(TABLE)) {
         String[] table = field.metadata().getStringArray(TABLE);
@@ -113,7 +113,7 @@ public final class ArrowTypes {
         metadata.put("table_name", table[2]);
       }
       metadata.put(SQL_TYPE, field.metadata().contains(SQL_TYPE) ? field.metadata().getString(SQL_TYPE) : TypeNames.of(field.dataType(), origin));
-      fields.add(field((Field) spark.getFields().get(i), field.dataType(), origin, metadata));
+      fields.add(field(spark.getFields().get(i), field.dataType(), origin, metadata));
     }
     return new Schema(fields);
   }
@@ -127,19 +127,19 @@ public final class ArrowTypes {
   private static Field field(Field spark, DataType type, Type origin, Map metadata) {
     if (origin instanceof Types.UUIDType) metadata.put(SQL_TYPE, "uuid");
     List children = new ArrayList();
-    if (type instanceof ArrayType) {
+    if (type instanceof ArrayType arrayType) {
       Type element = origin == null ? null : origin.asListType().elementType();
-      children.add(field(child(spark, 0), ((ArrayType) type).elementType(), element, new HashMap()));
-    } else if (type instanceof MapType) {
+      children.add(field(child(spark, 0), arrayType.elementType(), element, new HashMap()));
+    } else if (type instanceof MapType mapType) {
       Field entries = child(spark, 0);
       List pair = new ArrayList();
-      pair.add(field(child(entries, 0), ((MapType) type).keyType(), origin == null ? null : origin.asMapType().keyType(), new HashMap()));
-      pair.add(field(child(entries, 1), ((MapType) type).valueType(), origin == null ? null : origin.asMapType().valueType(), new HashMap()));
+      pair.add(field(child(entries, 0), mapType.keyType(), origin == null ? null : origin.asMapType().keyType(), new HashMap()));
+      pair.add(field(child(entries, 1), mapType.valueType(), origin == null ? null : origin.asMapType().valueType(), new HashMap()));
       children.add(new Field(entries.getName(), entries.getFieldType(), pair));
-    } else if (type instanceof StructType) {
-      StructField[] inner = ((StructType) type).fields();
+    } else if (type instanceof StructType structType) {
+      StructField[] inner = structType.fields();
       for (int i = 0; i < inner.length; i++) {
-        Type below = origin == null ? null : ((Types.NestedField) origin.asStructType().fields().get(i)).type();
+        Type below = origin == null ? null : origin.asStructType().fields().get(i).type();
         children.add(field(child(spark, i), inner[i].dataType(), below, comment(inner[i])));
       }
     } else {
@@ -150,16 +150,16 @@ public final class ArrowTypes {
   }
 
   private static Field child(Field parent, int place) {
-    return (Field) parent.getChildren().get(place);
+    return parent.getChildren().get(place);
   }
 
   private static ArrowType exact(ArrowType spark, DataType type, Type origin) {
     if (type instanceof TimeType) return new ArrowType.Time(TimeUnit.MICROSECOND, 64);
     if (type instanceof YearMonthIntervalType) return new ArrowType.Interval(IntervalUnit.MONTH_DAY_NANO);
-    if (origin instanceof Types.FixedType && type instanceof BinaryType)
-      return new ArrowType.FixedSizeBinary(((Types.FixedType) origin).length());
-    if (origin instanceof Types.TimestampNanoType && type instanceof LongType) {
-      boolean zone = ((Types.TimestampNanoType) origin).shouldAdjustToUTC();
+    if (origin instanceof Types.FixedType fixedType && type instanceof BinaryType)
+      return new ArrowType.FixedSizeBinary(fixedType.length());
+    if (origin instanceof Types.TimestampNanoType nanoType && type instanceof LongType) {
+      boolean zone = nanoType.shouldAdjustToUTC();
       return new ArrowType.Timestamp(TimeUnit.NANOSECOND, zone ? "UTC" : null);
     }
     return spark;

@@ -45,7 +45,7 @@ final class ColumnOrigins {
     nodes.add(plan);
     for (int i = 0; i < nodes.size(); i++) {
       TreeNode node = (TreeNode) nodes.get(i);
-      if (node instanceof DataSourceV2Relation) origins.relation((DataSourceV2Relation) node);
+      if (node instanceof DataSourceV2Relation relation) origins.relation(relation);
       else origins.name(node);
       for (scala.collection.Iterator each = node.productIterator(); each.hasNext(); ) Trees.nodesIn(each.next(), nodes);
     }
@@ -83,8 +83,8 @@ final class ColumnOrigins {
 
   /** Nodes come from above to below, so that a view is named before what it reads. */
   private void name(Object node) {
-    if (node instanceof Alias && ((Alias) node).child() instanceof AttributeReference)
-      renamed.put(((Alias) node).exprId(), ((AttributeReference) ((Alias) node).child()).exprId());
+    if (node instanceof Alias alias && ((Alias) node).child() instanceof AttributeReference)
+      renamed.put(alias.exprId(), ((AttributeReference) alias.child()).exprId());
     if (node instanceof Union || node instanceof UnionLoop) {
       for (scala.collection.Iterator each = ((LogicalPlan) node).output().iterator(); each.hasNext(); )
         united.add(((Attribute) each.next()).exprId());
@@ -119,14 +119,14 @@ final class ColumnOrigins {
   }
 
   private boolean visit(Object node, Map ctes) {
-    if (node instanceof Alias) {
-      Object child = ((Alias) node).child();
+    if (node instanceof Alias alias) {
+      Object child = alias.child();
       if (!(child instanceof AttributeReference)) return false;
-      return copy(((AttributeReference) child).exprId(), ((Alias) node).exprId());
+      return copy(((AttributeReference) child).exprId(), alias.exprId());
     }
-    if (node instanceof CTERelationRef) {
-      CTERelationDef definition = (CTERelationDef) ctes.get(Long.valueOf(((CTERelationRef) node).cteId()));
-      return definition != null && copyAll(definition.output(), ((CTERelationRef) node).output());
+    if (node instanceof CTERelationRef ref) {
+      CTERelationDef definition = (CTERelationDef) ctes.get(Long.valueOf(ref.cteId()));
+      return definition != null && copyAll(definition.output(), ref.output());
     }
     if (!(node instanceof Union) && !(node instanceof UnionLoop)) return false;
     boolean more = false;

@@ -29,16 +29,16 @@ public final class IcebergTypes {
   private IcebergTypes() {}
 
   public static String text(Type type) {
-    if (type instanceof Types.StructType) return fields(((Types.StructType) type).fields());
-    if (type instanceof Types.ListType) return "array<" + text(((Types.ListType) type).elementType()) + ">";
-    if (type instanceof Types.MapType)
-      return "map<" + text(((Types.MapType) type).keyType()) + "," + text(((Types.MapType) type).valueType()) + ">";
+    if (type instanceof Types.StructType structType) return fields(structType.fields());
+    if (type instanceof Types.ListType listType) return "array<" + text(listType.elementType()) + ">";
+    if (type instanceof Types.MapType mapType)
+      return "map<" + text(mapType.keyType()) + "," + text(mapType.valueType()) + ">";
     if (type instanceof Types.LongType) return "bigint";
-    if (type instanceof Types.DecimalType)
-      return "decimal(" + ((Types.DecimalType) type).precision() + "," + ((Types.DecimalType) type).scale() + ")";
-    if (type instanceof Types.FixedType) return "fixed(" + ((Types.FixedType) type).length() + ")";
-    if (type instanceof Types.TimestampType)
-      return ((Types.TimestampType) type).shouldAdjustToUTC() ? "timestamp_ltz" : "timestamp_ntz";
+    if (type instanceof Types.DecimalType decimalType)
+      return "decimal(" + decimalType.precision() + "," + decimalType.scale() + ")";
+    if (type instanceof Types.FixedType fixedType) return "fixed(" + fixedType.length() + ")";
+    if (type instanceof Types.TimestampType timestampType)
+      return timestampType.shouldAdjustToUTC() ? "timestamp_ltz" : "timestamp_ntz";
     if (type instanceof Types.UnknownType) return "void";
     return type.toString(); // int, string, date, boolean, float, double, binary, time, uuid, timestamp_ns, variant, …
   }
@@ -57,8 +57,8 @@ public final class IcebergTypes {
   public static String text(DataType type) {
     if (type instanceof TimestampType) return "timestamp_ltz";
     if (type instanceof TimeType) return "time";
-    if (type instanceof ArrayType) return "array<" + text(((ArrayType) type).elementType()) + ">";
-    if (type instanceof MapType) return "map<" + text(((MapType) type).keyType()) + "," + text(((MapType) type).valueType()) + ">";
+    if (type instanceof ArrayType arrayType) return "array<" + text(arrayType.elementType()) + ">";
+    if (type instanceof MapType mapType) return "map<" + text(mapType.keyType()) + "," + text(mapType.valueType()) + ">";
     if (!(type instanceof StructType)) return type.catalogString();
     StringBuilder out = new StringBuilder("struct<");
     StructField[] fields = ((StructType) type).fields();
@@ -99,16 +99,16 @@ public final class IcebergTypes {
   public static String sql(Object value, Type type) {
     if (value == null) return null;
     if (value instanceof CharSequence) return "'" + value.toString().replace("\\", "\\\\").replace("'", "\\'") + "'";
-    if (value instanceof ByteBuffer) {
+    if (value instanceof ByteBuffer buffer) {
       StringBuilder hex = new StringBuilder("X'");
-      ByteBuffer bytes = (ByteBuffer) ((ByteBuffer) value).duplicate();
+      ByteBuffer bytes = buffer.duplicate();
       while (bytes.hasRemaining()) hex.append(String.format("%02X", new Object[] {Byte.valueOf(bytes.get())}));
       return hex.append('\'').toString();
     }
     if (type instanceof Types.DateType) return "DATE '" + LocalDate.ofEpochDay(((Number) value).longValue()) + "'";
-    if (type instanceof Types.TimestampType) {
+    if (type instanceof Types.TimestampType timestampType) {
       Instant moment = Instant.EPOCH.plus(((Number) value).longValue(), ChronoUnit.MICROS);
-      String word = ((Types.TimestampType) type).shouldAdjustToUTC() ? "TIMESTAMP_LTZ" : "TIMESTAMP_NTZ";
+      String word = timestampType.shouldAdjustToUTC() ? "TIMESTAMP_LTZ" : "TIMESTAMP_NTZ";
       return word + " '" + LocalDateTime.ofInstant(moment, ZoneOffset.UTC).toString().replace('T', ' ') + "'";
     }
     return value.toString();

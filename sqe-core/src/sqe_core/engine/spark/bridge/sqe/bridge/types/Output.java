@@ -61,12 +61,12 @@ public final class Output {
       List below = new ArrayList();
       for (int i = 0; i < level.size(); i++) {
         DataType type = (DataType) level.get(i);
-        if (type instanceof ArrayType) below.add(((ArrayType) type).elementType());
-        else if (type instanceof MapType) {
-          below.add(((MapType) type).keyType());
-          below.add(((MapType) type).valueType());
-        } else if (type instanceof StructType) {
-          StructField[] fields = ((StructType) type).fields();
+        if (type instanceof ArrayType arrayType) below.add(arrayType.elementType());
+        else if (type instanceof MapType mapType) {
+          below.add(mapType.keyType());
+          below.add(mapType.valueType());
+        } else if (type instanceof StructType structType) {
+          StructField[] fields = structType.fields();
           for (int field = 0; field < fields.length; field++) below.add(fields[field].dataType());
         }
       }
@@ -120,8 +120,8 @@ public final class Output {
   }
 
   private static boolean holdsVariant(DataType type) {
-    if (type instanceof ArrayType) return holdsVariant(((ArrayType) type).elementType());
-    if (type instanceof MapType) return holdsVariant(((MapType) type).valueType());
+    if (type instanceof ArrayType arrayType) return holdsVariant(arrayType.elementType());
+    if (type instanceof MapType mapType) return holdsVariant(mapType.valueType());
     if (!(type instanceof StructType)) return type instanceof VariantType;
     StructField[] fields = ((StructType) type).fields();
     for (int i = 0; i < fields.length; i++) if (holdsVariant(fields[i].dataType())) return true;
@@ -134,16 +134,14 @@ public final class Output {
 
   private static DataType transportable(DataType type) {
     if (type instanceof VariantType || isPlace(type)) return DataTypes.StringType;
-    if (type instanceof ArrayType) {
-      ArrayType array = (ArrayType) type;
+    if (type instanceof ArrayType array) {
       return new ArrayType(transportable(array.elementType()), array.containsNull());
     }
-    if (type instanceof MapType) {
-      MapType map = (MapType) type;
+    if (type instanceof MapType map) {
       return new MapType(transportable(map.keyType()), transportable(map.valueType()), map.valueContainsNull());
     }
-    if (type instanceof StructType) {
-      StructField[] before = ((StructType) type).fields();
+    if (type instanceof StructType structType) {
+      StructField[] before = structType.fields();
       StructField[] after = new StructField[before.length];
       for (int i = 0; i < before.length; i++)
         after[i] =

@@ -7,7 +7,6 @@ import java.util.Map;
 import org.apache.spark.QueryContext;
 import org.apache.spark.SparkThrowable;
 import org.apache.spark.sql.catalyst.expressions.Alias;
-import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.Cast;
 import org.apache.spark.sql.catalyst.expressions.Cast$;
 import org.apache.spark.sql.catalyst.expressions.CheckOverflowInTableInsert;
@@ -32,10 +31,9 @@ public final class WriteCasts {
   }
 
   private static void visit(Object node, String column) {
-    if (node instanceof Cast && ((Cast) node).getTagValue(Cast$.MODULE$.BY_TABLE_INSERTION()).isDefined())
-      check((Cast) node, column);
-    if (node instanceof MergeRows) {
-      MergeRows merge = (MergeRows) node;
+    if (node instanceof Cast cast && cast.getTagValue(Cast$.MODULE$.BY_TABLE_INSERTION()).isDefined())
+      check(cast, column);
+    if (node instanceof MergeRows merge) {
       visitAll(merge.matchedInstructions(), merge);
       visitAll(merge.notMatchedInstructions(), merge);
       visitAll(merge.notMatchedBySourceInstructions(), merge);
@@ -43,8 +41,8 @@ public final class WriteCasts {
       return;
     }
     String name = column;
-    if (node instanceof Alias && column == null) name = "`" + ((Alias) node).name() + "`";
-    if (node instanceof CheckOverflowInTableInsert) name = ((CheckOverflowInTableInsert) node).columnName();
+    if (node instanceof Alias alias && column == null) name = "`" + alias.name() + "`";
+    if (node instanceof CheckOverflowInTableInsert insert) name = insert.columnName();
     if (node instanceof LogicalPlan) name = null;
     List below = new ArrayList();
     for (scala.collection.Iterator each = ((scala.Product) node).productIterator(); each.hasNext(); )

@@ -17,7 +17,6 @@ import org.apache.iceberg.rest.responses.RemoteSignResponse;
 import software.amazon.awssdk.auth.signer.AwsSignerExecutionAttribute;
 import software.amazon.awssdk.core.interceptor.ExecutionAttributes;
 import software.amazon.awssdk.core.signer.Signer;
-import software.amazon.awssdk.http.ContentStreamProvider;
 import software.amazon.awssdk.http.SdkHttpFullRequest;
 import software.amazon.awssdk.http.SdkHttpMethod;
 import software.amazon.awssdk.regions.Region;
@@ -51,7 +50,7 @@ final class RemoteSigner implements Signer {
   }
 
   public SdkHttpFullRequest sign(SdkHttpFullRequest request, ExecutionAttributes attributes) {
-    Region region = (Region) attributes.getAttribute(AwsSignerExecutionAttribute.SIGNING_REGION);
+    Region region = attributes.getAttribute(AwsSignerExecutionAttribute.SIGNING_REGION);
     RemoteSignRequest asked =
         ImmutableRemoteSignRequest.builder()
             .method(request.method().name())
@@ -63,8 +62,7 @@ final class RemoteSigner implements Signer {
             .provider("s3")
             .build();
     RemoteSignResponse answer =
-        (RemoteSignResponse)
-            client()
+        client()
                 .post(endpoint, asked, RemoteSignResponse.class, headers(), ErrorHandlers.defaultErrorHandler());
     if (!isSamePlace(request.getUri(), answer.uri()))
       throw new BridgeException("SQE_SIGNER_ELSEWHERE", "the catalog signed a request for another place");
@@ -79,7 +77,7 @@ final class RemoteSigner implements Signer {
       if (!request.firstMatchingHeader((String) header.getKey()).isPresent())
         signed.putHeader((String) header.getKey(), (List) header.getValue());
     }
-    return (SdkHttpFullRequest) signed.build();
+    return signed.build();
   }
 
   private synchronized RESTClient client() {
@@ -107,7 +105,7 @@ final class RemoteSigner implements Signer {
     if (request.method() != SdkHttpMethod.POST || !request.rawQueryParameters().containsKey("delete")) return null;
     if (!request.contentStreamProvider().isPresent()) return null;
     try {
-      return IoUtils.toUtf8String(((ContentStreamProvider) request.contentStreamProvider().get()).newStream());
+      return IoUtils.toUtf8String(request.contentStreamProvider().get().newStream());
     } catch (IOException unreadable) {
       throw new IllegalStateException(unreadable);
     }

@@ -51,8 +51,7 @@ final class RenewedKeys implements AwsCredentialsProvider {
     LoadCredentialsResponse answer;
     try {
       answer =
-          (LoadCredentialsResponse)
-              RestClients.forFiles(properties)
+          RestClients.forFiles(properties)
                   .get(
                       RESTUtil.resolveEndpoint(
                           (String) properties.get("uri"), (String) properties.get(StoreSettings.RENEWAL)),

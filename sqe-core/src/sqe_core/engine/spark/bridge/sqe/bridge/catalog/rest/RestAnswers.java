@@ -19,7 +19,6 @@ import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.Future;
 import java.util.concurrent.ScheduledThreadPoolExecutor;
-import java.util.concurrent.ThreadFactory;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Consumer;
 import java.util.regex.Pattern;
@@ -148,12 +147,10 @@ final class RestAnswers implements InvocationHandler {
     ScheduledThreadPoolExecutor timer =
         new ScheduledThreadPoolExecutor(
             1,
-            new ThreadFactory() {
-              public Thread newThread(Runnable task) {
-                Thread thread = new Thread(task, "sqe-catalog-deadlines");
-                thread.setDaemon(true);
-                return thread;
-              }
+            task -> {
+              Thread thread = new Thread(task, "sqe-catalog-deadlines");
+              thread.setDaemon(true);
+              return thread;
             });
     timer.setRemoveOnCancelPolicy(true);
     return timer;
@@ -186,15 +183,14 @@ final class RestAnswers implements InvocationHandler {
   // ------------------------------------------------------------------ settings
 
   private Object believed(Object answer) throws ReflectiveOperationException {
-    if (answer instanceof ConfigResponse) {
+    if (answer instanceof ConfigResponse response) {
       boolean wanted =
-          wantsSignatures(((ConfigResponse) answer).defaults()) || wantsSignatures(((ConfigResponse) answer).overrides());
+          wantsSignatures(response.defaults()) || wantsSignatures(response.overrides());
       if (wanted && !SIGNATURES.equals(own.get(AUTH_TYPE)))
         throw new BridgeException("SQE_CATALOG_WANTS_SIGNATURES", "the catalog asks for SigV4, which is not configured");
-      replace(answer, "defaults", settings(((ConfigResponse) answer).defaults(), true));
-      replace(answer, "overrides", settings(((ConfigResponse) answer).overrides(), false));
-    } else if (answer instanceof LoadTableResponse) {
-      LoadTableResponse table = (LoadTableResponse) answer;
+      replace(answer, "defaults", settings(response.defaults(), true));
+      replace(answer, "overrides", settings(response.overrides(), false));
+    } else if (answer instanceof LoadTableResponse table) {
       replace(answer, "config", settings(table.config(), false));
       List credentials = new ArrayList();
       for (Iterator each = table.credentials().iterator(); each.hasNext(); ) {
@@ -284,7 +280,7 @@ final class RestAnswers implements InvocationHandler {
     }
 
     public ErrorResponse parseResponse(int code, String body) {
-      if (usual instanceof ErrorHandler) return ((ErrorHandler) usual).parseResponse(code, body);
+      if (usual instanceof ErrorHandler handler) return handler.parseResponse(code, body);
       return ErrorResponse.builder().responseCode(code).withMessage(body).build();
     }
 

@@ -45,7 +45,7 @@ public final class StoreClients implements S3FileIOAwsClientFactory {
     } else {
       builder.credentialsProvider(keys(aws, files));
     }
-    return (S3Client) builder.build();
+    return builder.build();
   }
 
   private AwsCredentialsProvider keys(AwsClientProperties aws, S3FileIOProperties files) {
