@@ -154,7 +154,10 @@ def test_tutorial_works_as_written(tmp_path_factory: pytest.TempPathFactory, tmp
     environment = new_environment(tmp_path_factory.mktemp("tutorial"))
     ran = []
     for block in BLOCK.finditer(TUTORIAL.read_text("utf-8")):
-        if block["title"]:
+        if (block["title"] or "").startswith("tests/vendor/"):
+            # One of the plugins that stand there, which have tests of their own.
+            assert block["text"] in (REPOSITORY / block["title"]).read_text("utf-8"), block["title"]
+        elif block["title"]:
             file = tmp_path / block["title"]
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(block["text"], "utf-8")
@@ -165,7 +168,7 @@ def test_tutorial_works_as_written(tmp_path_factory: pytest.TempPathFactory, tmp
                 else:
                     check_step(environment, tmp_path, command, expected)
                 ran.append(command)
-        else:
+        elif block["text"].startswith("class "):
             check_fragment(environment, tmp_path, block["text"])
             ran.append("fragment")
     assert ran == ["pip install .", "sqe plugins list", "sqe config check -c sqe.toml", "pytest -q tests", "fragment"]
