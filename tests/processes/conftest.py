@@ -28,17 +28,23 @@ def shared_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """
     base = tmp_path_factory.getbasetemp()
     cache = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "cache"
-    with (cache.parent / "cache.lock").open("w") as lock, pytest.MonkeyPatch.context() as patch:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with (
+        (cache.parent / "cache.changes").open("w") as changes,
+        (cache.parent / "cache.users").open("w") as users,
+        pytest.MonkeyPatch.context() as patch,
+    ):
+        fcntl.flock(changes, fcntl.LOCK_EX)
+        fcntl.flock(users, fcntl.LOCK_SH)
         if cache.exists():
             patch.setenv("XDG_CACHE_HOME", str(cache))
         else:
             _begin(cache, patch)
-        fcntl.flock(lock, fcntl.LOCK_SH)
+        fcntl.flock(changes, fcntl.LOCK_UN)
         yield cache / "sqe"
         # The last one takes it away.
+        fcntl.flock(changes, fcntl.LOCK_EX)
         with contextlib.suppress(BlockingIOError):
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(users, fcntl.LOCK_EX | fcntl.LOCK_NB)
             _wait_for_archive(cache / "sqe" / "engine")
             shutil.rmtree(cache)
 
