@@ -12,7 +12,7 @@ from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
 from sqe_core.engine.port import EngineExecutionError
 from sqe_core.engine.spark.catalog import SparkEngineCatalog
 from sqe_core.engine.spark.failures import decode, engine_errors, executing_error, offset, translate
-from sqe_core.spi.errors import EngineLostError, InternalError, ObjectNotFoundError, QueryCancelledError
+from sqe_core.spi.errors import EngineLostError, ErrorCode, InternalError, ObjectNotFoundError, QueryCancelledError
 
 
 class FakeFailures:
@@ -147,12 +147,32 @@ def test_what_a_catalog_denies_reads_like_what_it_does_not_have(
     missing: str, read: Callable[[SparkEngineCatalog], object]
 ) -> None:
     told = []
-    for condition in ("ForbiddenException", missing):
+    for condition in ("ForbiddenException", "EntityNotFoundException", "NoSuchObjectException", missing):
         context: Any = FakeContext(described(condition=condition))
         with pytest.raises(ObjectNotFoundError) as caught:
             read(SparkEngineCatalog(context, Refusing()))
         told.append((str(caught.value), caught.value.hint, caught.value.code))
-    assert told[0] == told[1]
+    assert len(set(told)) == 1
+
+
+def test_what_a_backend_does_not_have_is_named_by_what_was_asked_for() -> None:
+    context: Any = FakeContext(described(condition="EntityNotFoundException"))
+    catalog = SparkEngineCatalog(context, Refusing())
+    for change, text, code in (
+        (lambda: catalog.drop_namespace(("hr",)), "Schema 'hr' does not exist", ErrorCode.SCHEMA_NOT_FOUND),
+        (
+            lambda: catalog.drop_table(("hr",), "pay", purge=True),
+            "Table 'hr.pay' does not exist",
+            ErrorCode.TABLE_NOT_FOUND,
+        ),
+    ):
+        with pytest.raises(ObjectNotFoundError, match=text) as caught:
+            change()
+        assert caught.value.code is code
+
+
+def test_causes_are_kept_for_the_log() -> None:
+    assert decode(described(causes=["a.B at c", "d.E: text"]), None).causes == ("a.B at c", "d.E: text")
 
 
 ENDED = [

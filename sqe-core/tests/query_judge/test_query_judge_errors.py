@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from string import Formatter
@@ -10,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from sqe_core.engine.port import EngineFailure
+from sqe_core.engine.port import EngineExecutionError, EngineFailure
 from sqe_core.query.errors.scrubber import Scrubber
 from sqe_core.query.errors.suggestions import closest, did_you_mean
 from sqe_core.query.errors.templates import JAVA, SPARK, TEXTS
-from sqe_core.query.errors.translate import MentionableNames, translate
+from sqe_core.query.errors.translate import ASK_OPERATOR, MentionableNames, report, translate
 from sqe_core.spi.errors import (
     CommitConflictError,
     ErrorCode,
@@ -31,6 +32,7 @@ from sqe_core.spi.errors import (
 from sqe_core.sql.statement import StatementKind
 
 ALIAS = "_sqe_c_0123456789abcdef0123456789abcdef"
+_NOWHERE = "from any of the providers"
 MARKER = "_sqe_r_0123456789abcdef0123456789abcdef"
 RAW = f"org.apache.spark.SparkException: secret at sqe.Bridge /warehouse/hr {ALIAS} Caused by"
 
@@ -216,11 +218,85 @@ def test_an_unlisted_condition_says_only_that_the_query_failed(caplog: pytest.Lo
     ):
         error = told(fail(condition, state, parameters={"a": "secret"}))
         assert error.message == "Query failed (query id q1)"
-        assert (error.code, error.hint) == (code, None)
+        assert (error.code, error.hint) == (code, ASK_OPERATOR if kind is InternalError else None)
         assert isinstance(error, kind)
     assert "q1" in caplog.text
     assert "/warehouse" not in "\n".join(r.message for r in caplog.records if r.levelno > logging.DEBUG)
     assert translate(fail("NOVEL"), kind=StatementKind.QUERY).message == "Query failed"
+
+
+@pytest.mark.rule("ERR-1")
+@pytest.mark.rule("OBS-2")
+@pytest.mark.parametrize(
+    ("condition", "raw", "code", "text"),
+    [
+        (
+            "SdkClientException",
+            "Unable to load region from any of the providers",
+            ErrorCode.STORAGE_ERROR,
+            "region",
+        ),
+        (
+            "SdkClientException",
+            "Unable to load credentials from any of the providers",
+            ErrorCode.STORAGE_ERROR,
+            "no keys",
+        ),
+        ("S3Exception", "The AWS Access Key Id … (InvalidAccessKeyId)", ErrorCode.CATALOG_ERROR, "keys"),
+        ("GlueException", "UnrecognizedClientException", ErrorCode.CATALOG_ERROR, "keys"),
+        ("GlueException", "", ErrorCode.CATALOG_ERROR, "service of AWS"),
+        ("NoSuchBucketException", "", ErrorCode.STORAGE_ERROR, "bucket"),
+        ("ThrottlingException", "", ErrorCode.RESOURCE_EXHAUSTED, "too often"),
+        ("RuntimeMetaException", "", ErrorCode.CATALOG_UNAVAILABLE, "metastore"),
+        ("TTransportException", "", ErrorCode.CATALOG_UNAVAILABLE, "metastore"),
+        ("SSLHandshakeException", "", ErrorCode.CATALOG_UNAVAILABLE, "does not answer"),
+        ("SomeException", "", ErrorCode.EXECUTION_FAILED, "Query failed"),
+    ],
+)
+def test_operators_find_the_cause_of_what_is_theirs_and_clients_learn_whom_to_ask(
+    caplog: pytest.LogCaptureFixture, condition: str, raw: str, code: ErrorCode, text: str
+) -> None:
+    causes = ("a.b.Wrapper at a.b.C.d(C.java:1)", "software.amazon.awssdk.X: no\nregion for bucket-1")
+    error = told(replace(fail(condition, None), raw=f"{raw}\nsecret", causes=causes))
+    assert error.code is code
+    assert text in error.message
+    assert error.hint
+    assert "bucket-1" not in f"{error} {error.hint}"
+    (record,) = [record for record in caplog.records if record.levelno >= logging.WARNING]
+    assert record.message.startswith("Query q1 failed with ")
+    assert f"{condition}, caused by a.b.Wrapper at a.b.C.d(C.java:1), caused by " in record.message
+    assert "software.amazon.awssdk.X: no\N{REPLACEMENT CHARACTER}region for bucket-1" in record.message
+    assert "secret" not in record.message
+
+
+@pytest.mark.rule("OBS-2")
+def test_the_log_has_what_is_behind_the_error_of_a_plugin(caplog: pytest.LogCaptureFixture) -> None:
+    def fails() -> None:
+        try:
+            try:
+                raise ConnectionError("https://user:secret@catalog")
+            except ConnectionError as error:
+                failure = replace(fail("GlueException"), causes=("a.B: no such bucket",))
+                raise EngineExecutionError(failure) from error
+        except EngineExecutionError as error:
+            raise ExternalError("The catalog lake does not answer") from error
+
+    with pytest.raises(ExternalError) as raised:
+        fails()
+    shown = report(raised.value, "q1")
+    assert (shown, shown.hint) == (raised.value, ASK_OPERATOR)
+    (record,) = caplog.records
+    assert re.fullmatch(
+        r"Query q1 failed with ExternalError: The catalog lake does not answer, caused by GlueException, caused by "
+        r"a\.B: no such bucket, caused by ConnectionError at test_query_judge_errors\.py:\d+",
+        record.message,
+    )
+
+
+def test_an_error_of_the_user_is_not_logged(caplog: pytest.LogCaptureFixture) -> None:
+    error = UserError("Table t does not exist")
+    assert report(error, "q1").hint is None
+    assert not caplog.records
 
 
 @pytest.mark.rule("ERR-3")

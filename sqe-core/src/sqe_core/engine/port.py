@@ -374,7 +374,8 @@ class EngineFailure:
     fragment: str | None = None
     start: int | None = None
     generated: bool = False  # the error lies in text of ours or in a view's, not in the statement's own (ERR-3)
-    raw: str = ""  # for the server's own log only, never for a client (ERR-1)
+    causes: tuple[str, ...] = ()  # for the server's log: classes, places, what services say; no values (OBS-2)
+    raw: str = ""  # for the server's own log at DEBUG only, never for a client (ERR-1)
 
 
 class EngineExecutionError(Exception):

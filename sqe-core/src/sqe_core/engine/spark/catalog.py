@@ -26,6 +26,9 @@ _MISSING = {
     "NoSuchNamespaceException": ("Schema", ErrorCode.SCHEMA_NOT_FOUND),
 }
 
+# What Glue and the metastore of Hive say of any kind of object, where Iceberg's catalog does not speak for them.
+_NOT_THERE = frozenset({"EntityNotFoundException", "NoSuchObjectException", "UnknownDBException"})
+
 
 class SparkEngineCatalog(EngineCatalog):
     """`catalogs` is the Java side, `sqe.bridge.catalog.Catalogs`."""
@@ -52,6 +55,8 @@ class SparkEngineCatalog(EngineCatalog):
             condition = error.failure.condition
             schema = ".".join(namespace)
             subject = schema if name is None else f"{schema}.{name}"
+            if condition in _NOT_THERE:
+                condition = missing or ("NoSuchNamespaceException" if name is None else "NoSuchTableException")
             if condition == "ForbiddenException" and missing is not None:
                 # Denied, hidden and missing look the same (ERR-5).
                 condition = missing
@@ -62,7 +67,10 @@ class SparkEngineCatalog(EngineCatalog):
             if condition == "AlreadyExistsException":
                 raise UserError(f"'{subject}' already exists", code=ErrorCode.DUPLICATE_TABLE) from error
             if condition == "NamespaceNotEmptyException":
-                raise UserError(f"Schema '{schema}' is not empty", hint="use CASCADE") from error
+                raise UserError(
+                    f"Schema '{schema}' is not empty",
+                    hint="use CASCADE; tables that are not Iceberg's must be dropped where they were made",
+                ) from error
             if condition in ("SQE_CATALOG_WITHOUT_VIEWS", "SQE_CATALOG_WITHOUT_NAMESPACES"):
                 what = "views" if condition.endswith("VIEWS") else "schemas"
                 raise NotSupportedError(f"This catalog has no {what}") from error

@@ -74,6 +74,7 @@ def decode(described: Mapping[str, Any], text: str | None) -> EngineFailure:
         fragment=None if generated else described.get("fragment"),
         start=None if generated else start,
         generated=generated,
+        causes=tuple(described.get("causes", ())),
         raw=described["raw"],
     )
 

@@ -564,6 +564,13 @@ SPARK: Mapping[str, Template] = {
 _UNAVAILABLE = _external("The catalog does not answer", _C.CATALOG_UNAVAILABLE, _AGAIN)
 _MEMORY = _resources("The query needs more memory than there is", _SMALLER)
 _STORAGE = _external("The storage of a table does not answer as expected", _C.STORAGE_ERROR)
+_AWS = _external("A service of AWS does not answer as expected", _C.CATALOG_ERROR)
+_REFUSED_KEYS = _external(
+    "A service of AWS does not accept the keys that are configured",
+    _C.CATALOG_ERROR,
+    "who runs this server: look at the keys of the catalog and of [storage], and at the clock",
+)
+_METASTORE = _external("The metastore does not answer as expected", _C.CATALOG_UNAVAILABLE)
 _MISSING_FILE = _external("A file of a table is missing", _C.STORAGE_ERROR)
 _CONFLICT = Template(
     text="Another statement changed the table first",
@@ -619,7 +626,36 @@ JAVA: Mapping[str, Template] = {
     "BadRequestException": _external("The catalog refuses the request", _C.CATALOG_ERROR),
     "UncheckedSQLException": _external("The catalog does not answer as expected", _C.CATALOG_ERROR),
     "UncheckedInterruptedException": _external("The catalog does not answer as expected", _C.CATALOG_ERROR),
+    # Of Glue and other services of AWS, where Iceberg's catalog does not speak for them.
+    "EntityNotFoundException": _missing("The object does not exist or you may not see it", _C.TABLE_NOT_FOUND),
+    "ConcurrentModificationException": _CONFLICT,
+    "InvalidInputException": _external("The catalog refuses the request", _C.CATALOG_ERROR),
+    "ValidationException": _external("The catalog refuses the request", _C.CATALOG_ERROR),
+    "OperationTimeoutException": _UNAVAILABLE,
+    "InternalServiceException": _UNAVAILABLE,
+    "ThrottlingException": _resources("The catalog is asked too often", "try again later"),
+    "ResourceNumberLimitExceededException": _external("The catalog has no room for more", _C.CATALOG_ERROR),
+    "GlueEncryptionException": _external("The catalog cannot use its encryption key", _C.CATALOG_ERROR),
+    "GlueException": _AWS,
+    "StsException": _REFUSED_KEYS,
+    "ExpiredTokenException": _REFUSED_KEYS,
+    "KmsException": _external("The key of encrypted data cannot be used", _C.STORAGE_ERROR),
+    # Of the metastore of Hive.
+    "NoSuchObjectException": _missing("The object does not exist or you may not see it", _C.TABLE_NOT_FOUND),
+    "UnknownDBException": _missing("The schema does not exist or you may not see it", _C.SCHEMA_NOT_FOUND),
+    "InvalidOperationException": _external("The metastore refuses the request", _C.CATALOG_ERROR),
+    "InvalidObjectException": _external("The metastore refuses the request", _C.CATALOG_ERROR),
+    "MetaException": _METASTORE,
+    "RuntimeMetaException": _METASTORE,
+    "TException": _METASTORE,
+    "TTransportException": _METASTORE,
+    "TApplicationException": _METASTORE,
+    "LockException": _CONFLICT,
+    "WaitingForLockException": _CONFLICT,
     "ConnectException": _UNAVAILABLE,
+    "NoRouteToHostException": _UNAVAILABLE,
+    "SSLException": _UNAVAILABLE,
+    "SSLHandshakeException": _UNAVAILABLE,
     "HttpHostConnectException": _UNAVAILABLE,
     "UnknownHostException": _UNAVAILABLE,
     "SocketTimeoutException": _UNAVAILABLE,
@@ -627,6 +663,7 @@ JAVA: Mapping[str, Template] = {
     "FileNotFoundException": _MISSING_FILE,
     "NoSuchFileException": _MISSING_FILE,
     "NoSuchKeyException": _MISSING_FILE,
+    "NoSuchBucketException": _external("The bucket of a table does not exist", _C.STORAGE_ERROR),
     "RuntimeIOException": _STORAGE,
     "UncheckedIOException": _STORAGE,
     "IOException": _STORAGE,
@@ -686,6 +723,27 @@ TEXTS: tuple[tuple[re.Pattern[str], Template], ...] = tuple(
     (re.compile(pattern), template)
     for pattern, template in (
         (r"No space left on device|Disk quota exceeded", _resources("The server has no disk space left", _SMALLER)),
+        (
+            r"Unable to load region from any of the providers",
+            _external(
+                "A store or catalog at AWS has no region",
+                _C.STORAGE_ERROR,
+                "who runs this server: set s3_region in [storage], or the region of the catalog",
+            ),
+        ),
+        (
+            r"Unable to load credentials from any of the providers|Unable to load an AWS .{0,40}credentials",
+            _external(
+                "A store or catalog at AWS has no keys",
+                _C.STORAGE_ERROR,
+                "who runs this server: give the catalog or [storage] its keys",
+            ),
+        ),
+        (
+            r"InvalidAccessKeyId|SignatureDoesNotMatch|UnrecognizedClientException|InvalidSignatureException"
+            r"|security token included in the request is (?:invalid|expired)",
+            _REFUSED_KEYS,
+        ),
         (r"Java heap space|GC overhead limit|Cannot reserve \S+ bytes|Unable to acquire \d+ bytes", _MEMORY),
         (
             r"(?:[Ff]ound|Detected) (?:new )?conflicting|Cannot commit.*missing data|Missing required files to delete"

@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import logging
 import re
+import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from string import Formatter
 from types import MappingProxyType
 
 from sqe_core.catalog.types import display_type
-from sqe_core.engine.port import ROW_REFUSED, EngineFailure
+from sqe_core.engine.port import ROW_REFUSED, EngineExecutionError, EngineFailure
 from sqe_core.query.errors.scrubber import Scrubber
 from sqe_core.query.errors.suggestions import did_you_mean
 from sqe_core.query.errors.templates import JAVA, SPARK, TEXTS, Template
@@ -24,6 +26,7 @@ from sqe_core.query.judge import allowed
 from sqe_core.spi.errors import (
     AccessDeniedError,
     ErrorCode,
+    ErrorKind,
     InternalError,
     NotSupportedError,
     Position,
@@ -37,6 +40,10 @@ _log = logging.getLogger(__name__)
 _EMPTY: Mapping[str, str] = MappingProxyType({})
 _HIDDEN = "…"
 _MOST = 100
+_MOST_CAUSES = 10
+_MOST_OF_CAUSE = 1000
+_NOT_THE_USERS = frozenset({ErrorKind.EXTERNAL, ErrorKind.INTERNAL})
+ASK_OPERATOR = "ask who runs this server: its log has the cause under the query id"
 # In these the engine sees relations in their secured form only, so that what it proposes is visible to the user.
 _SEES_SECURED_ONLY = frozenset({StatementKind.QUERY, StatementKind.CREATE_TABLE_AS, StatementKind.DESCRIBE})
 _without_internal = Scrubber(()).visible_text
@@ -108,8 +115,42 @@ def translate(
         position=position,
     )
     if not isinstance(error, UserError):
-        _log.warning("Query %s failed with %s", query_id, failure.condition)
+        _log.warning("Query %s failed with %s", query_id, _causes(failure))
+    return _with_hint(error)
+
+
+def report(error: SqeError, query_id: str) -> SqeError:
+    """Log what is behind an error that is not the user's, and tell him whom to ask."""
+    if error.kind in _NOT_THE_USERS:
+        _log.warning("Query %s failed with %s", query_id, _chain(error))
+    return _with_hint(error)
+
+
+def _with_hint(error: SqeError) -> SqeError:
+    if error.kind in _NOT_THE_USERS:
+        error.hint = error.hint or ASK_OPERATOR
     return error
+
+
+def _chain(error: BaseException) -> str:
+    """Return what the log may have of the errors behind one: their classes and places, and texts of ours (OBS-2)."""
+    found: list[str] = []
+    each: BaseException | None = error
+    while each is not None and len(found) < _MOST_CAUSES:
+        if isinstance(each, EngineExecutionError):
+            found.append(_causes(each.failure))
+        elif isinstance(each, SqeError):
+            found.append(f"{type(each).__name__}: {each.message}")
+        else:
+            place = traceback.extract_tb(each.__traceback__)[-1:]
+            found.append(type(each).__name__ + "".join(f" at {Path(at.filename).name}:{at.lineno}" for at in place))
+        each = each.__cause__ or each.__context__
+    return ", caused by ".join(found)
+
+
+def _causes(failure: EngineFailure) -> str:
+    told = (shown(cause, _MOST_OF_CAUSE) for cause in failure.causes[:_MOST_CAUSES])
+    return ", caused by ".join((failure.condition, *told))
 
 
 def _locate(failure: EngineFailure, positions: PositionMap | None) -> Position | None:
@@ -121,7 +162,7 @@ def _locate(failure: EngineFailure, positions: PositionMap | None) -> Position |
 
 def _unlisted(failure: EngineFailure, position: Position | None, query_id: str | None) -> SqeError:
     """ERR-2: only the class of the SQLSTATE tells whose fault it is."""
-    _log.error("Query %s failed with %s (SQLSTATE %s)", query_id, failure.condition, failure.sql_state)
+    _log.error("Query %s failed with SQLSTATE %s: %s", query_id, failure.sql_state, _causes(failure))
     _log.debug("Query %s: %s", query_id, failure.raw)
     text = f"Query failed (query id {query_id})" if query_id else "Query failed"
     state = failure.sql_state or ""
@@ -131,7 +172,7 @@ def _unlisted(failure: EngineFailure, position: Position | None, query_id: str |
         return UserError(text, position=position)
     if state.startswith("22"):
         return UserError(text, code=ErrorCode.INVALID_ARGUMENTS, position=position)
-    return InternalError(text, code=ErrorCode.EXECUTION_FAILED)
+    return InternalError(text, code=ErrorCode.EXECUTION_FAILED, hint=ASK_OPERATOR)
 
 
 @dataclass(frozen=True, slots=True)

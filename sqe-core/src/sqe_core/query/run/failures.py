@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqe_core.engine.port import EngineExecutionError
 from sqe_core.query.context import StatementContext
 from sqe_core.query.errors.scrubber import Scrubber
-from sqe_core.query.errors.translate import MentionableNames, translate
+from sqe_core.query.errors.translate import ASK_OPERATOR, MentionableNames, report, translate
 from sqe_core.spi.errors import InternalError, SqeError
 
 
@@ -16,7 +16,7 @@ def explained(context: StatementContext, error: BaseException) -> SqeError:
     if ended is not None:
         shown: SqeError = ended
     elif isinstance(error, SqeError):
-        shown = error
+        shown = report(error, running.query_id)
     elif isinstance(error, EngineExecutionError):
         shown = translate(
             error.failure,
@@ -30,7 +30,7 @@ def explained(context: StatementContext, error: BaseException) -> SqeError:
         shown = running.end_error() or InternalError("interrupted")
     else:
         context.parts.recorder.unexpected(running.query_id, error)
-        shown = InternalError(f"Query failed (query id {running.query_id})")
+        shown = InternalError(f"Query failed (query id {running.query_id})", hint=ASK_OPERATOR)
     Scrubber(session.secrets()).scrub(shown)
     shown.query_id = running.query_id
     return shown

@@ -7,6 +7,7 @@ import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import java.util.regex.Pattern;
 import org.apache.spark.QueryContext;
 import org.apache.spark.SparkThrowable;
 import org.apache.spark.sql.AnalysisException;
@@ -18,6 +19,13 @@ import sqe.bridge.plan.Trees;
 public final class Failures {
   private static final int MAX_RAW = 20000;
 
+  // No exception of these comes from a value of a table or of a statement (OBS-2), as java.net.URISyntaxException does.
+  private static final Pattern OF_SERVICES =
+      Pattern.compile(
+          "software\\.amazon\\.awssdk\\.|org\\.apache\\.(?:hadoop\\.hive\\.metastore|thrift)\\.|java\\.sql\\."
+              + "|javax\\.net\\.ssl\\.|java\\.net\\.(?:Connect|UnknownHost|NoRouteToHost|SocketTimeout|Socket)Exception$"
+              + "|org\\.apache\\.iceberg\\.hive\\.RuntimeMetaException$");
+
   private Failures() {}
 
   public static String describe(Throwable thrown) {
@@ -28,15 +36,22 @@ public final class Failures {
     if (told instanceof SparkThrowable throwable) spark(out, throwable);
     if (told instanceof BridgeException exception) Json.map(Json.member(out, "parameters"), exception.parameters);
     if (told instanceof ParseException parsing) parsePosition(out, parsing);
-    Json.member(out, "class", told.getClass().getName());
     Json.member(out, "causes").append('[');
     for (int i = 0; i < chain.size(); i++) {
       Json.element(out);
-      Json.string(out, chain.get(i).getClass().getName());
+      Json.string(out, cause((Throwable) chain.get(i)));
     }
     out.append(']');
     Json.member(out, "raw", raw(chain));
     return out.append('}').toString();
+  }
+
+  /** What an operator may read of it: its class and place; the text of a service or of its client, which knows no rows. */
+  private static String cause(Throwable thrown) {
+    String name = thrown.getClass().getName();
+    if (OF_SERVICES.matcher(name).lookingAt()) return name + ": " + thrown.getMessage();
+    StackTraceElement[] stack = thrown.getStackTrace();
+    return stack.length == 0 ? name : name + " at " + stack[0];
   }
 
   private static List chain(Throwable thrown) {
@@ -65,6 +80,7 @@ public final class Failures {
       Throwable each = (Throwable) chain.get(i);
       boolean wrapper =
           each instanceof SparkThrowable
+              || each.getClass() == RuntimeException.class && i + 1 < chain.size()
               || each instanceof java.lang.reflect.InvocationTargetException
               || each instanceof java.lang.reflect.UndeclaredThrowableException
               || each instanceof java.util.concurrent.ExecutionException;

@@ -5,6 +5,7 @@ import java.io.Closeable;
 import java.io.IOException;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.Collections;
 import java.util.HashSet;
 import java.util.Iterator;
 import java.util.LinkedHashMap;
@@ -173,12 +174,23 @@ public final class Catalogs {
   // ------------------------------------------------------------------ tables
 
   public String listTables(String namespace) {
-    return names(catalog.listTables(namespace(namespace)));
+    List found = catalog.listTables(namespace(namespace));
+    if (found.isEmpty()) requireExists(namespace(namespace));
+    return names(found);
   }
 
   /** Tables and views, in one round trip. */
   public String listObjects(String namespace) {
-    return "[" + listTables(namespace) + "," + listViews(namespace) + "]";
+    List tables = catalog.listTables(namespace(namespace));
+    List views = catalog instanceof ViewCatalog ? views().listViews(namespace(namespace)) : Collections.EMPTY_LIST;
+    if (tables.isEmpty() && views.isEmpty()) requireExists(namespace(namespace));
+    return "[" + names(tables) + "," + names(views) + "]";
+  }
+
+  /** Some catalogs, Hive's among them, list nothing for a namespace that they do not have. */
+  private void requireExists(Namespace namespace) {
+    if (catalog instanceof SupportsNamespaces && !namespaces().namespaceExists(namespace))
+      throw new NoSuchNamespaceException("Namespace does not exist: %s", new Object[] {namespace});
   }
 
   private static String names(List identifiers) {
@@ -257,7 +269,9 @@ public final class Catalogs {
 
   public String listViews(String namespace) {
     if (!(catalog instanceof ViewCatalog)) return "[]";
-    return names(views().listViews(namespace(namespace)));
+    List found = views().listViews(namespace(namespace));
+    if (found.isEmpty()) requireExists(namespace(namespace));
+    return names(found);
   }
 
   public String loadView(String namespace, String name) {
