@@ -43,7 +43,7 @@ def test_plain_spark_reads_what_sqe_wrote(sqe: EmbeddedSqe, warehouse: Path) -> 
         ".jdbc.schema-version": "V1",
     }.items():
         spark.conf.set(f"spark.sql.catalog.iceberg{key}", value)
-    assert spark.sql("SELECT answer FROM iceberg.default.for_spark").collect() == [(42,)]
+    assert spark.sql("SELECT answer FROM iceberg.default.for_spark WHERE answer = 42").count() == 1
 
 
 _WRITER = """
