@@ -15,6 +15,7 @@ from sqe_core.spi.errors import ErrorCode, ObjectNotFoundError, UserError
 from sqe_core.sql.statement import StatementKind
 
 GLUE = {"type": "glue", "client.region": REGION}
+OF_PROPERTIES = "software.amazon.awssdk.auth.credentials.SystemPropertyCredentialsProvider"
 ANONYMOUS = "software.amazon.awssdk.auth.credentials.AnonymousCredentialsProvider"
 
 
@@ -30,12 +31,13 @@ def backends(
 ) -> Iterator[dict[str, EngineCatalog]]:
     folder = tmp_path_factory.mktemp("backends")
     session = engine.open_session()
-    glue = {"glue.endpoint": moto.url, "client.credentials-provider": ANONYMOUS, "glue.skip-archive": "true"}
+    glue = {"glue.endpoint": moto.url, "client.credentials-provider": OF_PROPERTIES}
     files = {"warehouse": f"file://{folder}", "io-impl": "org.apache.iceberg.hadoop.HadoopFileIO"}
     hive = {
         "type": "hive",
         "hadoop.hive.metastore.schema.verification": "false",
         "hadoop.datanucleus.schema.autoCreateAll": "true",
+        "hadoop.datanucleus.connectionPoolingType": "none",
         "hadoop.javax.jdo.option.ConnectionURL": f"jdbc:derby:memory:{uuid.uuid4().hex};create=true",
     }
     mounted = {}
@@ -48,8 +50,15 @@ def backends(
 
 
 @pytest.fixture(params=["glue", "hive"])
-def catalog(backends: dict[str, EngineCatalog], request: pytest.FixtureRequest) -> EngineCatalog:
-    return backends[request.param]
+def catalog(
+    engine: SparkEngine, backends: dict[str, EngineCatalog], request: pytest.FixtureRequest
+) -> Iterator[EngineCatalog]:
+    system = engine.context._jvm.java.lang.System
+    for key in ("aws.accessKeyId", "aws.secretAccessKey"):
+        system.setProperty(key, "key")
+    yield backends[request.param]
+    for key in ("aws.accessKeyId", "aws.secretAccessKey"):
+        system.clearProperty(key)
 
 
 @pytest.mark.rule("ERR-5")

@@ -22,7 +22,7 @@ public final class Failures {
   // No exception of these comes from a value of a table or of a statement (OBS-2), as java.net.URISyntaxException does.
   private static final Pattern OF_SERVICES =
       Pattern.compile(
-          "software\\.amazon\\.awssdk\\.|org\\.apache\\.(?:hadoop\\.hive\\.metastore|thrift)\\.|java\\.sql\\."
+          "software\\.amazon\\.awssdk\\.(?!thirdparty)|org\\.apache\\.(?:hadoop\\.hive\\.metastore|thrift)\\.|java\\.sql\\."
               + "|javax\\.net\\.ssl\\.|java\\.net\\.(?:Connect|UnknownHost|NoRouteToHost|SocketTimeout|Socket)Exception$"
               + "|org\\.apache\\.iceberg\\.hive\\.RuntimeMetaException$");
 

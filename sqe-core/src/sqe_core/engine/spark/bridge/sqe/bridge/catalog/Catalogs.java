@@ -182,7 +182,7 @@ public final class Catalogs {
   /** Tables and views, in one round trip. */
   public String listObjects(String namespace) {
     List tables = catalog.listTables(namespace(namespace));
-    List views = catalog instanceof ViewCatalog ? views().listViews(namespace(namespace)) : Collections.EMPTY_LIST;
+    List views = viewsIn(namespace(namespace));
     if (tables.isEmpty() && views.isEmpty()) requireExists(namespace(namespace));
     return "[" + names(tables) + "," + names(views) + "]";
   }
@@ -268,10 +268,13 @@ public final class Catalogs {
   // ------------------------------------------------------------------ views
 
   public String listViews(String namespace) {
-    if (!(catalog instanceof ViewCatalog)) return "[]";
-    List found = views().listViews(namespace(namespace));
+    List found = viewsIn(namespace(namespace));
     if (found.isEmpty()) requireExists(namespace(namespace));
     return names(found);
+  }
+
+  private List viewsIn(Namespace namespace) {
+    return catalog instanceof ViewCatalog ? views().listViews(namespace) : Collections.EMPTY_LIST;
   }
 
   public String loadView(String namespace, String name) {

@@ -17,7 +17,7 @@ import sqe.bridge.plan.Trees;
  * it is folded, nor when it holds what occurs twice. It works as Spark's TryEval does, which Java cannot extend: what
  * Scala's traits give it has signatures that no Java class may have.
  */
-public final class Shield extends Expression implements ConditionalExpression {
+public final class Shield extends Expression implements ConditionalExpression, java.io.Serializable {
   private final Expression child;
   private final TryEval guard;
 
