@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import logging
-import shutil
 import signal
-import subprocess
 from collections.abc import Iterator
 
 import pytest
+
+from sqe_http.testing import make_certificate
 
 # A run in the background ignores Ctrl-C, and so would every process that a test starts.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -18,15 +18,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 @pytest.fixture(scope="session")
 def tls_files(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
     """Certificate and key for `localhost`; the certificate is its own authority."""
-    openssl = shutil.which("openssl")
-    if openssl is None:
-        pytest.fail("openssl is needed to make a certificate")
-    folder = tmp_path_factory.mktemp("tls")
-    cert, key = str(folder / "cert.pem"), str(folder / "key.pem")
-    made = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=localhost"
-    extensions = ["-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"]
-    subprocess.run([openssl, *made.split(), *extensions, "-keyout", key, "-out", cert], check=True, capture_output=True)
-    return cert, key
+    return make_certificate(tmp_path_factory.mktemp("tls"), "DNS:localhost", "IP:127.0.0.1")
 
 
 @pytest.fixture(autouse=True)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from sqe_core.spi import ErrorCode, ExternalError
 from sqe_http.breaker import Breaker, BreakerState
+from sqe_http.errors import HttpFailedError, Reason
 
 CLOSED, HALF_OPEN, OPEN = BreakerState.CLOSED, BreakerState.HALF_OPEN, BreakerState.OPEN
 
@@ -26,7 +26,7 @@ class Watched:
     def __init__(self) -> None:
         self.clock = Clock()
         self.states: list[BreakerState] = []
-        self.breaker = Breaker("OPA", 2, 10, self.clock, self.states.append)
+        self.breaker = Breaker("OPA", 2, 10, monotonic=self.clock, changed=self.states.append)
 
     def fail(self, times: int = 1) -> None:
         for _ in range(times):
@@ -35,8 +35,8 @@ class Watched:
     def refuses(self) -> bool:
         try:
             self.breaker.enter()
-        except ExternalError as error:
-            return error.code is ErrorCode.CIRCUIT_BREAKER_OPEN
+        except HttpFailedError as error:
+            return error.reason is Reason.SPARED
         return False
 
 
@@ -62,9 +62,9 @@ def test_a_success_begins_the_count_anew(watched: Watched) -> None:
 
 def test_the_refusal_names_who_does_not_answer(watched: Watched) -> None:
     watched.fail(2)
-    with pytest.raises(ExternalError, match=r"^OPA did not answer several times and is not asked now") as refused:
+    with pytest.raises(HttpFailedError, match=r"^OPA did not answer several times and is not asked now") as refused:
         watched.breaker.enter()
-    assert refused.value.code is ErrorCode.CIRCUIT_BREAKER_OPEN
+    assert refused.value.reason is Reason.SPARED
 
 
 def test_one_probe_is_let_through_when_the_time_is_over(watched: Watched) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import socket
 import ssl
 import subprocess
@@ -11,14 +10,14 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 import pytest
 from urllib3 import BaseHTTPResponse, HTTPConnectionPool, Timeout
 from urllib3.exceptions import EmptyPoolError, HTTPError, ProtocolError, ReadTimeoutError, SSLError
 
-from sqe_http.deadline import deadline_pool, tls_context
+from sqe_http.deadline import Tls, deadline_pool
+from sqe_http.testing import make_certificate
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nOK"
 HEADERS = b"HTTP/1.1 200 OK\r\nX-Long: " + b"x" * 10_000
@@ -108,21 +107,8 @@ class Certificate:
 
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> Certificate:
-    folder = tmp_path_factory.mktemp("certificate")
-    made = Certificate(cert=folder / "cert.pem", key=folder / "key.pem")
-    request = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=far"
-    _openssl(
-        *request.split(),
-        *("-addext", "subjectAltName=IP:127.0.0.1", "-keyout", str(made.key), "-out", str(made.cert)),
-    )
-    return made
-
-
-def _openssl(*arguments: str) -> None:
-    openssl = shutil.which("openssl")
-    if openssl is None:
-        pytest.fail("openssl is needed to make a certificate")
-    subprocess.run([openssl, *arguments], check=True, capture_output=True)
+    cert, key = make_certificate(tmp_path_factory.mktemp("certificate"), "IP:127.0.0.1")
+    return Certificate(cert=Path(cert), key=Path(key))
 
 
 @pytest.fixture
@@ -149,7 +135,7 @@ def connect(
     def make(*replies: Reply, max_connections: int = 2) -> tuple[Server, HTTPConnectionPool]:
         secure = request.param == "https"
         server = serve(*replies, tls=certificate.for_server() if secure else None)
-        pools.append(deadline_pool(server.url, max_connections, tls=partial(tls_context, ca_file=certificate.cert)))
+        pools.append(deadline_pool(server.url, max_connections, tls=Tls(ca_file=certificate.cert).context))
         return server, pools[-1]
 
     yield make
@@ -237,19 +223,19 @@ def test_an_address_without_tls_reads_no_certificates() -> None:
 
 
 def test_hosts_may_be_numbers() -> None:
-    with deadline_pool("http://[::1]:8181/", 1) as pool:
+    with deadline_pool("http://[::1]:8181/", 1, tls=Tls().context) as pool:
         assert (pool.host, pool.port) == ("::1", 8181)
 
 
 def test_a_certificate_of_nobody_who_counts_is_refused(certificate: Certificate, serve: Callable[..., Server]) -> None:
     server = serve(tls=certificate.for_server())
-    with deadline_pool(server.url, 1) as pool, pytest.raises(SSLError):
+    with deadline_pool(server.url, 1, tls=Tls().context) as pool, pytest.raises(SSLError):
         send(pool)
 
 
 def test_a_certificate_for_another_name_is_refused(certificate: Certificate, serve: Callable[..., Server]) -> None:
     url = serve(tls=certificate.for_server()).url.replace("127.0.0.1", "localhost")
-    known = partial(tls_context, ca_file=certificate.cert)
+    known = Tls(ca_file=certificate.cert).context
     with deadline_pool(url, 1, tls=known) as pool, pytest.raises(SSLError):
         send(pool)
 
@@ -259,7 +245,7 @@ def test_certificates_are_not_checked_where_that_is_switched_off(
     certificate: Certificate, serve: Callable[..., Server]
 ) -> None:
     server = serve(Reply(at_once=OK), tls=certificate.for_server())
-    with deadline_pool(server.url, 1, tls=partial(tls_context, skip_verify=True)) as pool:
+    with deadline_pool(server.url, 1, tls=Tls(skip_verify=True).context) as pool:
         assert read(send(pool)) == b"OK"
 
 
@@ -269,8 +255,8 @@ def test_a_client_shows_its_certificate(certificate: Certificate, serve: Callabl
     asking.verify_mode = ssl.CERT_REQUIRED
     server = serve(Reply(at_once=OK), tls=asking)
 
-    known = partial(tls_context, ca_file=certificate.cert)
-    mine = partial(known, client_cert_file=certificate.cert, client_key_file=certificate.key)
+    known = Tls(ca_file=certificate.cert).context
+    mine = Tls(ca_file=certificate.cert, client_cert_file=certificate.cert, client_key_file=certificate.key).context
     with deadline_pool(server.url, 1, tls=mine) as pool:
         assert read(send(pool)) == b"OK"
     with deadline_pool(server.url, 1, tls=known) as pool, pytest.raises(HTTPError):
@@ -278,7 +264,7 @@ def test_a_client_shows_its_certificate(certificate: Certificate, serve: Callabl
 
 
 def test_tls_is_new_enough_and_checks() -> None:
-    tls = tls_context()
+    tls = Tls().context()
     assert tls.minimum_version is ssl.TLSVersion.TLSv1_2
     assert tls.verify_mode is ssl.CERT_REQUIRED
     assert tls.check_hostname
@@ -286,19 +272,75 @@ def test_tls_is_new_enough_and_checks() -> None:
 
 def test_a_key_with_a_password_is_an_error_and_no_question(certificate: Certificate, tmp_path: Path) -> None:
     locked = tmp_path / "locked.pem"
-    _openssl("pkey", "-in", str(certificate.key), "-aes256", "-passout", "pass:word", "-out", str(locked))
+    lock = ("pkey", "-in", certificate.key, "-aes256", "-passout", "pass:word", "-out", locked)
+    subprocess.run(["openssl", *map(str, lock)], check=True, capture_output=True)
     with pytest.raises(ssl.SSLError):
-        tls_context(client_cert_file=certificate.cert, client_key_file=locked)
+        Tls(client_cert_file=certificate.cert, client_key_file=locked).context()
 
 
 def test_a_certificate_without_its_key_is_an_error(certificate: Certificate) -> None:
     with pytest.raises(ssl.SSLError):
-        tls_context(client_cert_file=certificate.cert)
+        Tls(client_cert_file=certificate.cert).context()
 
 
 def test_files_that_hold_something_else_are_an_error(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="No such file"):
-        tls_context(ca_file=tmp_path / "missing.pem")
+        Tls(ca_file=tmp_path / "missing.pem").context()
     (tmp_path / "text.pem").write_text("nothing")
     with pytest.raises(ssl.SSLError):
-        tls_context(ca_file=tmp_path / "text.pem")
+        Tls(ca_file=tmp_path / "text.pem").context()
+
+
+class Proxy:
+    """Connects to wherever it is told, and remembers where."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
+        threading.Thread(target=self._serve, daemon=True).start()
+
+    def _serve(self) -> None:
+        with suppress(OSError):
+            while True:
+                near, _ = self._listener.accept()
+                head = b""
+                while not head.endswith(b"\r\n\r\n"):
+                    head += near.recv(1)
+                self.asked.append(head.split()[1].decode())
+                far = socket.create_connection(("127.0.0.1", int(self.asked[-1].rpartition(":")[2])))
+                near.sendall(b"HTTP/1.1 200 OK\r\n\r\n")
+                with near, far:
+                    there = threading.Thread(target=self._carry, args=(near, far), daemon=True)
+                    there.start()
+                    self._carry(far, near)
+                    there.join(10)
+
+    def _carry(self, source: socket.socket, target: socket.socket) -> None:
+        with suppress(OSError):
+            while piece := source.recv(65536):
+                target.sendall(piece)
+        for end in (source, target):
+            with suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+
+    def stop(self) -> None:
+        with suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+
+
+def test_a_proxy_stands_between_and_time_counts_all_the_same(
+    certificate: Certificate, serve: Callable[..., Server]
+) -> None:
+    ends = Reply(at_once=OK, hang_up=True)
+    server = serve(ends, ends, Reply(at_once=BODY, dripping=b"x" * 10_000), tls=certificate.for_server())
+    proxy = Proxy()
+    with deadline_pool(server.url, 1, tls=Tls(ca_file=certificate.cert).context, proxy=proxy.url) as pool:
+        assert read(send(pool, secs=1)) == b"OK"
+        time.sleep(1.1)  # the connection is made anew, after the first request's time
+        assert read(send(pool, secs=1)) == b"OK"
+        with pytest.raises(ReadTimeoutError):
+            read(send(pool, secs=0.5))
+    assert set(proxy.asked) == {server.url.removeprefix("https://").removesuffix("/ignored")}
+    proxy.stop()

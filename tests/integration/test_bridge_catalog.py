@@ -17,13 +17,13 @@ from urllib.parse import parse_qs, urlsplit
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from testbed.loopback import Loopback, QuietHandler
 
 from sqe_core.engine.port import EngineCatalog, EngineExecutionError
 from sqe_core.engine.spark.engine import SparkEngine
 from sqe_core.engine.spark.session import SparkEngineSession
 from sqe_core.spi.catalog import Column
 from sqe_core.spi.errors import ErrorCode, NotSupportedError, ObjectNotFoundError, UserError
+from sqe_http.testing import Loopback, QuietHandler
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,11 +7,9 @@ from __future__ import annotations
 
 import json
 import sqlite3
-import threading
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -31,49 +29,28 @@ from sqe_core.spi.catalog import CatalogContext
 from sqe_core.spi.errors import ErrorKind, SqeError
 from sqe_core.spi.identity import Identity
 from sqe_core.testing import make_identity
+from sqe_http.testing import HttpFake, Reply, Request
 
 ALICE, BOB = make_identity("alice", token="token-of-alice"), make_identity("bob", token="token-of-bob")
 LIMITS = QueryLimits(timeout_secs=120, max_result_rows=0, max_sql_bytes=1 << 20)
 CANARY = "CANARY-93ad"
 
 
-@dataclass
-class RestServer:
+class RestServer(HttpFake):
     """Serves the tables of a warehouse, read only, and says what each user may not read of them."""
 
-    file: Path
-    restrictions: dict[tuple[str, str], Any] = field(default_factory=dict)
-    asked: list[tuple[str, str]] = field(default_factory=list)
-    broken: bool = False
+    def __init__(self, file: Path) -> None:
+        super().__init__()
+        self.file = file
+        self.restrictions: dict[tuple[str, str], Any] = {}
+        self.loads: list[tuple[str, str]] = []
+        self.broken = False
 
-    def __post_init__(self) -> None:
-        server = self
-
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def log_message(self, *args: Any) -> None:
-                pass
-
-            def do_GET(self) -> None:
-                status, body = server.answer(urlsplit(self.path).path, self.headers.get("Authorization", ""))
-                content = json.dumps(body).encode()
-                self.send_response(status)
-                self.send_header("Content-Type", "application/json")
-                self.send_header("Content-Length", str(len(content)))
-                self.end_headers()
-                self.wfile.write(content if self.command == "GET" else b"")
-
-            do_HEAD = do_GET
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._server.daemon_threads = True
-        self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
-        threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True).start()
-
-    def stop(self) -> None:
-        self._server.shutdown()
-        self._server.server_close()
+    def honest(self, request: Request) -> Reply:
+        status, body = self.answer(request.path, request.headers.get("authorization", ""))
+        content = json.dumps(body).encode()
+        headers = {"Content-Type": "application/json", "Content-Length": str(len(content))}
+        return Reply(status=status, headers=headers, body=content if request.method == "GET" else b"")
 
     def answer(self, path: str, authorization: str) -> tuple[int, Any]:
         user = authorization.removeprefix("Bearer token-of-")
@@ -84,7 +61,7 @@ class RestServer:
             case ["config"]:
                 return 200, {"defaults": {}, "overrides": {}}
             case ["namespaces", "default", "tables", name]:
-                self.asked.append((user, name))
+                self.loads.append((user, name))
                 return self._table(user, name)
             case ["namespaces", "default"]:
                 return 200, {"namespace": ["default"], "properties": {}}
@@ -164,7 +141,7 @@ def server(engine: SparkEngine, tmp_path_factory: pytest.TempPathFactory) -> Ite
 @pytest.fixture
 def users(engine: SparkEngine, server: RestServer, tmp_path: Path) -> Iterator[Users]:
     server.restrictions.clear()
-    server.asked.clear()
+    server.loads.clear()
     server.broken = False
     config = RestConfig(catalog_url=server.url, store="local", access_delegation="none", max_retries=1)
     sqe = build(
@@ -207,7 +184,7 @@ def test_what_the_catalog_restricts_holds_for_its_user_alone(users: Users) -> No
     assert users.run("bob", "SELECT count(*) FROM people WHERE ssn = '123-45-6789' OR id = 2") == [(2,)]
     assert users.run("alice", f"SELECT count(*) FROM people WHERE ssn = '{CANARY}'") == [(0,)]
     assert users.run("alice", "SELECT count(*) FROM people WHERE 1 / (id - 2) < 9") == [(2,)]
-    assert set(users.server.asked) == {("alice", "people"), ("bob", "people")}
+    assert set(users.server.loads) == {("alice", "people"), ("bob", "people")}
     # Nothing of [policy] allows it: there is no engine that filters.
     assert users.run("alice", "SHOW EFFECTIVE POLICY ON people")[0][:3] == ("row_filter", None, "1")
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import socket
 import subprocess
 import sys
@@ -25,6 +24,7 @@ from raw_flight import RawClient, Refused, basic
 from sqe_core.auth.key_file import hash_key, make_key
 from sqe_core.protocols.flight.wire import flight_sql_pb2 as sql
 from sqe_core.spi.identity import Secret
+from sqe_http.testing import make_certificate
 
 SERVER = Path(sys.executable).with_name("sqe-server")
 NO_POLICY = '[policy]\nengine = "passthrough"\ni_understand_no_enforcement = true\n'
@@ -142,13 +142,7 @@ def free_ports() -> Sequence[int]:
 
 def certified(folder: Path) -> tuple[Path, Path]:
     """Certificate and key for `localhost`; the certificate is its own authority."""
-    openssl = shutil.which("openssl")
-    assert openssl is not None, "openssl is needed to make a certificate"
-    cert, key = folder / "cert.pem", folder / "key.pem"
-    made = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=localhost"
-    extensions = ["-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"]
-    files = ["-keyout", str(key), "-out", str(cert)]
-    subprocess.run([openssl, *made.split(), *extensions, *files], check=True, capture_output=True)
+    cert, key = map(Path, make_certificate(folder, "DNS:localhost", "IP:127.0.0.1"))
     key.chmod(0o600)
     return cert, key
 

@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 from testbed.connected import Connected, composed
 from testbed.issuer import Issuer
-from testbed.loopback import Loopback, QuietHandler
 from testbed.meddler import Meddler
 from testbed.rest_fixture import RestFixture
 from testbed.seaweedfs import REGION, SeaweedFS
@@ -20,6 +19,7 @@ from testbed.seaweedfs import REGION, SeaweedFS
 from sqe_core.engine.spark.engine import SparkEngine
 from sqe_core.engine.spark.session import SparkEngineSession
 from sqe_core.testing.fakes import make_identity
+from sqe_http.testing import Loopback, QuietHandler
 
 pytestmark = pytest.mark.rule("ISO-7")
 

@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from testbed.loopback import Loopback, QuietHandler
+from sqe_http.testing import Loopback, QuietHandler
 
 _KEY = re.compile(r"Credential=([^/]+)/")
 _ENDED = b"<Error><Code>ExpiredToken</Code><Message>The provided token has expired.</Message></Error>"

@@ -8,7 +8,8 @@ from typing import Any
 
 from joserfc import jwt
 from joserfc.jwk import RSAKey
-from testbed.loopback import Loopback, QuietHandler
+
+from sqe_http.testing import Loopback, QuietHandler
 
 CLIENT = "sqe"
 

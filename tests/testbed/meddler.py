@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-from testbed.loopback import Loopback, QuietHandler
+from sqe_http.testing import Loopback, QuietHandler
 
 _PASSED_ON = ("content-type", "accept", "authorization", "x-iceberg-access-delegation")
 

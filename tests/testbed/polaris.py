@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from testbed.loopback import Loopback, QuietHandler
+from sqe_http.testing import Loopback, QuietHandler
 
 MANAGEMENT = "/api/management/v1/"
 CATALOG = "/api/catalog/v1/"

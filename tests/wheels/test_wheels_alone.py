@@ -55,9 +55,10 @@ def path_without_java(folder: Path) -> Path:
     return commands
 
 
-def ours_below(plugin: str) -> list[str]:
-    """The distributions of this repository that a plugin says it needs; all others come from the index."""
-    with (ROOT / "sqe-plugins" / plugin / "pyproject.toml").open("rb") as file:
+def ours_below(name: str) -> list[str]:
+    """The distributions of this repository that one of them says it needs; all others come from the index."""
+    folder = ROOT / "sqe-plugins" / name if name in PLUGINS else ROOT / name
+    with (folder / "pyproject.toml").open("rb") as file:
         needed = tomllib.load(file)["project"]["dependencies"]
     names = [re.split(r"[^a-z0-9-]", requirement, maxsplit=1)[0] for requirement in needed]
     return [name for name in names if name in {path.name for path in DISTRIBUTIONS}]
@@ -88,8 +89,9 @@ def environments(wheels: Path, tmp_path_factory: pytest.TempPathFactory) -> Mapp
         assert run("uv", "venv", "--python", sys.executable, folder / name).returncode == 0
         if name in PLUGINS:
             # What the core needs lies in uv's cache by now. Asked anew, it fetches and builds Spark each time.
-            assert run("uv", "pip", "install", "--offline", "--python", python, wheel_of("sqe-core")).returncode == 0
-        needed = (f"sqe-{name}", *ours_below(name)) if name in PLUGINS else (name,)
+            core = map(wheel_of, ("sqe-core", *ours_below("sqe-core")))
+            assert run("uv", "pip", "install", "--offline", "--python", python, *core).returncode == 0
+        needed = (f"sqe-{name}" if name in PLUGINS else name, *ours_below(name))
         installed = run("uv", "pip", "install", "--python", python, *map(wheel_of, needed))
         assert installed.returncode == 0, installed.stderr
 

@@ -8,13 +8,14 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 
 from sqe_core.engine.port import Engine, EngineState
-from sqe_core.observe.http import HttpListener
 from sqe_core.plugins.lifecycle import Component, Lifecycle
 from sqe_core.query.service import QueryService
 from sqe_core.spi.errors import SqeError, StartupError
 from sqe_core.spi.protocol import Endpoint, ProtocolServer, QueryGateway, ServerState, ServerStatus
+from sqe_http.listener import HttpListener, ListenError
 
 _log = logging.getLogger(__name__)
 
@@ -108,7 +109,7 @@ class Server:
         self._stopped = False
         self._lifecycle = Lifecycle(
             [
-                *(Component(name=each.name, start=each.start, stop=each.stop) for each in parts.listeners),
+                *(Component(name=each.name, start=partial(_start, each), stop=each.stop) for each in parts.listeners),
                 Component(name="the engine", start=self._start_engine, stop=parts.engine.stop),
                 *parts.components,
                 *(self._component_of(kind, server) for kind, server in parts.protocols),
@@ -259,3 +260,10 @@ class Server:
         if step != self._seen.step:
             self._seen.step = step
             _log.info("engine: %s", step)
+
+
+def _start(listener: HttpListener) -> None:
+    try:
+        listener.start()
+    except ListenError as error:
+        raise StartupError(str(error)) from error

@@ -68,9 +68,9 @@ def test_a_certificate_is_read() -> None:
 def test_what_is_no_certificate_is_a_value_error() -> None:
     numbers = random.Random(7)
     for size in range(0, len(DER) - 1, 7):
-        with pytest.raises(ValueError, match=r"DER|certificate|unpack|time|encoding"):
+        with pytest.raises(ValueError, match=r"no X\.509 certificate"):
             read_certificate(DER[:size])
-    with pytest.raises(ValueError, match="after the certificate"):
+    with pytest.raises(ValueError, match=r"no X\.509 certificate"):
         read_certificate(DER + DER)
     for _ in range(5000):
         damaged = bytearray(DER)

@@ -10,35 +10,26 @@ import threading
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, urlencode, urlsplit
+
+from sqe_http.testing import HttpFake, Reply, Request
 
 CLIENT = "sqe-cli"
 
 
-@dataclass(frozen=True, kw_only=True)
-class Reply:
-    """What is sent; `drip_secs` waits before each byte of the body."""
-
-    body: bytes = b"{}"
-    status: int = 200
-    headers: Mapping[str, str] = field(default_factory=dict)
-    drip_secs: float = 0
-
-
 def of_json(value: Any, status: int = 200) -> Reply:
-    return Reply(body=json.dumps(value).encode(), status=status)
+    return Reply(body=value, status=status)
 
 
-class FakeIdp:
+class FakeIdp(HttpFake):
     """Knows one person, whose browser logs in by itself."""
 
     def __init__(self) -> None:
-        self.requests: list[tuple[str, dict[str, str]]] = []
+        super().__init__()
+        self.forms: list[tuple[str, dict[str, str]]] = []
         self.replies: dict[str, Callable[[dict[str, str]], Reply]] = {}
         """By path, in place of the honest answer."""
         self.metadata: dict[str, Any] = {}
@@ -47,25 +38,16 @@ class FakeIdp:
         self.lifetime_secs = 300.0
         self.pending = 0
         self.revoked: list[str] = []
-        self._ending = threading.Event()
         self._codes: dict[str, dict[str, str]] = {}
         self._refresh: set[str] = set()
         self._count = 0
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
-        self._server.daemon_threads = True
-        self.issuer = f"http://127.0.0.1:{self._server.server_port}/realms/r"
-        threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True).start()
-
-    def stop(self) -> None:
-        self._ending.set()
-        self._server.shutdown()
-        self._server.server_close()
+        self.issuer = f"{self.url}/realms/r"
 
     def browse(self, url: str) -> bool:
         """Be the browser: begin where the command line says, log in, and follow the redirect back."""
         url = self.led_to(url)
         query = {name: values[0] for name, values in parse_qs(urlsplit(url).query).items()}
-        self.requests.append(("/browser", query))
+        self.forms.append(("/browser", query))
         self._count += 1
         code = f"code-{self._count}"
         self._codes[code] = query
@@ -112,6 +94,12 @@ class FakeIdp:
     def withdraw(self) -> None:
         """End every login."""
         self._refresh.clear()
+
+    def honest(self, request: Request) -> Reply:
+        path, form = request.path, dict(request.form)
+        self.forms.append((path, form))
+        name = path.rpartition("/")[2]
+        return self.replies[name](form) if name in self.replies else self._honest(path, form)
 
     def _honest(self, path: str, form: dict[str, str]) -> Reply:
         match path:
@@ -170,40 +158,6 @@ class FakeIdp:
             self.pending -= 1
             return of_json({"error": "authorization_pending"}, 400)
         return of_json(self.tokens())
-
-    def _handler(self) -> type[BaseHTTPRequestHandler]:
-        fake = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def log_message(self, format: str, *args: Any) -> None:
-                pass
-
-            def do_GET(self) -> None:
-                self._reply({})
-
-            def do_POST(self) -> None:
-                body = self.rfile.read(int(self.headers["Content-Length"])).decode()
-                self._reply({name: values[0] for name, values in parse_qs(body).items()})
-
-            def _reply(self, form: dict[str, str]) -> None:
-                path = urlsplit(self.path).path
-                fake.requests.append((path, form))
-                name = path.rpartition("/")[2]
-                reply = fake.replies[name](form) if name in fake.replies else fake._honest(path, form)
-                with suppress(OSError):
-                    self.send_response(reply.status)
-                    for header, value in {"Content-Length": str(len(reply.body)), **reply.headers}.items():
-                        self.send_header(header, value)
-                    self.end_headers()
-                    if not reply.drip_secs:
-                        self.wfile.write(reply.body)
-                        return
-                    for byte in reply.body:
-                        if fake._ending.wait(reply.drip_secs):
-                            return
-                        self.wfile.write(bytes([byte]))
-
-        return Handler
 
 
 def _part(value: Any) -> str:

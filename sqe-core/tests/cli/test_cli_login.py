@@ -111,7 +111,7 @@ def test_a_login_in_the_browser(browser: FakeIdp, environ: dict[str, str], capfd
 
     assert tokens.user == "alice"
     assert tokens.access_token().reveal().startswith("access-")
-    asked = dict(browser.requests)["/browser"]
+    asked = dict(browser.forms)["/browser"]
     assert asked["code_challenge_method"] == "S256"
     assert asked["redirect_uri"].startswith("http://127.0.0.1:")
     assert min(len(asked[name]) for name in ("state", "nonce", "code_challenge")) >= 43
@@ -125,7 +125,7 @@ def test_a_login_in_the_browser(browser: FakeIdp, environ: dict[str, str], capfd
 def test_no_two_logins_share_a_secret(browser: FakeIdp, environ: dict[str, str]) -> None:
     login(environ)
     login(environ)
-    first, second = (form for path, form in browser.requests if path == "/browser")
+    first, second = (form for path, form in browser.forms if path == "/browser")
     for name in ("state", "nonce", "code_challenge"):
         assert first[name] != second[name]
 
@@ -253,7 +253,7 @@ def test_the_browsers_arguments_tell_nothing_and_open_the_login_once(
 
     monkeypatch.setattr(login_browser.webbrowser, "open", browse)
     login(environ)
-    asked = dict(browser.requests)["/browser"]
+    asked = dict(browser.forms)["/browser"]
     assert not [value for name, value in asked.items() if len(value) >= 20 and value in opened[0]]
 
     def stolen(url: str) -> bool:
@@ -557,7 +557,7 @@ def test_the_client_is_remembered_and_never_the_servers_word(browser: FakeIdp, e
 
 def test_scope_and_audience_are_asked_for(browser: FakeIdp, environ: dict[str, str]) -> None:
     login({**environ, "SQE_OIDC_AUDIENCE": "sqe"}, scope="openid api://sqe/.default")
-    asked = dict(browser.requests)["/browser"]
+    asked = dict(browser.forms)["/browser"]
     assert (asked["scope"], asked["audience"]) == ("openid api://sqe/.default", "sqe")
 
 
@@ -611,7 +611,7 @@ def test_many_shells_renew_once(browser: FakeIdp, environ: dict[str, str]) -> No
         thread.join(20)
     assert len(got) == 6
     assert len(set(got)) == 1
-    assert len([form for _, form in browser.requests if form.get("grant_type") == "refresh_token"]) == 1
+    assert len([form for _, form in browser.forms if form.get("grant_type") == "refresh_token"]) == 1
 
 
 def test_a_login_that_was_withdrawn_has_ended(browser: FakeIdp, environ: dict[str, str]) -> None:
@@ -644,7 +644,7 @@ def test_a_login_that_another_shell_ended_is_not_renewed(browser: FakeIdp, envir
     time.sleep(0.1)
     with pytest.raises(LoginError, match="any more"):
         tokens.access_token()
-    assert not [form for _, form in browser.requests if form.get("grant_type") == "refresh_token"]
+    assert not [form for _, form in browser.forms if form.get("grant_type") == "refresh_token"]
 
 
 # Logging out

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -16,6 +14,7 @@ from sqe_core.cli import logs
 from sqe_core.cli.arguments import ServerOptions
 from sqe_core.cli.exit_codes import UsageError
 from sqe_core.cli.remote.backend import RemoteBackend, open_remote
+from sqe_core.cli.remote.client import FlightClient
 from sqe_core.protocols.flight.server import FlightConfig, FlightServer
 from sqe_core.query.run.result import StatementResult
 from sqe_core.spi.auth import BasicCredential, BearerCredential, NoCredential
@@ -37,6 +36,7 @@ from sqe_core.spi.names import ObjectName
 from sqe_core.spi.protocol import ProtocolContext, QueryProgress, TableListing, TlsFiles
 from sqe_core.sql.statement import StatementKind
 from sqe_core.testing import FakeAnswer, FakeGateway
+from sqe_http.testing import make_certificate
 
 PASSWORD = {"SQE_PASSWORD": "wonderland"}
 
@@ -377,6 +377,16 @@ def test_the_end_closes_the_session(session: RemoteBackend, gateway: FakeGateway
     session.close()  # twice does no harm
 
 
+def test_the_end_comes_though_the_server_hangs(session: RemoteBackend, monkeypatch: pytest.MonkeyPatch) -> None:
+    stuck = threading.Event()
+    monkeypatch.setattr(FlightClient, "action", lambda *args, **options: stuck.wait(60))
+    monkeypatch.setattr("sqe_core.cli.remote.backend._END_SECS", 0.2)
+    began = time.monotonic()
+    session.close()
+    assert time.monotonic() - began < 5
+    stuck.set()
+
+
 def test_names_for_completion(gateway: FakeGateway, server: Server, connect: OpenSession) -> None:
     def listing(schema: str, table: str, kind: ObjectType) -> TableListing:
         name = ObjectName(catalog="iceberg", namespace=(schema,), name=table)
@@ -532,15 +542,7 @@ def test_tls_with_an_unknown_authority(tls_server: Server, connect: OpenSession)
 @pytest.fixture
 def strange_server(gateway: FakeGateway, tmp_path: Path) -> Iterator[Server]:
     """Its certificate is for another host."""
-    openssl = shutil.which("openssl")
-    if openssl is None:
-        pytest.skip("openssl is not there to make a certificate")
-    cert, key = tmp_path / "cert.pem", tmp_path / "key.pem"
-    made = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=elsewhere"
-    names = ["-addext", "subjectAltName=DNS:elsewhere.example"]
-    subprocess.run(
-        [openssl, *made.split(), *names, "-keyout", str(key), "-out", str(cert)], check=True, capture_output=True
-    )
+    cert, key = map(Path, make_certificate(tmp_path, "DNS:elsewhere.example", subject="cert"))
     server = Server(gateway, TlsFiles(cert_file=cert, key_file=key))
     server.start()
     yield server

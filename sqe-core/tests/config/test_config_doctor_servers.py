@@ -6,9 +6,8 @@ import json
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from email.utils import formatdate
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -19,53 +18,43 @@ from sqe_core.cli.doctor.examinations import Finding, Level
 from sqe_core.cli.doctor.reachability import examine_servers
 from sqe_core.config import load
 from sqe_core.config.loading import LoadedConfig
+from sqe_http.testing import HttpFake, Reply, Request
 
 SECRET = "canary-77c1-secret"
 
 
-class Idp:
+class Idp(HttpFake):
     """An identity provider of which only its metadata and its clock count."""
 
     def __init__(self) -> None:
+        super().__init__()
+        self.url += "/realms/main"
         self.metadata: Callable[[], bytes] = lambda: json.dumps({"issuer": self.url}).encode()
         self.ahead_secs = 0.0
         self.has_clock = True
         self.status = 200
-        self.headers: dict[str, str] = {}
+        self.more: dict[str, str] = {}
         self.gate: threading.Event | None = None
-        idp = self
 
-        class Handler(BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
-                if idp.gate is not None:
-                    idp.gate.wait(20)
-                self.send_response_only(idp.status)
-                if idp.has_clock:
-                    self.send_header("Date", formatdate(time.time() + idp.ahead_secs, usegmt=True))
-                for name, value in idp.headers.items():
-                    self.send_header(name, value)
-                self.end_headers()
-                self.wfile.write(idp.metadata())
+    def usual_headers(self) -> Mapping[str, str]:
+        return {"Date": formatdate(time.time() + self.ahead_secs, usegmt=True) if self.has_clock else "", **self.more}
 
-            def log_message(self, *args: Any) -> None: ...
+    def honest(self, request: Request) -> Reply:
+        if self.gate is not None:
+            self.gate.wait(20)
+        return Reply(status=self.status, body=self.metadata())
 
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.server.daemon_threads = True
-        self.url = f"http://127.0.0.1:{self.server.server_port}/realms/main"
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
-
-    def close(self) -> None:
+    def stop(self) -> None:
         if self.gate is not None:
             self.gate.set()
-        self.server.shutdown()
-        self.server.server_close()
+        super().stop()
 
 
 @pytest.fixture
 def idp() -> Iterator[Idp]:
     made = Idp()
     yield made
-    made.close()
+    made.stop()
 
 
 @pytest.fixture
@@ -121,7 +110,7 @@ def test_a_clock_that_is_not_told(idp: Idp, make_config) -> None:
         ({"metadata": lambda: b"[" * 100_000}, "no JSON for its metadata"),
         ({"metadata": lambda: b"{}"}, "calls itself nothing"),
         ({"metadata": lambda: b'{"issuer": "https://other/realms/x?token=abc"}'}, "https://other/realms/x in its"),
-        ({"status": 302, "headers": {"Location": "http://127.0.0.1:9/"}}, "answers 302 for its metadata"),
+        ({"status": 302, "more": {"Location": "http://127.0.0.1:9/"}}, "answers 302 for its metadata"),
     ],
 )
 def test_an_address_that_is_no_issuer(idp: Idp, make_config, change: dict[str, Any], told: str) -> None:
@@ -147,7 +136,7 @@ def test_an_identity_provider_that_is_not_there(idp: Idp, make_config, url: str,
 
     find = socket.getaddrinfo
     monkeypatch.setattr(socket, "getaddrinfo", unknown)
-    url = url.replace("CLOSED", str(closed_port())).replace("IDP", str(idp.server.server_port))
+    url = url.replace("CLOSED", str(closed_port())).replace("IDP", str(idp.port))
     findings = about(list(examine_servers(make_config(provider(url)))), "login")
     assert any(level is Level.PROBLEM and told in text for level, text in findings), findings
 

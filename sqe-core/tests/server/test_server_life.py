@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 from sqe_core.engine.port import EngineState
-from sqe_core.observe.http import HttpAnswer, HttpListener
 from sqe_core.plugins.lifecycle import Component
 from sqe_core.server import Server, ServerParts, StatusBoard
 from sqe_core.spi.errors import StartupError
 from sqe_core.spi.protocol import Endpoint, ProtocolServer, QueryGateway, ServerState
 from sqe_core.testing.fakes import FakeGateway
+from sqe_http.listener import HttpAnswer, HttpListener
 
 
 class FakeEngine:
@@ -88,7 +88,7 @@ class Bench:
         self.engine = FakeEngine(self.calls)
         self.service = FakeService(self.calls, running)
         self.status = StatusBoard(self.engine, "1.2.3")  # type: ignore[arg-type]
-        self.health = HttpListener("health", "127.0.0.1", 0, {"/healthz": lambda headers: HttpAnswer.of_text("ok")})
+        self.health = HttpListener("health", "127.0.0.1", 0, {"/healthz": lambda request: HttpAnswer.of_text("ok")})
         self.gateway = FakeGateway()
         protocols = options.pop("protocols", None)
         self.protocols = protocols(self.calls) if protocols else [("gopher", FakeProtocol(self.calls))]

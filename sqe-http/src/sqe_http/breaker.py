@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import logging
 import threading
+import time
 from collections.abc import Callable
 from enum import Enum
 
-from sqe_core.spi import ErrorCode, ExternalError
+from sqe_http.errors import HttpFailedError, Reason
+
+# Below the server's own logger, whose level SQE_LOG sets; other libraries only warn.
+_log = logging.getLogger("sqe_core.http")
 
 
 class BreakerState(Enum):
@@ -33,8 +38,9 @@ class Breaker:
         name: str,
         threshold: int,
         recovery_secs: float,
-        monotonic: Callable[[], float],
-        changed: Callable[[BreakerState], None],
+        *,
+        monotonic: Callable[[], float] = time.monotonic,
+        changed: Callable[[BreakerState], None] = lambda state: None,
     ) -> None:
         self._name = name
         self._threshold = threshold
@@ -54,8 +60,8 @@ class Breaker:
             if self._state is BreakerState.OPEN and self._monotonic() - self._opened_at >= self._recovery_secs:
                 self._become(BreakerState.HALF_OPEN)
                 return True
-        raise ExternalError(
-            f"{self._name} did not answer several times and is not asked now", code=ErrorCode.CIRCUIT_BREAKER_OPEN
+        raise HttpFailedError(
+            Reason.SPARED, f"{self._name} did not answer several times and is not asked now", of_server=False
         )
 
     def succeeded(self, *, probe: bool) -> None:
@@ -76,4 +82,6 @@ class Breaker:
     def _become(self, state: BreakerState) -> None:
         if state is not self._state:
             self._state = state
+            if state is BreakerState.OPEN:
+                _log.warning("%s does not answer; it is not asked for %d s", self._name, self._recovery_secs)
             self._changed(state)

@@ -9,11 +9,12 @@ import socket
 import ssl
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
-from urllib3 import HTTPConnectionPool, HTTPSConnectionPool
+from urllib3 import HTTPConnectionPool, HTTPSConnectionPool, ProxyManager
 from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.response import HTTPResponse
 
@@ -58,6 +59,11 @@ def _answer(deadline: float, sock: socket.socket, *args: Any, **kwargs: Any) -> 
 
 
 class _Connection(HTTPConnection):
+    def connect(self) -> None:
+        # A proxy answers to this one, at a time when that of the last request is over.
+        self.response_class = http.client.HTTPResponse
+        super().connect()
+
     def getresponse(self) -> HTTPResponse:  # type: ignore[override] # as in urllib3
         # urllib3 has put what remains of the total time here.
         self.response_class = partial(_answer, time.monotonic() + float(self.timeout or 0))  # type: ignore[assignment]
@@ -76,37 +82,42 @@ class _SecurePool(HTTPSConnectionPool):
     ConnectionCls = _SecureConnection
 
 
-def tls_context(
-    *,
-    ca_file: str | os.PathLike[str] | None = None,
-    client_cert_file: str | os.PathLike[str] | None = None,
-    client_key_file: str | os.PathLike[str] | None = None,
-    skip_verify: bool = False,
-) -> ssl.SSLContext:
-    """Return how a client speaks TLS: 1.2 or later.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tls:
+    """How a client speaks TLS: 1.2 or later.
 
-    Args:
+    Attributes:
         ca_file: whose certificates count; None for the system's.
         client_cert_file: the client's own certificate, with its chain.
         client_key_file: its key, without a password; None when it stands in the same file.
         skip_verify: do not check certificates (development).
-
-    Raises:
-        OSError: a file cannot be read, or holds something else.
     """
-    tls = ssl.create_default_context(cafile=ca_file)
-    tls.minimum_version = ssl.TLSVersion.TLSv1_2
-    if client_cert_file is not None:
-        # An encrypted key would ask for its password at the terminal.
-        tls.load_cert_chain(client_cert_file, client_key_file, password=lambda: "")
-    if skip_verify:
-        tls.check_hostname = False
-        tls.verify_mode = ssl.CERT_NONE
-    return tls
+
+    ca_file: str | os.PathLike[str] | None = None
+    client_cert_file: str | os.PathLike[str] | None = None
+    client_key_file: str | os.PathLike[str] | None = None
+    skip_verify: bool = False
+
+    @property
+    def has_files(self) -> bool:
+        """Whether files are named, which may be missing."""
+        return self.ca_file is not None or self.client_cert_file is not None
+
+    def context(self) -> ssl.SSLContext:
+        """Read the files. Raises OSError when one cannot be read, or holds something else."""
+        tls = ssl.create_default_context(cafile=self.ca_file)
+        tls.minimum_version = ssl.TLSVersion.TLSv1_2
+        if self.client_cert_file is not None:
+            # An encrypted key would ask for its password at the terminal.
+            tls.load_cert_chain(self.client_cert_file, self.client_key_file, password=lambda: "")
+        if self.skip_verify:
+            tls.check_hostname = False
+            tls.verify_mode = ssl.CERT_NONE
+        return tls
 
 
 def deadline_pool(
-    url: str, max_connections: int, *, tls: Callable[[], ssl.SSLContext] = tls_context
+    url: str, max_connections: int, *, tls: Callable[[], ssl.SSLContext], proxy: str | None = None
 ) -> HTTPConnectionPool:
     """Return a pool of connections to the host of an address, whose requests need a total time.
 
@@ -115,9 +126,14 @@ def deadline_pool(
         max_connections: further requests wait for one of these.
         tls: makes the TLS of an https address, and is not called for another: the system's certificates take long to
             read.
+        proxy: what stands between, for https only: it sees the name of the host, and nothing else.
     """
     parts = urlsplit(url)
     host = parts.hostname or ""
     if parts.scheme == "http":
         return _Pool(host, parts.port, maxsize=max_connections, block=True)
+    if proxy is not None:
+        manager = ProxyManager(proxy, maxsize=max_connections, block=True, ssl_context=tls())
+        manager.pool_classes_by_scheme = {"https": _SecurePool}
+        return manager.connection_from_url(url)
     return _SecurePool(host, parts.port, maxsize=max_connections, block=True, ssl_context=tls())

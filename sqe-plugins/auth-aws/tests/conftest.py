@@ -5,16 +5,11 @@ from __future__ import annotations
 import base64
 import hmac
 import json
-import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
-from urllib.parse import parse_qs
 
 import pytest
 from botocore.auth import SigV4Auth
@@ -23,32 +18,13 @@ from botocore.credentials import Credentials
 
 from sqe_auth_aws.config import AwsConfig
 from sqe_core.spi import BasicCredential, BearerCredential, ClientInfo, Credential, LoginRequest, Secret
+from sqe_http.testing import HttpFake, Reply, Request
 
 ACCOUNT = "123456789012"
 ISSUER = "https://idp.example.com"
 ROLE = f"arn:aws:iam::{ACCOUNT}:role/analyst"
 ALICE = ("AKIAALICE00000000001", "alice/secret+of/forty/characters/0000000")
 SESSION = ("ASIASESSION000000001", "session/secret/of/forty/characters/00000", "token/of+the==session")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Reply:
-    """What the server sends. `drip_secs` waits before each byte of the body; `raw` is sent in place of an answer."""
-
-    body: bytes = b""
-    status: int = 200
-    headers: Mapping[str, str] = field(default_factory=dict)
-    drip_secs: float = 0
-    raw: bytes | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class Request:
-    """What the server received."""
-
-    headers: Mapping[str, str]
-    form: Mapping[str, str]
-    body: bytes
 
 
 def answer(action: str, **fields: str) -> Reply:
@@ -103,33 +79,24 @@ def claims_of(token: str) -> Any:
     return json.loads(base64.urlsafe_b64decode(part + "=" * (-len(part) % 4)))
 
 
-class FakeSts:
+class FakeSts(HttpFake):
     """Checks signatures by the rules of AWS, with the library that AWS writes."""
 
     # For tests, which cannot import this file.
     ROLE, ALICE, SESSION, ISSUER = ROLE, ALICE, SESSION, ISSUER
-    Reply, answer, refusal = Reply, staticmethod(answer), staticmethod(refusal)
+    answer, refusal = staticmethod(answer), staticmethod(refusal)
     login, basic, bearer, jwt = staticmethod(login), staticmethod(basic), staticmethod(bearer), staticmethod(jwt)
 
     def __init__(self) -> None:
-        self.requests: list[Request] = []
-        self.reply: Callable[[Request], Reply] | None = None
-        """Takes the place of everything below."""
+        super().__init__()
         self.skew_secs = 0.0
         self.callers = {ALICE[0]: (f"arn:aws:iam::{ACCOUNT}:user/team/alice", "AIDAALICE")}
         self.callers[SESSION[0]] = (f"arn:aws:sts::{ACCOUNT}:assumed-role/analyst/bob", "AROAANALYST:bob")
         self.keys: dict[str, tuple[str, str | None]] = {ALICE[0]: (ALICE[1], None)}
         self.keys[SESSION[0]] = (SESSION[1], SESSION[2])
-        self._ending = threading.Event()
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
-        self._server.daemon_threads = True
-        self.url = f"http://127.0.0.1:{self._server.server_port}"
-        threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True).start()
 
-    def stop(self) -> None:
-        self._ending.set()
-        self._server.shutdown()
-        self._server.server_close()
+    def usual_headers(self) -> Mapping[str, str]:
+        return {"Date": format_datetime(datetime.now(UTC) + timedelta(seconds=self.skew_secs), usegmt=True)}
 
     def config(self, **keys: Any) -> AwsConfig:
         """Settings with which this server is asked."""
@@ -150,67 +117,28 @@ class FakeSts:
                 Credentials_SecretAccessKey="handed-out",
                 SubjectFromWebIdentityToken=claims_of(request.form["WebIdentityToken"])["sub"],
             )
-        if "Authorization" not in request.headers:
+        if "authorization" not in request.headers:
             return refusal("MissingAuthenticationToken")
-        key_id = request.headers["Authorization"].partition("Credential=")[2].partition("/")[0]
+        key_id = request.headers["authorization"].partition("Credential=")[2].partition("/")[0]
         if key_id not in self.keys:
             return refusal("InvalidClientTokenId")
         secret, token = self.keys[key_id]
-        if request.headers.get("X-Amz-Security-Token") != token:
+        if request.headers.get("x-amz-security-token") != token:
             return refusal("InvalidClientTokenId")
-        if not hmac.compare_digest(self._signed(request, key_id, secret, token), request.headers["Authorization"]):
+        if not hmac.compare_digest(self._signed(request, key_id, secret, token), request.headers["authorization"]):
             return refusal("SignatureDoesNotMatch")
         arn, user_id = self.callers[key_id]
         return answer("GetCallerIdentity", Arn=arn, UserId=user_id, Account=ACCOUNT)
 
     def _signed(self, request: Request, key_id: str, secret: str, token: str | None) -> str:
-        names = request.headers["Authorization"].partition("SignedHeaders=")[2].partition(",")[0].split(";")
+        names = request.headers["authorization"].partition("SignedHeaders=")[2].partition(",")[0].split(";")
         headers = {name: value for name, value in request.headers.items() if name.lower() in names}
         copy = AWSRequest(method="POST", url=self.url + "/", data=request.body, headers=headers)
         signer = SigV4Auth(Credentials(key_id, secret, token), "sts", "eu-west-1")
-        copy.context["timestamp"] = request.headers["X-Amz-Date"]
+        copy.context["timestamp"] = request.headers["x-amz-date"]
         text = signer.string_to_sign(copy, signer.canonical_request(copy))
-        before = request.headers["Authorization"].partition("Signature=")[0]
+        before = request.headers["authorization"].partition("Signature=")[0]
         return f"{before}Signature={signer.signature(text, copy)}"
-
-    def _handler(self) -> type[BaseHTTPRequestHandler]:
-        fake = self
-
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def log_message(self, format: str, *args: Any) -> None:
-                pass
-
-            def date_time_string(self, timestamp: float | None = None) -> str:
-                return format_datetime(datetime.now(UTC) + timedelta(seconds=fake.skew_secs), usegmt=True)
-
-            def do_POST(self) -> None:
-                body = self.rfile.read(int(self.headers["Content-Length"]))
-                form = {name: values[0] for name, values in parse_qs(body.decode()).items()}
-                request = Request(headers=dict(self.headers), form=form, body=body)
-                fake.requests.append(request)
-                with suppress(OSError):
-                    self._send((fake.reply or fake.honest)(request))
-
-            def _send(self, reply: Reply) -> None:
-                if reply.raw is not None:
-                    self.close_connection = True
-                    self.wfile.write(reply.raw)
-                    return
-                self.send_response(reply.status)
-                for name, value in {"Content-Length": str(len(reply.body)), **reply.headers}.items():
-                    self.send_header(name, value)
-                self.end_headers()
-                if not reply.drip_secs:
-                    self.wfile.write(reply.body)
-                    return
-                for byte in reply.body:
-                    if fake._ending.wait(reply.drip_secs):
-                        return
-                    self.wfile.write(bytes([byte]))
-
-        return Handler
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ from sqe_auth_aws.config import AwsConfig
 from sqe_auth_aws.provider import AwsProvider
 from sqe_auth_aws.sts import SecurityTokenService
 from sqe_core.spi import ConfigError, ExternalError, InvalidCredentialsError, PluginContext, StartupError
+from sqe_http.testing import Reply
 
 CANARY = "canary-of-the-body"
 
@@ -53,14 +54,14 @@ def ask(sts: Any, **keys: Any) -> ExternalError:
     ],
 )
 def test_answers_that_are_none(sts: Any, reply: dict[str, Any]) -> None:
-    sts.reply = lambda request: sts.Reply(**reply)
+    sts.reply = lambda request: Reply(**reply)
     ask(sts)
     assert len(sts.requests) == 1
 
 
 def test_entities_are_not_expanded(sts: Any) -> None:
     bomb = '<!DOCTYPE a [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;">]>'
-    sts.reply = lambda request: sts.Reply(body=f"{bomb}<a>&b;</a>".encode())
+    sts.reply = lambda request: Reply(body=f"{bomb}<a>&b;</a>".encode())
     assert "no answer of STS" in str(ask(sts))
 
 
@@ -75,14 +76,14 @@ def test_a_field_that_stands_twice_is_no_answer(sts: Any) -> None:
 
     def twice(request: Any) -> Any:
         body = honest(request).body
-        return sts.Reply(body=body.replace(b"<Account>", b"<Account>999999999999</Account><Account>"))
+        return Reply(body=body.replace(b"<Account>", b"<Account>999999999999</Account><Account>"))
 
     sts.reply = twice
     ask(sts)
 
 
 def test_an_answer_that_drips_is_given_up(sts: Any) -> None:
-    sts.reply = lambda request: sts.Reply(body=b" " * 500, drip_secs=0.1)
+    sts.reply = lambda request: Reply(body=b" " * 500, drip_secs=0.1)
     began = time.monotonic()
     assert "in time" in str(ask(sts))
     assert time.monotonic() - began < 5
@@ -127,14 +128,14 @@ def test_a_wrong_clock_is_nobodys_bad_key(sts: Any, seconds: float) -> None:
 def test_the_check_sees_who_answers_and_what_time_it_is_there(sts: Any) -> None:
     provider = AwsProvider("aws", sts.config(timeout_secs=1), PluginContext())
     provider.check()
-    assert "Authorization" not in sts.requests[0].headers
+    assert "authorization" not in sts.requests[0].headers
     AwsProvider("aws", sts.config(validate_with_sts=False), PluginContext()).check()
     sts.skew_secs = 3600
     with pytest.raises(ExternalError, match="clock"):
         provider.check()
     sts.skew_secs = 0
     for reply in ({"body": CANARY.encode()}, {"status": 301}, {"status": 403, "body": b"<html/>"}, {"status": 500}):
-        sts.reply = lambda request, reply=reply: sts.Reply(**reply)
+        sts.reply = lambda request, reply=reply: Reply(**reply)
         with pytest.raises(ExternalError):
             provider.check()
 

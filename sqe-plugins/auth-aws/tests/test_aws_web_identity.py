@@ -45,7 +45,7 @@ def test_aws_is_asked_for_keys_that_open_nothing(sts: Any, provider: AwsProvider
     assert form["RoleArn"] == WEB[0]
     assert form["DurationSeconds"] == "900"
     assert '"Effect":"Deny","Action":"*"' in form["Policy"]
-    assert "Authorization" not in sts.requests[0].headers
+    assert "authorization" not in sts.requests[0].headers
 
 
 def test_the_user_name_may_be_another_claim(sts: Any) -> None:

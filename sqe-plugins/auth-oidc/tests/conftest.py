@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import shutil
-import subprocess
 from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +11,7 @@ from oidc_idp import FakeIdp, TurnedClock
 from sqe_auth_oidc.provider import Surroundings
 from sqe_core.spi import AuthProvider, PluginContext
 from sqe_core.testing import RecordingMetrics
+from sqe_http.testing import make_certificate
 
 
 @pytest.fixture
@@ -57,14 +55,6 @@ def make(ticks: TurnedClock, metrics: RecordingMetrics) -> Iterator[Callable[...
 @pytest.fixture(scope="session")
 def certificates(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, tuple[str, str]]:
     """Two servers' certificates that nobody else vouches for: of this machine, and of another one."""
-    if shutil.which("openssl") is None:
-        pytest.skip("openssl makes the certificates of this test")
-    folder: Path = tmp_path_factory.mktemp("tls")
-    found: dict[str, tuple[str, str]] = {}
-    for name, names in {"here": "IP:127.0.0.1", "elsewhere": "DNS:idp.example.com"}.items():
-        cert, key = folder / f"{name}.pem", folder / f"{name}.key"
-        command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
-        command += ["-days", "2", "-subj", f"/CN={name}", "-addext", f"subjectAltName={names}"]
-        subprocess.run([*command, "-keyout", str(key), "-out", str(cert)], check=True, capture_output=True)
-        found[name] = str(cert), str(key)
-    return found
+    folder = tmp_path_factory.mktemp("tls")
+    names = {"here": "IP:127.0.0.1", "elsewhere": "DNS:idp.example.com"}
+    return {name: make_certificate(folder, names[name], subject=name) for name in names}

@@ -6,15 +6,10 @@ import base64
 import hashlib
 import json
 import secrets
-import ssl
-import threading
 import time
 import warnings
-from collections.abc import Callable, Mapping
-from contextlib import suppress
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 from functools import cache
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -29,6 +24,7 @@ from sqe_core.spi import (
     NoCredential,
     Secret,
 )
+from sqe_http.testing import HttpFake, Reply, Request
 
 CLIENT, CLIENT_SECRET = "sqe-client", "sqe-secret-4711"
 ALICE, BOB = "00000000-0000-4000-8000-0000000a11ce", "00000000-0000-4000-8000-000000000b0b"
@@ -103,40 +99,16 @@ def sign(header: Mapping[str, Any], claims: Mapping[str, Any] | bytes, kind: str
     return f"{signed}.{encode(signature)}"
 
 
-@dataclass(frozen=True, kw_only=True)
-class Reply:
-    """What the server sends. `drip_secs` waits before each byte of the body; `raw` is sent in place of an answer."""
-
-    body: bytes = b""
-    status: int = 200
-    headers: Mapping[str, str] = field(default_factory=dict)
-    wait_secs: float = 0
-    drip_secs: float = 0
-    raw: bytes | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class Request:
-    """What the server received."""
-
-    method: str
-    path: str
-    headers: Mapping[str, str]
-    form: Mapping[str, str]
-
-
 def answer(status: int = 200, **document: Any) -> Reply:
     """JSON."""
-    return Reply(status=status, body=json.dumps(document).encode())
+    return Reply(status=status, body=document)
 
 
-class FakeIdp:
+class FakeIdp(HttpFake):
     """A realm with alice and bob, one confidential client, and every flow that SQE uses."""
 
     def __init__(self, certificate: tuple[str, str] | None = None) -> None:
-        self.requests: list[Request] = []
-        self.reply: Callable[[Request], Reply | None] | None = None
-        """Takes the place of everything below, where it returns something."""
+        super().__init__(certificate)
         self.keys: list[dict[str, Any]] = [public_jwk("rs", alg="RS256")]
         self.lifetime_secs = 300
         self.claims: dict[str, Any] = {}
@@ -147,39 +119,11 @@ class FakeIdp:
         self.refresh_tokens: dict[str, str] = {}
         self.codes: dict[str, dict[str, str]] = {}
         self.devices: dict[str, str | None] = {}
-        self._ending = threading.Event()
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
-        self._server.daemon_threads = True
-        scheme = "http"
-        if certificate:
-            tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-            tls.load_cert_chain(*certificate)
-            self._server.socket = tls.wrap_socket(self._server.socket, server_side=True)
-            scheme = "https"
-        self.port: int = self._server.server_address[1]
-        self.url = f"{scheme}://127.0.0.1:{self.port}"
         self.issuer = f"{self.url}/realms/iceberg"
         self.endpoints = f"{self.issuer}/protocol/openid-connect"
         self.token_url = f"{self.endpoints}/token"
         self.jwks_url = f"{self.endpoints}/certs"
         self.introspection_url = f"{self.endpoints}/token/introspect"
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True)
-        self._thread.start()
-
-    def misbehave(self, path: str = "", **reply: Any) -> None:
-        """Answer every path that ends so with this `Reply`."""
-        self.reply = lambda request: Reply(**reply) if request.path.endswith(path) else None
-
-    def asked(self, path: str) -> int:
-        """How often a path was asked for."""
-        return sum(request.path.endswith(path) for request in self.requests)
-
-    def stop(self) -> None:
-        """Stop listening, and leave nobody waiting."""
-        self._ending.set()
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join(5)
 
     def token(self, user: str = "alice", *, kid: str = "rs", alg: str = "RS256", **claims: Any) -> str:
         """An access token of a user."""
@@ -230,8 +174,7 @@ class FakeIdp:
 
     def honest(self, request: Request) -> Reply:
         """Answer as Keycloak does."""
-        path = urlsplit(request.path).path
-        if path == "/realms/iceberg/.well-known/openid-configuration":
+        if request.path == "/realms/iceberg/.well-known/openid-configuration":
             return answer(
                 issuer=self.issuer,
                 authorization_endpoint=f"{self.endpoints}/auth",
@@ -241,7 +184,7 @@ class FakeIdp:
                 revocation_endpoint=f"{self.endpoints}/revoke",
                 jwks_uri=self.jwks_url,
             )
-        match path.removeprefix("/realms/iceberg/protocol/openid-connect"):
+        match request.path.removeprefix("/realms/iceberg/protocol/openid-connect"):
             case "/certs":
                 return answer(keys=self.keys)
             case "/token":
@@ -348,56 +291,6 @@ class FakeIdp:
         if token in self.revoked or user not in USERS or not (token.count(".") == 2 or token.startswith("opaque-")):
             return answer(active=False)
         return answer(active=True, username=user, token_type="Bearer", **self.access_claims(user))
-
-    def _handler(self) -> type[BaseHTTPRequestHandler]:
-        fake = self
-
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-            timeout = 10
-
-            def log_message(self, *args: Any) -> None:
-                pass
-
-            def _answer(self) -> None:
-                raw = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-                form = parse_qs(raw.decode(), keep_blank_values=True)
-                assert all(len(values) == 1 for values in form.values())
-                request = Request(
-                    method=self.command,
-                    path=self.path,
-                    headers={name.lower(): value for name, value in self.headers.items()},
-                    form={name: values[0] for name, values in form.items()},
-                )
-                if fake._ending.is_set():
-                    self.close_connection = True
-                    return
-                fake.requests.append(request)
-                reply = (fake.reply and fake.reply(request)) or fake.honest(request)
-                with suppress(OSError):
-                    self._send(reply)
-
-            def _send(self, reply: Reply) -> None:
-                fake._ending.wait(reply.wait_secs)
-                if reply.raw is not None:
-                    self.close_connection = True
-                    self.wfile.write(reply.raw)
-                    return
-                self.send_response(reply.status)
-                for name, value in {"Content-Length": str(len(reply.body)), **reply.headers}.items():
-                    self.send_header(name, value)
-                self.end_headers()
-                if not reply.drip_secs:
-                    self.wfile.write(reply.body)
-                    return
-                for byte in reply.body:
-                    if fake._ending.wait(reply.drip_secs):
-                        return
-                    self.wfile.write(bytes([byte]))
-
-            do_GET = do_POST = _answer
-
-        return Handler
 
 
 class TurnedClock:

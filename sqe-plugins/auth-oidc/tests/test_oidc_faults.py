@@ -143,7 +143,7 @@ def test_an_answer_that_is_no_answer_lets_nobody_in(idp: FakeIdp, make: Callable
     [
         ("HTML", "answered with HTML (status 200); is the address right?"),
         ("an array", "answered with something that is no JSON object"),
-        ("a redirect", "answered with a redirect (status 302), which is not followed"),
+        ("a redirect", "answered with a redirect, which is not followed"),
         ("503", "answered with status 503"),
         ("429", "was asked too often (status 429)"),
         ("large", "answered with more than 524288 bytes"),

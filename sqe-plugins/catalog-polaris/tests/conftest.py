@@ -7,19 +7,16 @@ and Unity Catalog, after their public OpenAPI descriptions.
 from __future__ import annotations
 
 import json
-import threading
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
 from typing import Any
-from urllib.parse import parse_qsl, unquote, urlsplit
+from urllib.parse import unquote, urlsplit
 
 import pytest
-from testbed.loopback import Loopback, QuietHandler
 
 from sqe_catalog_polaris.config import RestAuth, RestConfig
 from sqe_catalog_polaris.kinds import RestBackend, make_backend
 from sqe_core.spi import CatalogContext
+from sqe_http.testing import HttpFake, Reply, Request
 
 VIEWS = [
     "GET /v1/{prefix}/namespaces",
@@ -31,58 +28,22 @@ TOKEN_TYPE = "urn:ietf:params:oauth:token-type:access_token"
 Parts = tuple[str, ...]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Reply:
-    """What the server sends. `drip_secs` waits before each byte; `raw` is sent in place of an answer."""
-
-    body: Any = None
-    text: bytes | None = None
-    status: int = 200
-    headers: Mapping[str, str] = field(default_factory=dict)
-    wait_secs: float = 0
-    drip_secs: float = 0
-    raw: bytes | None = None
-
-    @property
-    def content(self) -> bytes:
-        if self.text is not None:
-            return self.text
-        return b"" if self.body is None else json.dumps(self.body).encode()
-
-
-@dataclass(frozen=True, kw_only=True)
-class Request:
-    """What the server received."""
-
-    method: str
-    path: str
-    query: Mapping[str, str]
-    headers: Mapping[str, str]
-    form: Mapping[str, str]
-
-    @property
-    def bearer(self) -> str:
-        return self.headers.get("authorization", "").removeprefix("Bearer ")
-
-
 def error(status: int, kind: str = "Exception", message: str = "no", **headers: str) -> Reply:
     """The protocol's error."""
     body = {"error": {"message": message, "type": kind, "code": status}}
     return Reply(status=status, body=body, headers={name.replace("_", "-"): value for name, value in headers.items()})
 
 
-class FakeCatalog(Loopback):
+class FakeCatalog(HttpFake):
     """Lists what each user may see, and notes every request that the protocol does not have."""
 
-    Reply = Reply
     error = staticmethod(error)
     prefix = "lake"
     separator = "\x1f"
 
     def __init__(self) -> None:
-        self.requests: list[Request] = []
+        super().__init__()
         self.violations: list[str] = []
-        self.connections = 0
         self.people = {"token-of-alice-5d1f": "alice", "token-of-bob-77c3": "bob", "service-token": "service"}
         self.namespaces: dict[Parts, dict[str, str]] = {("hr",): {"owner": "people"}, ("hr", "pay"): {}, ("fin",): {}}
         self.tables: dict[Parts, list[str]] = {("hr",): ["emp", "roles"], ("hr", "pay"): ["salaries"], ("fin",): []}
@@ -98,76 +59,12 @@ class FakeCatalog(Loopback):
         self.anonymous = False
         self.etags = False
         self.page: int | None = None
-        self.reply: Callable[[Request], Reply | None] | None = None
-        """Takes the place of everything below, where it returns something."""
-        self._ending = threading.Event()
-        super().__init__(self._handler())
         self.url += "/api/catalog"
         self.token_endpoint = f"{self.url}/v1/oauth/tokens"
-
-    def misbehave(self, **reply: Any) -> None:
-        """Answer everything with this `Reply`."""
-        self.reply = lambda request: Reply(**reply)
 
     def paths(self) -> list[str]:
         """What was asked for, without what is in front."""
         return [request.path.removeprefix("/api/catalog/v1/") for request in self.requests]
-
-    def stop(self) -> None:
-        """Stop listening, and leave nobody waiting."""
-        self._ending.set()
-        super().stop()
-
-    def _handler(self) -> type[QuietHandler]:
-        fake = self
-
-        class Handler(QuietHandler):
-            timeout = 10
-
-            def setup(self) -> None:
-                fake.connections += 1
-                super().setup()
-
-            def _answer(self) -> None:
-                raw = self.read_body()
-                parts = urlsplit(self.path)
-                request = Request(
-                    method=self.command,
-                    path=parts.path,
-                    query=dict(parse_qsl(parts.query, keep_blank_values=True)),
-                    headers={name.lower(): value for name, value in self.headers.items()},
-                    form=dict(parse_qsl(raw.decode())),
-                )
-                if fake._ending.is_set():
-                    self.close_connection = True
-                    return
-                fake.requests.append(request)
-                reply = fake.reply(request) if fake.reply else None
-                with suppress(OSError):
-                    self._send(fake.honest(request) if reply is None else reply)
-
-            def _send(self, reply: Reply) -> None:
-                fake._ending.wait(reply.wait_secs)
-                if reply.raw is not None:
-                    self.close_connection = True
-                    self.wfile.write(reply.raw)
-                    return
-                self.send_response(reply.status)
-                content = reply.content
-                for name, value in {"Content-Length": str(len(content)), **reply.headers}.items():
-                    self.send_header(name, value)
-                self.end_headers()
-                if not reply.drip_secs:
-                    self.wfile.write(content)
-                    return
-                for byte in content:
-                    if fake._ending.wait(reply.drip_secs):
-                        return
-                    self.wfile.write(bytes([byte]))
-
-            do_GET = do_POST = do_PUT = do_DELETE = do_HEAD = _answer
-
-        return Handler
 
     # What is right
 

@@ -14,6 +14,7 @@ import pytest
 
 from sqe_core.spi import CatalogContext, ErrorCode, ObjectNotFoundError, ResourcesError, Secret, SqeError, UserError
 from sqe_core.testing.fakes import FixedClock, make_identity
+from sqe_http.testing import Reply
 
 ALICE = make_identity("alice", token="token-of-alice-5d1f")
 HR = ("hr",)
@@ -36,15 +37,15 @@ def fails(backend: Any, identity: Any = ALICE) -> SqeError:
 @pytest.mark.parametrize(
     "reply",
     [
-        {"text": f"<html>{SECRET_TEXT}</html>".encode(), "headers": {"Content-Type": "text/html"}},
-        {"text": b""},
-        {"text": b'{"namespaces": ['},
-        {"text": b"[1, 2]"},
-        {"text": b'"text"'},
-        {"text": b"null"},
-        {"text": b"[" * 100_000},
-        {"text": b'{"overrides": {"prefix": NaN}}'},
-        {"text": b"\xff\xfe\x00"},
+        {"body": f"<html>{SECRET_TEXT}</html>".encode(), "headers": {"Content-Type": "text/html"}},
+        {"body": b""},
+        {"body": b'{"namespaces": ['},
+        {"body": b"[1, 2]"},
+        {"body": b'"text"'},
+        {"body": b"null"},
+        {"body": b"[" * 100_000},
+        {"body": b'{"overrides": {"prefix": NaN}}'},
+        {"body": b"\xff\xfe\x00"},
         {"body": {"overrides": [1]}},
         {"body": {"overrides": "x", "defaults": 1}},
         {"body": {}},
@@ -53,12 +54,12 @@ def fails(backend: Any, identity: Any = ALICE) -> SqeError:
         {"raw": b""},
         {"raw": b"HTTP/1.1 200 OK\r\nX: " + b"y" * 100_000 + b"\r\n\r\n{}"},
         {"status": 204},
-        {"status": 418, "text": SECRET_TEXT.encode()},
-        {"status": 500, "text": SECRET_TEXT.encode()},
+        {"status": 418, "body": SECRET_TEXT.encode()},
+        {"status": 500, "body": SECRET_TEXT.encode()},
         {"status": 501, "body": {"error": {"message": SECRET_TEXT, "type": "x", "code": 501}}},
         {"status": 302, "headers": {"Location": "http://127.0.0.1:1/"}},
         {"status": 307, "headers": {"Location": "/api/catalog/v1/elsewhere"}},
-        {"text": b'{"a": "' + b"x" * 300_000 + b'"}'},
+        {"body": b'{"a": "' + b"x" * 300_000 + b'"}'},
     ],
 )
 def test_whatever_a_catalog_answers_is_an_error_of_ours(catalog: Any, make: Any, reply: dict[str, Any]) -> None:
@@ -162,7 +163,7 @@ def test_a_busy_catalog_is_asked_again(catalog: Any, make: Any, status: int) -> 
 
 
 def test_a_connection_that_broke_is_made_again(catalog: Any, make: Any) -> None:
-    answers = [catalog.Reply(raw=b""), None]
+    answers = [Reply(raw=b""), None]
     catalog.reply = lambda request: answers.pop(0) if answers else None
 
     assert make().quick_metadata(ALICE).list_tables(HR) == ["emp", "roles"]
@@ -214,7 +215,7 @@ def test_one_catalog_that_is_down_leaves_others_alone(catalog: Any, make: Any) -
 @pytest.mark.parametrize("entry", [["hr", 1], [], [""], "hr", None, {"a": 1}])
 def test_names_that_are_none_are_refused(catalog: Any, make: Any, entry: Any) -> None:
     catalog.reply = lambda request: (
-        catalog.Reply(body={"namespaces": [entry]}) if request.path.endswith("/namespaces") else None
+        Reply(body={"namespaces": [entry]}) if request.path.endswith("/namespaces") else None
     )
     with pytest.raises(SqeError, match="does not answer as expected"):
         make().quick_metadata(ALICE).list_namespaces()
@@ -223,7 +224,7 @@ def test_names_that_are_none_are_refused(catalog: Any, make: Any, entry: Any) ->
 def test_namespaces_that_nobody_asked_for_are_left_out(catalog: Any, make: Any) -> None:
     """A catalog that lists itself below itself must not make listings run in circles."""
     catalog.reply = lambda request: (
-        catalog.Reply(body={"namespaces": [["hr"], ["fin", "x"], ["hr", "pay"], ["hr", "pay", "deep"]]})
+        Reply(body={"namespaces": [["hr"], ["fin", "x"], ["hr", "pay"], ["hr", "pay", "deep"]]})
         if request.query.get("parent") == "hr"
         else None
     )
@@ -237,7 +238,7 @@ def test_a_catalog_with_more_below_everything_is_not_asked_for_ever(catalog: Any
         if not request.path.endswith("/namespaces"):
             return None
         parent = [part for part in request.query.get("parent", "").split("\x1f") if part]
-        return catalog.Reply(body={"namespaces": [[*parent, "a"]] if len(parent) < 300 else []})
+        return Reply(body={"namespaces": [[*parent, "a"]] if len(parent) < 300 else []})
 
     catalog.reply = below
     with pytest.raises(ResourcesError, match="more schemas than SQE lists"):

@@ -11,6 +11,7 @@ from sqe_catalog_polaris.config import NessieConfig, UnityConfig
 from sqe_core.spi import ObjectNotFoundError, ResourcesError, Secret, SqeError
 from sqe_core.testing.contract import in_threads
 from sqe_core.testing.fakes import make_identity
+from sqe_http.testing import Reply
 
 ALICE = make_identity("alice", token="token-of-alice-5d1f")
 BOB = make_identity("bob", token="token-of-bob-77c3")
@@ -99,7 +100,7 @@ def test_pages_that_never_end_do(catalog: Any, make: Any) -> None:
     def same_page(request: Any) -> Any:
         if not request.path.endswith("/tables"):
             return None
-        return catalog.Reply(body={"identifiers": [], "next-page-token": "again"})
+        return Reply(body={"identifiers": [], "next-page-token": "again"})
 
     catalog.reply = same_page
     with pytest.raises(SqeError, match="does not answer as expected"):

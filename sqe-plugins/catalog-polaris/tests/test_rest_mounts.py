@@ -23,6 +23,7 @@ from sqe_core.spi import (
 )
 from sqe_core.testing.contract import in_threads
 from sqe_core.testing.fakes import make_identity
+from sqe_http.testing import Reply
 
 ALICE = make_identity("alice", token="token-of-alice-5d1f")
 BOB = make_identity("bob", token="token-of-bob-77c3")
@@ -218,6 +219,16 @@ def test_an_answer_without_a_token_is_none(catalog: Any, make: Any, body: Any) -
         make(auth=auth).spark_properties(ALICE)
 
 
+@pytest.mark.parametrize("reply", [{"status": 503}, {"raw": b""}])
+def test_a_token_is_asked_for_once(catalog: Any, make: Any, reply: dict[str, Any]) -> None:
+    """The first one may have been given out, and a refresh token is good for one."""
+    catalog.misbehave(**reply)
+    auth = {**EXCHANGE, "token_endpoint": catalog.token_endpoint}
+    with pytest.raises(SqeError):
+        make(auth=auth, max_retries=3).spark_properties(ALICE)
+    assert len(catalog.requests) == 1
+
+
 def test_signed_requests(catalog: Any, make: Any) -> None:
     auth = {
         "type": "aws",
@@ -256,7 +267,7 @@ def test_requests_are_signed_where_keys_are_configured_and_not_because_a_catalog
     assert [request.bearer for request in catalog.requests] == ["token-of-alice-5d1f"]
 
     catalog.requests.clear()
-    catalog.reply = lambda request: catalog.Reply(
+    catalog.reply = lambda request: Reply(
         body=catalog.config if request.path.endswith("config") else {"namespaces": []}
     )
     auth = {"type": "aws", "region": "eu-central-1", "access_key": "AKIDEXAMPLE", "secret_key": Secret("hunter3")}

@@ -53,8 +53,8 @@ def test_many_names_are_few_requests(opa: Any, make: Callable[..., OpaEnforcer])
     effects = make(authz_path="sqe/authz").visible(listing(*names, table("people")))
     assert effects.count(ALLOW) == 1
     assert effects[-1] is ALLOW
-    assert [len(request.body["input"]["tables"]) for request in opa.requests] == [500, 500, 201]
-    assert {tuple(asked["actions"]) for asked in opa.requests[0].body["input"]["tables"]} == {("describe",)}
+    assert [len(request.document["input"]["tables"]) for request in opa.requests] == [500, 500, 201]
+    assert {tuple(asked["actions"]) for asked in opa.requests[0].document["input"]["tables"]} == {("describe",)}
 
 
 def test_the_same_name_twice(make: Callable[..., OpaEnforcer]) -> None:
@@ -68,7 +68,7 @@ def test_answers_are_remembered_for_a_while(opa: Any, make: Callable[..., OpaEnf
     asked = listing(table("people"), table("secrets"))
 
     def requests() -> list[list[str]]:
-        seen = [[entry["table"] for entry in request.body["input"]["tables"]] for request in opa.requests]
+        seen = [[entry["table"] for entry in request.document["input"]["tables"]] for request in opa.requests]
         opa.requests.clear()
         return seen
 

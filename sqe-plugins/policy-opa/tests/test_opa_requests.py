@@ -58,7 +58,7 @@ def test_one_table_per_request(opa: Any, enforcers: list[OpaEnforcer]) -> None:
 
     (request,) = opa.requests
     assert (request.method, request.path) == ("POST", "/v1/data/sqe/policy/evaluate")
-    assert request.body == {
+    assert request.document == {
         "input": {
             "user": {"username": "alice", "roles": ["analyst", "viewer"]},
             "table": {"name": "people", "namespace": "eu.hr"},
@@ -91,7 +91,7 @@ def test_one_table_per_request(opa: Any, enforcers: list[OpaEnforcer]) -> None:
         }
     }
     assert request.headers["user-agent"] == "sqe/9.9"
-    assert "the-token-of-alice" not in json.dumps([request.body, dict(request.headers)])
+    assert "the-token-of-alice" not in json.dumps([request.document, dict(request.headers)])
 
 
 @pytest.mark.rule("POL-3")
@@ -103,7 +103,7 @@ def test_twenty_tables_are_one_request(opa: Any, enforcers: list[OpaEnforcer]) -
 
     (request,) = opa.requests
     assert request.path == "/v1/data/sqe/authz"
-    asked = request.body["input"]
+    asked = request.document["input"]
     assert (asked["user"], asked["roles"], len(asked["tables"])) == ("alice", ["analyst", "viewer"], 20)
     assert asked["tables"][0] == {
         "catalog": "lake",
@@ -129,7 +129,7 @@ def test_one_table_with_several_actions_is_asked_about_once(opa: Any, enforcers:
     both = replace(read, accesses=(*read.accesses, replace(read.accesses[0], action=Action.UPDATE)))
     response = enforcer.decide(both)
 
-    (asked,) = opa.requests[0].body["input"]["tables"]
+    (asked,) = opa.requests[0].document["input"]["tables"]
     assert asked["actions"] == ["select", "update"]
     assert len(response.decisions) == 2
     assert response.decisions[0] == response.decisions[1]
@@ -144,7 +144,7 @@ def test_two_branches_of_a_table_are_decided_apart(opa: Any, enforcers: list[Opa
     branch = replace(main, resource=replace(main.resource, ref="audit"))
     decisions = enforcer.decide(replace(read, accesses=(branch, main, replace(main, action=Action.DESCRIBE)))).decisions
     assert [decision.effect for decision in decisions] == [Effect.DENY, Effect.ALLOW, Effect.ALLOW]
-    asked = [[(one["ref"], one["actions"]) for one in request.body["input"]["tables"]] for request in opa.requests]
+    asked = [[(one["ref"], one["actions"]) for one in request.document["input"]["tables"]] for request in opa.requests]
     assert asked == [[("audit", ["select"])], [(None, ["describe", "select"])]]
 
 
@@ -220,7 +220,7 @@ def test_schemas_and_catalogs_are_told_apart(opa: Any, enforcers: list[OpaEnforc
     )
     decisions = enforcer.decide(replace(read, accesses=accesses)).decisions
     assert [decision.effect for decision in decisions] == [Effect.ALLOW, Effect.ALLOW]
-    shapes = [(asked["type"], asked["schema"], asked["table"]) for asked in opa.requests[0].body["input"]["tables"]]
+    shapes = [(asked["type"], asked["schema"], asked["table"]) for asked in opa.requests[0].document["input"]["tables"]]
     assert shapes[0] == ("catalog", None, None)
 
 

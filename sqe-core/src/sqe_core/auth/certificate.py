@@ -7,15 +7,15 @@ is a ValueError.
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from ipaddress import ip_address
+from datetime import datetime
+from typing import TYPE_CHECKING
 
-_INTEGER, _OID, _OCTETS, _EXTENSIONS = 0x02, 0x06, 0x04, 0xA3
-_VERSION = 0xA0
-_UTC_TIME, _GENERAL_TIME = 0x17, 0x18
-_SUBJECT_ALTERNATIVE_NAME = "2.5.29.17"
+if TYPE_CHECKING:
+    from cryptography import x509
+
 _ATTRIBUTES = {
     "2.5.4.3": "commonName",
     "2.5.4.5": "serialNumber",
@@ -28,9 +28,6 @@ _ATTRIBUTES = {
     "0.9.2342.19200300.100.1.25": "domainComponent",
     "1.2.840.113549.1.9.1": "emailAddress",
 }
-_ENCODINGS = {0x0C: "utf-8", 0x13: "ascii", 0x16: "ascii", 0x14: "latin-1", 0x1E: "utf-16-be", 0x1C: "utf-32-be"}
-_ALTERNATIVES = {0x81: "email", 0x82: "DNS", 0x86: "URI"}
-_ADDRESS = 0x87
 _SPECIAL = re.compile(r"([\\,+=<>;\"#])")
 
 Names = tuple[tuple[str, str], ...]
@@ -49,35 +46,31 @@ class Certificate:
 
 def read_certificate(der: bytes) -> Certificate:
     """Read a certificate in DER. Raises ValueError."""
+    # Heavy, and most servers are shown no certificates.
+    from cryptography import x509
+
     try:
-        (_, outer), *rest = _elements(der)
-        if rest:
-            raise ValueError("bytes after the certificate")
-        fields = [field for field in _elements(next(_elements(outer))[1]) if field[0] != _VERSION]
-        issuer, validity, subject = (content for _, content in fields[2:5])
-        serial_tag, serial = fields[0]
-        if serial_tag != _INTEGER or not serial:
-            raise ValueError("no serial number")
-        _, (time_tag, end) = _elements(validity)
-        extensions = [content for tag, content in fields[6:] if tag == _EXTENSIONS]
-        return Certificate(
-            subject=_name(subject),
-            issuer=_name(issuer),
-            alternative_names=tuple(_alternatives(extensions[0])) if extensions else (),
-            not_after=_time(time_tag, end),
-            serial_number=int.from_bytes(serial, "big", signed=True),
-        )
-    except (StopIteration, IndexError, UnicodeDecodeError, RuntimeError) as error:
+        with warnings.catch_warnings():
+            # Serial numbers that are 0 or negative exist.
+            warnings.simplefilter("ignore")
+            certificate = x509.load_der_x509_certificate(der)
+            return Certificate(
+                subject=names_of(certificate.subject),
+                issuer=names_of(certificate.issuer),
+                alternative_names=tuple(_alternatives(certificate)),
+                not_after=certificate.not_valid_after_utc,
+                serial_number=certificate.serial_number,
+            )
+    except (ValueError, x509.InvalidVersion, x509.DuplicateExtension, x509.UnsupportedGeneralNameType) as error:
         raise ValueError("no X.509 certificate") from error
 
 
-def read_name(der: bytes) -> Names:
-    """Read a distinguished name in DER, as it stands in a certificate. Raises ValueError."""
-    try:
-        ((_, content),) = _elements(der)
-        return _name(content)
-    except (IndexError, UnicodeDecodeError) as error:
-        raise ValueError("no distinguished name") from error
+def names_of(name: x509.Name) -> Names:
+    """Return a distinguished name as pairs. Raises ValueError."""
+    pairs = [(_ATTRIBUTES.get(each.oid.dotted_string, each.oid.dotted_string), each.value) for each in name]
+    if not all(isinstance(value, str) for _, value in pairs):
+        raise ValueError("a name in an encoding that is not known")
+    return tuple((attribute, str(value)) for attribute, value in pairs)
 
 
 def distinguished(names: Names) -> str:
@@ -85,69 +78,20 @@ def distinguished(names: Names) -> str:
     return ",".join(attribute + "=" + _SPECIAL.sub(r"\\\1", value) for attribute, value in names)
 
 
-def _elements(data: bytes) -> Iterator[tuple[int, bytes]]:
-    """Split DER into tags and contents."""
-    at = 0
-    while at < len(data):
-        tag, first = data[at], data[at + 1]
-        at += 2
-        length = first
-        if first & 0x80:
-            size = first & 0x7F
-            if not 1 <= size <= 4:
-                raise ValueError("a length that DER does not have")
-            length = int.from_bytes(data[at : at + size], "big")
-            at += size
-        if tag & 0x1F == 0x1F or at + length > len(data):
-            raise ValueError("no DER")
-        yield tag, data[at : at + length]
-        at += length
+def _alternatives(certificate: x509.Certificate) -> Iterator[tuple[str, str]]:
+    from cryptography import x509
 
-
-def _name(content: bytes) -> Names:
-    pairs: list[tuple[str, str]] = []
-    for _, group in _elements(content):
-        for _, attribute in _elements(group):
-            (_, oid), (tag, value) = _elements(attribute)
-            dotted = _dotted(oid)
-            encoding = _ENCODINGS.get(tag)
-            if encoding is None:
-                raise ValueError("a name in an encoding that is not known")
-            pairs.append((_ATTRIBUTES.get(dotted, dotted), value.decode(encoding)))
-    return tuple(pairs)
-
-
-def _alternatives(content: bytes) -> Iterator[tuple[str, str]]:
-    for _, extensions in _elements(content):
-        for _, extension in _elements(extensions):
-            parts = list(_elements(extension))
-            if _dotted(parts[0][1]) != _SUBJECT_ALTERNATIVE_NAME or parts[-1][0] != _OCTETS:
-                continue
-            for _, names in _elements(parts[-1][1]):
-                for tag, value in _elements(names):
-                    if tag in _ALTERNATIVES:
-                        yield _ALTERNATIVES[tag], value.decode("ascii")
-                    elif tag == _ADDRESS:
-                        yield "IP Address", str(ip_address(value))
-
-
-def _dotted(oid: bytes) -> str:
-    numbers: list[int] = []
-    value = 0
-    for byte in oid:
-        value = value << 7 | byte & 0x7F
-        if not byte & 0x80:
-            numbers.append(value)
-            value = 0
-    first = min(numbers[0] // 40, 2)
-    return ".".join(map(str, (first, numbers[0] - 40 * first, *numbers[1:])))
-
-
-def _time(tag: int, content: bytes) -> datetime:
-    text = content.decode("ascii")
-    if tag == _UTC_TIME:
-        # RFC 5280: years from 50 on are those of the last century.
-        text = ("19" if int(text[:2]) >= 50 else "20") + text
-    elif tag != _GENERAL_TIME:
-        raise ValueError("no time")
-    return datetime.strptime(text, "%Y%m%d%H%M%SZ").replace(tzinfo=UTC)
+    try:
+        extension = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName)
+    except x509.ExtensionNotFound:
+        return
+    for name in extension.value:
+        match name:
+            case x509.RFC822Name():
+                yield "email", name.value
+            case x509.DNSName():
+                yield "DNS", name.value
+            case x509.UniformResourceIdentifier():
+                yield "URI", name.value
+            case x509.IPAddress():
+                yield "IP Address", str(name.value)

@@ -16,7 +16,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sqe_core.auth.certificate import distinguished, read_name
+from sqe_core.auth.certificate import distinguished, names_of
 from sqe_core.spi.errors import ConfigError, ExternalError
 from sqe_core.spi.factory import Clock
 
@@ -143,7 +143,7 @@ def _judged(
     if not any(_has_signed(authority, found) for authority in authorities):
         raise ValueError("the list is not signed by an authority of client certificates")
     numbers = frozenset(entry.serial_number for entry in found)
-    name = distinguished(read_name(found.issuer.public_bytes()))
+    name = distinguished(names_of(found.issuer))
     return name, RevocationList(begins_at=begins_at, ends_at=ends_at, serial_numbers=numbers)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from contextlib import ExitStack
+from pathlib import Path
 
 from sqe_core import __version__
 from sqe_core.bootstrap.composing import compose
@@ -16,7 +17,6 @@ from sqe_core.config.loading import LoadedConfig
 from sqe_core.engine.port import Engine, EngineState
 from sqe_core.engine.spark.engine import SparkEngine
 from sqe_core.observe.health import Probe, Readiness, health_routes
-from sqe_core.observe.http import HttpListener, ListenerTls
 from sqe_core.observe.metrics import PrometheusMetrics, metrics_route, resident_bytes
 from sqe_core.plugins.kinds import ExtensionPoint
 from sqe_core.plugins.lifecycle import Component
@@ -24,7 +24,9 @@ from sqe_core.plugins.manager import PluginManager
 from sqe_core.query.gateway import Gateway
 from sqe_core.server import Server, ServerParts, StatusBoard
 from sqe_core.session.rate_limits import RateLimiter
-from sqe_core.spi.protocol import ServerState
+from sqe_core.spi.errors import StartupError
+from sqe_core.spi.protocol import ServerState, TlsFiles
+from sqe_http.listener import HttpListener, ListenerTls, ListenError
 
 
 def serve(
@@ -107,7 +109,7 @@ def _listeners(
             config.health_bind_address or host,
             config.prometheus_port + 1,
             health_routes(readiness, status.current),
-            tls=ListenerTls(tls.cert_file, tls.key_file) if tls else None,
+            tls=_listener_tls(tls),
         ),
         HttpListener(
             "metrics",
@@ -115,10 +117,17 @@ def _listeners(
             config.bind_address or (host if guarded or not loaded.config.coordinator.production_mode else LOOPBACK),
             config.prometheus_port,
             metrics_route(metrics),
-            tls=ListenerTls(tls.cert_file, tls.key_file, tls.ca_file) if tls else None,
-            bearer=token,
+            tls=_listener_tls(tls, tls.ca_file if tls else None),
+            bearer=token.reveal() if token else None,
         ),
     )
+
+
+def _listener_tls(tls: TlsFiles | None, client_ca_file: Path | None = None) -> ListenerTls | None:
+    try:
+        return ListenerTls(tls.cert_file, tls.key_file, client_ca_file) if tls else None
+    except ListenError as error:
+        raise StartupError(str(error)) from error
 
 
 def _watch(metrics: PrometheusMetrics, sqe: Sqe, status: StatusBoard, *, memory_limit: int) -> None:

@@ -7,9 +7,9 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 
-from sqe_core.observe.http import HttpAnswer, Route
 from sqe_core.spi.errors import SqeError
 from sqe_core.spi.protocol import ServerStatus
+from sqe_http.listener import HttpAnswer, HttpRequest, Route
 
 _log = logging.getLogger(__name__)
 
@@ -125,16 +125,16 @@ class Readiness:
 def health_routes(readiness: Readiness, status: Callable[[], ServerStatus]) -> Mapping[str, Route]:
     """Return what the health listener answers (features §3.5)."""
 
-    def healthz(headers: Mapping[str, str]) -> HttpAnswer:
+    def healthz(request: HttpRequest) -> HttpAnswer:
         return HttpAnswer.of_text("ok")
 
-    def readyz(headers: Mapping[str, str]) -> HttpAnswer:
+    def readyz(request: HttpRequest) -> HttpAnswer:
         failed = readiness.failed()
         if failed:
             return HttpAnswer.of_json({"status": "unavailable", "failed": failed}, 503)
         return HttpAnswer.of_json({"status": "ready"})
 
-    def about(headers: Mapping[str, str]) -> HttpAnswer:
+    def about(request: HttpRequest) -> HttpAnswer:
         known = status()
         return HttpAnswer.of_json({"version": known.version, "state": known.state.value})
 

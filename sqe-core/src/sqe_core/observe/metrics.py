@@ -19,7 +19,7 @@ from typing import Literal
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector
 from prometheus_client.exposition import choose_encoder
 
-from sqe_core.observe.http import HttpAnswer, Route
+from sqe_http.listener import HttpAnswer, HttpRequest, Route
 
 _log = logging.getLogger(__name__)
 
@@ -221,8 +221,8 @@ class PrometheusMetrics:
 def metrics_route(metrics: PrometheusMetrics) -> Mapping[str, Route]:
     """Return what the metrics listener answers."""
 
-    def scrape(headers: Mapping[str, str]) -> HttpAnswer:
-        content_type, body = metrics.render(headers.get("accept", ""))
+    def scrape(request: HttpRequest) -> HttpAnswer:
+        content_type, body = metrics.render(request.headers.get("accept", ""))
         return HttpAnswer(body=body, content_type=content_type)
 
     return {"/metrics": scrape}

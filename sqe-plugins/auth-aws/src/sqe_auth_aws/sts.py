@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import logging
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -21,14 +22,17 @@ from botocore.loaders import Loader
 from botocore.regions import EndpointResolver
 
 from sqe_auth_aws.config import AwsConfig
-from sqe_auth_aws.transport import Answer, Transport
-from sqe_core.spi import AwsCredential, ConfigError, ExternalError, InvalidCredentialsError, Secret
+from sqe_core.spi import AwsCredential, ConfigError, ExternalError, InvalidCredentialsError, Secret, StartupError
+from sqe_http.client import Answer, Bounds, HttpClient
+from sqe_http.deadline import Tls
+from sqe_http.errors import HttpFailedError
 
 _log = logging.getLogger("sqe_core.auth_aws")
 # At this level and below it writes what it signs, the session's token among it (OBS-2).
 logging.getLogger("botocore.auth").setLevel(logging.INFO)
 
 _VERSION = "2011-06-15"
+_LARGEST_ANSWER = 64 * 1024
 # STS says that the credential is bad. Everything else is about the service or about us, and no reason to count a
 # failed attempt against anybody.
 _REFUSALS = frozenset(
@@ -78,7 +82,11 @@ class SecurityTokenService:
     def __init__(self, config: AwsConfig) -> None:
         host, self._signing_region, self.partition = _endpoint(config.region or "")
         self._url = (config.endpoint_url or f"https://{host}").rstrip("/") + "/"
-        self._transport = Transport(self._url, ca_file=config.ca_file, timeout_secs=config.timeout_secs)
+        bounds = Bounds(timeout_secs=config.timeout_secs, answer_bytes=_LARGEST_ANSWER)
+        try:
+            self._client = HttpClient("STS", bounds, tls=Tls(ca_file=config.ca_file))
+        except OSError:
+            raise StartupError("The ca_file of the login provider aws_iam cannot be read") from None
 
     def caller_of(self, keys: AwsCredential) -> Caller:
         """Return who signs with these keys (GetCallerIdentity).
@@ -92,8 +100,15 @@ class SecurityTokenService:
         token = keys.session_token.reveal() if keys.session_token else None
         signer = Credentials(keys.access_key_id, keys.secret_access_key.reveal(), token)
         SigV4Auth(signer, "sts", self._signing_region).add_auth(request)
-        result = _result(self._transport.post(body, dict(request.headers.items())), "GetCallerIdentity")
+        result = _result(self._post(body, dict(request.headers.items())), "GetCallerIdentity")
         return Caller(account=_text(result, "Account"), arn=_text(result, "Arn"), user_id=_text(result, "UserId"))
+
+    def _post(self, body: bytes, headers: Mapping[str, str]) -> Answer:
+        try:
+            # Never twice: what is sent is a credential.
+            return self._client.send("POST", self._url, body=body, headers=headers, read=lambda answer: answer)
+        except HttpFailedError as failure:
+            raise ExternalError(str(failure)) from None
 
     def check(self) -> None:
         """Ask without a key, which STS refuses.
@@ -101,7 +116,7 @@ class SecurityTokenService:
         Raises:
             ExternalError: it is not STS that answers, or its clock is another one.
         """
-        answer = self._transport.post(_form("GetCallerIdentity"), _headers())
+        answer = self._post(_form("GetCallerIdentity"), _headers())
         document = _document(answer.body)
         refused = 400 <= answer.status < 500 and _code(document)
         # Stand-ins let everybody in.
@@ -124,7 +139,7 @@ class SecurityTokenService:
             DurationSeconds=str(_SHORTEST_SECS),
             Policy=_NOTHING_ALLOWED,
         )
-        result = _result(self._transport.post(body, _headers()), "AssumeRoleWithWebIdentity")
+        result = _result(self._post(body, _headers()), "AssumeRoleWithWebIdentity")
         subject = result.findtext("SubjectFromWebIdentityToken")
         return WebIdentity(arn=_text(result, "AssumedRoleUser/Arn"), subject=subject or None)
 
@@ -163,7 +178,7 @@ def _code(document: ElementTree.Element) -> str:
 
 
 def _raise_skew(answer: Answer) -> None:
-    skew = _skew(answer.date)
+    skew = _skew(answer.headers.get("date"))
     if abs(skew) > _MOST_SKEW_SECS:
         # Every signature is refused then, and none of those who log in is at fault.
         raise ExternalError(f"The clock of this machine is {skew:+.0f} s from that of STS")

@@ -15,7 +15,7 @@ from urllib.parse import quote, unquote, urlencode, urlsplit
 from sqe_catalog_polaris.config import RestConfig
 from sqe_catalog_polaris.login import Login
 from sqe_catalog_polaris.restrictions import restrictions_of
-from sqe_catalog_polaris.transport import Answer, Transport, retry_after
+from sqe_catalog_polaris.transport import Answer, Transport
 from sqe_core.spi import (
     AccessDeniedError,
     CatalogContext,
@@ -310,7 +310,9 @@ class RestClient:
             raise AccessDeniedError("The catalog refuses this to you")
         if status == HTTPStatus.TOO_MANY_REQUESTS:
             raise ResourcesError(
-                "The catalog is asked too often", hint="try again later", retry_after_secs=round(retry_after(answer))
+                "The catalog is asked too often",
+                hint="try again later",
+                retry_after_secs=round(answer.retry_after_secs),
             )
         if status >= 500:
             raise ExternalError(

@@ -15,7 +15,7 @@ from urllib.parse import quote, urlsplit
 
 from sqe_catalog_polaris.config import PolarisConfig
 from sqe_catalog_polaris.login import Login
-from sqe_catalog_polaris.transport import Answer, Transport, retry_after
+from sqe_catalog_polaris.transport import Answer, Transport
 from sqe_core.spi import (
     AccessDeniedError,
     CommitConflictError,
@@ -287,7 +287,9 @@ class Conversation:
                 raise CommitConflictError("Somebody else changed the same grants at Polaris", hint="send it again")
             case HTTPStatus.TOO_MANY_REQUESTS:
                 raise ResourcesError(
-                    "Polaris is asked too often", hint="try again later", retry_after_secs=round(retry_after(answer))
+                    "Polaris is asked too often",
+                    hint="try again later",
+                    retry_after_secs=round(answer.retry_after_secs),
                 )
         if answer.status >= 500:
             raise ExternalError("Polaris does not answer", code=ErrorCode.CATALOG_UNAVAILABLE, hint="try again later")

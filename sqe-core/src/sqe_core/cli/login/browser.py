@@ -10,24 +10,18 @@ import threading
 import webbrowser
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
-from typing import Any
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs
 
 from sqe_core.cli.login.http import LoginError
 from sqe_core.cli.login.provider import Proof, Provider, Tokens
+from sqe_http.listener import HttpAnswer, HttpListener, HttpRequest
 
 _PATH = "/callback"
 _SECS = 300.0
 _LONGEST = 16 * 1024
 _DONE = b"<!doctype html><title>sqe-cli</title><p>You can close this window and go back to sqe-cli."
-_HEADERS = {
-    "Content-Type": "text/html; charset=utf-8",
-    "Cache-Control": "no-store",
-    "Referrer-Policy": "no-referrer",
-    "Content-Security-Policy": "default-src 'none'",
-}
+_HEADERS = {"Referrer-Policy": "no-referrer", "Content-Security-Policy": "default-src 'none'"}
 
 
 def has_browser(environ: Mapping[str, str]) -> bool:
@@ -69,19 +63,21 @@ class _Redirect:
         self._login_url = ""
         self._started = threading.Lock()
         self._answers: queue.SimpleQueue[dict[str, str] | None] = queue.SimpleQueue()
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
-        self._server.daemon_threads = True
-        self.uri = f"http://127.0.0.1:{self._server.server_port}{_PATH}"
+        self._listener = HttpListener("login", "127.0.0.1", 0, {self._start: self._lead, _PATH: self._take})
 
     def __enter__(self) -> _Redirect:
-        threading.Thread(target=self._server.serve_forever, args=(0.05,), name="sqe-login", daemon=True).start()
+        self._listener.start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._server.shutdown()
-        self._server.server_close()
+        self._listener.stop()
+
+    @property
+    def uri(self) -> str:
+        """Where the answer has to come."""
+        return f"http://127.0.0.1:{self._listener.port}{_PATH}"
 
     def start_at(self, login_url: str) -> str:
         """Return an address on this machine that leads to the login once."""
@@ -97,46 +93,19 @@ class _Redirect:
             raise LoginError("Somebody else on this machine has opened the login", hint="use --login=device")
         return answer
 
-    def _handler(self) -> type[BaseHTTPRequestHandler]:
-        redirect = self
+    def _take(self, request: HttpRequest) -> HttpAnswer:
+        answer = _parameters(request.query) if len(request.query) <= _LONGEST else None
+        if answer is None or answer.get("state") != self._state:
+            return HttpAnswer(status=404, headers=_HEADERS)
+        self._answers.put(answer)
+        return HttpAnswer(body=_DONE, content_type="text/html; charset=utf-8", headers=_HEADERS)
 
-        class Handler(BaseHTTPRequestHandler):
-            timeout = 5
-            server_version, sys_version = "sqe-cli", ""
-
-            def log_message(self, format: str, *args: Any) -> None:
-                """The address of the request holds the code."""
-
-            def do_GET(self) -> None:
-                if self.path == redirect._start:
-                    self._lead_to_login()
-                    return
-                parts = urlsplit(self.path)
-                known = parts.path == _PATH and len(self.path) <= _LONGEST
-                answer = _parameters(parts.query) if known else None
-                known = answer is not None and answer.get("state") == redirect._state
-                self.send_response(200 if known else 404)
-                for name, value in _HEADERS.items():
-                    self.send_header(name, value)
-                self.end_headers()
-                with suppress(OSError):
-                    self.wfile.write(_DONE if known else b"")
-                if answer is not None and known:
-                    redirect._answers.put(answer)
-
-            def _lead_to_login(self) -> None:
-                first = redirect._started.acquire(blocking=False)
-                self.send_response(302 if first else 404)
-                if first:
-                    self.send_header("Location", redirect._login_url)
-                for name, value in _HEADERS.items():
-                    self.send_header(name, value)
-                self.end_headers()
-                if not first:
-                    # One of the two is not the browser, and nobody knows which.
-                    redirect._answers.put(None)
-
-        return Handler
+    def _lead(self, request: HttpRequest) -> HttpAnswer:
+        if self._started.acquire(blocking=False):
+            return HttpAnswer(status=302, headers={"Location": self._login_url, **_HEADERS})
+        # One of the two is not the browser, and nobody knows which.
+        self._answers.put(None)
+        return HttpAnswer(status=404, headers=_HEADERS)
 
 
 def _parameters(query: str) -> dict[str, str] | None:

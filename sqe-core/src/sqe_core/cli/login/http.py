@@ -1,24 +1,24 @@
-"""Requests of the command line to an identity provider: bounded in time and size, and never redirected.
+"""Requests of the command line to an identity provider, through the proxy of the environment where there is one.
 
 What fails is told without bodies and addresses' queries: either may hold a token.
 """
 
 from __future__ import annotations
 
-import http.client
 import ipaddress
-import ssl
-import threading
-import urllib.error
-import urllib.request
 from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode, urlsplit
 
 from sqe_core import __version__
-from sqe_core.spi.errors import ErrorCode, SqeError, UserError
+from sqe_core.spi.errors import ErrorCode, UserError
 from sqe_core.spi.strict_json import read_json
+from sqe_http.errors import HttpFailedError, Reason
+
+if TYPE_CHECKING:
+    from sqe_http import client as http
 
 _LARGEST_ANSWER = 256 * 1024
 _SECS = 20.0
@@ -65,81 +65,38 @@ def is_loopback(host: str) -> bool:
 
 
 def ask(url: str, form: Mapping[str, str] | None = None, *, secs: float = _SECS) -> Answer:
-    """Read a document, or send a form.
+    """Read a document, or send a form, once.
 
     Raises:
         ProviderSilentError: there is no answer.
         LoginError: there is one that cannot be used.
     """
+    # Heavy, and most who start the command line do not log in.
+    from sqe_http.client import Bounds, HttpClient
+
     if not is_safe_url(url):
         raise LoginError("The identity provider's address is neither https nor on this machine")
-    outcome: list[Answer | SqeError] = []
-
-    def run() -> None:
-        try:
-            outcome.append(_ask(url, form, secs))
-        except SqeError as error:
-            outcome.append(error)
-
-    # In a thread: a socket's own timeout begins anew with every byte that arrives.
-    thread = threading.Thread(target=run, name="sqe-login", daemon=True)
-    thread.start()
-    thread.join(secs)
-    if not outcome:
-        raise ProviderSilentError("The identity provider did not answer in time")
-    if isinstance(outcome[0], SqeError):
-        raise outcome[0]
-    return outcome[0]
-
-
-class _NoRedirects(urllib.request.HTTPRedirectHandler):
-    def redirect_request(self, *args: Any, **named: Any) -> None:
-        return None
-
-
-def _ask(url: str, form: Mapping[str, str] | None, secs: float) -> Answer:
     headers = {"Accept": "application/json", "User-Agent": f"sqe-cli/{__version__}"}
-    body = urlencode(form).encode() if form is not None else None
-    request = urllib.request.Request(url, data=body, headers=headers)  # noqa: S310 - https, or this machine
-    parts = urlsplit(url)
-    handlers: list[urllib.request.BaseHandler] = [_NoRedirects()]
-    if is_loopback(parts.hostname or ""):
-        handlers.append(urllib.request.ProxyHandler({}))
-    if parts.scheme == "https":
-        handlers.append(urllib.request.HTTPSHandler(context=ssl.create_default_context()))
-    opener = urllib.request.build_opener(*handlers)
+    body = None
+    if form is not None:
+        headers["Content-Type"] = "application/x-www-form-urlencoded"
+        body = urlencode(form).encode()
+    bounds = Bounds(timeout_secs=secs, answer_bytes=_LARGEST_ANSWER, connections=1)
+    with closing(HttpClient("the identity provider", bounds, headers=headers, proxies=True)) as client:
+        try:
+            return client.send("GET" if form is None else "POST", url, body=body, read=_read)
+        except HttpFailedError as failure:
+            silent = failure.reason in (Reason.UNREACHABLE, Reason.LATE)
+            raise (ProviderSilentError if silent else LoginError)(str(failure)) from None
+
+
+def _read(answer: http.Answer) -> Answer:
+    if answer.status >= 500:
+        raise ProviderSilentError(f"The identity provider answered with status {answer.status}")
     try:
-        with opener.open(request, timeout=secs) as response:
-            return Answer(response.status, _document(response.read(_LARGEST_ANSWER + 1)))
-    except urllib.error.HTTPError as refusal:
-        with refusal:
-            if 300 <= refusal.code < 400:
-                raise LoginError("The identity provider answered with a redirect, which is not followed") from None
-            if refusal.code >= 500:
-                raise ProviderSilentError(f"The identity provider answered with status {refusal.code}") from None
-            return Answer(refusal.code, _document(_rest(refusal)))
-    except urllib.error.URLError as failure:
-        if isinstance(failure.reason, ssl.SSLError):
-            raise LoginError("The identity provider is not the one that its certificate has to name") from None
-        raise ProviderSilentError("The identity provider cannot be reached") from None
-    except (OSError, http.client.HTTPException, ValueError):
-        raise ProviderSilentError("The identity provider cannot be reached") from None
-
-
-def _rest(refusal: urllib.error.HTTPError) -> bytes:
-    try:
-        return refusal.read(_LARGEST_ANSWER + 1)
-    except (OSError, http.client.HTTPException):
-        raise ProviderSilentError("The identity provider cannot be reached") from None
-
-
-def _document(raw: bytes) -> Mapping[str, Any]:
-    if len(raw) > _LARGEST_ANSWER:
-        raise LoginError("The answer of the identity provider is too large")
-    try:
-        document = read_json(raw) if raw else {}
+        document = read_json(answer.body) if answer.body else {}
     except ValueError:
         document = None
     if not isinstance(document, dict):
         raise LoginError("The answer of the identity provider is no JSON object")
-    return document
+    return Answer(answer.status, document)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-import hashlib
 import hmac
 import json
 import re
@@ -17,7 +16,6 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import urlencode
 
 from sqe_core.cli.login.http import Answer, LoginError, ask, is_safe_url
 from sqe_core.spi.identity import Secret, is_clean_name
@@ -63,7 +61,10 @@ class Proof:
     @property
     def challenge(self) -> str:
         """What is shown of the verifier (S256)."""
-        return base64.urlsafe_b64encode(hashlib.sha256(self.verifier.encode()).digest()).rstrip(b"=").decode()
+        # Heavy, and most who start the command line do not log in.
+        from authlib.oauth2.rfc7636 import create_s256_code_challenge
+
+        return str(create_s256_code_challenge(self.verifier))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,16 +106,11 @@ class Provider:
 
     def login_url(self, redirect_uri: str, proof: Proof) -> str:
         """Return where the browser has to go."""
+        from authlib.oauth2.rfc6749.parameters import prepare_grant_uri
+
         endpoint = self._endpoint("authorization_endpoint")
-        query = {
-            "response_type": "code",
-            "redirect_uri": redirect_uri,
-            "state": proof.state,
-            "nonce": proof.nonce,
-            **self._request(),
-            **_challenge(proof),
-        }
-        return f"{endpoint}{'&' if '?' in endpoint else '?'}{urlencode(query)}"
+        asked = {**self._request(), **_challenge(proof), "nonce": proof.nonce, "state": proof.state}
+        return str(prepare_grant_uri(endpoint, response_type="code", redirect_uri=redirect_uri, **asked))
 
     def check_answer(self, parameters: Mapping[str, str], proof: Proof) -> Secret:
         """Return the code that came back to the redirect address.

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -197,9 +198,15 @@ class RemoteBackend(Backend):
         if self._renewal is not None:
             self._renewal.stop()
         self.cancel()
+        # In a thread: gRPC has been seen not to keep its own deadline on a machine that was busy.
+        goodbye = threading.Thread(target=self._end_session, name="sqe-close", daemon=True)
+        goodbye.start()
+        goodbye.join(_END_SECS)
+        self._close()
+
+    def _end_session(self) -> None:
         with contextlib.suppress(SqeError):
             self._client.action("CloseSession", flight.CloseSessionRequest(), timeout_secs=_END_SECS)
-        self._close()
 
     def _wait(self, ticket: flight.Ticket, running: _Running) -> None:
         """Have a statement run until its first rows are there."""

@@ -1,4 +1,4 @@
-"""A small HTTP listener for machines: probes and scrapers.
+"""A small HTTP listener: for probes and scrapers, and for a browser's way back to a login.
 
 It stands open to whoever reaches the port, so everything that a client can make it hold is bounded before anything of
 a request is looked at (LIM-2): connections in all and per address, the bytes of the head, the time of the whole
@@ -26,10 +26,8 @@ from socketserver import TCPServer
 from types import MappingProxyType
 from typing import Any
 
-from sqe_core.spi.errors import StartupError
-from sqe_core.spi.identity import Secret
-
-_log = logging.getLogger(__name__)
+# Below the server's own logger, whose level SQE_LOG sets; other libraries only warn.
+_log = logging.getLogger("sqe_core.http")
 
 _ALLOWED = "GET, HEAD"
 _NO_HEADERS: Mapping[str, str] = MappingProxyType({})
@@ -55,8 +53,17 @@ class HttpAnswer:
         return cls(status=status, body=f"{json.dumps(value)}\n".encode(), content_type="application/json")
 
 
-Route = Callable[[Mapping[str, str]], HttpAnswer]
-"""Answers a request, of which it gets the headers by their lower-case names."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HttpRequest:
+    """What a route is asked; names of headers are in lower case."""
+
+    path: str
+    query: str
+    headers: Mapping[str, str]
+
+
+Route = Callable[[HttpRequest], HttpAnswer]
+"""Answers a request."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +98,7 @@ class HttpListener:
         routes: Mapping[str, Route],
         *,
         tls: ListenerTls | None = None,
-        bearer: Secret | None = None,
+        bearer: str | None = None,
         bounds: HttpBounds | None = None,
     ) -> None:
         self.name = name
@@ -105,12 +112,12 @@ class HttpListener:
         self._server: _Server | None = None
 
     def start(self) -> None:
-        """Bind and begin to serve. Raises StartupError when the port is taken."""
+        """Bind and begin to serve. Raises ListenError when the port is taken."""
         try:
             server = _Server(self)
         except (OSError, OverflowError) as error:
             reason = getattr(error, "strerror", None) or error
-            raise StartupError(f"Cannot listen on {self.host}:{self.port} ({self.name}): {reason}") from error
+            raise ListenError(f"Cannot listen on {self.host}:{self.port} ({self.name}): {reason}") from error
         self.port = server.server_address[1]
         self._server = server
         threading.Thread(target=server.serve_forever, args=(0.1,), name=f"sqe-{self.name}", daemon=True).start()
@@ -122,19 +129,19 @@ class HttpListener:
             server.shutdown()
             server.server_close()
 
-    def answer(self, path: str, headers: Mapping[str, str]) -> HttpAnswer:
+    def answer(self, request: HttpRequest) -> HttpAnswer:
         """Answer a request whose method was allowed."""
-        if self._bearer is not None and not _carries(headers, self._bearer):
+        if self._bearer is not None and not _carries(request.headers, self._bearer):
             return HttpAnswer(
                 status=HTTPStatus.UNAUTHORIZED, body=b"unauthorized\n", headers={"WWW-Authenticate": "Bearer"}
             )
-        route = self._routes.get(path)
+        route = self._routes.get(request.path)
         if route is None:
             return HttpAnswer.of_text("not found", HTTPStatus.NOT_FOUND)
         try:
-            return route(headers)
+            return route(request)
         except Exception:  # noqa: BLE001 - the request boundary: whoever asks learns nothing of it (ERR-1)
-            _log.exception("the %s listener could not answer %s", self.name, path)
+            _log.exception("the %s listener could not answer %s", self.name, request.path)
             return HttpAnswer.of_text("internal error", HTTPStatus.INTERNAL_SERVER_ERROR)
 
     @property
@@ -145,6 +152,10 @@ class HttpListener:
     def encrypted(self, connection: socket.socket) -> socket.socket:
         """Shake hands, when this listener speaks TLS."""
         return connection if self._tls is None else self._tls.context().wrap_socket(connection, server_side=True)
+
+
+class ListenError(OSError):
+    """A listener cannot start; its text says why."""
 
 
 class ListenerTls:
@@ -165,7 +176,7 @@ class ListenerTls:
             self._stamp = self._changed_at()
             self._context = self._load()
         except OSError as error:  # ssl.SSLError is one
-            raise StartupError(f"The TLS files cannot be used: {error.strerror or error}") from error
+            raise ListenError(f"The TLS files cannot be used: {error.strerror or error}") from error
 
     def context(self) -> ssl.SSLContext:
         """Return what connections are encrypted with from now on."""
@@ -193,9 +204,9 @@ class ListenerTls:
         return context
 
 
-def _carries(headers: Mapping[str, str], bearer: Secret) -> bool:
+def _carries(headers: Mapping[str, str], bearer: str) -> bool:
     scheme, _, token = headers.get("authorization", "").partition(" ")
-    given, wanted = token.strip().encode("utf-8", "replace"), bearer.reveal().encode()
+    given, wanted = token.strip().encode("utf-8", "replace"), bearer.encode()
     return hmac.compare_digest(given, wanted) and scheme.lower() == "bearer"
 
 
@@ -316,7 +327,8 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _answer(self) -> None:
         headers = {name.lower(): value for name, value in self.headers.items()}
-        self._send(self.server.listener.answer(self.path.partition("?")[0], headers))
+        path, _, query = self.path.partition("?")
+        self._send(self.server.listener.answer(HttpRequest(path=path, query=query, headers=headers)))
 
     def _send(self, answer: HttpAnswer, more: Mapping[str, str] = _NO_HEADERS) -> None:
         self.send_response(answer.status)

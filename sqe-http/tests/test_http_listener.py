@@ -14,18 +14,22 @@ from pathlib import Path
 
 import pytest
 
-from sqe_core.observe.http import HttpAnswer, HttpBounds, HttpListener, ListenerTls
-from sqe_core.spi.errors import StartupError
-from sqe_core.spi.identity import Secret
+from sqe_http.listener import HttpAnswer, HttpBounds, HttpListener, HttpRequest, ListenError, ListenerTls
+from sqe_http.testing import make_certificate
 
 CANARY = "canary-77a1"
 
 
-def answer_text(headers: Mapping[str, str]) -> HttpAnswer:
+@pytest.fixture(scope="module")
+def tls_files(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
+    return make_certificate(tmp_path_factory.mktemp("tls"), "DNS:localhost", "IP:127.0.0.1")
+
+
+def answer_text(request: HttpRequest) -> HttpAnswer:
     return HttpAnswer.of_text("ok")
 
 
-def fail(headers: Mapping[str, str]) -> HttpAnswer:
+def fail(request: HttpRequest) -> HttpAnswer:
     raise RuntimeError(CANARY)
 
 
@@ -183,7 +187,7 @@ def test_a_client_that_goes_away_costs_nothing(listener: HttpListener) -> None:
     "given", [None, "", "Bearer", "Bearer wrong", "Bearer s3same", "Bearer s3sam\xe9", "Basic s3sam", "s3sam"]
 )
 def test_a_bearer_is_asked_for(given: str | None) -> None:
-    with listening(bearer=Secret("s3sam")) as listener:
+    with listening(bearer="s3sam") as listener:
         for path in ("/ok", "/nowhere"):  # whoever is not known does not learn what there is
             response, body = ask(listener, path, headers={} if given is None else {"Authorization": given})
             assert (response.status, body) == (401, b"unauthorized\n")
@@ -192,7 +196,7 @@ def test_a_bearer_is_asked_for(given: str | None) -> None:
 
 def test_a_taken_port_is_a_clear_error(listener: HttpListener) -> None:
     second = HttpListener("second", "127.0.0.1", listener.port, {})
-    with pytest.raises(StartupError, match=f"Cannot listen on 127.0.0.1:{listener.port} \\(second\\)"):
+    with pytest.raises(ListenError, match=f"Cannot listen on 127.0.0.1:{listener.port} \\(second\\)"):
         second.start()
     second.stop()
 
@@ -251,7 +255,7 @@ def test_a_client_certificate_is_demanded_with_an_authority(tls_files: tuple[str
 
 
 def test_unusable_tls_files_are_a_clear_error() -> None:
-    with pytest.raises(StartupError, match="TLS files cannot be used: No such file"):
+    with pytest.raises(ListenError, match="TLS files cannot be used: No such file"):
         ListenerTls(Path("/nonexistent/cert.pem"), Path("/nonexistent/key.pem"))
 
 
