@@ -107,7 +107,7 @@ class Certificate:
 
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> Certificate:
-    cert, key = make_certificate(tmp_path_factory.mktemp("certificate"), "IP:127.0.0.1")
+    cert, key = make_certificate(tmp_path_factory.mktemp("certificate"), "IP:127.0.0.1", subject="far")
     return Certificate(cert=Path(cert), key=Path(key))
 
 

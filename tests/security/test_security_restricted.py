@@ -447,7 +447,8 @@ def test_completion_knows_what_the_user_sees(analyst: Analyst) -> None:
     cache = CompletionCache(lambda: analyst.sqe.service.visible(analyst.session), ready=lambda: True)
     names = cache._read()
     assert names.catalogs == ("iceberg",)
-    assert names.columns["iceberg", "default", "pay"] == ("id", "name")
+    assert cache.columns(("iceberg", "default", "pay")) == ("id", "name")
+    assert cache.columns(("iceberg", "default", DENIED)) == ()
     assert DENIED not in str(names)
     assert HIDDEN not in str(names)
 

@@ -29,13 +29,15 @@ NAMES = Completions(
         ("iceberg", "sales"): ("regions",),
         ("other", "public"): ("things",),
     },
-    columns={
-        ("iceberg", "default", "orders"): ("order_id", "customer"),
-        ("iceberg", "sales", "regions"): ("region_id", "name"),
-    },
     functions=("substr", "sum"),
     keywords=("SELECT", "FROM", "WHERE"),
 )
+
+
+COLUMNS = {
+    ("iceberg", "default", "orders"): ("order_id", "customer"),
+    ("iceberg", "sales", "regions"): ("region_id", "name"),
+}
 
 
 class FakeBackend:
@@ -137,6 +139,9 @@ class FakeBackend:
 
     def completions(self) -> Completions:
         return NAMES
+
+    def columns(self, table: tuple[str, str, str]) -> tuple[str, ...]:
+        return COLUMNS.get(table, ())
 
     def close(self) -> None:
         self.closed = True

@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from cli_fakes import NAMES, FakeBackend, rows
+from cli_fakes import COLUMNS, NAMES, FakeBackend, rows
 from prompt_toolkit.completion import CompleteEvent
 from prompt_toolkit.document import Document
 
@@ -41,7 +41,7 @@ from sqe_core.spi.errors import AccessDeniedError, ExternalError, ObjectNotFound
         ('.describe "Sales"."Or""ders"', 'DESCRIBE "Sales"."Or""ders"'),
         (".d order", 'DESCRIBE "order"'),
         (".catalogs", "SHOW CATALOGS"),
-        (".databases", "SHOW CATALOGS"),
+        (".databases", "SHOW DATABASES"),
         ("\\l", "SHOW CATALOGS"),
         ("\\dn", "SHOW SCHEMAS"),
         ("\\dn other", 'SHOW SCHEMAS FROM "other"'),
@@ -60,7 +60,10 @@ def test_commands_are_statements(bench: Any, line: str, sql: str) -> None:
     [
         (".tabels", "unknown command .tabels\nHint: did you mean .tables?"),
         (".zzzzzz", "unknown command .zzzzzz\nHint: .help lists the commands"),
-        (".mode csv", "Hint: the output format is chosen with .format: table, csv, tsv, json, vertical"),
+        (
+            ".mode csv",
+            "Hint: the output format is chosen with .format: table, csv, tsv, json, vertical, markdown, ",
+        ),
         ("\\du", "Hint: write SHOW ROLES"),
         ("\\c other", "Hint: write USE schema, or USE catalog.schema"),
         (".schema", "which table?"),
@@ -68,11 +71,22 @@ def test_commands_are_statements(bench: Any, line: str, sql: str) -> None:
         (".schema t; DROP TABLE t", "'t; DROP TABLE t' is no name"),
         ('.schema "t', "is no name"),
         (".timer maybe", "maybe is neither on nor off"),
-        (".format xml", "unknown format xml\nHint: formats are table, csv, tsv, json, vertical"),
+        (".format xml", "unknown format xml\nHint: formats are table, csv, tsv, json, vertical, markdown, parquet"),
         (".catalogs x", ".catalogs takes no argument"),
         (".read x.sql", "scripts cannot be read from scripts"),
         ("\\i x.sql", "scripts cannot be read from scripts"),
         ("\\e", "there is no editor in scripts"),
+        ("\\set x 1", "unknown command \\set\nHint: there are no variables; SET name = value changes a setting"),
+        ("\\pset null x", "Hint: write .format NAME for the format, .nullvalue TEXT for NULL"),
+        ("\\watch", "there is no statement yet that could be repeated\nHint: run one, and then \\watch"),
+        ("\\watch soon", "soon is no pause\nHint: write \\watch 5, or \\watch i=5 c=3 for three times"),
+        ("\\watch 0", "pauses are of 0.1 to 86400 seconds"),
+        ("\\watch nan", "pauses are of 0.1 to 86400 seconds"),
+        ("\\watch 1 c=0", "runs once at least"),
+        ("\\o |less", "results cannot be sent to a command"),
+        ("\\o /nowhere/at/all.csv", "cannot write /nowhere/at/all.csv: No such file or directory"),
+        (".output /", "cannot write /: Is a directory"),
+        ("\\conninfo x", "\\conninfo takes no argument"),
     ],
 )
 def test_commands_that_cannot_be_done(bench: Any, line: str, told: str) -> None:
@@ -86,6 +100,7 @@ def test_every_command_of_the_features_is_there() -> None:
     names = (
         ".help .h .? .exit .quit .q .tables .schema .describe .d .summarize .summary .catalogs .databases .read .timer"
         " .format \\q \\format \\d \\dt \\dn \\l \\dv \\df \\timing \\x \\? \\i \\e"
+        " \\o .output .nullvalue \\d+ \\watch \\conninfo"
     )
     assert set(names.split()) <= set(COMMAND_NAMES)
 
@@ -224,13 +239,13 @@ def test_bad_names(text: str) -> None:
 
 
 def complete(text: str) -> list[str]:
-    completer = SqlCompleter(lambda: NAMES, lambda: ("iceberg", "default"))
+    completer = SqlCompleter(lambda: NAMES, lambda table: COLUMNS.get(table, ()), lambda: ("iceberg", "default"))
     document = Document(text.replace("|", ""), text.index("|") if "|" in text else len(text))
     return [item.text for item in completer.get_completions(document, CompleteEvent())]
 
 
 def test_completion_replaces_what_is_typed() -> None:
-    completer = SqlCompleter(lambda: NAMES, lambda: ("iceberg", "default"))
+    completer = SqlCompleter(lambda: NAMES, lambda table: COLUMNS.get(table, ()), lambda: ("iceberg", "default"))
     text = 'SELECT * FROM iceberg.default."Odd'
     (item,) = completer.get_completions(Document(text), CompleteEvent())
     assert text[: item.start_position] + item.text == 'SELECT * FROM iceberg.default."Odd Name"'

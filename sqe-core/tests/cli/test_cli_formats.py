@@ -6,6 +6,7 @@ import csv
 import io
 import json
 from collections.abc import Callable
+from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
@@ -13,7 +14,7 @@ import pyarrow as pa
 import pytest
 from cli_fakes import FakeBackend, rows
 
-from sqe_core.cli.shell.formats import CsvWriter, JsonWriter, ResultWriter, TsvWriter, VerticalWriter
+from sqe_core.cli.shell.formats import CsvWriter, JsonWriter, MarkdownWriter, ResultWriter, TsvWriter, VerticalWriter
 from sqe_core.cli.shell.table import TableWriter, fit
 
 TRICKY = pa.table(
@@ -34,19 +35,19 @@ def written(make: Callable[[Callable[[str], None]], ResultWriter], table: pa.Tab
     return out.getvalue()
 
 
-def test_table_is_the_sample_of_the_features(bench: Any) -> None:
+def test_a_table_of_one_number(bench: Any) -> None:
     bench.script.run("SELECT 1 AS one", name="")
-    assert bench.written == "one\n-----\n1\n(1 row)\n"
+    assert bench.written == "one\n-----\n  1\n(1 row)\n"
     assert bench.told == ""
 
 
 def test_table_aligns_and_escapes() -> None:
     assert written(TableWriter, TRICKY.slice(4, 3)).splitlines() == [
-        "a          | b",
+        "a          |    b",
         "-----------+------",
-        "           | 5",
+        "           |    5",
         "NULL       | NULL",
-        "tab\\there  | 7",
+        "tab\\there  |    7",
     ]
 
 
@@ -67,6 +68,24 @@ def test_table_shows_the_lines_of_a_value() -> None:
 def test_table_of_one_column_can_be_copied() -> None:
     table = pa.table({"create": ["CREATE TABLE t (\n  a int\n)"]})
     assert written(TableWriter, table) == "create\n------------------\nCREATE TABLE t (\n  a int\n)\n"
+
+
+def test_numbers_stand_to_the_right() -> None:
+    table = pa.table(
+        {
+            "n": pa.array([1, None, -100]),
+            "d": pa.array([Decimal("1.50"), None, Decimal("22.25")]),
+            "f": pa.array([0.5, float("nan"), None]),
+            "t": ["1", "22", "333"],
+        }
+    )
+    assert written(TableWriter, table).splitlines() == [
+        "   n  |     d |    f | t",
+        "------+-------+------+-----",
+        "   1  |  1.50 |  0.5 | 1",
+        "NULL  |  NULL |  NaN | 22",
+        "-100  | 22.25 | NULL | 333",
+    ]
 
 
 def test_table_of_nothing_has_its_header() -> None:
@@ -92,7 +111,7 @@ def test_table_sizes_columns_by_the_first_thousand_rows_and_streams_the_rest() -
     writer.rows(pa.record_batch({"n": pa.array(range(999))}))
     assert out.getvalue() == "", "nothing may be written before the widths are known"
     writer.rows(pa.record_batch({"n": pa.array([999])}))
-    assert out.getvalue().startswith("n\n-----\n0\n")
+    assert out.getvalue().startswith("  n\n-----\n  0\n")
     writer.rows(pa.record_batch({"n": pa.array([123456789])}))
     assert out.getvalue().endswith("\n999\n123456789\n")
 
@@ -126,6 +145,55 @@ def test_csv_is_rfc_4180() -> None:
 
 def test_csv_of_nothing_has_its_header() -> None:
     assert written(CsvWriter, TRICKY.slice(0, 0)) == "a,b\n"
+
+
+NESTED = pa.table(
+    {
+        "list": pa.array([[1, None], None]),
+        "row": pa.array([{"a": 'say "x"', "at": datetime(2026, 4, 1, 8, 30)}, None]),
+        "map": pa.array([[("k", 1.5)], None], pa.map_(pa.string(), pa.float64())),
+    }
+)
+
+
+def test_nested_values_are_json_for_programs() -> None:
+    """People read SQL's own spelling in a table; a program that reads CSV has a reader for JSON."""
+    header, first, second = csv.reader(io.StringIO(written(CsvWriter, NESTED)))
+    assert header == ["list", "row", "map"]
+    assert [json.loads(field) for field in first] == [
+        [1, None],
+        {"a": 'say "x"', "at": "2026-04-01 08:30:00"},
+        {"k": 1.5},
+    ]
+    assert second == ["", "", ""]
+    fields = written(TsvWriter, NESTED).splitlines()[1].split("\t")
+    assert json.loads(fields[1].replace("\\\\", "\\")) == {"a": 'say "x"', "at": "2026-04-01 08:30:00"}
+
+
+@pytest.mark.parametrize(
+    ("writer", "expected"),
+    [
+        (CsvWriter, 'a\n-\n""\n"-"\n'),
+        (TsvWriter, "a\n-\n\n-\n"),
+        (MarkdownWriter, "| a |\n| --- |\n| - |\n|  |\n| - |\n"),
+        (VerticalWriter, "-[ 1 ]\na | -\n-[ 2 ]\na |\n-[ 3 ]\na | -\n"),
+        (TableWriter, "a\n---\n-\n\n-\n"),
+    ],
+)
+def test_null_is_written_as_wanted(writer: Any, expected: str) -> None:
+    table = pa.table({"a": [None, "", "-"]})
+    assert written(lambda write: writer(write, null="-"), table) == expected
+
+
+def test_markdown() -> None:
+    table = pa.table({"a|b": ["x|y", "two\r\nlines", None], "n": pa.array([1, 22, None])})
+    assert written(MarkdownWriter, table).splitlines() == [
+        "| a\\|b | n |",
+        "| --- | ---: |",
+        "| x\\|y | 1 |",
+        "| two<br>lines | 22 |",
+        "| NULL | NULL |",
+    ]
 
 
 def test_tsv_escapes() -> None:

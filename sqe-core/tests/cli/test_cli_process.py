@@ -18,7 +18,7 @@ from sqe_core import __version__
 
 def test_execute_writes_the_sample(run_cli: Any) -> None:
     done = run_cli("-e", "SELECT 1 AS one")
-    assert (done.returncode, done.stdout, done.stderr) == (0, "one\n-----\n1\n(1 row)\n", "")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "one\n-----\n  1\n(1 row)\n", "")
 
 
 def test_statements_are_separated_by_semicolons_and_execute_repeats(run_cli: Any) -> None:
@@ -100,7 +100,10 @@ def test_a_bug_is_told_and_the_script_goes_on(run_cli: Any) -> None:
     [
         (["--no-such-option"], "unknown argument '--no-such-option'"),
         (["SELECT 1"], "unknown argument 'SELECT 1'; a statement is given with -e, a script with --file"),
-        (["-f", "load.sql"], "argument -f/--format: 'load.sql' is no format (table, csv, tsv, json, vertical)"),
+        (
+            ["-f", "load.sql"],
+            "argument -f/--format: 'load.sql' is no format (table, csv, tsv, json, vertical, markdown, parquet)",
+        ),
         (["-f", "xml"], "argument -f/--format: invalid choice: 'xml'"),
         (["--file", "nowhere.sql"], "cannot read nowhere.sql: No such file or directory"),
         (["--file", "."], ". is a folder, not a script"),

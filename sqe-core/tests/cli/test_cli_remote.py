@@ -398,12 +398,14 @@ def test_names_for_completion(gateway: FakeGateway, server: Server, connect: Ope
         listing("sales", "regions", ObjectType.TABLE),
     ]
     session = connect(server, interactive=True)
-    wait_for(lambda: bool(session.completions().columns))
+    wait_for(lambda: bool(session.completions().tables))
     names = session.completions()
     assert names.catalogs == ("iceberg",)
     assert names.schemas == {"iceberg": ("default",)}
     assert names.tables == {("iceberg", "default"): ("orders", "late"), ("iceberg", "sales"): ("regions",)}
-    assert names.columns[("iceberg", "default", "orders")] == ("id", "of_orders")
+    assert session.columns(("iceberg", "default", "orders")) == ("id", "of_orders")
+    assert session.columns(("iceberg", "sales", "regions")) == ("id", "of_regions")
+    assert session.columns(("iceberg", "default", "nothing")) == ()
     assert "substr" in names.functions
     assert "SELECT" in names.keywords
     # What a statement makes is there soon after.

@@ -59,7 +59,7 @@ def run(port: str, environment: dict[str, str], tmp_path: Path) -> RunCli:
 
 def test_the_sample_of_the_features(run: RunCli) -> None:
     done = run("--protocol", "flight", "--host", "localhost", "-e", "SELECT 1 AS one")
-    assert (done.returncode, done.stdout, done.stderr) == (0, "one\n-----\n1\n(1 row)\n", "")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "one\n-----\n  1\n(1 row)\n", "")
 
 
 def test_a_script_with_commands_and_changes(run: RunCli) -> None:
@@ -184,7 +184,7 @@ def test_the_shell(open_shell: Callable[..., PtyShell]) -> None:
     shell.expect(rf"SQE {re.escape(__version__)}, SQE Coordinator 0 at localhost:\d+, signed in anonymously\.")
     shell.expect("sqe>")
     shown = shell.run("SELECT 1 AS one;", r"\(1 row\)")
-    assert "one\n-----\n1\n(1 row)" in shown
+    assert "one\n-----\n  1\n(1 row)" in shown
     shell.expect("sqe>")
     shell.run("USE sales;", "USE")
     shell.expect("sqe>")

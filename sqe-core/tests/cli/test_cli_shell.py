@@ -37,7 +37,7 @@ def test_a_statement_over_several_lines(shell: PtyShell) -> None:
     shell.type("SELECT 1\r")
     shell.expect(r"\.\.\.>")
     shown = shell.run("AS one;", r"\(1 row\)")
-    assert "one\n-----\n1\n(1 row)" in shown
+    assert "one\n-----\n  1\n(1 row)" in shown
     shell.expect(r"Time: \d+")
     shell.expect("sqe>")
 

@@ -13,6 +13,7 @@ import pytest
 from sqe_core.observe.health import Probe, Readiness, health_routes
 from sqe_core.spi.errors import ConfigError, ExternalError
 from sqe_core.spi.protocol import ServerState, ServerStatus
+from sqe_http.listener import HttpRequest
 
 CANARY = "https://user:canary-pass@catalog.internal/v1"
 
@@ -119,7 +120,7 @@ def test_health_reveals_nothing(backend: Backend) -> None:
     asked = readiness(Probe("catalog secret-catalog-name", backend.check), engine=False)
     routes = health_routes(asked, lambda: status)
     assert set(routes) == {"/healthz", "/readyz", "/api/v1/status"}
-    answers = {path: route({}) for path, route in routes.items()}
+    answers = {path: route(HttpRequest(path=path, query="", headers={})) for path, route in routes.items()}
     assert (answers["/healthz"].status, answers["/healthz"].body) == (200, b"ok\n")
     assert answers["/readyz"].status == 503
     assert json.loads(answers["/readyz"].body) == {"status": "unavailable", "failed": ["engine", "catalogs"]}

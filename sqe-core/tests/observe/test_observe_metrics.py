@@ -10,6 +10,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from sqe_core.observe.metrics import CORE_METRICS, OTHER, PrometheusMetrics, metrics_route, resident_bytes
+from sqe_http.listener import HttpRequest
 
 
 def scraped(metrics: PrometheusMetrics) -> dict[tuple[str, frozenset[tuple[str, str]]], float]:
@@ -164,8 +165,10 @@ def test_states(metrics: PrometheusMetrics) -> None:
 
 def test_the_route_speaks_what_the_scraper_asks_for(metrics: PrometheusMetrics) -> None:
     route = metrics_route(metrics)["/metrics"]
-    assert route({}).content_type.startswith("text/plain")
-    modern = route({"accept": "application/openmetrics-text; version=1.0.0"})
+    assert route(HttpRequest(path="/metrics", query="", headers={})).content_type.startswith("text/plain")
+    modern = route(
+        HttpRequest(path="/metrics", query="", headers={"accept": "application/openmetrics-text; version=1.0.0"})
+    )
     assert modern.content_type.startswith("application/openmetrics-text")
     assert modern.body.endswith(b"# EOF\n")
 

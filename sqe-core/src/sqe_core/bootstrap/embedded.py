@@ -153,6 +153,10 @@ class EmbeddedSqe:
         """What can be completed right now; never waits for the engine."""
         return self._names.current()
 
+    def columns(self, table: tuple[str, str, str]) -> tuple[str, ...]:
+        """Return the columns of a table, for completion; never waits for the engine to start."""
+        return self._names.columns(table)
+
     def close(self) -> None:
         """End the session and the engine. Idempotent."""
         self.sqe.service.close_session(self.session)

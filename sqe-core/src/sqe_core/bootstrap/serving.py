@@ -26,7 +26,7 @@ from sqe_core.server import Server, ServerParts, StatusBoard
 from sqe_core.session.rate_limits import RateLimiter
 from sqe_core.spi.errors import StartupError
 from sqe_core.spi.protocol import ServerState, TlsFiles
-from sqe_http.listener import HttpListener, ListenerTls, ListenError
+from sqe_http.listener import HttpListener, ListenError, ListenerTls
 
 
 def serve(

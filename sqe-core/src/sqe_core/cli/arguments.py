@@ -14,7 +14,7 @@ from typing import Any, Literal, NoReturn
 from sqe_core import __version__
 from sqe_core.cli.exit_codes import UsageError
 
-FORMATS = ("table", "csv", "tsv", "json", "vertical")
+FORMATS = ("table", "csv", "tsv", "json", "vertical", "markdown", "parquet")
 DEFAULT_WAREHOUSE = "~/.sqe/warehouse"
 RESERVED_CATALOGS = ("iceberg", "system")
 DEFAULT_HOST = "localhost"

@@ -25,8 +25,6 @@ class Completions:
     """By catalog."""
     tables: Mapping[SchemaKey, tuple[str, ...]] = field(default_factory=lambda: MappingProxyType({}))
     """Tables and views by (catalog, schema)."""
-    columns: Mapping[TableKey, tuple[str, ...]] = field(default_factory=lambda: MappingProxyType({}))
-    """By (catalog, schema, table); a table whose columns are not known yet is simply absent."""
     functions: tuple[str, ...] = ()
     keywords: tuple[str, ...] = ()
 
@@ -58,6 +56,9 @@ class Backend(Protocol):
 
     def completions(self) -> Completions:
         """What can be completed right now; never waits for the engine."""
+
+    def columns(self, table: TableKey) -> tuple[str, ...]:
+        """Read the columns of a table, as this user sees them; none when there is nothing to be told."""
 
     def close(self) -> None:
         """End the session, the running statement included."""

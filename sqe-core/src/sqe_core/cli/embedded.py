@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from sqe_core.cli.arguments import Options
-from sqe_core.cli.backend import Backend, Completions
+from sqe_core.cli.backend import Backend, Completions, TableKey
 from sqe_core.cli.shell.keywords import KEYWORDS
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ class EmbeddedBackend:
         self.on_engine_progress = sqe.on_engine_progress
         self.split = sqe.split
         self.close = sqe.close
+        self.columns = sqe.columns
         self._functions: tuple[str, ...] | None = None
 
     @property
@@ -50,7 +51,6 @@ class EmbeddedBackend:
             catalogs=names.catalogs,
             schemas=names.schemas,
             tables=names.tables,
-            columns=names.columns,
             functions=self._functions,
             keywords=KEYWORDS,
         )
@@ -164,6 +164,10 @@ class LateBackend:
     def completions(self) -> Completions:
         backend = self._backend
         return backend.completions() if backend is not None else Completions(keywords=KEYWORDS)
+
+    def columns(self, table: TableKey) -> tuple[str, ...]:
+        backend = self._backend
+        return backend.columns(table) if backend is not None else ()
 
     def close(self) -> None:
         """Close what was opened; something that is just being opened is waited for."""

@@ -67,18 +67,20 @@ def _batch(options: Options, console: Console, open_backend: OpenBackend) -> int
     backend = _opened(options, open_backend)
     try:
         executor = Executor(backend, console, Display(format=options.format), raw_errors=options.raw_errors)
-        script = Script(Context(executor=executor), stop_on_error=options.stop_on_error)
+        context = Context(executor=executor, connection=lambda: _where(options, backend))
+        script = Script(context, stop_on_error=options.stop_on_error)
         code = ExitCode.OK
         for text, name in texts:
             outcome = script.run(text, name=name)
             if outcome is Outcome.INTERRUPTED:
-                return ExitCode.INTERRUPTED
+                code = ExitCode.INTERRUPTED
+                break
             if outcome is Outcome.FAILED:
                 code = ExitCode.STATEMENT_FAILED
                 if options.stop_on_error:
                     break
-        console.flush()
-        return code
+        unwritten = executor.finish() is Outcome.FAILED
+        return ExitCode.STATEMENT_FAILED if unwritten and code is ExitCode.OK else code
     finally:
         backend.close()
 
@@ -109,12 +111,12 @@ def _interactive(options: Options, console: Console, open_backend: OpenBackend) 
 
     if options.server is not None:
         remote = _opened(options, open_backend)
-        where = _greeting(options.server, remote)
+        where = _where(options, remote)
         backend = LateBackend(lambda: remote)
         backend.start()
     else:
-        where = "embedded, in memory, kept until you leave" if options.in_memory else f"embedded, {options.warehouse}"
         backend = LateBackend(lambda: _opened(options, open_backend))
+        where = _where(options, backend)
     console.tell(f"SQE {__version__}, {where}. Type .help for help.")
     executor = Executor(
         backend,
@@ -124,7 +126,8 @@ def _interactive(options: Options, console: Console, open_backend: OpenBackend) 
         raw_errors=options.raw_errors,
     )
     try:
-        Shell(backend, executor, console, stop_on_error=options.stop_on_error).run()
+        Shell(backend, executor, console, stop_on_error=options.stop_on_error, connection=where).run()
+        executor.finish()
     finally:
         executor.close()
         backend.close()
@@ -154,7 +157,11 @@ def _log_out(server: ServerOptions, console: Console) -> int:
         raise UsageError(error.message) from None
 
 
-def _greeting(server: ServerOptions, backend: Backend) -> str:
+def _where(options: Options, backend: Backend) -> str:
+    """How people are told where their statements run."""
+    server = options.server
+    if server is None:
+        return "embedded, in memory, kept until you leave" if options.in_memory else f"embedded, {options.warehouse}"
     from sqe_core.cli.remote.backend import RemoteBackend
 
     if not isinstance(backend, RemoteBackend):

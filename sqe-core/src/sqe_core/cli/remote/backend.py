@@ -16,7 +16,7 @@ from typing import Any
 import pyarrow as pa
 
 from sqe_core.cli.arguments import ServerOptions
-from sqe_core.cli.backend import Backend, Completions
+from sqe_core.cli.backend import Backend, Completions, TableKey
 from sqe_core.cli.exit_codes import UsageError
 from sqe_core.cli.login.http import LoginError
 from sqe_core.cli.remote.client import FlightClient, Interruptible
@@ -90,7 +90,7 @@ class RemoteBackend(Backend):
         self._interactive = interactive
         self._running: _Running | None = None
         self._current = self._read_current()
-        self._names = RemoteNames(client, lambda: self._current)
+        self._names = RemoteNames(client)
         self._renewal = Renewal(client, login.tokens) if login.tokens is not None else None
         if interactive:
             self._names.known()
@@ -192,6 +192,10 @@ class RemoteBackend(Backend):
             ) from error
         if schema is None and self._current[:1] != tuple(parts):
             raise UserError(f"{catalog} is a schema of the catalog {self._current[0]} too; add --schema")
+
+    def columns(self, table: TableKey) -> tuple[str, ...]:
+        """Read the columns of a table."""
+        return self._names.columns(table)
 
     def close(self) -> None:
         """End the session, the running statement included."""

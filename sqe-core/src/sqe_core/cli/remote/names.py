@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import threading
 import time
-from collections.abc import Callable
 
 import pyarrow as pa
 
@@ -16,16 +15,13 @@ from sqe_core.protocols.flight.wire import flight_sql_pb2 as sql
 from sqe_core.spi.errors import SqeError
 
 _REFRESH_SECS = 30.0
-_MOST_TABLES_WITH_COLUMNS = 200
-"""The server reads a table's metadata for its columns; of a larger schema none are asked for."""
 
 
 class RemoteNames:
     """Keeps the names of one session."""
 
-    def __init__(self, client: FlightClient, current: Callable[[], tuple[str, str]]) -> None:
+    def __init__(self, client: FlightClient) -> None:
         self._client = client
-        self._current = current
         self._names = Completions(functions=_functions(), keywords=KEYWORDS)
         self._lock = threading.Lock()
         self._reading = False
@@ -65,40 +61,35 @@ class RemoteNames:
         found = self._client.metadata(sql.CommandGetTables())
         for key, name in zip(_pairs(found), found.column("table_name").to_pylist(), strict=True):
             tables.setdefault(key, []).append(name)
-        self._show(catalogs, schemas, tables, {})
-        current = self._current()
-        if 0 < len(tables.get(current, ())) <= _MOST_TABLES_WITH_COLUMNS:
-            self._show(catalogs, schemas, tables, self._columns(current))
-
-    def _columns(self, current: SchemaKey) -> dict[TableKey, tuple[str, ...]]:
-        catalog, schema = current
-        pattern = re.sub(r"([\\%_])", r"\\\1", schema)
-        command = sql.CommandGetTables(catalog=catalog, db_schema_filter_pattern=pattern, include_schema=True)
-        found = self._client.metadata(command)
-        schemas = map(pa.py_buffer, found.column("table_schema").to_pylist())
-        return {
-            (*key, name): tuple(pa.ipc.read_schema(columns).names)
-            for key, name, columns in zip(_pairs(found), found.column("table_name").to_pylist(), schemas, strict=True)
-        }
-
-    def _show(
-        self,
-        catalogs: list[str],
-        schemas: dict[str, list[str]],
-        tables: dict[SchemaKey, list[str]],
-        columns: dict[TableKey, tuple[str, ...]],
-    ) -> None:
         names = Completions(
             catalogs=tuple(catalogs),
             schemas={catalog: tuple(found) for catalog, found in schemas.items()},
             tables={key: tuple(found) for key, found in tables.items()},
-            # What was known stays until it is known anew.
-            columns={**self._names.columns, **columns},
             functions=self._names.functions,
             keywords=KEYWORDS,
         )
         with self._lock:
             self._names = names
+
+    def columns(self, table: TableKey) -> tuple[str, ...]:
+        """Read the columns of a table; none when it does not exist or the server does not say."""
+        catalog, schema, name = table
+        command = sql.CommandGetTables(
+            catalog=catalog,
+            db_schema_filter_pattern=_pattern(schema),
+            table_name_filter_pattern=_pattern(name),
+            include_schema=True,
+        )
+        try:
+            found = self._client.metadata(command).column("table_schema").to_pylist()
+            return tuple(pa.ipc.read_schema(pa.py_buffer(found[0])).names) if len(found) == 1 else ()
+        except SqeError:
+            # Completion is a convenience: the statement itself will say what is wrong.
+            return ()
+
+
+def _pattern(name: str) -> str:
+    return re.sub(r"([\\%_])", r"\\\1", name)
 
 
 def _pairs(found: pa.Table) -> list[SchemaKey]:

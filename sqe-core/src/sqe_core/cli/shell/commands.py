@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -28,6 +29,7 @@ class Context:
     """What a command may use. `read` and `edit` exist only in the interactive shell."""
 
     executor: Executor
+    connection: Callable[[], str] = lambda: "embedded"
     read: Callable[[str], Outcome] | None = None
     edit: Callable[[], Outcome] | None = None
 
@@ -58,8 +60,15 @@ _ELSEWHERE = {
     "\\du": "write SHOW ROLES",
     "\\dp": "write SHOW GRANTS ON t",
     "\\z": "write SHOW GRANTS ON t",
-    "\\o": "send the output of sqe-cli -e to a file",
-    "\\copy": "send the output of sqe-cli -e --format csv to a file",
+    ".once": "write .output FILE, and .output afterwards",
+    "\\copy": "write .format csv and .output FILE, then the query",
+    "\\set": "there are no variables; SET name = value changes a setting of the session, SHOW SESSION lists them",
+    "\\unset": "settings of the session are changed with RESET name",
+    "\\pset": "write .format NAME for the format, .nullvalue TEXT for NULL, .timer on|off",
+    "\\a": "the output format is chosen with .format",
+    "\\g": "end the statement with a semicolon; .output FILE sends its result to a file",
+    "\\gx": "write .format vertical, then the statement",
+    "\\copyright": "SQE is licensed under the Apache License 2.0",
 }
 
 
@@ -124,6 +133,11 @@ def _catalogs(context: Context, argument: str) -> Outcome:
     return _sql(context, "SHOW CATALOGS")
 
 
+def _databases(context: Context, argument: str) -> Outcome:
+    # Whatever the word means in SQL, it means here.
+    return _sql(context, "SHOW DATABASES")
+
+
 def _describe(context: Context, argument: str) -> Outcome:
     if not argument:
         raise command_error("which table?", hint="write .schema table, .schema schema.table")
@@ -132,6 +146,79 @@ def _describe(context: Context, argument: str) -> Outcome:
 
 def _tables_or_describe(context: Context, argument: str) -> Outcome:
     return _describe(context, argument) if argument else _sql(context, "SHOW TABLES")
+
+
+def _describe_more(context: Context, argument: str) -> Outcome:
+    if not argument:
+        return _sql(context, "SHOW TABLES")
+    name = quote_name(parse_name(argument))
+    outcome = _sql(context, "DESCRIBE", name)
+    if outcome is not Outcome.OK:
+        return outcome
+    written = context.executor.collect(f"SHOW CREATE TABLE {name}", told=False)
+    written = written or context.executor.collect(f"SHOW CREATE VIEW {name}")
+    if written is None:
+        return Outcome.FAILED
+    context.executor.show(written)
+    return Outcome.OK
+
+
+def _output(context: Context, argument: str) -> Outcome:
+    if argument.startswith("|"):
+        raise command_error(
+            "results cannot be sent to a command", hint="write them to a file, or sqe-cli -e … | command"
+        )
+    context.executor.redirect(argument.strip("'\"") or None)
+    return Outcome.OK
+
+
+def _null_value(context: Context, argument: str) -> Outcome:
+    quoted = len(argument) >= 2 and argument[0] == argument[-1] and argument[0] in "'\""
+    context.executor.display.null = (argument[1:-1] if quoted else argument) if argument else None
+    return Outcome.OK
+
+
+def _watch(context: Context, argument: str) -> Outcome:
+    """Run the last statement again and again, as psql does."""
+    secs, times = 2.0, None
+    for word in argument.split():
+        name, _, value = word.rpartition("=")
+        try:
+            if name == "c":
+                times = int(value)
+            elif name in ("", "i"):
+                secs = float(value)
+            else:
+                raise ValueError(name)
+        except ValueError:
+            raise command_error(
+                f"{word} is no pause", hint="write \\watch 5, or \\watch i=5 c=3 for three times"
+            ) from None
+    if not 0.1 <= secs <= 86_400 or (times is not None and times < 1):
+        raise command_error("pauses are of 0.1 to 86400 seconds, and it runs once at least")
+    executor = context.executor
+    if executor.last is None:
+        raise command_error("there is no statement yet that could be repeated", hint="run one, and then \\watch")
+    sql, origin = executor.last
+    paging, executor.paging = executor.paging, False
+    try:
+        while True:
+            executor.console.tell(f"{time.strftime('%Y-%m-%d %H:%M:%S')} (every {secs:g} s)")
+            outcome = executor.run(sql, origin)
+            times = None if times is None else times - 1
+            if outcome is not Outcome.OK or times == 0:
+                return outcome
+            time.sleep(secs)
+    except KeyboardInterrupt:
+        return Outcome.INTERRUPTED
+    finally:
+        executor.paging = paging
+
+
+def _connection(context: Context, argument: str) -> Outcome:
+    catalog, schema = context.executor.backend.current
+    context.executor.console.tell(f"Connected to: {context.connection()}\nCatalog {catalog}, schema {schema}")
+    return Outcome.OK
 
 
 def _summarize(context: Context, argument: str) -> Outcome:
@@ -206,17 +293,32 @@ COMMANDS = (
     Command(names=("\\d",), argument="[TABLE]", summary="tables, or the columns of one", run=_tables_or_describe),
     Command(names=(".schema", ".describe", ".d"), argument="TABLE", summary="columns of a table", run=_describe),
     Command(
+        names=("\\d+",), argument="[TABLE]", summary="the columns, and the statement that makes it", run=_describe_more
+    ),
+    Command(
         names=(".summarize", ".summary"),
         argument="TABLE",
         summary="smallest, largest, distinct and missing values",
         run=_summarize,
     ),
-    Command(names=(".catalogs", ".databases", "\\l"), argument="", summary="catalogs", run=_catalogs),
+    Command(names=(".catalogs", "\\l"), argument="", summary="catalogs", run=_catalogs),
+    Command(names=(".databases",), argument="", summary="what SHOW DATABASES lists", run=_databases),
     Command(names=("\\dn",), argument="[CATALOG|%PATTERN%]", summary="schemas", run=_listing("SCHEMAS", most=1)),
     Command(names=("\\dv",), argument="[SCHEMA|%PATTERN%]", summary="views", run=_listing("VIEWS", most=2)),
     Command(names=("\\df",), argument="[%PATTERN%]", summary="functions", run=_functions),
     Command(names=(".read", "\\i"), argument="FILE", summary="run a script (not in scripts)", run=_read),
     Command(names=(".format", "\\format"), argument="[NAME]", summary=", ".join(FORMATS), run=set_format),
+    Command(
+        names=(".output", "\\o"), argument="[FILE]", summary="results go to a file; alone, here again", run=_output
+    ),
+    Command(names=(".nullvalue",), argument="[TEXT]", summary="what stands for NULL; alone, as usual", run=_null_value),
+    Command(
+        names=("\\watch",),
+        argument="[SECS] [c=TIMES]",
+        summary="run the last statement again and again",
+        run=_watch,
+    ),
+    Command(names=("\\conninfo",), argument="", summary="where the statements run, and as whom", run=_connection),
     Command(names=("\\x",), argument="", summary="table or vertical", run=_expanded),
     Command(names=(".timer",), argument="[on|off]", summary="show how long statements take", run=_timer),
     Command(names=("\\timing",), argument="[on|off]", summary="the same; without an argument it toggles", run=_timing),

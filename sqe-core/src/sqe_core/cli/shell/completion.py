@@ -31,6 +31,8 @@ _WANTS_SCHEMA = re.compile(
     r"\b(?:use|schema|(?:tables|views|schemas)\s+(?:from|in))\s+(?:if\s+exists\s+)?$", re.IGNORECASE
 )
 INFORMATION_SCHEMA_TABLES = ("columns", "df_settings", "schemata", "tables", "views")
+_MOST_TABLES = 10
+"""Of so many tables in one statement columns are read when somebody presses Tab."""
 _STRING_OR_COMMENT = re.compile(r"'(?:[^']|'')*(?:'|$)|--[^\n]*|/\*.*?(?:\*/|$)", re.DOTALL)
 _NAME_COMMANDS = frozenset((".schema", ".describe", ".d", ".summarize", ".summary", "\\d", ".tables", "\\dt", "\\dv"))
 
@@ -57,10 +59,22 @@ class TypedName:
 
 
 class SqlCompleter(Completer):
-    """Completes SQL and commands from a snapshot of names; asks for a new snapshot every time."""
+    """Completes SQL and commands from a snapshot of names; asks for a new snapshot every time.
 
-    def __init__(self, names: Callable[[], Completions], current: Callable[[], tuple[str, str]]) -> None:
+    Args:
+        names: what is known.
+        columns: reads the columns of a table.
+        current: the session's catalog and schema.
+    """
+
+    def __init__(
+        self,
+        names: Callable[[], Completions],
+        columns: Callable[[TableKey], tuple[str, ...]],
+        current: Callable[[], tuple[str, str]],
+    ) -> None:
         self._names = names
+        self._columns = columns
         self._current = current
 
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterator[Completion]:
@@ -97,9 +111,10 @@ class SqlCompleter(Completer):
             if key is None:
                 yield from self._relations(names, typed)
             else:
-                yield from _identifiers(names.columns.get(key, ()), typed, "column")
+                yield from _identifiers(self._columns(key), typed, "column")
             return
-        columns = dict.fromkeys(column for key in used.values() for column in names.columns.get(key, ()))
+        tables = dict.fromkeys(used.values())
+        columns = dict.fromkeys(column for key in list(tables)[:_MOST_TABLES] for column in self._columns(key))
         yield from _identifiers(columns, typed, "column")
         yield from _identifiers([alias[0] for alias in used if len(alias) == 1], typed, "table")
         if typed.last:
@@ -141,7 +156,7 @@ class SqlCompleter(Completer):
                 parts = tuple(_fold(part) for part in re.findall(_PART, match.group(1)))
                 key = self._key(parts)
                 alias = match.group(2)
-                if key in names.columns:
+                if key[2] in names.tables.get(key[:2], ()):
                     if alias is not None:
                         yield (_fold(alias),), key
                     else:

@@ -64,6 +64,11 @@ class Console:
         with _writing():
             self.out.write(clean(text) if self.out_is_terminal else text)
 
+    def write_bytes(self, data: bytes) -> None:
+        """Write data that is no text; for standard output that is no terminal."""
+        with _writing():
+            self.out.buffer.write(data)
+
     def flush(self) -> None:
         """Hand over what is buffered."""
         with _writing():

@@ -14,9 +14,11 @@ from typing import TYPE_CHECKING
 from sqe_core.cli.shell.console import Console, OutputError
 from sqe_core.cli.shell.error_report import Origin, raw_report, report
 from sqe_core.cli.shell.interrupts import Interrupts
+from sqe_core.cli.shell.output_file import OutputFile
 from sqe_core.cli.shell.pager import PagedOutput, PagerClosed, pager_command
 from sqe_core.cli.shell.progress import EngineSteps, ProgressLine, duration
 from sqe_core.cli.shell.running import RunningStatement, StatementThread
+from sqe_core.spi.errors import ErrorCode, SqeError, UserError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -42,6 +44,8 @@ class Display:
 
     format: str = "table"
     timer: bool = False
+    null: str | None = None
+    """What stands for NULL; None for what the format has for it."""
 
 
 class Executor:
@@ -60,7 +64,12 @@ class Executor:
         self.console = console
         self.display = display
         self.interactive = interactive
+        self.paging = interactive
+        self.last: tuple[str, Origin] | None = None
+        """What the person ran last, which is no command of ours."""
         self._raw_errors = raw_errors
+        self._file: OutputFile | None = None
+        self._wrote_parquet = False
         self._reading_secs = 0.0
         steps = EngineSteps()
         backend.on_engine_progress(steps.listen)
@@ -71,6 +80,28 @@ class Executor:
         """Let the statement thread end."""
         self._thread.close()
 
+    def redirect(self, name: str | None) -> None:
+        """Write results to a file from now on, or to standard output again.
+
+        Raises:
+            UserError: the file cannot be written, or not all of the last one was.
+        """
+        file, self._file = self._file, None
+        if file is not None:
+            file.close()
+        if name is not None:
+            self._file = OutputFile(name)
+
+    def finish(self) -> Outcome:
+        """Nothing more is run: see that all output has arrived."""
+        try:
+            self.redirect(None)
+        except SqeError as error:
+            self.fail(error)
+            return Outcome.FAILED
+        self.console.flush()
+        return Outcome.OK
+
     def run(self, sql: str, origin: Origin) -> Outcome:
         """Run a statement and write its answer, or its error."""
         began, self._reading_secs = time.monotonic(), 0.0
@@ -79,7 +110,7 @@ class Executor:
             self.console.tell(f"Time: {duration(time.monotonic() - began - self._reading_secs)}")
         return outcome
 
-    def collect(self, sql: str) -> pa.Table | None:
+    def collect(self, sql: str, *, told: bool = True) -> pa.Table | None:
         """Run a statement with a small result for a command of ours; None when it failed, which is then told."""
         tables: list[pa.Table] = []
 
@@ -89,7 +120,7 @@ class Executor:
             result = statement.answer()
             tables.append(pa.Table.from_batches(list(statement.batches()), schema=result.schema))
 
-        outcome = self._guarded(sql, Origin(text=sql), read)
+        outcome = self._guarded(sql, Origin(text=sql), read, told=told)
         return tables[0] if outcome is Outcome.OK and tables else None
 
     def show(self, table: pa.Table) -> None:
@@ -101,7 +132,9 @@ class Executor:
         self.progress.clear()
         self.console.complain([raw_report(error)] if self._raw_errors else report(error, origin))
 
-    def _guarded(self, sql: str, origin: Origin, work: Callable[[RunningStatement], None]) -> Outcome:
+    def _guarded(
+        self, sql: str, origin: Origin, work: Callable[[RunningStatement], None], *, told: bool = True
+    ) -> Outcome:
         """Run `work` on a statement under Ctrl-C, tell its error, and leave nothing running."""
         progress = self.progress
         progress.begin()
@@ -125,7 +158,8 @@ class Executor:
                 self.backend.cancel()
                 raise
             except Exception as error:  # noqa: BLE001 the boundary: whatever failed is told, and the session goes on
-                self.fail(error, origin)
+                if told:
+                    self.fail(error, origin)
                 outcome = Outcome.FAILED
             finally:
                 progress.clear()
@@ -148,8 +182,8 @@ class Executor:
         """Write what is no data: with the data where people read it, else only to a terminal."""
         self.progress.clear()
         if self.display.format in ("table", "vertical"):
-            self.console.write(text + "\n")
-            self.console.flush()
+            self._write(text + "\n")
+            self._flush()
         elif self.console.err_is_terminal:
             self.console.tell(text)
 
@@ -167,7 +201,7 @@ class Executor:
                 self.progress.clear()
                 writer.rows(batch)
                 if paged is None:
-                    self.console.flush()
+                    self._flush()
             self.progress.clear()
             writer.end()
             if writer.counts_rows:
@@ -184,12 +218,12 @@ class Executor:
                 with self._reading():
                     paged.finish()
                 self.progress.suspended = not self.console.can_redraw
-        self.console.flush()
+        self._flush()
         if not writer.counts_rows and self.interactive and self.console.err_is_terminal:
             self.console.tell(_row_count(writer))
 
     def _paged_output(self) -> PagedOutput | None:
-        if not self.interactive or not self.console.out_is_terminal:
+        if not self.paging or not self._on_terminal:
             return None
         command = pager_command(self.console.environment)
         return PagedOutput(self.console, command, self._pager_begins) if command else None
@@ -219,21 +253,50 @@ class Executor:
         from sqe_core.cli.shell import formats
         from sqe_core.cli.shell.table import TableWriter
 
-        write: Write = self.console.write if paged is None else self._timed(paged.write)
+        write: Write = self._write if paged is None else self._timed(paged.write)
+        null = self.display.null
         match self.display.format:
             case "csv":
-                return formats.CsvWriter(write)
+                return formats.CsvWriter(write, null)
             case "tsv":
-                return formats.TsvWriter(write)
+                return formats.TsvWriter(write, null)
             case "json":
                 return formats.JsonWriter(write)
             case "vertical":
-                return formats.VerticalWriter(write)
-        return TableWriter(write, lambda rows: self._max_width(rows, paged))
+                return formats.VerticalWriter(write, null)
+            case "markdown":
+                return formats.MarkdownWriter(write, null)
+            case "parquet":
+                return self._parquet_writer()
+        return TableWriter(write, lambda rows: self._max_width(rows, paged), null)
+
+    def _parquet_writer(self) -> ResultWriter:
+        """A Parquet file is one result, and no text."""
+        from sqe_core.cli.shell.parquet import ParquetWriter
+
+        hint = "write .output FILE before each statement"
+        if self._on_terminal:
+            raise UserError("parquet is no text for a terminal", code=ErrorCode.INVALID_ARGUMENTS, hint=hint)
+        if self._file is not None:
+            return ParquetWriter(self._file.begin_parquet())
+        if self._wrote_parquet:
+            raise UserError("a Parquet file holds one result", code=ErrorCode.INVALID_ARGUMENTS, hint=hint)
+        self._wrote_parquet = True
+        return ParquetWriter(self.console.write_bytes)
+
+    @property
+    def _on_terminal(self) -> bool:
+        return self._file is None and self.console.out_is_terminal
+
+    def _write(self, text: str) -> None:
+        (self.console if self._file is None else self._file).write(text)
+
+    def _flush(self) -> None:
+        (self.console if self._file is None else self._file).flush()
 
     def _max_width(self, rows: int, paged: PagedOutput | None) -> int | None:
         """Lines may be longer than the terminal only where a pager can scroll sideways."""
-        if not self.console.out_is_terminal or (paged is not None and rows + 3 > paged.room):
+        if not self._on_terminal or (paged is not None and rows + 3 > paged.room):
             return None
         return self.console.size()[0]
 

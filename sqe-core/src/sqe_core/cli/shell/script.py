@@ -23,6 +23,8 @@ _LEAVING = re.compile(r"(?:quit|exit)[ \t]*(?:;|$)", re.IGNORECASE | re.MULTILIN
 _HELP = re.compile(r"help[ \t]*;?", re.IGNORECASE)
 _SET_FORMAT = re.compile(r"set\s+format\s+(?:=\s*|to\s+)?(['\"]?)(\w+)\1\s*;?\s*", re.IGNORECASE)
 
+_SUMMARIZE = re.compile(r"summarize\s+(?!select\b|with\b)(.+?)\s*;?\s*", re.IGNORECASE | re.DOTALL)
+
 
 def read_script(name: str, stream: BinaryIO) -> str:
     """Read a script as text; raise UsageError when it is too large or no text."""
@@ -139,6 +141,10 @@ class Script:
         choice = _SET_FORMAT.fullmatch(piece, skip_blank(piece, 0))
         if choice is not None:
             return run_command(f".format {choice.group(2)}", context, origin)
+        summarized = _SUMMARIZE.fullmatch(piece, skip_blank(piece, 0))
+        if summarized is not None:
+            return run_command(f".summarize {summarized.group(1)}", context, origin)
+        context.executor.last = piece, origin
         return context.executor.run(piece, origin)
 
 

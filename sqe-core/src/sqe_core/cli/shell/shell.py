@@ -75,6 +75,7 @@ class Shell:
         console: Console,
         *,
         stop_on_error: bool = False,
+        connection: str = "",
         history: Path | None = None,
         terminal_input: Input | None = None,
         terminal_output: Output | None = None,
@@ -85,7 +86,8 @@ class Shell:
         self._steps = EngineSteps()
         backend.on_engine_progress(self._step)
         self._script = Script(
-            Context(executor=executor, read=self._read_file, edit=self._edit), stop_on_error=stop_on_error
+            Context(executor=executor, connection=lambda: connection, read=self._read_file, edit=self._edit),
+            stop_on_error=stop_on_error,
         )
         self._started = False
         self._next_text = ""
@@ -97,7 +99,7 @@ class Shell:
             lexer=_SqlLexer(),
             history=open_history(history or Path(HISTORY).expanduser()),
             auto_suggest=AutoSuggestFromHistory(),
-            completer=SqlCompleter(backend.completions, lambda: backend.current),
+            completer=SqlCompleter(backend.completions, backend.columns, lambda: backend.current),
             complete_in_thread=True,
             complete_while_typing=False,
             enable_open_in_editor=True,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import pyarrow as pa
 
-from sqe_core.cli.shell.formats import ResultWriter, Write
+from sqe_core.cli.shell.formats import ResultWriter, Write, is_number
 from sqe_core.cli.shell.terminal_text import cut, display_width, escape_unprintable
 from sqe_core.cli.shell.values import Texts
 
@@ -33,14 +33,21 @@ def fit(widths: Sequence[int], available: int) -> list[int]:
 
 
 class TableWriter(ResultWriter):
-    """Columns aligned by their first thousand rows.
+    """Columns aligned by their first thousand rows, numbers to the right.
 
     `max_width` is asked once, with the number of rows known so far, when the widths are decided; a number means that
     lines must not be longer than that.
     """
 
-    def __init__(self, write: Write, max_width: Callable[[int], int | None] = lambda rows: None) -> None:
-        super().__init__(write)
+    null = "NULL"
+
+    def __init__(
+        self,
+        write: Write,
+        max_width: Callable[[int], int | None] = lambda rows: None,
+        null: str | None = None,
+    ) -> None:
+        super().__init__(write, null)
         self._max_width = max_width
         self._waiting: list[list[str]] = []
         self._widths: list[int] | None = None
@@ -49,6 +56,7 @@ class TableWriter(ResultWriter):
 
     def begin(self, schema: pa.Schema) -> None:
         self._header = [escape_unprintable(name) for name in schema.names]
+        self._right = [is_number(kind) for kind in schema.types]
 
     def slice(self, columns: Sequence[Texts]) -> None:
         rows = [list(row) for row in zip(*(self._cells(column) for column in columns), strict=True)]
@@ -71,9 +79,8 @@ class TableWriter(ResultWriter):
     def counts_rows(self) -> bool:
         return True
 
-    @staticmethod
-    def _cells(column: Texts) -> list[str]:
-        return ["NULL" if value is None else _escape(value) for value in column]
+    def _cells(self, column: Texts) -> list[str]:
+        return [self.null if value is None else _escape(value) for value in column]
 
     def _lay_out(self) -> None:
         widths = [display_width(name) for name in self._header]
@@ -109,13 +116,14 @@ class TableWriter(ResultWriter):
     def _line(self, texts: Sequence[str], marks: Sequence[str]) -> str:
         assert self._widths is not None
         cells: list[str] = []
-        for text, width, mark in zip(texts, self._widths, marks, strict=True):
+        for text, width, mark, right in zip(texts, self._widths, marks, self._right, strict=True):
             if self._cutting:
                 shorter = cut(text, width)
                 self.was_cut = self.was_cut or shorter is not text
                 text = shorter
             padding = " " * (width - display_width(text))
-            cells.append(f" {text}{padding}{mark}" if cells else f"{text}{padding}{mark} ")
+            aligned = f"{padding}{text}{mark}" if right else f"{text}{padding}{mark}"
+            cells.append(f" {aligned}" if cells else f"{aligned} ")
         return "|".join(cells).rstrip() + "\n"
 
 

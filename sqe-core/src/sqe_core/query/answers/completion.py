@@ -8,11 +8,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
+from sqe_core.catalog.registry import Mount
 from sqe_core.catalog.visible import INFORMATION_SCHEMA, VisibleCatalogs
 from sqe_core.spi.catalog import ViewMetadata
 from sqe_core.spi.errors import SqeError
 
-_MAX_TABLES_WITH_COLUMNS = 200
 _REFRESH_SECS = 5.0
 
 
@@ -23,7 +23,6 @@ class VisibleNames:
     catalogs: tuple[str, ...] = ()
     schemas: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: MappingProxyType({}))
     tables: Mapping[tuple[str, str], tuple[str, ...]] = field(default_factory=lambda: MappingProxyType({}))
-    columns: Mapping[tuple[str, str, str], tuple[str, ...]] = field(default_factory=lambda: MappingProxyType({}))
 
 
 class CompletionCache:
@@ -64,6 +63,22 @@ class CompletionCache:
                 threading.Thread(target=self._refresh, name="sqe-completion", daemon=True).start()
             return self._names
 
+    def columns(self, table: tuple[str, str, str]) -> tuple[str, ...]:
+        """Read the columns of a table; none when it does not exist, or the engine is not up."""
+        if not self._ready():
+            return ()
+        visible = self._visible()
+        catalog, schema, name = table
+        try:
+            for mount in visible.mounts():
+                for namespace in visible.schemas(mount) if mount.name == catalog else ():
+                    if ".".join(namespace) == schema:
+                        return _columns_of(visible, mount, namespace, name)
+        except SqeError:
+            # Completion is a convenience: the statement itself will say what is wrong.
+            pass
+        return ()
+
     def _refresh(self) -> None:
         try:
             self._names = self._read()
@@ -82,7 +97,6 @@ class CompletionCache:
             return VisibleNames(catalogs=tuple(mount.name for mount in visible.mounts()))
         schemas: dict[str, tuple[str, ...]] = {}
         tables: dict[tuple[str, str], tuple[str, ...]] = {}
-        columns: dict[tuple[str, str, str], tuple[str, ...]] = {}
         for mount in visible.mounts():
             listed = visible.schemas(mount)
             schemas[mount.name] = tuple(".".join(namespace) for namespace in listed)
@@ -90,23 +104,22 @@ class CompletionCache:
                 if namespace == (INFORMATION_SCHEMA,):
                     continue
                 key = (mount.name, ".".join(namespace))
-                names = [name for name, _ in visible.objects(mount, namespace)]
-                tables[key] = tuple(name.name for name in names)
-                for name in names:
-                    if len(columns) >= _MAX_TABLES_WITH_COLUMNS:
-                        break
-                    loaded = visible.find(mount, name)
-                    if loaded is None or (visible.enforced and isinstance(loaded, ViewMetadata)):
-                        continue  # what this user sees of a view takes the engine to tell (VIEW-4)
-                    columns[(*key, name.name)] = tuple(
-                        column.name for column in visible.columns_of(name, loaded.columns)
-                    )
+                tables[key] = tuple(name.name for name, _ in visible.objects(mount, namespace))
         return VisibleNames(
             catalogs=tuple(mount.name for mount in visible.mounts()),
             schemas=schemas,
             tables=tables,
-            columns=columns,
         )
+
+
+def _columns_of(visible: VisibleCatalogs, mount: Mount, namespace: tuple[str, ...], name: str) -> tuple[str, ...]:
+    for found, _ in visible.objects(mount, namespace):
+        if found.name == name:
+            loaded = visible.find(mount, found)
+            if loaded is None or (visible.enforced and isinstance(loaded, ViewMetadata)):
+                break  # what this user sees of a view takes the engine to tell (VIEW-4)
+            return tuple(column.name for column in visible.columns_of(found, loaded.columns))
+    return ()
 
 
 def _without(names: VisibleNames, catalogs: frozenset[str]) -> VisibleNames:
@@ -114,5 +127,4 @@ def _without(names: VisibleNames, catalogs: frozenset[str]) -> VisibleNames:
         catalogs=tuple(name for name in names.catalogs if name not in catalogs),
         schemas={name: schemas for name, schemas in names.schemas.items() if name not in catalogs},
         tables={key: tables for key, tables in names.tables.items() if key[0] not in catalogs},
-        columns={key: columns for key, columns in names.columns.items() if key[0] not in catalogs},
     )
