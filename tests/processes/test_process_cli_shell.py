@@ -39,10 +39,10 @@ def test_values_and_commands_of_a_script(tmp_path: Path) -> None:
     assert done.stdout.splitlines() == [
         "CREATE TABLE",
         "INSERT: 2 rows",
-        "id  | at                  | km   | tags        | price",
+        "id  | at                  |   km | tags        | price",
         "----+---------------------+------+-------------+-------",
-        "1   | 2026-04-01 08:30:00 | 12.5 | ['a', NULL] | 3.50",
-        "2   | NULL                | 3.25 | NULL        | NULL",
+        " 1  | 2026-04-01 08:30:00 | 12.5 | ['a', NULL] |  3.50",
+        " 2  | NULL                | 3.25 | NULL        |  NULL",
         "(2 rows)",
         "table",
         "t",
