@@ -81,11 +81,16 @@ class RemoteNames:
             include_schema=True,
         )
         try:
-            found = self._client.metadata(command).column("table_schema").to_pylist()
-            return tuple(pa.ipc.read_schema(pa.py_buffer(found[0])).names) if len(found) == 1 else ()
+            found = self._client.metadata(command)
         except SqeError:
             # Completion is a convenience: the statement itself will say what is wrong.
             return ()
+        for key, one, columns in zip(
+            _pairs(found), *(found.column(each).to_pylist() for each in ("table_name", "table_schema")), strict=True
+        ):
+            if (*key, one) == table:
+                return tuple(pa.ipc.read_schema(pa.py_buffer(columns)).names)
+        return ()
 
 
 def _pattern(name: str) -> str:
