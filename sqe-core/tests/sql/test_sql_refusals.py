@@ -84,7 +84,6 @@ NOT_SUPPORTED = [
     ("CLEAR CACHE", "CLEAR is not supported", "SQE caches what it needs by itself"),
     ("REFRESH TABLE t", "REFRESH is not supported", "tables are always up to date"),
     ("LOAD DATA INPATH 'x' INTO TABLE t", "LOAD is not supported", "create a table and INSERT into it"),
-    ("EXECUTE IMMEDIATE 'select 1'", "EXECUTE IMMEDIATE is not supported", "send the statement itself"),
     ("DECLARE x INT", "DECLARE is not supported", "send values as parameters"),
     (
         "SET spark.sql.ansi.enabled = false",
@@ -102,8 +101,6 @@ NOT_SUPPORTED = [
     ("BEGIN SELECT 1", "Scripts between BEGIN and END are not supported", "send the statements one by one"),
     ("INSERT OVERWRITE DIRECTORY '/x' SELECT 1", "INSERT OVERWRITE DIRECTORY is not supported", None),
     ("INSERT OVERWRITE LOCAL DIRECTORY '/x' SELECT 1", "INSERT OVERWRITE DIRECTORY is not supported", None),
-    ("CALL system.rewrite_data_files('t')", "CALL is not supported", "it comes with a later release"),
-    ("PREPARE p FROM SELECT 1", "PREPARE is not supported", "send the statement with parameters instead"),
     ("MAP a USING 'cat'", "MAP is not supported", None),
     # DDL
     (

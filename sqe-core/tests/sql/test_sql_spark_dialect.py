@@ -89,7 +89,6 @@ def test_own_statements_use_backticks() -> None:
         "CACHE TABLE t",
         "DFS -ls",
         "REFRESH TABLE t",
-        "EXECUTE IMMEDIATE 'select 1'",
         "BEGIN SELECT 1; END",
         "DECLARE VARIABLE x",
         "!ls",

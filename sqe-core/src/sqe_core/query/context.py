@@ -29,6 +29,9 @@ class StatementWatch(Protocol):
     def recognised(self, kind: StatementKind, traits: StatementTraits) -> None:
         """It is known which statement it is; nothing is decided."""
 
+    def stands_for(self, sql: str, dialect: str) -> None:
+        """It is another statement that is carried out, and recognised next."""
+
     def begins_change(self, kind: StatementKind) -> None:
         """Rights are about to be changed; raises when that could not be recorded, and must be."""
 
@@ -40,6 +43,9 @@ class Unwatched:
     """Implements `StatementWatch` for what is only looked at."""
 
     def recognised(self, kind: StatementKind, traits: StatementTraits) -> None:
+        """Nobody is told."""
+
+    def stands_for(self, sql: str, dialect: str) -> None:
         """Nobody is told."""
 
     def begins_change(self, kind: StatementKind) -> None:

@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from sqe_core.catalog.discovery import DiscoveredCatalogs, FoundCatalogs
@@ -24,6 +24,8 @@ from sqe_core.spi.identity import Identity, Secret
 _log = logging.getLogger(__name__)
 
 _MAX_VIEWS = 1000
+_MAX_PREPARED = 1000
+_MAX_PREPARED_TEXT = 16 << 20
 # A statement that began with an older token may still say it in an error.
 _FORMER_TOKENS = 3
 
@@ -50,6 +52,20 @@ class SessionState:
     catalog: str
     schema: tuple[str, ...]
     properties: Mapping[str, Any]
+    prepared: Mapping[str, str] = field(default_factory=dict)
+    """Prepared statements, name to text."""
+    roles: tuple[str, ...] | None = None
+    """What SET ROLE chose: None is ALL, `()` is NONE."""
+
+
+def check_prepared(prepared: Mapping[str, str]) -> None:
+    """Raise when these are more prepared statements than a session may have."""
+    if len(prepared) > _MAX_PREPARED or sum(map(len, prepared.values())) > _MAX_PREPARED_TEXT:
+        raise UserError(
+            f"A session can have {_MAX_PREPARED} prepared statements, of {_MAX_PREPARED_TEXT} letters in all",
+            code=ErrorCode.RESOURCE_EXHAUSTED,
+            hint="DEALLOCATE PREPARE those that are not needed",
+        )
 
 
 class Session:
@@ -94,6 +110,7 @@ class Session:
         self._lock = threading.RLock()
         self._current = (catalog, schema)
         self._views: dict[str, SessionView] = {}
+        self._prepared: dict[str, str] = {}
         self.chosen_roles: tuple[str, ...] | None = None
         """What SET ROLE chose: None is ALL, `()` is NONE."""
 
@@ -116,7 +133,13 @@ class Session:
         """Return what is current, for a statement that begins."""
         with self._lock:
             catalog, schema = self._current
-            return SessionState(catalog=catalog, schema=schema, properties=self.properties.snapshot())
+            return SessionState(
+                catalog=catalog,
+                schema=schema,
+                properties=self.properties.snapshot(),
+                prepared=dict(self._prepared),
+                roles=self.chosen_roles,
+            )
 
     def set_properties(self, values: Mapping[str, Any]) -> None:
         """Set properties, all or none; None puts one back to its default."""
@@ -204,6 +227,17 @@ class Session:
         with self._lock:
             return self._views.pop(name, None) is not None
 
+    def put_prepared(self, name: str, text: str) -> None:
+        """Remember a prepared statement, in the place of one of that name."""
+        with self._lock:
+            check_prepared({**self._prepared, name: text})
+            self._prepared[name] = text
+
+    def drop_prepared(self, name: str) -> bool:
+        """Forget a prepared statement; False when there is none of that name."""
+        with self._lock:
+            return self._prepared.pop(name, None) is not None
+
     @contextmanager
     def looking(self) -> Iterator[None]:
         """Something is listed outside of statements: no engine session is closed meanwhile."""
@@ -224,6 +258,7 @@ class Session:
         with self._lock:
             self.closed = True
             self._views.clear()
+            self._prepared.clear()
             # Whoever looks into memory later shall find no tokens (SESS-6).
             ended, self.identity = self.identity, self.identity.without_tokens()
             self._former_tokens = ()

@@ -12,7 +12,7 @@ from sqe_core.catalog.registry import CatalogRegistry, Mount
 from sqe_core.engine.port import EngineCatalog, EngineSession
 from sqe_core.session.engine_sides import EngineSide
 from sqe_core.session.properties import SessionProperties
-from sqe_core.session.session import Session, SessionState, SessionView
+from sqe_core.session.session import Session, SessionState, SessionView, check_prepared
 from sqe_core.spi.errors import InternalError
 from sqe_core.spi.identity import Identity
 
@@ -50,6 +50,7 @@ class StatementSession:
         self.properties.restore(state.properties)
         for name, value in (properties or {}).items():
             self.properties.set(name, value)
+        self._prepared = dict(state.prepared)
         self._apart = apart
         self._chosen_roles = session.chosen_roles
         self._with_roles: Callable[[Identity, tuple[str, ...] | None], Identity] = lambda identity, chosen: identity
@@ -116,7 +117,13 @@ class StatementSession:
 
     def state(self) -> SessionState:
         """What it has now."""
-        return SessionState(catalog=self.catalog, schema=self.schema, properties=self.properties.snapshot())
+        return SessionState(
+            catalog=self.catalog,
+            schema=self.schema,
+            properties=self.properties.snapshot(),
+            prepared=dict(self._prepared),
+            roles=self._chosen_roles,
+        )
 
     def use(self, catalog: str, schema: tuple[str, ...]) -> None:
         """Change the current names."""
@@ -139,6 +146,26 @@ class StatementSession:
             self.session.reset_properties()
         else:
             self.session.set_properties({name: None})
+
+    # Prepared statements
+
+    @property
+    def prepared(self) -> Mapping[str, str]:
+        """The prepared statements, name to text."""
+        return self._prepared
+
+    def put_prepared(self, name: str, text: str) -> None:
+        """Remember a prepared statement, in the place of one of that name."""
+        check_prepared({**self._prepared, name: text})
+        if not self._apart:
+            self.session.put_prepared(name, text)
+        self._prepared[name] = text
+
+    def drop_prepared(self, name: str) -> bool:
+        """Forget a prepared statement; False when there is none of that name."""
+        if not self._apart:
+            self.session.drop_prepared(name)
+        return self._prepared.pop(name, None) is not None
 
     # Views of the session
 

@@ -12,6 +12,7 @@ from sqe_core.sql.statements import (
     create,
     drop,
     grants,
+    prepared,
     refusals,
     session_control,
     session_statements,
@@ -84,6 +85,10 @@ def _explain(statement: StatementText) -> Statement:
     return show.explain(statement, recognise)
 
 
+def _prepare(statement: StatementText) -> Statement:
+    return prepared.prepare(statement, recognise)
+
+
 _STATEMENTS: Mapping[str, Recogniser] = MappingProxyType(
     {
         **dict.fromkeys(_QUERY_STARTS, _query),
@@ -111,6 +116,9 @@ _STATEMENTS: Mapping[str, Recogniser] = MappingProxyType(
         "check": show_governance.check,
         "kill": session_control.kill,
         "call": session_control.call,
+        "prepare": _prepare,
+        "execute": prepared.execute,
+        "deallocate": prepared.deallocate,
         "attach": attach.attach,
         "detach": attach.detach,
     }

@@ -86,6 +86,9 @@ class StatementKind(Enum):
     ATTACH = "attach"
     DETACH = "detach"
     SECRET = "secret"  # noqa: S105 - a word
+    PREPARE = "prepare"
+    EXECUTE = "execute"
+    CALL = "call"
 
 
 class PositionMap(Protocol):

@@ -80,6 +80,8 @@ class FakeCatalog(EngineCatalog):
         self.schemas: dict[tuple[str, ...], dict[str, str]] = {("default",): {}}
         self.tables: dict[tuple[tuple[str, ...], str], tuple[TableMetadata, pa.Table]] = {}
         self.views: dict[tuple[tuple[str, ...], str], ViewMetadata] = {}
+        self.snapshots: dict[tuple[tuple[str, ...], str], list[tuple[int, int | None]]] = {}
+        """The snapshots of tables, each with the one before it."""
 
     def put(self, namespace: str, name: str, rows: pa.Table) -> None:
         """Make or replace a table.
@@ -611,6 +613,8 @@ class FakeEngineSession(EngineSession):
             case "SetTableProperties":
                 changed = _changed(table.properties, tree.fields["properties"])
                 catalog.tables[key] = replace(table, properties=changed), rows
+            case "CreateOrReplaceBranch":
+                catalog.tables[key] = replace(table, current_snapshot_id=tree.fields["snapshot"]), rows
             case "CommentOnTable":
                 catalog.tables[key] = replace(table, comment=tree.fields["comment"]), rows
         return None
@@ -627,7 +631,13 @@ class FakeEngineSession(EngineSession):
         fields = {"catalog": catalog, "identifier": identifier}
         if relation.kind is RelationKind.IDENTIFIER:
             return _Tree(_ANALYSIS + "ResolvedIdentifier", fields, [], tree.slot)
-        if (tuple(identifier[:-1]), identifier[-1]) not in self._mounted[catalog].tables:
+        found = self._mounted[catalog]
+        if identifier[-1] == "_sqe_metadata_snapshots":
+            ids, parents = zip(*found.snapshots[tuple(identifier[:-2]), identifier[-2]], strict=True)
+            rows = _logical("LocalRelation", slot=tree.slot)
+            rows.rows = pa.table({"committed_at": ids, "snapshot_id": ids, "parent_id": pa.array(parents, pa.int64())})
+            return rows
+        if (tuple(identifier[:-1]), identifier[-1]) not in found.tables:
             raise _failure("TABLE_OR_VIEW_NOT_FOUND")
         if relation.kind is RelationKind.TABLE:
             return _Tree(_ANALYSIS + "ResolvedTable", fields, [], tree.slot)
@@ -684,6 +694,7 @@ _COMMANDS = frozenset(
         "CreateTableAsSelect",
         "ReplaceTableAsSelect",
         "SetTableProperties",
+        "CreateOrReplaceBranch",
         "DropColumns",
         "CommentOnTable",
     }
@@ -758,6 +769,8 @@ class _Parser:
             tree = _logical("SetTableProperties", target, properties={key: self._literal()})
             self._expect(")")
             return tree
+        if self._accept("CREATE", "OR", "REPLACE", "BRANCH", "`MAIN`", "AS", "OF", "VERSION"):
+            return _logical("CreateOrReplaceBranch", target, snapshot=self._literal())
         self._expect("DROP", "COLUMN")
         return _logical("DropColumns", target, columnsToDrop=[{"name": [_unquoted(self._next())]}])
 
@@ -793,15 +806,26 @@ class _Parser:
             parts = self._name()
             expression, name = ("column", parts[-1], *parts[:-1]), parts[-1]
             if self._accept("("):
-                while not self._accept(")"):
-                    self._next()
+                self._skip_brackets()
                 expression = ("call", parts[-1])
         if self._accept("AS"):
             name = _unquoted(self._next())
         return expression, name
 
+    def _skip_brackets(self) -> None:
+        depth = 1
+        while depth:
+            word = self._next()
+            depth += (word == "(") - (word == ")")
+
     def _condition(self) -> tuple[str, Any]:
         column = self._name()[-1]
+        if column == "_sqe_eq" and self._accept("("):  # how the reader writes a comparison with a parameter
+            column = self._name()[-1]
+            self._expect(",")
+            value = self._literal()
+            self._expect(")")
+            return column, value
         self._expect("=")
         return column, self._literal()
 
@@ -918,13 +942,16 @@ def _evaluated(expression: Any, name: str, rows: pa.Table) -> Iterator[tuple[str
             yield from zip(rows.schema.names, rows.columns, strict=True)
         case ("column", column, *_):
             found = [each for each in rows.schema.names if each.lower() == column.lower()]
+            if not found and column in ("operation", "manifest_list"):
+                yield name, pa.nulls(rows.num_rows, pa.string())
+                return
             if not found:
                 raise _failure("UNRESOLVED_COLUMN.WITH_SUGGESTION", objectName=f"`{column}`", proposal="")
             yield name, rows.column(found[0])
         case ("mask", column):
             yield name, pa.nulls(rows.num_rows, rows.schema.field(column).type)
         case ("call", _):
-            yield name, pa.array([rows.num_rows], pa.int64())
+            yield name, pa.array([rows.num_rows] * (rows.num_rows if name == "summary" else 1), pa.int64())
         case ("literal", value):
             type = pa.int32() if isinstance(value, int) and not isinstance(value, bool) else None
             yield name, pa.array([value] * rows.num_rows, pa.string() if value is None else type)

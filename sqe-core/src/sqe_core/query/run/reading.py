@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from sqe_core.query.context import StatementContext
@@ -19,6 +19,8 @@ class ReadStatement:
     statement: Statement
     handler: Handler[Any]
     parameters: Parameters
+    stands_for: bool = False
+    """Whether it was sent as what stands for it, with its values."""
 
 
 def read_statement(context: StatementContext, sql: str, parameters: Parameters, dialect: str) -> ReadStatement:
@@ -29,10 +31,11 @@ def read_statement(context: StatementContext, sql: str, parameters: Parameters, 
     if parameters:
         raise UserError("This statement takes no parameters", code=ErrorCode.INVALID_ARGUMENTS)
     meant = read.handler.meant(read.statement, context, dialect)
+    context.watch.stands_for(meant.sql, meant.dialect)
     inner = _read(context, meant.sql, meant.parameters, meant.dialect)
     if isinstance(inner.handler, StandsFor):
         raise UserError("A statement that is executed may not execute another one")
-    return inner
+    return replace(inner, stands_for=True)
 
 
 def recognise(context: StatementContext, statement: Statement) -> Handler[Any]:

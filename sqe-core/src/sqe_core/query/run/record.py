@@ -8,7 +8,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from weakref import WeakValueDictionary
 
@@ -159,6 +159,10 @@ class StatementRecord:
         """It is known which statement it is, whatever becomes of it."""
         self._entry.kind = kind.value
         self._traits = traits
+
+    def stands_for(self, sql: str, dialect: str) -> None:
+        """What is told of it names no value of the statement that it stands for either (OBS-1)."""
+        self._redacted = replace(self._redacted, values=self._redacted.values | redact(sql, dialect).values)
 
     def described(self) -> None:
         """The statement was only looked at."""

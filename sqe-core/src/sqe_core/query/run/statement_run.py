@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 
-from sqe_core.engine.port import AnalysedPlan, EngineExecutionError, ParameterMarker
+from sqe_core.catalog.information_schema import to_table
+from sqe_core.engine.port import AnalysedPlan
 from sqe_core.query.answers.metadata import text_table
 from sqe_core.query.context import StatementContext
 from sqe_core.query.ingest.ingestion import Ingestion
@@ -21,6 +22,7 @@ from sqe_core.query.run.parameters import bind_parameters
 from sqe_core.query.run.reading import ReadStatement, read_statement, recognise
 from sqe_core.query.run.result import Parameters, PlanLifecycle, StatementPlan, StatementResult
 from sqe_core.query.run.running import Ending
+from sqe_core.query.run.without_values import plan_without_values
 from sqe_core.query.statements.created_meanwhile import tried
 from sqe_core.query.statements.handler import Answer, AnswerAboutQuery, Change
 from sqe_core.spi.errors import ErrorCode, SqeError, UserError
@@ -30,24 +32,6 @@ from sqe_core.sql.statement import EngineStatement, Statement
 
 # For so long a plan that was made before it is started stands.
 _PLAN_SECS = 5.0
-# What asks a value for its type before it has one.
-_TOO_EARLY = frozenset(
-    {
-        "INTERNAL_ERROR",  # the condition of UPDATE
-        "INVALID_AGGREGATE_FILTER",
-    }
-)
-# What the engine says when types or constants do not fit; a parameter without a value has no type and is no constant.
-_ABOUT_VALUES = frozenset(
-    {
-        *_TOO_EARLY,
-        "DATATYPE_MISMATCH",
-        "INVALID_EXTRACT_BASE_FIELD_TYPE",
-        "JOIN_CONDITION_IS_NOT_BOOLEAN_TYPE",
-        "_LEGACY_ERROR_TEMP_1035",  # the offset of LAG
-        "_LEGACY_ERROR_TEMP_1036",  # the bounds of a window's frame
-    }
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +61,12 @@ class StatementRun:
         read = read_statement(self.context, sql, parameters, dialect)
         if not isinstance(read.statement, EngineStatement):
             rows = self._rows(read)
-            schema = rows.schema if rows is not None else None
-            return self._planned(read.statement, schema, lambda ending: self._carry_out(read, rows, ending), lifecycle)
+            return self._planned(
+                read.statement,
+                self._columns(read, rows),
+                lambda ending: self._carry_out(read, rows, ending),
+                lifecycle,
+            )
         statement, values = read.statement, bind_parameters(read.statement, read.parameters)
         rights = self.context.parts.authorizer.generation
         with self._judging.scope() as opened:
@@ -144,17 +132,19 @@ class StatementRun:
         elif isinstance(statement, EngineStatement):
             inner = statement
         if inner is None or not (inner is statement or inner.parameters):
-            rows = self._rows(read)
             return StatementDescription(
-                schema=rows.schema if rows is not None else None,
+                schema=self._columns(read, self._rows(read)),
                 parameters=pa.schema([]),
                 statement_kind=statement.kind.value,
             )
         with self._judging.scope():
             if self._judging.is_void(inner):
                 return StatementDescription(schema=None, parameters=pa.schema([]), statement_kind=statement.kind.value)
-            names = tuple(dict.fromkeys(inner.parameters))
-            plan = self._plan_without_values(inner, names)
+            names = () if read.stands_for else tuple(dict.fromkeys(inner.parameters))
+            if read.stands_for:
+                plan: AnalysedPlan | None = self._judging.judge(inner, bind_parameters(inner, read.parameters)).plan
+            else:
+                plan = plan_without_values(self._judging, inner, names)
         if columns is None and plan is not None and not plan.is_command:
             columns = shown_schema(inner, plan.schema)
         # What is not found stood where only numbers of rows can: LIMIT, OFFSET.
@@ -166,28 +156,6 @@ class StatementRun:
             for number, (name, type) in enumerate(zip(names, types, strict=True), 1)
         ]
         return StatementDescription(schema=columns, parameters=pa.schema(expected), statement_kind=statement.kind.value)
-
-    def _plan_without_values(self, statement: EngineStatement, names: Sequence[str]) -> AnalysedPlan | None:
-        """Judge a statement before it has values; None when only they show whether its types fit.
-
-        What is not there, or may not be seen, is refused as ever.
-        """
-        markers = {name: ParameterMarker(number=number) for number, name in enumerate(names)}
-        try:
-            return self._judging.judge(statement, markers).plan
-        except (EngineExecutionError, UserError) as error:
-            if not names:
-                raise
-            first = error
-        try:
-            # Some places take constants only; there a NULL may do, and mean a number of rows.
-            plan = self._judging.judge(statement, dict.fromkeys(names)).plan
-            return None if _is_about_values(first, _TOO_EARLY) else plan
-        except (EngineExecutionError, UserError) as error:
-            for each in (error, first):
-                if not _is_about_values(each):
-                    raise each from None
-            return None
 
     def ingest(
         self, request: IngestRequest, schema: pa.Schema, batches: Iterator[pa.RecordBatch], ending: Ending
@@ -248,24 +216,32 @@ class StatementRun:
         handler.require_admin(self.context)
         return handler.rows(read.statement, self.context)
 
+    @staticmethod
+    def _columns(read: ReadStatement, rows: pa.Table | None) -> pa.Schema | None:
+        if rows is not None:
+            return rows.schema
+        assert isinstance(read.handler, Change)
+        return read.handler.columns(read.statement)
+
     def _carry_out(self, read: ReadStatement, rows: pa.Table | None, ending: Ending) -> StatementResult:
         if rows is None:
             assert isinstance(read.handler, Change)
-            self._change(read.handler, read.statement)
+            columns = read.handler.columns(read.statement)
+            told = self._change(read.handler, read.statement)
+            rows = None if columns is None else to_table(columns, list(told or ()))
         return self._execution.answered(read.statement, rows, ending)
 
-    def _change(self, handler: Change[Any], statement: Statement) -> None:
+    def _change(self, handler: Change[Any], statement: Statement) -> Iterable[Sequence[Any]] | None:
         if not handler.in_engine:
-            self._apply(handler, statement)
-            return
+            return self._apply(handler, statement)
 
-        def carry_out() -> None:
+        def carry_out() -> Iterable[Sequence[Any]] | None:
             with self._judging.scope():
-                self._apply(handler, statement)
+                return self._apply(handler, statement)
 
-        tried(carry_out, carry_out, self.context.running.check, lambda: None)
+        return tried(carry_out, carry_out, self.context.running.check, lambda: None)
 
-    def _apply(self, handler: Change[Any], statement: Statement) -> None:
+    def _apply(self, handler: Change[Any], statement: Statement) -> Iterable[Sequence[Any]] | None:
         """Carry out a change; one of rights is recorded first, and with what it changed in their stores."""
         context = self.context
         if handler.changes_rights:
@@ -274,15 +250,10 @@ class StatementRun:
         keepers = handler.change_keepers(context) if context.trail is not None else ()
         before = [(store, store.last_change()) for store in keepers]
         try:
-            handler.apply(statement, context)
+            return handler.apply(statement, context)
         finally:
             for store, last in before:
                 assert context.trail is not None
                 # It is done: a store that cannot be read now has its own record of it.
                 with suppress(SqeError):
                     context.trail.changed(store.changes_since(last, context.identity))
-
-
-def _is_about_values(error: EngineExecutionError | UserError, conditions: frozenset[str] = _ABOUT_VALUES) -> bool:
-    """Whether a statement may be right once it has values; all that it reads was found and allowed by then."""
-    return isinstance(error, EngineExecutionError) and error.failure.condition.partition(".")[0] in conditions

@@ -128,9 +128,13 @@ class Change(Handler[S]):
     changes_rights: ClassVar[bool] = False
     """Whether it is recorded before it is done, where nothing may be done unrecorded."""
 
+    def columns(self, statement: S) -> pa.Schema | None:
+        """Return the columns of what it tells about the change; None where it tells nothing."""
+        return None
+
     @abstractmethod
-    def apply(self, statement: S, context: StatementContext) -> None:
-        """Carry it out."""
+    def apply(self, statement: S, context: StatementContext) -> Iterable[Sequence[Any]] | None:
+        """Carry it out, and return the rows for `columns`."""
 
     def change_keepers(self, context: StatementContext) -> Sequence[KeepsChanges]:
         """Return the stores whose changes the audit is told of."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from sqe_core.sql.statement import Statement, StatementKind
-from sqe_core.sql.statements import refusals
+from sqe_core.sql.statements import prepared, refusals
 from sqe_core.sql.text.context import StatementText
 from sqe_core.sql.text.cursor import Cursor
 from sqe_core.sql.text.tokens import Kind
@@ -61,11 +61,16 @@ def kill(statement: StatementText) -> Statement:
 
 
 def call(statement: StatementText) -> Statement:
-    """CALL system.runtime.kill_query(…) and kill_session(…); other procedures are not known."""
+    """CALL system.runtime.kill_query(…) and kill_session(…), and the procedures of catalogs."""
     cursor = statement.cursor(1)
-    if not (cursor.at("system") and cursor.peek().is_symbol(".") and cursor.peek(2).is_word("runtime")):
+    if cursor.token.kind not in (Kind.WORD, Kind.QUOTED):
         refusals.refuse(statement)
-    name = cursor.name("the name of a procedure")
+    name = statement.cursor(1).name("the name of a procedure")
+    if name[-2:-1] == ("system",):
+        return prepared.call(statement, cursor)
+    if name[:2] != ("system", "runtime"):
+        refusals.refuse(statement)
+    cursor.name()
     if name[2:] not in (("kill_query",), ("kill_session",)):
         cursor.refuse(f"There is no procedure {'.'.join(name)}", hint="there are kill_query and kill_session")
     what = name[2].removeprefix("kill_")

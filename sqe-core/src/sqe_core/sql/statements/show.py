@@ -21,6 +21,7 @@ from sqe_core.sql.statement import (
     Statement,
     StatementKind,
 )
+from sqe_core.sql.statements import prepared
 from sqe_core.sql.statements.attachments import ShowSecrets
 from sqe_core.sql.statements.session_control import show_queries, show_sessions
 from sqe_core.sql.statements.show_governance import explain_access, show_governance
@@ -194,7 +195,9 @@ def describe(statement: StatementText) -> Statement:
         return _describe_query(statement, 1)
     if cursor.accept("query"):
         return _describe_query(statement, 2)
-    for words in (("input",), ("output",), ("schema",), ("database",), ("function",), ("catalog",)):
+    if cursor.at_any("input", "output") and cursor.peek().kind in (Kind.WORD, Kind.QUOTED):
+        return prepared.describe(statement, cursor)
+    for words in (("schema",), ("database",), ("function",), ("catalog",)):
         if cursor.at(*words) and cursor.peek().kind in (Kind.WORD, Kind.QUOTED):
             cursor.refuse(
                 f"DESCRIBE {words[0].upper()} is not supported",

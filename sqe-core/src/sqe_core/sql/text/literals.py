@@ -13,7 +13,7 @@ from sqe_core.sql.text.tokens import Kind
 _HINT = "such as 0, 'text', TRUE or DATE '2026-01-01'"
 
 
-def literal_value(statement: StatementText, cursor: Cursor) -> Any:
+def literal_value(statement: StatementText, cursor: Cursor, *, what: str = "A default") -> Any:
     """Read a literal and return its value."""
     token = cursor.token
     for word, value in (("true", True), ("false", False), ("null", None)):
@@ -24,12 +24,12 @@ def literal_value(statement: StatementText, cursor: Cursor) -> Any:
     if token.kind is Kind.BINARY:
         return bytes.fromhex(cursor.advance().value)
     if token.kind is Kind.WORD and cursor.peek().kind is Kind.STRING:
-        return _typed(cursor)
+        return _typed(cursor, what)
     sign = -1 if cursor.accept_symbol("-") else 1
     if sign == 1:
         cursor.accept_symbol("+")
     if cursor.token.kind is not Kind.NUMBER:
-        cursor.refuse("A default must be a literal", hint=_HINT)
+        cursor.refuse(f"{what} must be a literal", hint=_HINT)
     number = cursor.advance().value
     del statement
     if number.isdigit():
@@ -37,7 +37,7 @@ def literal_value(statement: StatementText, cursor: Cursor) -> Any:
     return sign * (float(number) if "e" in number else Decimal(number))
 
 
-def _typed(cursor: Cursor) -> Any:
+def _typed(cursor: Cursor, what: str) -> Any:
     token = cursor.advance()
     text = cursor.string()
     try:
@@ -56,4 +56,4 @@ def _typed(cursor: Cursor) -> Any:
                 return text
     except (ValueError, ArithmeticError):
         raise cursor.text.error(f"{text!r} is no {token.value.upper()}", token.start) from None
-    cursor.refuse("A default must be a literal", hint=_HINT, at=token)
+    cursor.refuse(f"{what} must be a literal", hint=_HINT, at=token)

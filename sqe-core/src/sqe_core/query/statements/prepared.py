@@ -1,0 +1,150 @@
+"""PREPARE, EXECUTE, EXECUTE IMMEDIATE, DEALLOCATE PREPARE, DESCRIBE INPUT and OUTPUT.
+
+What is kept is text of the user's, by the session or by the client itself; it is read and judged at each EXECUTE like
+any statement, with the rights of that moment, and its values are values: nothing is ever pasted (STMT-1, TRI-6).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import pyarrow as pa
+import pyarrow.types as kinds
+
+from sqe_core.catalog.information_schema import to_table
+from sqe_core.catalog.types import display_type
+from sqe_core.query.context import StatementContext
+from sqe_core.query.run.judging import Judging
+from sqe_core.query.run.without_values import plan_without_values
+from sqe_core.query.statements.handler import Answer, Change, MeantStatement, StandsFor
+from sqe_core.spi.errors import ErrorCode, UserError
+from sqe_core.sql.statement import EngineStatement, Statement, TextLimits
+from sqe_core.sql.statements.prepared import Deallocate, DescribePrepared, Execute, ExecuteImmediate, Prepare
+
+_INPUT = pa.schema([("Position", pa.int64()), ("Type", pa.string())])
+_OUTPUT = pa.schema(
+    [
+        ("Column Name", pa.string()),
+        ("Catalog", pa.string()),
+        ("Schema", pa.string()),
+        ("Table", pa.string()),
+        ("Type", pa.string()),
+        ("Type Size", pa.int64()),
+        ("Aliased", pa.bool_()),
+    ]
+)
+# What types of parameters are called; others are unknown, as Trino says.
+_TYPES = {
+    pa.bool_(): "boolean",
+    pa.int8(): "tinyint",
+    pa.int16(): "smallint",
+    pa.int32(): "integer",
+    pa.int64(): "bigint",
+    pa.float32(): "real",
+    pa.float64(): "double",
+    pa.string(): "varchar",
+    pa.binary(): "varbinary",
+    pa.date32(): "date",
+    pa.timestamp("us"): "timestamp(6)",
+    pa.timestamp("us", tz="UTC"): "timestamp(6) with time zone",
+}
+
+
+class PrepareHandler(Change[Prepare]):
+    """PREPARE name FROM statement: the text was recognised, and is judged when it is executed."""
+
+    def apply(self, statement: Prepare, context: StatementContext) -> None:
+        """Keep it, in the place of one of that name."""
+        context.session.put_prepared(statement.name, statement.prepared)
+
+
+class DeallocateHandler(Change[Deallocate]):
+    """DEALLOCATE PREPARE."""
+
+    def apply(self, statement: Deallocate, context: StatementContext) -> None:
+        """Forget one."""
+        if not context.session.drop_prepared(statement.name):
+            raise _no_statement(statement.name)
+
+
+class ExecuteHandler(StandsFor[Execute]):
+    """EXECUTE name USING values."""
+
+    def meant(self, statement: Execute, context: StatementContext, dialect: str) -> MeantStatement:
+        """Return the prepared statement with its values."""
+        return MeantStatement(sql=_text(context, statement.name), dialect=dialect, parameters=statement.values)
+
+
+class ExecuteImmediateHandler(StandsFor[ExecuteImmediate]):
+    """EXECUTE IMMEDIATE text USING values."""
+
+    def meant(self, statement: ExecuteImmediate, context: StatementContext, dialect: str) -> MeantStatement:
+        """Return the statement that came along."""
+        return MeantStatement(sql=statement.executed, dialect=dialect, parameters=statement.values)
+
+
+class DescribePreparedHandler(Answer[DescribePrepared]):
+    """DESCRIBE INPUT and DESCRIBE OUTPUT, in the columns of Trino."""
+
+    def rows(self, statement: DescribePrepared, context: StatementContext) -> pa.Table:
+        """Judge the prepared statement, and tell what it expects or answers."""
+        inner = context.parts.reader.read(
+            _text(context, statement.name),
+            dialect=context.session.properties["dialect"],
+            limits=TextLimits(max_bytes=context.parts.limits.max_sql_bytes),
+        )
+        told = self._input(inner, context) if statement.what == "input" else self._output(inner, context)
+        return to_table(_INPUT if statement.what == "input" else _OUTPUT, list(told))
+
+    @staticmethod
+    def _input(inner: Statement, context: StatementContext) -> Iterator[Sequence[object]]:
+        if not isinstance(inner, EngineStatement) or not inner.parameters:
+            return
+        names = tuple(dict.fromkeys(inner.parameters))
+        judging = Judging(context)
+        with judging.scope():
+            plan = plan_without_values(judging, inner, names)
+        for place, name in enumerate(inner.parameters):
+            number = names.index(name)
+            # What is not found stood where only numbers of rows can: LIMIT, OFFSET.
+            found = pa.null() if plan is None else plan.parameter_types.get(number, pa.int64())
+            yield place, _type_name(found)
+
+    @staticmethod
+    def _output(inner: Statement, context: StatementContext) -> Iterator[Sequence[object]]:
+        columns: list[tuple[str, str]] = []
+        if isinstance(inner, EngineStatement):
+            judging = Judging(context)
+            with judging.scope():
+                plan = plan_without_values(judging, inner, tuple(dict.fromkeys(inner.parameters)))
+            if plan is not None and not plan.is_command:
+                names = inner.column_names or plan.schema.names
+                columns = list(zip(names, map(display_type, plan.column_types), strict=True))
+        else:
+            handler = context.handlers.of(inner)
+            if isinstance(handler, Answer):
+                handler.require_admin(context)
+                columns = [(each.name, _type_name(each.type)) for each in handler.rows(inner, context).schema]
+        for name, type_text in columns:
+            yield name, "", "", "", type_text, 0, False
+
+
+def _text(context: StatementContext, name: str) -> str:
+    text = context.session.prepared.get(name)
+    if text is None:
+        raise _no_statement(name)
+    return text
+
+
+def _no_statement(name: str) -> UserError:
+    return UserError(
+        f"Prepared statement {name} does not exist",
+        code=ErrorCode.INVALID_ARGUMENTS,
+        hint="PREPARE name FROM statement makes one",
+    )
+
+
+def _type_name(type: pa.DataType) -> str:
+    if kinds.is_decimal(type):
+        return f"decimal({type.precision},{type.scale})"
+    return _TYPES.get(type, "unknown")

@@ -1,0 +1,81 @@
+"""CALL catalog.system.rollback_to_snapshot('schema.table', id): the table is again what it was then (STMT-6)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from sqe_core.query.context import StatementContext
+from sqe_core.query.judge.relation_text import metadata_text, new_marker, quote_name
+from sqe_core.query.statements.handler import ExistingObject, denied
+from sqe_core.query.statements.objects import CatalogObjects
+from sqe_core.query.statements.procedures.procedure import Argument, Procedure
+from sqe_core.spi.catalog import TableMetadata
+from sqe_core.spi.errors import ErrorCode, UserError
+from sqe_core.spi.policy import Action, SupportsOwnership
+
+
+class RollbackToSnapshot(Procedure):
+    """Takes whoever may maintain the table, owns it and sees all of it."""
+
+    name = "rollback_to_snapshot"
+    arguments = (Argument(name="table", type=str), Argument(name="snapshot_id", type=int))
+
+    def by_places(self, places: Sequence[Any]) -> Mapping[str, Any] | None:
+        """Trino's form has the schema and the table apart."""
+        if len(places) == 3 and isinstance(places[0], str) and isinstance(places[1], str):
+            places = (f"{places[0]}.{places[1]}", places[2])
+        return super().by_places(places)
+
+    def needs(self, catalog: str | None, given: Mapping[str, Any]) -> Sequence[ExistingObject]:
+        """Return the table."""
+        *schema, table = given["table"].split(".")
+        if catalog is not None and not schema:
+            raise UserError("table has to be 'schema.table'", code=ErrorCode.INVALID_ARGUMENTS)
+        name = (*([catalog] if catalog is not None else []), *([".".join(schema)] if schema else []), table)
+        return (ExistingObject(name=name, actions=(Action.MAINTAIN, Action.SELECT), kind=TableMetadata),)
+
+    def call(self, catalog: str | None, given: Mapping[str, Any], context: StatementContext) -> Iterable[Sequence[Any]]:
+        """Make the snapshot the current one, if the current one comes from it."""
+        found = CatalogObjects(context).existing(*self.needs(catalog, given))
+        assert found is not None
+        resolved, loaded = found
+        assert isinstance(loaded, TableMetadata)
+        stores = context.parts.authorizer.stores(SupportsOwnership)
+        if not context.is_admin and not all(store.is_owner(resolved.name, context.identity) for store in stores):
+            raise denied(f"roll {resolved.name} back: it takes its owner")
+        name, snapshot, session = resolved.name, given["snapshot_id"], context.session
+        parts = (session.alias_of(resolved.mount), *name.namespace, name.name)
+        if snapshot not in _ancestors(context, parts, loaded):
+            raise UserError(
+                f"Snapshot {snapshot} is no ancestor of the current one of {name}",
+                code=ErrorCode.INVALID_ARGUMENTS,
+                hint=f"{name.name}$history lists them",
+            )
+        if snapshot != loaded.current_snapshot_id:
+            _run(context, f"ALTER TABLE {quote_name(parts)} CREATE OR REPLACE BRANCH `main` AS OF VERSION {snapshot:d}")
+        return [(self.name, str(name), None, None, None, None, "ok")]
+
+
+def _ancestors(context: StatementContext, parts: Sequence[str], table: TableMetadata) -> set[int]:
+    """Return the snapshots that the current one was made of, and itself."""
+    text = metadata_text(tuple(parts), "snapshots", marker=new_marker(), partitioned=False)
+    parents: dict[int, int | None] = {}
+    for row in _run(context, text):
+        parents[row["snapshot_id"]] = row["parent_id"]
+    found: set[int] = set()
+    current = table.current_snapshot_id
+    while current is not None and current not in found:
+        found.add(current)
+        current = parents.get(current)
+    return found
+
+
+def _run(context: StatementContext, sql: str) -> list[dict[str, Any]]:
+    """Run a statement of ours, on an object that was resolved and allowed."""
+    engine, tag = context.session.engine_session(), context.running.tag
+    stream = engine.execute(engine.analyse(engine.parse(sql), tag=tag), tag=tag)
+    try:
+        return [row for batch in stream for row in batch.to_pylist()]
+    finally:
+        stream.close()
