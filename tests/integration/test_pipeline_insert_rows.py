@@ -16,6 +16,7 @@ from testbed.joined_engine import spooled
 
 from sqe_core.bootstrap import EmbeddedSqe
 from sqe_core.engine.spark.engine import SparkEngine
+from sqe_core.query.run.running import RunningStatement, new_query_id
 from sqe_core.query.service import StatementOptions
 from sqe_core.spi.errors import ErrorCode, QueryCancelledError, SqeError
 
@@ -205,11 +206,10 @@ def test_lists_of_no_lists(client: Inserter) -> None:
 
 
 def test_a_statement_that_was_cancelled_writes_nothing(client: Inserter, table: str) -> None:
-    def cancel(query_id: str) -> None:
-        assert client.service.cancel_of(client.session.identity.key, query_id)
-
+    cancelled = RunningStatement(new_query_id())
+    cancelled.cancel()
     with pytest.raises(QueryCancelledError):
-        client.insert(f"INSERT INTO {table} (id) VALUES (?)", pa.table({"1": [1, 2]}), began=cancel)
+        client.insert(f"INSERT INTO {table} (id) VALUES (?)", pa.table({"1": [1, 2]}), running=cancelled)
     assert client.snapshots(table) == 0
 
 

@@ -303,10 +303,11 @@ def test_patterns_find_no_denied_table(connected: ConnectedSession, pattern: str
 
 @pytest.mark.rule("FLT-4")
 def test_what_is_prepared_is_described_by_its_secured_plan(connected: ConnectedSession) -> None:
-    described = connected.describe(StatementRequest(sql="SELECT * FROM pay WHERE id = ?"))
+    described = connected.begin(StatementRequest(sql="SELECT * FROM pay WHERE id = ?")).describe()
     assert described.schema is not None
     assert described.schema.names == ["id", "name"]
-    plan = connected.plan(StatementRequest(sql="SELECT * FROM pay"))
+    plan = connected.begin(StatementRequest(sql="SELECT * FROM pay"))
+    plan.plan()
     assert plan.schema is not None
     assert plan.schema.names == ["id", "name"]
     plan.close()

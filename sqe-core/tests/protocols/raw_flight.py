@@ -31,10 +31,9 @@ from sqe_core.spi.protocol import (
     GatewaySession,
     IngestRequest,
     QueryProgress,
-    QueryResult,
     StatementDescription,
-    StatementPlan,
     StatementRequest,
+    StatementState,
 )
 from sqe_core.testing.fakes import FakeGateway, FakeResult, FakeSession, make_identity
 
@@ -45,8 +44,8 @@ USERS = {"alice": "wonderland", "bob": "builder", "ünïcode": "pass:with:colons
 class SlowResult(FakeResult):
     """A result whose second batch comes when it is cancelled, or never."""
 
-    def __init__(self) -> None:
-        super().__init__(pa.table({"n": [1]}))
+    def __init__(self, query_id: str) -> None:
+        super().__init__(pa.table({"n": [1]}), query_id=query_id)
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         yield pa.record_batch({"n": [1]})
@@ -54,7 +53,7 @@ class SlowResult(FakeResult):
         raise QueryCancelledError("The statement was cancelled")
 
     def progress(self) -> QueryProgress:
-        return QueryProgress(state="running", tasks=4, tasks_done=1, tasks_active=1, rows=1)
+        return QueryProgress(state=StatementState.RUNNING, tasks=4, tasks_done=1, tasks_active=1, rows=1)
 
 
 class Part:
@@ -69,10 +68,10 @@ class Part:
         self._plan = plan
         self._shared = shared
 
-    def divide(self, count: int) -> Sequence[StatementPlan]:
+    def divide(self, count: int) -> Sequence[Any]:
         raise AssertionError("a part of a part")
 
-    def start(self) -> QueryResult:
+    def start(self) -> FakeResult:
         if self.closed:
             raise UserError("This statement was started or cancelled before")
         self.started = True
@@ -126,8 +125,10 @@ class Plan:
     Texts with `endless` are judged, those with `stuck` started, until they are cancelled; those with `constant` are so.
     """
 
-    def __init__(self, session: CoreSession, request: StatementRequest, described: StatementDescription) -> None:
-        self.query_id = "q-" + secrets.token_hex(8)
+    def __init__(
+        self, session: CoreSession, request: StatementRequest, described: StatementDescription, query_id: str
+    ) -> None:
+        self.query_id = query_id
         self.statement_kind = described.statement_kind
         self.schema = described.schema
         self.is_constant = "constant" in request.sql
@@ -139,33 +140,24 @@ class Plan:
         self._request = request
 
     def judge(self) -> None:
-        self._begin()
         if "endless" in self._request.sql:
             self.entered.set()
             self.cancelled.wait(30)
             raise QueryCancelledError("The statement was cancelled")
 
-    def _begin(self) -> None:
-        if self._request.began is not None:
-            self._request.began(self.query_id)
-
-    def divide(self, count: int) -> Sequence[StatementPlan]:
+    def divide(self, count: int) -> Sequence[Any]:
         if self.schema is None or "ORDER BY" in self._request.sql:
             return [self]
         shared: dict[str, Any] = {"starting": threading.Lock(), "reading": threading.Lock()}
         self.parts = [Part(self, shared) for _ in range(count)]
         return self.parts
 
-    def start(self) -> QueryResult:
-        self._begin()
+    def start(self) -> FakeResult:
         if "stuck" in self._request.sql:
             self.entered.set()
             self.cancelled.wait(30)
             raise QueryCancelledError("The statement was cancelled")
-        result = self._session.execute(self._request)
-        assert isinstance(result, FakeResult)
-        result.query_id = self.query_id
-        return result
+        return self._session.run(self._request, self.query_id)
 
     def close(self) -> None:
         self.closed = True
@@ -179,27 +171,27 @@ class CoreSession(FakeSession):
         self.core = core
         self._properties = {"dialect": "sqe", "query_max_run_time": "", "parallel_endpoints": "1"}
 
-    def execute(self, request: StatementRequest) -> QueryResult:
+    def run(self, request: StatementRequest, query_id: str) -> FakeResult:
         if request.sql.startswith("slow"):
             self.core.statements.append(request)
-            slow = SlowResult()
+            slow = SlowResult(query_id)
             self.core.results.append(slow)
             return slow
         if request.sql.startswith("update"):
             self.core.statements.append(request)
-            done = FakeResult(None, kind="update", affected_rows=self.core.affected)
+            done = FakeResult(None, kind="update", affected_rows=self.core.affected, query_id=query_id)
             self.core.results.append(done)
             return done
-        return super().execute(request)
+        return super().run(request, query_id)
 
-    def describe(self, request: StatementRequest) -> StatementDescription:
-        described = self.described(request)
-        looked = Plan(self, request, described)
+    def described(self, request: StatementRequest, query_id: str) -> StatementDescription:
+        described = self._described(request, query_id)
+        looked = Plan(self, request, described, query_id)
         self.core.plans.append(looked)
         looked.judge()
         return described
 
-    def described(self, request: StatementRequest) -> StatementDescription:
+    def _described(self, request: StatementRequest, query_id: str) -> StatementDescription:
         parameters = self.core.parameters.get(request.sql, pa.schema([]))
         if request.sql.startswith(("slow", "stuck query", "endless query")):
             return StatementDescription(schema=pa.schema({"n": pa.int64()}), parameters=parameters, statement_kind="q")
@@ -207,20 +199,22 @@ class CoreSession(FakeSession):
             return StatementDescription(schema=None, parameters=parameters, statement_kind="query")
         if request.sql.startswith(("update", "stuck", "endless update")):
             return StatementDescription(schema=None, parameters=parameters, statement_kind="update")
-        return replace(super().describe(replace(request, began=None)), parameters=parameters)
+        return replace(super().described(request, query_id), parameters=parameters)
 
-    def plan(self, request: StatementRequest) -> StatementPlan:
+    def judge(self, request: StatementRequest, query_id: str) -> Any:
         expected = len(self.core.parameters.get(request.sql, ()))
         if len(request.parameters) != expected:
             raise UserError(f"The statement has {expected} parameters", code=ErrorCode.INVALID_ARGUMENTS)
-        plan = Plan(self, request, self.described(request))
+        plan = Plan(self, request, self._described(request, query_id), query_id)
         self.core.plans.append(plan)
         plan.judge()
         return plan
 
-    def ingest(self, request: IngestRequest, schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> QueryResult:
+    def ingest(
+        self, request: IngestRequest, schema: pa.Schema, batches: Iterator[pa.RecordBatch], query_id: str
+    ) -> FakeResult:
         try:
-            return super().ingest(request, schema, batches)
+            return super().ingest(request, schema, batches, query_id)
         finally:
             self.core.ingests_ended += 1
 

@@ -154,7 +154,8 @@ def test_nothing_of_ours_reaches_a_client(
     owner: Any = {"start": raw_flight.Plan, "iterate": raw_flight.FakeResult, "authenticate": Core}.get(
         where, CoreSession
     )
-    monkeypatch.setattr(owner, "__iter__" if where == "iterate" else where, raising)
+    method = {"iterate": "__iter__", "plan": "judge", "describe": "described"}.get(where, where)
+    monkeypatch.setattr(owner, method, raising)
     calls = {
         "plan": lambda: alice.plan("SELECT 1 AS one"),
         "start": lambda: alice.query("SELECT 1 AS one"),

@@ -32,7 +32,7 @@ from sqe_core.protocols.flight.statements import Prepared, Statements
 from sqe_core.protocols.flight.wire import flight_pb2 as flight
 from sqe_core.protocols.flight.wire import flight_sql_pb2 as sql
 from sqe_core.spi.errors import ErrorCode, QueryCancelledError, ResourcesError, UserError
-from sqe_core.spi.protocol import GatewaySession, StatementDescription, StatementRequest
+from sqe_core.spi.protocol import GatewaySession, StatementDescription, StatementRequest, StatementState
 from sqe_core.testing.fakes import FakeAnswer
 
 PLENTY = {"most_bytes": 100, "most_bytes_per_user": 100}
@@ -417,7 +417,7 @@ def test_a_ticket_can_be_kept_for_longer(alice: RawClient, bob: RawClient) -> No
 def test_a_constant_is_made_before_it_is_fetched(core: Core, alice: RawClient) -> None:
     core.answers["constant"] = pa.table({"one": [1]})
     info = alice.plan("constant")
-    wait_for(lambda: bool(core.results) and core.results[-1].progress().state == "finished")
+    wait_for(lambda: bool(core.results) and core.results[-1].progress().state is StatementState.FINISHED)
     rows, told = read_stream(alice.call("DoGet", info.endpoint[0].ticket))
     assert rows.to_pydict() == {"one": [1]}
     assert [json.loads(each).get("done", False) for each in told] == [False, True], "its one batch is the last"
@@ -442,7 +442,7 @@ def test_what_is_wrong_with_a_constant_is_said_when_it_is_fetched(core: Core, al
 def test_a_constant_needs_no_slot_until_it_is_fetched(core: Core, alice: RawClient) -> None:
     core.answers["constant"] = pa.table({"text": ["x" * 10_000]})
     alice.plan("constant")
-    wait_for(lambda: bool(core.results) and core.results[-1].progress().state == "finished")
+    wait_for(lambda: bool(core.results) and core.results[-1].progress().state is StatementState.FINISHED)
 
 
 def test_a_constant_that_nobody_fetches_is_closed_with_its_session(core: Core, alice: RawClient) -> None:
@@ -652,20 +652,20 @@ def test_the_end_of_a_call_ends_nothing_that_its_ticket_stands_for(core: Core, a
 
 
 @pytest.mark.parametrize("gone_first", [True, False])
-def test_who_goes_away_before_the_statement_has_an_id(core: Core, gone_first: bool) -> None:
+def test_who_goes_away_before_there_is_a_statement(core: Core, gone_first: bool) -> None:
     session, ended = CoreSession(core, "alice"), list[Callable[[], object]]()
     cancelled: list[str] = []
     session.cancel = lambda query_id: bool(cancelled.append(query_id))  # type: ignore[method-assign]
     if gone_first:
-        leaving = Leaving(session, lambda callback, over: False)
+        leaving = Leaving(lambda callback, over: False)
     else:
-        leaving = Leaving(session, lambda callback, over: bool(ended.append(callback)) or True)
+        leaving = Leaving(lambda callback, over: bool(ended.append(callback)) or True)
         ended[0]()
     assert cancelled == []
     with pytest.raises(QueryCancelledError):
         leaving.check()
-    leaving.began("q")
-    assert cancelled == ["q"]
+    statement = leaving.watch(session.begin(StatementRequest(sql="SELECT 1 AS one")))
+    assert cancelled == [statement.query_id]
 
 
 @pytest.mark.parametrize("attempt", range(20))
@@ -772,10 +772,10 @@ def test_a_polled_statement_without_rows(core: Core, alice: RawClient) -> None:
 
 
 def test_a_polled_statement_that_fails_says_so(core: Core, alice: RawClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(session: Any, request: Any) -> Any:
+    def fail(session: Any, request: Any, query_id: str) -> Any:
         raise UserError("Division by zero")
 
-    monkeypatch.setattr(CoreSession, "execute", fail)
+    monkeypatch.setattr(CoreSession, "run", fail)
     with pytest.raises(Refused, match="Division by zero"):
         poll(alice, descriptor(sql.CommandStatementQuery(query="SELECT 1 AS one")))
 

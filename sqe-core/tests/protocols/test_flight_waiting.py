@@ -91,9 +91,9 @@ def test_a_busy_server_writes_nothing_of_an_ingest_that_was_cancelled(
 ) -> None:
     began, ingest = threading.Event(), CoreSession.ingest
 
-    def watched(self: Any, request: Any, schema: Any, batches: Iterator[pa.RecordBatch]) -> Any:
+    def watched(self: Any, request: Any, schema: Any, batches: Iterator[pa.RecordBatch], query_id: str) -> Any:
         began.set()
-        return ingest(self, request, schema, batches)
+        return ingest(self, request, schema, batches, query_id)
 
     monkeypatch.setattr(CoreSession, "ingest", watched)
     sender = Sender(*put_messages(INGEST, pa.table({"n": [1, 2, 3]})))
@@ -198,10 +198,10 @@ def test_an_ingest_that_is_ended_ends_whatever_its_client_does(
         if killed.is_set():
             raise QueryTimeoutError("too long")
 
-    def watched(self: Any, request: Any, schema: Any, batches: Any) -> Any:
+    def watched(self: Any, request: Any, schema: Any, batches: Any, query_id: str) -> Any:
         batches.watch(check)
         began.set()
-        return ingest(self, request, schema, batches)
+        return ingest(self, request, schema, batches, query_id)
 
     monkeypatch.setattr(CoreSession, "ingest", watched)
     over = threading.Event()

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pyarrow as pa
 import pytest
 
+from sqe_core.catalog.registry import CatalogRegistry
 from sqe_core.query.gateway import ConnectedSession
 from sqe_core.query.ingest.ingestion import Ingestion
-from sqe_core.spi.errors import QueryTimeoutError, ResourcesError
-from sqe_core.spi.protocol import StatementRequest
+from sqe_core.query.run.result import StatementResult
+from sqe_core.session.session import Session as StoredSession
+from sqe_core.session.session import SessionState
+from sqe_core.spi.errors import QueryCancelledError, QueryTimeoutError, ResourcesError, UserError
+from sqe_core.spi.protocol import ClientState, SessionChanges, StatementRequest, StatementState
+from sqe_core.spi.statement_kinds import StatementKind
+from sqe_core.testing.fakes import make_identity
 
 ROWS = [pa.record_batch({"1": [1, 2]})]
 
@@ -28,7 +35,8 @@ class Service:
 
 
 def connected(service: Service, take: Callable[[Any], None]) -> ConnectedSession:
-    live: Any = SimpleNamespace(session=None, ensure_usable=lambda: None)
+    state = SessionState(catalog="lake", schema=("default",), properties={})
+    live: Any = SimpleNamespace(session=SimpleNamespace(state=lambda: state), ensure_usable=lambda: None)
     of_service: Any = service
     return ConnectedSession(live, of_service, take=take, renew=lambda credential: None)
 
@@ -40,7 +48,7 @@ def test_no_text_is_read_for_who_has_used_up_the_limit() -> None:
 
     service = Service()
     with pytest.raises(ResourcesError, match="too many"):
-        connected(service, refuse).insert_rows(StatementRequest(sql="INSERT"), ROWS)
+        connected(service, refuse).begin(StatementRequest(sql="INSERT")).start_with_rows(ROWS)
     assert not service.read
 
 
@@ -48,9 +56,9 @@ def test_rows_for_another_statement_than_an_insert_are_left_to_the_caller() -> N
     counted: list[Any] = []
     service = Service()
     session = connected(service, counted.append)
-    assert session.insert_rows(StatementRequest(sql="UPDATE"), []) is None
+    assert not session.begin(StatementRequest(sql="UPDATE")).start_with_rows([])
     assert (service.read, counted) == ([], [])
-    assert session.insert_rows(StatementRequest(sql="UPDATE"), ROWS) is None
+    assert not session.begin(StatementRequest(sql="UPDATE")).start_with_rows(ROWS)
     assert (service.read, len(counted)) == (["UPDATE"], 1)
 
 
@@ -88,3 +96,99 @@ def test_batches_that_are_waited_for_know_when_their_statement_is_over() -> None
     files: Any = SimpleNamespace(finish=lambda: pytest.fail("not all has come"))
     with pytest.raises(QueryTimeoutError):
         ingestion._receive(Batches(), files)
+
+
+class Executing(Service):
+    """Runs whatever it is told to in the state that the test looks at."""
+
+    def __init__(self, seen: list[Any]) -> None:
+        super().__init__()
+        self.seen = seen
+        self.batches: list[Any] = []
+
+    def execute(self, session: object, sql: str, *, options: Any, **more: object) -> StatementResult:
+        options.running.check()
+        at = options.at
+        self.seen.append(at.state())
+        at.use("lake", ("sales",))
+        at.set_property("dialect", "trino")
+        at.put_prepared("p", "SELECT 1")
+        at.drop_prepared("old")
+        at.choose_roles(("reader",))
+        options.running.warn("be careful")
+        schema = pa.schema({"n": pa.int64()})
+        return StatementResult(
+            query_id=options.running.query_id, kind=StatementKind.QUERY, schema=schema, batches=iter(self.batches)
+        )
+
+
+def session_of(service: Any) -> ConnectedSession:
+    session = StoredSession(
+        identity=make_identity("alice"),
+        engine=cast(Any, SimpleNamespace(open_session=None)),
+        catalogs=CatalogRegistry(),
+        catalog="lake",
+    )
+    live: Any = SimpleNamespace(session=session, ensure_usable=lambda: None)
+    return ConnectedSession(live, service, take=lambda traffic: None, renew=lambda credential: None)
+
+
+CHANGED = SessionChanges(
+    schema=("sales",), set_properties={"dialect": "trino"}, added_prepared={"p": "SELECT 1"}, roles=("reader",)
+)
+
+
+def test_what_a_statement_changes_is_told_also_where_the_session_has_it() -> None:
+    seen: list[Any] = []
+    session = session_of(Executing(seen))
+    with session.execute(StatementRequest(sql="x")) as statement:
+        assert statement.changes == CHANGED
+        assert statement.warnings == ("be careful",)
+    assert session.schema == ("sales",)
+    assert session.execute(StatementRequest(sql="x")).changes == SessionChanges()
+
+
+def test_what_a_client_keeps_is_seen_by_its_statement_alone() -> None:
+    seen: list[Any] = []
+    session = session_of(Executing(seen))
+    kept = ClientState(catalog="other", schema=("s",), prepared={"old": "SELECT 0"}, roles=("reader", "writer"))
+    told = session.execute(StatementRequest(sql="x", state=kept)).changes
+    assert (seen[0].catalog, seen[0].schema, seen[0].roles) == ("other", ("s",), ("reader", "writer"))
+    assert told == replace(CHANGED, catalog="lake", removed_prepared=("old",))
+    session.execute(StatementRequest(sql="x", state=ClientState()))
+    assert (seen[1].catalog, seen[1].schema, dict(seen[1].prepared)) == ("lake", ("default",), {})
+    assert (session.schema, session.properties()["dialect"]) == (("default",), "sqe")
+    with pytest.raises(UserError, match="Session property nonsense does not exist"):
+        session.execute(StatementRequest(sql="x", state=ClientState(properties={"nonsense": "1"})))
+
+
+def test_the_states_of_a_statement() -> None:
+    service = Executing([])
+    service.batches = [pa.record_batch({"n": [1]})]
+    statement = session_of(service).begin(StatementRequest(sql="x"))
+    assert statement.query_id
+    assert (statement.statement_kind, statement.schema, statement.columns) == ("", None, ())
+    assert statement.progress().state is StatementState.QUEUED
+    statement.start()
+    assert statement.statement_kind == "query"
+    assert [batch.num_rows for batch in statement] == [1]
+    assert statement.progress().state is StatementState.FINISHED
+
+    ended = session_of(service).begin(StatementRequest(sql="x"))
+    ended.cancel()
+    with pytest.raises(QueryCancelledError):
+        ended.start()
+    assert ended.progress().state is StatementState.CANCELLED
+
+    failed = session_of(SimpleNamespace(execute=lambda *more, **options: 1 / 0)).begin(StatementRequest(sql="x"))
+    with pytest.raises(ZeroDivisionError):
+        failed.start()
+    assert failed.progress().state is StatementState.FAILED
+
+
+def test_one_that_is_closed_while_it_begins_is_ended() -> None:
+    service = Executing([])
+    statement = session_of(service).begin(StatementRequest(sql="x"))
+    statement.close()
+    with pytest.raises(QueryCancelledError):
+        statement.start()

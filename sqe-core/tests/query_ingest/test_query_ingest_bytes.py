@@ -17,11 +17,11 @@ import pyarrow as pa
 import pytest
 
 import sqe_core
-from sqe_core.batch_bytes import MOST_DICTIONARY_ENTRIES, BatchBytes, _view_lengths, batch_bytes
 from sqe_core.query.ingest import rows as ingest_rows
 from sqe_core.query.ingest.insert_rows import RowInsert
 from sqe_core.query.ingest.rows import IngestLimits, RowFiles
 from sqe_core.query.ingest.types import converted
+from sqe_core.spi.batch_bytes import MOST_DICTIONARY_ENTRIES, BatchBytes, _view_lengths, batch_bytes
 from sqe_core.spi.errors import NotSupportedError, ResourcesError, UserError
 
 WORD = "x" * 1_000

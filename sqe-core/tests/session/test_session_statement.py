@@ -12,12 +12,26 @@ import pytest
 from sqe_core.catalog.registry import CatalogRegistry, Mount
 from sqe_core.session import engine_sides
 from sqe_core.session.engine_pool import EnginePool
-from sqe_core.session.session import Session
+from sqe_core.session.session import Session, SessionState, SessionView
 from sqe_core.session.statement_session import StatementSession
 from sqe_core.spi.catalog import SupportsLogout
-from sqe_core.spi.errors import EngineLostError, ErrorCode, ExternalError, InternalError, SqeError, UserError
+from sqe_core.spi.errors import (
+    EngineLostError,
+    ErrorCode,
+    ExternalError,
+    InternalError,
+    NotSupportedError,
+    SqeError,
+    UserError,
+)
 from sqe_core.spi.identity import Identity, Secret
 from sqe_core.testing.fakes import make_identity
+
+
+def a_view(name: str) -> SessionView:
+    return SessionView(
+        name=name, spark_sql="SELECT 1", text="", columns=(), renames=None, catalog="lake", schema=("default",)
+    )
 
 
 class EngineSession:
@@ -116,9 +130,10 @@ def test_two_statements_that_set_different_properties_keep_both(session: Session
 
 
 def test_a_statement_apart_changes_nobody_elses_session(session: Session) -> None:
-    apart = StatementSession(
-        session, catalog="other", schema=("s",), properties={"query_max_result_rows": 5}, apart=True
+    kept = SessionState(
+        catalog="other", schema=("s",), properties={"query_max_result_rows": 5}, prepared={"p": "SELECT 1"}
     )
+    apart = StatementSession(session, kept=kept)
     assert apart.began.properties == {"query_max_result_rows": 5}
     apart.use("third", ("t",))
     apart.set_property("dialect", "trino")
@@ -126,6 +141,35 @@ def test_a_statement_apart_changes_nobody_elses_session(session: Session) -> Non
     assert (apart.state().catalog, apart.state().schema) == ("third", ("t",))
     assert apart.state().properties == {"dialect": "trino"}
     assert (session.catalog, session.schema, session.properties.snapshot()) == ("lake", ("default",), {})
+
+
+def test_a_statement_apart_has_its_own_prepared_statements_roles_and_no_views(session: Session) -> None:
+    """Clients of one login that keep their state see nothing of each other."""
+    session.put_prepared("shared", "SELECT 0")
+    session.put_view(a_view("shared"), replace=False)
+    kept = SessionState(catalog="lake", schema=("default",), properties={}, prepared={"p": "SELECT 1"}, roles=("r",))
+    apart = StatementSession(session, kept=kept)
+    assert apart.prepared == {"p": "SELECT 1"}
+    apart.put_prepared("q", "SELECT 2")
+    assert apart.drop_prepared("p")
+    assert not apart.drop_prepared("shared")
+    apart.choose_roles(None)
+    assert (apart.find_view("shared"), apart.views(), apart.drop_view("shared")) == (None, (), False)
+    with pytest.raises(NotSupportedError, match="keeps its state itself"):
+        apart.put_view(a_view("mine"), replace=False)
+    assert (apart.state().prepared, apart.state().roles) == ({"q": "SELECT 2"}, None)
+    assert (session.state().prepared, session.chosen_roles) == ({"shared": "SELECT 0"}, None)
+    assert [view.name for view in session.views()] == ["shared"]
+
+
+def test_prepared_statements_of_a_session_are_seen_by_those_that_begin_later_and_bounded(session: Session) -> None:
+    one = StatementSession(session)
+    one.put_prepared("p", "SELECT 1")
+    assert StatementSession(session).prepared == {"p": "SELECT 1"}
+    with pytest.raises(UserError, match="A session can have 1000 prepared statements"):
+        one.put_prepared("long", "x" * (17 << 20))
+    assert one.drop_prepared("p")
+    assert not StatementSession(session).prepared
 
 
 def test_properties_are_set_together_or_not_at_all(session: Session) -> None:

@@ -5,12 +5,14 @@ A protocol holds a `GatewaySession` for each client and hands it statements; wha
 
 from __future__ import annotations
 
+import threading
 import time
 from bisect import bisect
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
-from typing import Any
+from typing import Any, Self
 
 import pyarrow as pa
 
@@ -22,6 +24,7 @@ from sqe_core.catalog.visible import INFORMATION_SCHEMA, VisibleCatalogs
 from sqe_core.query.answers.like import like_filter
 from sqe_core.query.run.division import divide
 from sqe_core.query.run.result import StatementPlan, StatementResult
+from sqe_core.query.run.running import RunningStatement, new_query_id
 from sqe_core.query.service import QueryService, StatementOptions
 from sqe_core.session.properties import find_property
 from sqe_core.session.rate_limits import RateLimiter, Traffic
@@ -30,23 +33,26 @@ from sqe_core.session.statement_session import StatementSession
 from sqe_core.session.store import LiveSession, SessionStore
 from sqe_core.spi.auth import CertificateCredential, ClientInfo, Credential
 from sqe_core.spi.catalog import Column, ObjectType
-from sqe_core.spi.errors import ErrorCode, InvalidCredentialsError, SqeError, UserError
+from sqe_core.spi.errors import ErrorCode, InvalidCredentialsError, NotSupportedError, QueryCancelledError, UserError
 from sqe_core.spi.identity import Identity, Secret
 from sqe_core.spi.names import NamespaceName, ObjectName
 from sqe_core.spi.protocol import (
     BrowserLogins,
+    ClientState,
     DeviceLogins,
     GatewaySession,
     IngestRequest,
     QueryProgress,
-    QueryResult,
     ServerStatus,
     SessionChanges,
+    Statement,
     StatementDescription,
     StatementRequest,
+    StatementState,
     TableFilter,
     TableListing,
 )
+from sqe_core.spi.types import ResultColumn, result_columns
 
 _SYSTEM_TABLES = sorted(SCHEMAS)
 
@@ -124,8 +130,8 @@ class ConnectedSession:
     ) -> None:
         """Make one; `take` counts a request of its client, or raises, and `renew` judges its new credential."""
         self._live = live
-        self._session = live.session
-        self._service = service
+        self._session = self.session = live.session
+        self._service = self.service = service
         self._take = take
         self._renew = renew
         self._is_admin = is_admin
@@ -155,56 +161,19 @@ class ConnectedSession:
         """The current schema."""
         return self._session.schema
 
-    def execute(self, request: StatementRequest) -> RunningQuery:
-        """Admit, judge and start a statement."""
-        self._count(Traffic.STATEMENT)
-        at = self._seen_by(request)
-        result = self._service.execute(
-            self._session,
-            request.sql,
-            parameters=request.parameters,
-            dialect=request.dialect,
-            options=_options(request, at),
-        )
-        return RunningQuery(result, _changes_of(at))
+    def begin(self, request: StatementRequest) -> SqlStatement:
+        """Make a statement."""
+        return SqlStatement(self, request)
 
-    def plan(self, request: StatementRequest) -> PlannedQuery:
-        """Judge a statement, to be started later."""
-        self._count(Traffic.STATEMENT)
-        at = self._seen_by(request)
-        plan = self._service.plan(
-            self._session,
-            request.sql,
-            parameters=request.parameters,
-            dialect=request.dialect,
-            options=_options(request, at),
-        )
-        return PlannedQuery(plan, self._live, _changes_of(at))
+    def begin_ingest(
+        self, request: IngestRequest, schema: pa.Schema, batches: Iterator[pa.RecordBatch]
+    ) -> IngestStatement:
+        """Make a statement that writes record batches into a table; `batches` may be `WatchedBatches`."""
+        return IngestStatement(self, request, schema, batches)
 
-    def describe(self, request: StatementRequest) -> StatementDescription:
-        """Say what a statement would answer."""
-        self._count(Traffic.METADATA)
-        at = self._seen_by(request)
-        options = _options(request, at)
-        return self._service.describe(self._session, request.sql, dialect=request.dialect, options=options)
-
-    def insert_rows(self, request: StatementRequest, rows: Sequence[pa.RecordBatch]) -> RunningQuery | None:
-        """Insert a row for each row of parameters, with one commit; None when the statement is none of that form."""
-        if not rows:
-            return None
-        self._count(Traffic.STATEMENT)
-        at = self._seen_by(request)
-        result = self._service.insert_rows(
-            self._session, request.sql, rows, dialect=request.dialect, options=_options(request, at)
-        )
-        return None if result is None else RunningQuery(result, _changes_of(at))
-
-    def ingest(self, request: IngestRequest, schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> RunningQuery:
-        """Write record batches into a table; `batches` may be `WatchedBatches`."""
-        self._count(Traffic.STATEMENT)
-        options = StatementOptions(began=request.began, request_id=request.request_id)
-        result = self._service.ingest(self._session, request, schema, batches, options=options)
-        return RunningQuery(result, SessionChanges)
+    def execute(self, request: StatementRequest) -> Statement:
+        """Begin and start a statement."""
+        return self.begin(request).start()
 
     def catalogs(self) -> Sequence[str]:
         """List the visible catalogs."""
@@ -263,7 +232,7 @@ class ConnectedSession:
             parts.insert(0, _quoted(catalog))
         elif schema is None:
             return
-        self._count(Traffic.METADATA)
+        self.count(Traffic.METADATA)
         self._service.execute(self._session, "USE " + ".".join(parts), dialect="sqe").close()
 
     def cancel(self, query_id: str) -> bool:
@@ -279,12 +248,17 @@ class ConnectedSession:
         """End the session and everything that runs in it."""
         self._live.close()
 
-    def _count(self, traffic: Traffic) -> None:
-        self._live.ensure_usable()
+    def count(self, traffic: Traffic) -> None:
+        """Count a request of its client, or raise: the session has ended, or there were too many."""
+        self.ensure_usable()
         self._take(traffic)
 
+    def ensure_usable(self) -> None:
+        """Raise when no statement may start any more."""
+        self._live.ensure_usable()
+
     def _visible(self) -> VisibleCatalogs:
-        self._count(Traffic.METADATA)
+        self.count(Traffic.METADATA)
         return self._service.visible(self._session)
 
     def _with_columns(
@@ -300,16 +274,20 @@ class ConnectedSession:
                 columns = self._service.visible_columns(self._session, name, loaded)
             yield TableListing(name=name, type=kind, columns=arrow_schema(columns))
 
-    def _seen_by(self, request: StatementRequest) -> StatementSession | None:
-        """What a statement sees that brings names or settings of its own; None is the session as it is."""
-        if not _is_apart(request):
-            return None
+    def seen_by(self, kept: ClientState | None) -> StatementSession:
+        """Return what a statement sees: the session as it is, or what its client keeps in the place of that."""
+        if kept is None:
+            return StatementSession(self._session)
+        state = self._session.state()
         return StatementSession(
             self._session,
-            catalog=request.catalog,
-            schema=request.schema,
-            properties={name: _typed(name, value) for name, value in request.properties.items()},
-            apart=True,
+            kept=SessionState(
+                catalog=kept.catalog or state.catalog,
+                schema=kept.schema or state.schema,
+                properties={name: _typed(name, value) for name, value in kept.properties.items()},
+                prepared=kept.prepared,
+                roles=kept.roles,
+            ),
         )
 
 
@@ -324,148 +302,271 @@ def _with_names(credential: Credential) -> Credential:
     return replace(credential, subject=read.subject, issuer=read.issuer, alternative_names=read.alternative_names)
 
 
-def _is_apart(request: StatementRequest) -> bool:
-    return request.catalog is not None or request.schema is not None or bool(request.properties)
-
-
-def _options(request: StatementRequest, at: StatementSession | None) -> StatementOptions:
-    return StatementOptions(at=at, began=request.began, request_id=request.request_id)
-
-
-def _changes_of(at: StatementSession | None) -> Callable[[], SessionChanges]:
-    """Return what tells what a statement changed that brought its names and settings with it."""
-    return SessionChanges if at is None else lambda: _changes(at.began, at.state())
-
-
 def _changes(before: SessionState, later: SessionState) -> SessionChanges:
-    moved = (later.catalog, later.schema) != (before.catalog, before.schema)
     return SessionChanges(
-        catalog=later.catalog if moved else None,
-        schema=later.schema if moved else None,
+        catalog=later.catalog if later.catalog != before.catalog else None,
+        schema=later.schema if (later.catalog, later.schema) != (before.catalog, before.schema) else None,
         set_properties={
             name: str(value) for name, value in later.properties.items() if before.properties.get(name) != value
         },
         reset_properties=tuple(name for name in before.properties if name not in later.properties),
+        added_prepared={name: text for name, text in later.prepared.items() if before.prepared.get(name) != text},
+        removed_prepared=tuple(name for name in before.prepared if name not in later.prepared),
+        roles=later.roles if later.roles != before.roles else None,
+        all_roles=later.roles is None and before.roles is not None,
     )
 
 
-class PlannedQuery:
-    """Implements `spi.protocol.StatementPlan`."""
+class _BegunStatement:
+    """What the statements of a session have in common: an id from the first moment on, and a state until the end."""
 
-    def __init__(self, plan: StatementPlan, live: LiveSession, changes: Callable[[], SessionChanges]) -> None:
-        self._plan = plan
-        self._live = live
-        self._changes = changes
-
-    @property
-    def query_id(self) -> str:
-        """The id in history and audit."""
-        return self._plan.query_id
-
-    @property
-    def statement_kind(self) -> str:
-        """The word of features §2.0."""
-        return self._plan.kind.value
-
-    @property
-    def schema(self) -> pa.Schema | None:
-        """The columns, as the result will have them."""
-        return self._plan.schema
-
-    @property
-    def is_constant(self) -> bool:
-        """Whether it is one row of constants."""
-        return self._plan.is_constant
-
-    def divide(self, count: int) -> Sequence[PlannedQuery]:
-        """Return plans of parts of the rows."""
-        return [PlannedQuery(part, self._live, self._changes) for part in divide(self._plan, count)]
-
-    def start(self) -> RunningQuery:
-        """Run it."""
-        self._live.ensure_usable()
-        return RunningQuery(self._plan.start(), self._changes)
-
-    def close(self) -> None:
-        """Forget it."""
-        self._plan.close()
-
-
-class RunningQuery:
-    """Implements `QueryResult`."""
-
-    def __init__(self, result: StatementResult, changes: Callable[[], SessionChanges]) -> None:
-        self._result = result
-        self._changes = changes
+    def __init__(self, session: ConnectedSession) -> None:
+        self._session = session
+        self._running = RunningStatement(new_query_id())
         self._began = time.monotonic()
-        self._ended: SqeError | None = None
-        self._done = False
+        self._planned: StatementPlan | None = None
+        self._parts: Sequence[_BegunStatement] = (self,)
+        self._result: StatementResult | None = None
+        self._seen: StatementSession | None = None
+        self._over: StatementState | None = None
+        # Reentrant: what nobody closed is closed by the garbage collector, anywhere.
+        self._lock = threading.RLock()
+        self._closed = False
 
     @property
     def query_id(self) -> str:
         """The id in history and audit."""
-        return self._result.query_id
+        return self._running.query_id
 
     @property
     def statement_kind(self) -> str:
-        """The word of features §2.0."""
-        return self._result.kind.value
+        """The value of a `StatementKind`; empty before it was planned or started."""
+        known = self._result or self._planned
+        return known.kind.value if known is not None else ""
 
     @property
     def schema(self) -> pa.Schema | None:
         """The columns; None for statements without rows."""
-        return self._result.schema
+        known = self._result or self._planned
+        return known.schema if known is not None else None
+
+    @property
+    def columns(self) -> tuple[ResultColumn, ...]:
+        """The columns with their types in SQL."""
+        return result_columns(self.schema)
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether it is one row of constants."""
+        return self._planned is not None and self._planned.is_constant
 
     @property
     def affected_rows(self) -> int | None:
         """Rows written; None for queries and DDL."""
-        return self._result.affected_rows
+        return self._result.affected_rows if self._result is not None else None
 
     @property
     def changes(self) -> SessionChanges:
-        """What changed for later statements."""
-        return self._changes()
+        """What it changed for later statements."""
+        return SessionChanges() if self._seen is None else _changes(self._seen.began, self._seen.state())
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """There are none yet."""
-        return ()
+        """Remarks for the user."""
+        return self._running.warnings
+
+    def _options(self, request: StatementRequest | IngestRequest) -> StatementOptions:
+        """Count the request, and return what comes with it."""
+        if self._seen is None:
+            kept = request.state if isinstance(request, StatementRequest) else None
+            self._seen = self._session.seen_by(kept)
+        return StatementOptions(at=self._seen, running=self._running, request_id=request.request_id)
+
+    def _has(self, result: StatementResult) -> None:
+        with self._lock:
+            self._result, closed = result, self._closed
+        if closed:
+            result.close()
+            raise QueryCancelledError("The statement was cancelled")
+        if result.schema is None:
+            self._over = StatementState.FINISHED
+
+    @contextmanager
+    def _ended_by_errors(self) -> Iterator[None]:
+        try:
+            yield
+        except BaseException as error:
+            cancelled = isinstance(error, QueryCancelledError | GeneratorExit)
+            self._over = StatementState.CANCELLED if cancelled else StatementState.FAILED
+            raise
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
-        try:
-            yield from self._result
-        except SqeError as error:
-            self._ended = error
-            raise
-        finally:
-            self._done = True
+        if self._result is not None:
+            with self._ended_by_errors():
+                yield from self._result
+            self._over = StatementState.FINISHED
 
     def progress(self) -> QueryProgress:
         """How far it is."""
-        now = self._result.progress()
+        now = self._running.progress()
         return QueryProgress(
-            state="failed" if self._ended else "finished" if self._done or self._result.schema is None else "running",
+            state=self._over or self._running.state,
             tasks=now.tasks,
             tasks_done=now.tasks_done,
             tasks_active=now.tasks_active,
             rows=now.rows,
             bytes=now.bytes,
+            queued_ms=self._running.queued_ms,
             elapsed_ms=int((time.monotonic() - self._began) * 1000),
         )
 
     def cancel(self) -> None:
-        """End it."""
-        self._result.cancel()
+        """End it, in whatever state it is."""
+        self._running.cancel()
+        for part in self._parts:
+            if part._planned is not None:
+                part._planned.close()
 
     def close(self) -> None:
         """Free everything."""
-        self._result.close()
+        with self._lock:
+            self._closed, result = True, self._result
+        if self._planned is not None:
+            self._planned.close()
+        if result is not None:
+            result.close()
+        elif self._over is None:
+            self._running.cancel()  # it may be judged, or begin to run, in another thread
 
-    def __enter__(self) -> QueryResult:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *exc: object) -> None:
         self.close()
+
+
+class SqlStatement(_BegunStatement):
+    """Implements `spi.protocol.Statement` for a text, or for a part of its rows."""
+
+    def __init__(self, session: ConnectedSession, request: StatementRequest, whole: SqlStatement | None = None) -> None:
+        super().__init__(session)
+        self._request = request
+        if whole is not None:
+            self._running, self._seen = whole._running, whole._seen
+
+    def plan(self) -> None:
+        """Judge it."""
+        self._session.count(Traffic.STATEMENT)
+        with self._ended_by_errors():
+            request = self._request
+            self._planned = self._session.service.plan(
+                self._session.session,
+                request.sql,
+                parameters=request.parameters,
+                dialect=request.dialect,
+                options=self._options(request),
+            )
+
+    def describe(self) -> StatementDescription:
+        """Say what it would answer."""
+        self._session.count(Traffic.METADATA)
+        with self._ended_by_errors():
+            request = self._request
+            described = self._session.service.describe(
+                self._session.session, request.sql, dialect=request.dialect, options=self._options(request)
+            )
+        self._over = StatementState.FINISHED
+        return described
+
+    def start(self) -> SqlStatement:
+        """Run it."""
+        request = self._request
+        if self._planned is not None:
+            self._session.ensure_usable()
+        else:
+            self._session.count(Traffic.STATEMENT)
+        with self._ended_by_errors():
+            self._has(
+                self._planned.start()
+                if self._planned is not None
+                else self._session.service.execute(
+                    self._session.session,
+                    request.sql,
+                    parameters=request.parameters,
+                    dialect=request.dialect,
+                    options=self._options(request),
+                )
+            )
+        return self
+
+    def start_with_rows(self, rows: Sequence[pa.RecordBatch]) -> bool:
+        """Insert a row for each row of parameters, with one commit; False when the statement is none of that form."""
+        if not rows:
+            return False
+        self._session.count(Traffic.STATEMENT)
+        with self._ended_by_errors():
+            request = self._request
+            result = self._session.service.insert_rows(
+                self._session.session, request.sql, rows, dialect=request.dialect, options=self._options(request)
+            )
+        if result is not None:
+            self._has(result)
+        return result is not None
+
+    def divide(self, count: int) -> Sequence[SqlStatement]:
+        """Return parts of the rows."""
+        if self._planned is None:
+            return [self]
+        parts: list[SqlStatement] = []
+        for planned in divide(self._planned, count):
+            part = SqlStatement(self._session, self._request, self)
+            part._planned, part._parts = planned, parts
+            parts.append(part)
+        return parts
+
+
+class IngestStatement(_BegunStatement):
+    """Implements `spi.protocol.Statement` for rows that a client brings."""
+
+    def __init__(
+        self,
+        session: ConnectedSession,
+        request: IngestRequest,
+        schema: pa.Schema,
+        batches: Iterator[pa.RecordBatch],
+    ) -> None:
+        super().__init__(session)
+        self._request = request
+        self._sent = schema
+        self._batches = batches
+
+    def plan(self) -> None:
+        """Refuse: which statement it is, is known when the rows are there."""
+        raise NotSupportedError("A bulk ingest is not planned before it is started")
+
+    def describe(self) -> StatementDescription:
+        """Refuse likewise."""
+        raise NotSupportedError("A bulk ingest cannot be described")
+
+    def start(self) -> IngestStatement:
+        """Write the rows."""
+        self._session.count(Traffic.STATEMENT)
+        with self._ended_by_errors():
+            options = self._options(self._request)
+            self._has(
+                self._session.service.ingest(
+                    self._session.session, self._request, self._sent, self._batches, options=options
+                )
+            )
+        return self
+
+    def start_with_rows(self, rows: Sequence[pa.RecordBatch]) -> bool:
+        """Do not: it has no parameters."""
+        return False
+
+    def divide(self, count: int) -> Sequence[IngestStatement]:
+        """Divide nothing."""
+        return [self]
 
 
 def _mounts(visible: VisibleCatalogs, catalog: str | None) -> list[Mount]:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -49,16 +50,13 @@ from sqe_core.spi.catalog import CatalogMetadata, Column, TableMetadata, ViewMet
 from sqe_core.spi.errors import SqeError
 from sqe_core.spi.identity import Identity
 from sqe_core.spi.names import ObjectName
-from sqe_core.spi.protocol import IngestRequest, StatementDescription
+from sqe_core.spi.protocol import IngestRequest, StatementDescription, StatementState
 from sqe_core.sql.grammar.value_rows import value_row
 from sqe_core.sql.statement import EngineStatement, TextLimits
 
 _log = logging.getLogger(__name__)
 
-__all__ = ["Began", "Parameters", "QueryService", "StatementOptions"]
-
-Began = Callable[[str], object]
-"""Is told the id of a statement before that waits for anything; it can be cancelled from then on."""
+__all__ = ["Parameters", "QueryService", "StatementOptions"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,12 +65,12 @@ class StatementOptions:
 
     Attributes:
         at: what the statement sees of its session; None is the session as it is when the statement begins.
-        began: is told the id before anything waits.
+        running: the statement, where somebody made it before, to end it at any time.
         request_id: what the client calls the request, for the log.
     """
 
     at: StatementSession | None = None
-    began: Began | None = None
+    running: RunningStatement | None = None
     request_id: str | None = None
 
 
@@ -105,7 +103,7 @@ class QueryService:
         Raises:
             SqeError: what is wrong, in words that may be shown to the user.
         """
-        running = RunningStatement(new_query_id())
+        running = options.running or RunningStatement(new_query_id())
         with self._begun(session, running, sql, options, dialect) as begun:
             result = begun.run.run(sql, parameters, begun.dialect, begun.ending)
             return result.watched(begun.record.delivered)
@@ -126,7 +124,7 @@ class QueryService:
         Raises:
             SqeError: what is wrong, in words that may be shown to the user.
         """
-        running = RunningStatement(new_query_id())
+        running = options.running or RunningStatement(new_query_id())
         with self._begun(session, running, sql, options, dialect) as begun:
             plan = begun.run.plan(sql, parameters, begun.dialect, _Held(self, session, options, begun))
             begun.ending.leave()
@@ -141,7 +139,7 @@ class QueryService:
         Raises:
             SqeError: what is wrong, in words that may be shown to the user.
         """
-        running = RunningStatement(new_query_id())
+        running = options.running or RunningStatement(new_query_id())
         with self._begun(session, running, sql, options, dialect) as begun:
             shape = begun.run.describe(sql, begun.dialect)
             begun.record.described()
@@ -164,7 +162,7 @@ class QueryService:
         Raises:
             SqeError: what is wrong, in words that may be shown to the user.
         """
-        running = RunningStatement(new_query_id())
+        running = options.running or RunningStatement(new_query_id())
         with self._begun(session, running, described(request), options) as begun:
             return begun.run.ingest(request, schema, batches, begun.ending)
 
@@ -189,7 +187,7 @@ class QueryService:
         Raises:
             SqeError: what is wrong, in words that may be shown to the user.
         """
-        running = RunningStatement(new_query_id())
+        running = options.running or RunningStatement(new_query_id())
         with self.admitted(session, running, options) as leave:
             # A long text takes a while to read: that is a statement's work, and needs its slot (LIM-1).
             limits = TextLimits(max_bytes=self._parts.limits.max_sql_bytes)
@@ -270,9 +268,10 @@ class QueryService:
         if ended is not None:
             running.cancel(ended)  # it was ended between a plan and its start; its user is told why
         try:
-            if options.began is not None:
-                options.began(running.query_id)
+            waits_since = time.monotonic()
             free = self._admission.enter(session.identity, running)
+            running.queued_ms += int((time.monotonic() - waits_since) * 1000)
+            running.state = StatementState.PLANNING
         except BaseException as error:
             with self._lock:
                 self._running.pop(running.query_id, None)
@@ -466,6 +465,7 @@ class _Held:
                 begun = replace(self.begun, ending=_End(leave, record))
                 with _explained(begun):
                     running.check()
+                    running.state = StatementState.RUNNING
                     return start(begun.ending).watched(record.delivered)
         except SqeError as error:
             record.end(error, None)  # a refusal comes before anybody could finish it

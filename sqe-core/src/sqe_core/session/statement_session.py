@@ -13,46 +13,38 @@ from sqe_core.engine.port import EngineCatalog, EngineSession
 from sqe_core.session.engine_sides import EngineSide
 from sqe_core.session.properties import SessionProperties
 from sqe_core.session.session import Session, SessionState, SessionView, check_prepared
-from sqe_core.spi.errors import InternalError
+from sqe_core.spi.errors import InternalError, NotSupportedError
 from sqe_core.spi.identity import Identity
 
 
 class StatementSession:
     """Names and settings as they were when the statement began, and an engine session of its own while it needs one.
 
-    What the statement changes counts for it at once, and for statements that begin later. With `apart` it counts for
-    nobody else: the client keeps names and settings itself and sends them with each request.
+    What the statement changes counts for it at once, and for statements that begin later. Where the client keeps names
+    and settings itself and sends them with each request, it counts for nobody else, and temporary views there are none.
     """
 
-    def __init__(
-        self,
-        session: Session,
-        *,
-        catalog: str | None = None,
-        schema: tuple[str, ...] | None = None,
-        properties: Mapping[str, Any] | None = None,
-        apart: bool = False,
-    ) -> None:
+    def __init__(self, session: Session, *, kept: SessionState | None = None) -> None:
         """Begin a statement.
 
         Args:
             session: whose statement.
-            catalog: in the place of the session's current one.
-            schema: in the place of the session's current one.
-            properties: values that this statement has instead of the session's.
-            apart: whether changes stay with this statement.
+            kept: what the client keeps itself, in the place of what the session has.
         """
         self.session = session
-        state = session.state()
-        self.catalog = catalog or state.catalog
-        self.schema = schema or state.schema
+        state = session.state() if kept is None else kept
+        self.catalog = state.catalog
+        self.schema = state.schema
         self.properties = SessionProperties()
-        self.properties.restore(state.properties)
-        for name, value in (properties or {}).items():
-            self.properties.set(name, value)
+        if kept is None:
+            self.properties.restore(state.properties)
+        else:
+            check_prepared(kept.prepared)
+            for name, value in kept.properties.items():
+                self.properties.set(name, value)
         self._prepared = dict(state.prepared)
-        self._apart = apart
-        self._chosen_roles = session.chosen_roles
+        self._apart = kept is not None
+        self._chosen_roles = state.roles
         self._with_roles: Callable[[Identity, tuple[str, ...] | None], Identity] = lambda identity, chosen: identity
         self._identity: Identity | None = None
         self._began = self.state()
@@ -171,19 +163,24 @@ class StatementSession:
 
     def find_view(self, name: str) -> SessionView | None:
         """Return the temporary view of that name."""
-        return self.session.find_view(name)
+        return None if self._apart else self.session.find_view(name)
 
     def views(self) -> tuple[SessionView, ...]:
         """Return the temporary views, by name."""
-        return self.session.views()
+        return () if self._apart else self.session.views()
 
     def put_view(self, view: SessionView, *, replace: bool) -> None:
         """Remember a temporary view."""
+        if self._apart:
+            raise NotSupportedError(
+                "Temporary views need a session of the server, and this client keeps its state itself",
+                hint="write the query with WITH, or create a view",
+            )
         self.session.put_view(view, replace=replace)
 
     def drop_view(self, name: str) -> bool:
         """Forget a temporary view; False when there is none of that name."""
-        return self.session.drop_view(name)
+        return not self._apart and self.session.drop_view(name)
 
     # The engine
 

@@ -4,20 +4,20 @@ A protocol translates bytes to these calls and the answers back. It decides noth
 policies, limits and sessions belong to the core. Only pyarrow types and the values of this package cross.
 
     session = gateway.authenticate(BasicCredential(...), ClientInfo(...))
-    with session.execute(StatementRequest(sql="SELECT 1 AS one")) as result:
-        for batch in result: ...
+    with session.execute(StatementRequest(sql="SELECT 1 AS one")) as statement:
+        for batch in statement: ...
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import Enum
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from sqe_core.spi.auth import ClientInfo, Credential
 from sqe_core.spi.catalog import ObjectType
@@ -25,6 +25,7 @@ from sqe_core.spi.factory import ConfigT, PluginContext, PluginFactory
 from sqe_core.spi.identity import Identity, Secret
 from sqe_core.spi.names import NamespaceName, ObjectName
 from sqe_core.spi.sql import Dialect
+from sqe_core.spi.types import ResultColumn
 
 if TYPE_CHECKING:
     # Half of the time that importing this package would take: those who make batches import it anyway.
@@ -33,7 +34,30 @@ if TYPE_CHECKING:
 _EMPTY: Mapping[str, str] = MappingProxyType({})
 
 MOST_PARTS = 16
-"""Into how many parts `StatementPlan.divide` divides a result at most."""
+"""Into how many parts `Statement.divide` divides a result at most."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientState:
+    """What a client keeps itself and sends with each statement, as Trino's do.
+
+    A statement that brings it sees nothing of what others of the same login set or made, and what it changes goes back
+    in `Statement.changes` and nowhere else.
+
+    Args:
+        catalog: the current catalog; None is the server's own.
+        schema: the current schema; None is the server's own.
+        properties: session properties as text; unknown names are refused (CONF-2).
+        prepared: prepared statements, name to text, which is judged when it is executed (TRI-6).
+        roles: those of the user's roles that count, as SET ROLE chooses them; None is all. What the user does not have
+            is left out.
+    """
+
+    catalog: str | None = None
+    schema: tuple[str, ...] | None = None
+    properties: Mapping[str, str] = field(default_factory=lambda: _EMPTY)
+    prepared: Mapping[str, str] = field(default_factory=lambda: _EMPTY)
+    roles: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,39 +68,40 @@ class StatementRequest:
         sql: the text, one statement.
         parameters: pyarrow scalars; a sequence for `?`, a mapping for `:name`.
         dialect: how the text is read; None is the session's own.
-        catalog: the current catalog of this statement only, for protocols whose clients keep it.
-        schema: the current schema of this statement only.
-        properties: session properties of this statement only, as text; unknown names are refused (CONF-2).
-        prepared: prepared statements that the client keeps, name to text.
+        state: what the client keeps; None for clients whose session is here.
         trace_parent: the W3C `traceparent` header.
         source: what the client calls itself, when it differs by statement.
         request_id: what the client calls the request, for the log.
-        began: is told the statement's id before it waits for a slot or is judged: `GatewaySession.cancel` ends it from
-            then on. It is called in the thread of the call, again when the statement's plan is started, and must
-            return at once.
 
     Example:
         >>> import pyarrow as pa
-        >>> StatementRequest(sql="SELECT ?", parameters=(pa.scalar(1),)).catalog is None
+        >>> StatementRequest(sql="SELECT ?", parameters=(pa.scalar(1),)).state is None
         True
     """
 
     sql: str
     parameters: Sequence[pa.Scalar[Any]] | Mapping[str, pa.Scalar[Any]] = ()
     dialect: Dialect | None = None
-    catalog: str | None = None
-    schema: tuple[str, ...] | None = None
-    properties: Mapping[str, str] = field(default_factory=lambda: _EMPTY)
-    prepared: Mapping[str, str] = field(default_factory=lambda: _EMPTY)
+    state: ClientState | None = None
     trace_parent: str | None = None
     source: str | None = None
     request_id: str | None = None
-    began: Callable[[str], object] | None = field(default=None, repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionChanges:
-    """What a statement changed for the statements after it; protocols whose clients keep state pass it on."""
+    """What a statement changed for the statements after it; protocols whose clients keep state pass it on.
+
+    Args:
+        catalog: the new current catalog.
+        schema: the new current schema.
+        set_properties: properties with their new values, as text.
+        reset_properties: properties that have their defaults again.
+        added_prepared: prepared statements, name to text.
+        removed_prepared: names of prepared statements that are gone.
+        roles: the roles that SET ROLE chose, `()` for NONE.
+        all_roles: SET ROLE ALL: every role counts again.
+    """
 
     catalog: str | None = None
     schema: tuple[str, ...] | None = None
@@ -84,13 +109,27 @@ class SessionChanges:
     reset_properties: tuple[str, ...] = ()
     added_prepared: Mapping[str, str] = field(default_factory=lambda: _EMPTY)
     removed_prepared: tuple[str, ...] = ()
+    roles: tuple[str, ...] | None = None
+    all_roles: bool = False
+
+
+class StatementState(Enum):
+    """What becomes of a statement, in this order; one of the last three is its end."""
+
+    QUEUED = "queued"
+    PLANNING = "planning"
+    RUNNING = "running"
+    FINISHING = "finishing"
+    FINISHED = "finished"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryProgress:
     """How far a statement is. Rows and bytes count what the user may see (ENF-17)."""
 
-    state: Literal["queued", "planning", "running", "finishing", "finished", "failed", "cancelled"] = "queued"
+    state: StatementState = StatementState.QUEUED
     tasks: int = 0
     tasks_done: int = 0
     tasks_active: int = 0
@@ -100,10 +139,16 @@ class QueryProgress:
     elapsed_ms: int = 0
 
 
-class QueryResult(Protocol):
-    """The answer to one statement. Iterate it at most once and close it; it is a context manager.
+class Statement(Protocol):
+    """One statement of a client, from its first moment to its end. Close it; it is a context manager.
 
-    Errors while iterating are `SqeError`s, like those of `GatewaySession.execute`.
+        statement = session.begin(StatementRequest(sql="SELECT 1 AS one"))
+        statement.plan()               # for clients that ask for the columns first
+        statement.start()
+        for batch in statement: ...
+
+    `plan`, `start` and the iterator work in the caller's thread, and raise `SqeError`s. `progress` and `cancel` may be
+    called from any thread, at any time. Of `plan` and what runs it each is called once at most.
     """
 
     @property
@@ -112,11 +157,20 @@ class QueryResult(Protocol):
 
     @property
     def statement_kind(self) -> str:
-        """The word of features §2.0, for example `query`, `insert`, `create_table`."""
+        """What it is, the value of a `StatementKind`, once it was planned or started; empty before."""
 
     @property
     def schema(self) -> pa.Schema | None:
-        """The columns, known before the first batch; None for statements without rows."""
+        """The columns, once it was planned or started; None for statements without rows."""
+
+    @property
+    def columns(self) -> tuple[ResultColumn, ...]:
+        """The same with their types in SQL, which say more than Arrow's."""
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether it is one row of constants, as `SELECT 1`: made in no time, so it may be started at once, before
+        the client comes for it."""
 
     @property
     def affected_rows(self) -> int | None:
@@ -124,53 +178,53 @@ class QueryResult(Protocol):
 
     @property
     def changes(self) -> SessionChanges:
-        """What changed for later statements."""
+        """What it changed for later statements, of this session or of this client."""
 
     @property
     def warnings(self) -> tuple[str, ...]:
         """Remarks for the user."""
 
-    def __iter__(self) -> Iterator[pa.RecordBatch]: ...
+    def plan(self) -> None:
+        """Judge it: then the columns are known. It holds no slot until it is started, and what was decided is decided
+        again when that is much later.
 
-    def progress(self) -> QueryProgress:
-        """How far it is; may be asked from another thread."""
+        Raises:
+            SqeError: refused.
+        """
 
-    def cancel(self) -> None:
-        """End it; the iterator raises `QueryCancelledError`. Idempotent, from any thread."""
+    def describe(self) -> StatementDescription:
+        """Judge it and say what it would answer, without running it. That is its end; parameters may be missing.
 
-    def close(self) -> None:
-        """Free everything; cancels what still runs. Idempotent."""
+        Raises:
+            SqeError: refused.
+        """
 
-    def __enter__(self) -> QueryResult: ...
+    def start(self) -> Statement:
+        """Run it until its first rows can be read, or to its end where it has none; judges it if need be.
 
-    def __exit__(self, *exc: object) -> None: ...
+        Returns:
+            Itself, to be iterated.
 
+        Raises:
+            SqeError: refused, or failed before the first batch.
+        """
 
-class StatementPlan(Protocol):
-    """A statement that was judged and has not run: for protocols whose clients ask for the columns first.
+    def start_with_rows(self, rows: Sequence[pa.RecordBatch]) -> bool:
+        """Run an INSERT of one row of VALUES for each row of parameters, with one commit for all of them.
 
-    Start it once, or close it. It holds no slot; what is started much later is judged again.
-    """
+        Args:
+            rows: rows of parameters, a column for each marker in their order; the request's own do not count.
 
-    @property
-    def query_id(self) -> str:
-        """The id in history and audit."""
+        Returns:
+            Whether it did. A statement of another form was not run, and runs once for each row.
 
-    @property
-    def statement_kind(self) -> str:
-        """The word of features §2.0."""
+        Raises:
+            SqeError: refused, or failed; nothing was written.
+        """
 
-    @property
-    def schema(self) -> pa.Schema | None:
-        """The columns, as the result will have them; None for statements without rows."""
-
-    @property
-    def is_constant(self) -> bool:
-        """Whether it is one row of constants, as `SELECT 1`: made in no time, so it may be started at once, before
-        the client comes for it."""
-
-    def divide(self, count: int) -> Sequence[StatementPlan]:
-        """Return plans of parts of the rows, for clients that fetch them side by side, each in a thread of its own.
+    def divide(self, count: int) -> Sequence[Statement]:
+        """Return parts of the rows of a planned statement, for clients that fetch them side by side, each in a thread
+        of its own.
 
         The statement runs once, when the first of them is started, and each of its rows comes through one of them:
         whoever asks first gets the next batch, so a part may be empty. A part that is closed before its end, once it
@@ -180,18 +234,23 @@ class StatementPlan(Protocol):
             count: how many; `MOST_PARTS` at most.
 
         Returns:
-            As many plans, in the place of this one, which is used up. It alone where rows have an order, or are few.
+            As many parts, in the place of this one, which is used up. It alone where rows have an order, or are few.
         """
 
-    def start(self) -> QueryResult:
-        """Run it.
+    def __iter__(self) -> Iterator[pa.RecordBatch]: ...
 
-        Raises:
-            SqeError: refused, or failed before the first batch.
-        """
+    def progress(self) -> QueryProgress:
+        """How far it is."""
+
+    def cancel(self) -> None:
+        """End it, in whatever state it is; who waits for it gets a `QueryCancelledError`. Idempotent."""
 
     def close(self) -> None:
-        """Forget it. Does nothing once it was started. Idempotent."""
+        """Free everything; what still runs is cancelled. Idempotent."""
+
+    def __enter__(self) -> Statement: ...
+
+    def __exit__(self, *exc: object) -> None: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -201,7 +260,7 @@ class StatementDescription:
     Args:
         schema: the result's columns; None for statements without rows, and for queries whose columns only values tell.
         parameters: one field per `?`, of type null where the type could not be found.
-        statement_kind: the word of features §2.0.
+        statement_kind: the value of a `StatementKind`.
     """
 
     schema: pa.Schema | None
@@ -233,7 +292,6 @@ class IngestRequest:
         temporary: a table of this session only, which is refused.
         options: options of the protocol; none are known, and unknown ones are refused.
         request_id: what the client calls the request, for the log.
-        began: is told the statement's id before anything waits, as that of `StatementRequest`.
 
     Example:
         >>> IngestRequest(table="orders", mode=IngestMode.APPEND).catalog is None
@@ -247,7 +305,6 @@ class IngestRequest:
     temporary: bool = False
     options: Mapping[str, str] = field(default_factory=lambda: _EMPTY)
     request_id: str | None = None
-    began: Callable[[str], object] | None = field(default=None, repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -293,64 +350,34 @@ class GatewaySession(Protocol):
     def schema(self) -> tuple[str, ...]:
         """The current schema."""
 
-    def execute(self, request: StatementRequest) -> QueryResult:
-        """Admit, judge and start a statement; blocks until its schema is known.
+    def begin(self, request: StatementRequest) -> Statement:
+        """Make a statement, which nothing was done for yet but that it has an id, and can be cancelled.
+
+        Args:
+            request: the statement.
+        """
+
+    def begin_ingest(self, request: IngestRequest, schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> Statement:
+        """Make a statement that writes record batches into a table with one commit when it is started.
+
+        The batches are read in the thread that starts it, one at a time. An exception that `batches` raises ends the
+        statement without a commit: a client that goes away half-way leaves neither rows nor files.
+
+        Args:
+            request: which table, and what becomes of it.
+            schema: the columns; appending matches them to the table's by name, without case.
+            batches: the rows, each batch of just that schema; they may be `WatchedBatches`. Exhausting it means that
+                the client is done.
+        """
+
+    def execute(self, request: StatementRequest) -> Statement:
+        """Begin and start a statement: `begin(request).start()`.
 
         Args:
             request: the statement.
 
         Raises:
             SqeError: refused, or failed before the first batch.
-        """
-
-    def plan(self, request: StatementRequest) -> StatementPlan:
-        """Judge a statement and say what it will answer; it runs when the plan is started.
-
-        Args:
-            request: the statement, with its parameters.
-
-        Raises:
-            SqeError: refused.
-        """
-
-    def describe(self, request: StatementRequest) -> StatementDescription:
-        """Judge a statement and say what it would answer, without running it.
-
-        Args:
-            request: the statement; parameters may be missing.
-        """
-
-    def insert_rows(self, request: StatementRequest, rows: Sequence[pa.RecordBatch]) -> QueryResult | None:
-        """Run an INSERT of one row of VALUES for each row of parameters, with one commit for all of them.
-
-        Args:
-            request: the statement; its own parameters do not count.
-            rows: rows of parameters, a column for each marker in their order.
-
-        Returns:
-            A result whose `affected_rows` is the number of rows written; None when the statement is of another form,
-            which runs once for each row.
-
-        Raises:
-            SqeError: refused, or failed; nothing was written.
-        """
-
-    def ingest(self, request: IngestRequest, schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> QueryResult:
-        """Write record batches into a table; blocks until they are committed, or nothing was written.
-
-        The batches are read in the caller's thread, one at a time. An exception that `batches` raises ends the
-        statement without a commit: a client that goes away half-way leaves neither rows nor files.
-
-        Args:
-            request: which table, and what becomes of it.
-            schema: the columns; appending matches them to the table's by name, without case.
-            batches: the rows, each batch of just that schema. Exhausting it means that the client is done.
-
-        Returns:
-            A result without rows whose `affected_rows` is the number of rows written.
-
-        Raises:
-            SqeError: refused, or failed; nothing was written.
         """
 
     def catalogs(self) -> Sequence[str]:
@@ -578,6 +605,23 @@ class TlsFiles:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RequestLimits:
+    """The bounds of what a client sends and gets at once (LIM-2).
+
+    Args:
+        sql_bytes: of a statement's text; the core refuses a longer one, so a protocol need not receive it.
+        header_bytes: of the headers of a request.
+        request_bytes: of a request that is not rows.
+        page_bytes: of what goes to a client in one piece, unless one row is bigger.
+    """
+
+    sql_bytes: int = 1 << 20
+    header_bytes: int = 32 << 10
+    request_bytes: int = 4 << 20
+    page_bytes: int = 8 << 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ProtocolContext(PluginContext):
     """What the core offers to a protocol's factory, beside the rest.
 
@@ -589,6 +633,7 @@ class ProtocolContext(PluginContext):
         trusted_proxies: addresses whose `X-Forwarded-*` headers count.
         stream_idle_secs: a client that does not read its result, or does not send what it began, is ended after this
             long (LIM-8).
+        limits: the bounds of a request and of its answer.
     """
 
     bind_host: str = "127.0.0.1"
@@ -597,6 +642,7 @@ class ProtocolContext(PluginContext):
     public_url: str | None = None
     trusted_proxies: tuple[str, ...] = ()
     stream_idle_secs: float = 300.0
+    limits: RequestLimits = field(default_factory=RequestLimits)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

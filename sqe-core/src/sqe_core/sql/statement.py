@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import Enum
 from types import MappingProxyType
 from typing import Any, Literal, Protocol
 
 from sqe_core.spi.errors import Position
+from sqe_core.spi.statement_kinds import StatementKind as StatementKind
 
 Name = tuple[str, ...]
 
@@ -46,49 +46,6 @@ def mapping_marker(query: int, place: int) -> str:
 
 
 _EMPTY: Mapping[str, str] = MappingProxyType({})
-
-
-class StatementKind(Enum):
-    """The kinds of features §2.0, as history, audit and lineage name them."""
-
-    QUERY = "query"
-    INSERT = "insert"
-    UPDATE = "update"
-    DELETE = "delete"
-    MERGE = "merge"
-    TRUNCATE = "truncate"
-    CREATE_TABLE = "create_table"
-    CREATE_TABLE_AS = "create_table_as"
-    DROP_TABLE = "drop_table"
-    ALTER_TABLE = "alter_table"
-    CREATE_VIEW = "create_view"
-    DROP_VIEW = "drop_view"
-    ALTER_VIEW = "alter_view"
-    CREATE_SCHEMA = "create_schema"
-    DROP_SCHEMA = "drop_schema"
-    COMMENT = "comment"
-    SHOW = "show"
-    DESCRIBE = "describe"
-    EXPLAIN = "explain"
-    USE = "use"
-    SESSION = "session"
-    TRANSACTION = "transaction"
-    UTILITY = "utility"
-    GRANT = "grant"
-    REVOKE = "revoke"
-    DENY = "deny"
-    ROLE = "role"
-    POLICY = "policy"
-    SET_TAGS = "set_tags"
-    SET_OWNER = "set_owner"
-    CHECK_ACCESS = "check_access"
-    KILL = "kill"
-    ATTACH = "attach"
-    DETACH = "detach"
-    SECRET = "secret"  # noqa: S105 - a word
-    PREPARE = "prepare"
-    EXECUTE = "execute"
-    CALL = "call"
 
 
 class PositionMap(Protocol):

@@ -5,9 +5,10 @@ from __future__ import annotations
 import secrets
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from types import MappingProxyType
+from typing import Self
 
 import pyarrow as pa
 
@@ -21,16 +22,17 @@ from sqe_core.spi.protocol import (
     GatewaySession,
     IngestRequest,
     QueryProgress,
-    QueryResult,
     ServerState,
     ServerStatus,
     SessionChanges,
+    Statement,
     StatementDescription,
-    StatementPlan,
     StatementRequest,
+    StatementState,
     TableFilter,
     TableListing,
 )
+from sqe_core.spi.types import ResultColumn, result_columns
 
 _EMPTY: Mapping[str, str] = MappingProxyType({})
 
@@ -122,7 +124,7 @@ class FakeAnswer:
     affected_rows: int | None = None
     batches: Callable[[], Iterator[pa.RecordBatch]] | None = None
     waits: bool = False
-    progress: QueryProgress = QueryProgress(state="running")  # noqa: RUF009 - it is frozen
+    progress: QueryProgress = QueryProgress(state=StatementState.RUNNING)  # noqa: RUF009 - it is frozen
     on_run: Callable[[FakeSession], object] | None = None
 
 
@@ -170,7 +172,7 @@ class FakeResult:
 
     def progress(self) -> QueryProgress:
         """Return what the answer says, until it is done."""
-        return QueryProgress(state="finished") if self._done else self._answer.progress
+        return QueryProgress(state=StatementState.FINISHED) if self._done else self._answer.progress
 
     def cancel(self) -> None:
         """Remember the wish."""
@@ -180,43 +182,156 @@ class FakeResult:
         """Remember the end."""
         self.closed = True
 
-    def __enter__(self) -> QueryResult:
+
+class FakePlan:
+    """What a FakeSession found of a statement that has not run."""
+
+    is_constant = False
+
+    def __init__(self, session: FakeSession, request: StatementRequest, query_id: str) -> None:
+        self._session, self._request = session, request
+        self.query_id = query_id
+        described = session.described(request, query_id)
+        self.statement_kind = described.statement_kind
+        self.schema = described.schema
+        self.closed = False
+
+    def divide(self, count: int) -> Sequence[FakePlan]:
+        """Divide nothing."""
+        return [self]
+
+    def start(self) -> FakeResult:
+        """Run it."""
+        return self._session.run(self._request, self.query_id)
+
+    def close(self) -> None:
+        """Remember the end."""
+        self.closed = True
+
+
+class FakeStatement:
+    """A statement of a FakeSession, whose methods say what becomes of it."""
+
+    def __init__(self, session: FakeSession, request: StatementRequest, query_id: str | None = None) -> None:
+        self._session, self._request = session, request
+        self.query_id = query_id or secrets.token_hex(8)
+        self._planned: FakePlan | None = None
+        self._result: FakeResult | None = None
+        self._parts: Sequence[FakeStatement] = (self,)
+
+    @property
+    def statement_kind(self) -> str:
+        """The kind of the answer."""
+        known = self._result or self._planned
+        return known.statement_kind if known is not None else ""
+
+    @property
+    def schema(self) -> pa.Schema | None:
+        """The columns of the answer."""
+        known = self._result or self._planned
+        return known.schema if known is not None else None
+
+    @property
+    def columns(self) -> tuple[ResultColumn, ...]:
+        """The same with types of SQL."""
+        return result_columns(self.schema)
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether its plan says so."""
+        return self._planned is not None and self._planned.is_constant
+
+    @property
+    def affected_rows(self) -> int | None:
+        """What the answer says."""
+        return self._result.affected_rows if self._result is not None else None
+
+    @property
+    def changes(self) -> SessionChanges:
+        """What the answer says."""
+        return self._result.changes if self._result is not None else SessionChanges()
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What the answer says."""
+        return self._result.warnings if self._result is not None else ()
+
+    def plan(self) -> None:
+        """Know the columns."""
+        self._planned = self._session.judge(self._request, self.query_id)
+
+    def describe(self) -> StatementDescription:
+        """Describe the answer of that text."""
+        return self._session.described(self._request, self.query_id)
+
+    def start(self) -> FakeStatement:
+        """Answer with the table of that text, or raise the error of that text."""
+        return self._with(
+            self._planned.start() if self._planned is not None else self._session.run(self._request, self.query_id)
+        )
+
+    def start_with_rows(self, rows: Sequence[pa.RecordBatch]) -> bool:
+        """Keep the rows of a statement that has VALUES in `FakeGateway.inserted`."""
+        result = self._session.insert(self._request, rows, self.query_id)
+        if result is not None:
+            self._with(result)
+        return result is not None
+
+    def divide(self, count: int) -> Sequence[FakeStatement]:
+        """Divide as the plan says."""
+        assert self._planned is not None
+        planned = self._planned.divide(count)
+        if len(planned) == 1:
+            return [self]
+        parts = [FakeStatement(self._session, self._request, self.query_id) for _ in planned]
+        for part, its in zip(parts, planned, strict=True):
+            part._planned, part._parts = its, parts
+        return parts
+
+    def _with(self, result: FakeResult) -> FakeStatement:
+        self._result = result
+        return self
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        return iter(self._result or ())
+
+    def progress(self) -> QueryProgress:
+        """Return what the answer says, until it is done."""
+        return self._result.progress() if self._result is not None else QueryProgress()
+
+    def cancel(self) -> None:
+        """Remember the wish."""
+        self._session.cancel(self.query_id)
+        if self._result is not None:
+            self._result.cancel()
+        for part in self._parts:
+            if part._planned is not None:
+                part._planned.close()
+
+    def close(self) -> None:
+        """Remember the end."""
+        for held in (self._planned, self._result):
+            if held is not None:
+                held.close()
+        if self._result is None:
+            self._session.cancel(self.query_id)
+
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *exc: object) -> None:
         self.close()
 
 
-class FakePlan:
-    """A statement of a FakeSession that has not run."""
+class _FakeIngest(FakeStatement):
+    def __init__(
+        self, session: FakeSession, request: IngestRequest, schema: pa.Schema, batches: Iterator[pa.RecordBatch]
+    ) -> None:
+        super().__init__(session, StatementRequest(sql=""))
+        self._rows = (request, schema, batches)
 
-    is_constant = False
-
-    def __init__(self, session: FakeSession, request: StatementRequest) -> None:
-        self._session, self._request = session, request
-        self.query_id = secrets.token_hex(8)
-        self._begin()
-        described = session.describe(replace(request, began=None))
-        self.statement_kind = described.statement_kind
-        self.schema = described.schema
-        self.closed = False
-
-    def divide(self, count: int) -> Sequence[StatementPlan]:
-        """Divide nothing."""
-        return [self]
-
-    def start(self) -> QueryResult:
-        """Run it."""
-        self._begin()
-        return self._session.run(self._request, self.query_id)
-
-    def _begin(self) -> None:
-        if self._request.began is not None:
-            self._request.began(self.query_id)
-
-    def close(self) -> None:
-        """Remember the end."""
-        self.closed = True
+    def start(self) -> FakeStatement:
+        return self._with(self._session.ingest(*self._rows, self.query_id))
 
 
 class FakeSession:
@@ -233,15 +348,24 @@ class FakeSession:
         self.closed = False
         self._properties: dict[str, str] = {}
 
-    def execute(self, request: StatementRequest) -> QueryResult:
-        """Answer with the table of that text, or raise the error of that text."""
-        query_id = secrets.token_hex(8)
-        if request.began is not None:
-            request.began(query_id)
-        return self.run(request, query_id)
+    def begin(self, request: StatementRequest) -> Statement:
+        """Make a statement."""
+        return FakeStatement(self, request)
 
-    def run(self, request: StatementRequest, query_id: str) -> QueryResult:
-        """Do so as a statement of that id; one without rows runs until its end here, as in the core."""
+    def begin_ingest(self, request: IngestRequest, schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> Statement:
+        """Make a statement that writes rows."""
+        return _FakeIngest(self, request, schema, batches)
+
+    def execute(self, request: StatementRequest) -> Statement:
+        """Begin and start a statement."""
+        return self.begin(request).start()
+
+    def judge(self, request: StatementRequest, query_id: str) -> FakePlan:
+        """Know the columns, and answer when the plan is started."""
+        return FakePlan(self, request, query_id)
+
+    def run(self, request: StatementRequest, query_id: str) -> FakeResult:
+        """Answer with the table of that text, or raise its error; one without rows runs until its end here."""
         self._gateway.statements.append(request)
         answer = self._answer(request)
         result = FakeResult(None, answer=answer, query_id=query_id)
@@ -258,37 +382,29 @@ class FakeSession:
             raise answer
         return answer if isinstance(answer, FakeAnswer) else FakeAnswer(table=answer)
 
-    def plan(self, request: StatementRequest) -> StatementPlan:
-        """Know the columns, and answer when the plan is started."""
-        return FakePlan(self, request)
-
-    def describe(self, request: StatementRequest) -> StatementDescription:
+    def described(self, request: StatementRequest, query_id: str) -> StatementDescription:
         """Describe the answer of that text."""
         answer = self._answer(request)
         schema = None if answer.table is None else answer.table.schema
         return StatementDescription(schema=schema, parameters=pa.schema([]), statement_kind=answer.kind)
 
-    def insert_rows(self, request: StatementRequest, rows: Sequence[pa.RecordBatch]) -> QueryResult | None:
+    def insert(self, request: StatementRequest, rows: Sequence[pa.RecordBatch], query_id: str) -> FakeResult | None:
         """Keep the rows of a statement that has VALUES in `FakeGateway.inserted`."""
         if "VALUES" not in request.sql:
             return None
-        query_id = secrets.token_hex(8)
-        if request.began is not None:
-            request.began(query_id)
         table = pa.Table.from_batches(rows)
         self._gateway.inserted.append((request, table))
-        result = FakeResult(None, kind="insert", affected_rows=table.num_rows)
-        result.query_id = query_id
+        result = FakeResult(None, kind="insert", affected_rows=table.num_rows, query_id=query_id)
         self._gateway.results.append(result)
         return result
 
-    def ingest(self, request: IngestRequest, schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> QueryResult:
+    def ingest(
+        self, request: IngestRequest, schema: pa.Schema, batches: Iterator[pa.RecordBatch], query_id: str
+    ) -> FakeResult:
         """Keep the rows in `FakeGateway.ingested`."""
-        if request.began is not None:
-            request.began(secrets.token_hex(8))
         rows = pa.Table.from_batches(batches, schema)
         self._gateway.ingested.append((request, rows))
-        result = FakeResult(None, kind="insert", affected_rows=rows.num_rows)
+        result = FakeResult(None, kind="insert", affected_rows=rows.num_rows, query_id=query_id)
         self._gateway.results.append(result)
         return result
 

@@ -7,35 +7,35 @@ from collections.abc import Callable
 from types import TracebackType
 
 from sqe_core.spi.errors import QueryCancelledError
-from sqe_core.spi.protocol import GatewaySession
+from sqe_core.spi.protocol import Statement
 
 OnEnd = Callable[[Callable[[], object], Callable[[], bool]], bool]
 """Calls back when the call of the client has ended, unless the second says that all is over; False when it has."""
 
 
 class Leaving:
-    """Cancels the statements of one call, from the moment they have an id, until the call waits for them no more.
+    """Cancels the statement of one call, from its first moment on, until the call waits for it no more.
 
     A context manager. What a ticket stands for goes on after its call: whoever fetches it watches over that.
     """
 
-    def __init__(self, session: GatewaySession, on_end: OnEnd) -> None:
-        self._session = session
+    def __init__(self, on_end: OnEnd) -> None:
         # Reentrant: the end of a call may come in a finalizer.
         self._lock = threading.RLock()
-        self._query_id: str | None = None
+        self._statement: Statement | None = None
         self._gone = False
         self._over = False
         if not on_end(self._ended, lambda: self._over):
             self._ended()
 
-    def began(self, query_id: str) -> None:
-        """A statement begins, and may wait for its turn."""
+    def watch(self, statement: Statement) -> Statement:
+        """Look after a statement, which may wait for its turn from now on; return it."""
         with self._lock:
-            self._query_id = query_id
+            self._statement = statement
             gone = self._gone
         if gone:
-            self._session.cancel(query_id)
+            statement.cancel()
+        return statement
 
     def check(self) -> None:
         """Raise when nobody waits for the next statement."""
@@ -47,9 +47,9 @@ class Leaving:
             if self._over:
                 return  # the usual end of a call
             self._gone = True
-            query_id = self._query_id
-        if query_id is not None:
-            self._session.cancel(query_id)
+            statement = self._statement
+        if statement is not None:
+            statement.cancel()
 
     def __enter__(self) -> Leaving:
         return self

@@ -468,7 +468,7 @@ class FlightRpcs:
         self, ticket: Ticket, descriptor: flight.FlightDescriptor, handles: Sequence[bytes]
     ) -> flight.FlightInfo:
         info = _info(ticket.schema, descriptor, *map(_ticket_of, handles))
-        info.app_metadata = ticket.plan.query_id.encode()
+        info.app_metadata = ticket.statement.query_id.encode()
         info.total_records = ticket.row_count
         return info
 
@@ -489,10 +489,10 @@ def _info(schema: pa.Schema, descriptor: flight.FlightDescriptor, *tickets: byte
 
 def _progress(ticket: Ticket) -> bytes:
     """What FlightInfo says beside `progress` while a statement runs: the counts of its tasks."""
-    told: dict[str, object] = {"query_id": ticket.plan.query_id}
-    now = ticket.started.progress() if ticket.started is not None else None
-    if now is not None:
-        told |= {"tasks": now.tasks, "tasks_done": now.tasks_done, "tasks_active": now.tasks_active, "rows": now.rows}
+    told: dict[str, object] = {"query_id": ticket.statement.query_id}
+    now = ticket.statement.progress()
+    told |= {"state": now.state.value, "tasks": now.tasks, "tasks_done": now.tasks_done}
+    told |= {"tasks_active": now.tasks_active, "rows": now.rows}
     return json.dumps(told).encode()
 
 

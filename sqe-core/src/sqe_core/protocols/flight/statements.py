@@ -14,25 +14,24 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from itertools import chain, islice
 from typing import Any
 
 import pyarrow as pa
 
-from sqe_core.batch_bytes import batch_bytes
 from sqe_core.protocols.flight.columns import described
 from sqe_core.protocols.flight.handles import Handles
 from sqe_core.protocols.flight.leaving import Leaving, OnEnd
 from sqe_core.protocols.flight.messages import batch_messages, schema_message
 from sqe_core.protocols.flight.sign_in import PROTOCOL
+from sqe_core.spi.batch_bytes import batch_bytes
 from sqe_core.spi.errors import ErrorCode, NotSupportedError, QueryCancelledError, ResourcesError, UserError
 from sqe_core.spi.factory import Metrics, NoMetrics
 from sqe_core.spi.protocol import (
     GatewaySession,
     IngestRequest,
-    QueryProgress,
-    QueryResult,
+    Statement,
     StatementDescription,
-    StatementPlan,
     StatementRequest,
 )
 
@@ -66,70 +65,51 @@ MOST_PARAMETER_BYTES = 64 << 20
 
 
 class Ticket:
-    """A statement that a client may fetch once.
+    """A statement that a client may fetch once, or a part of one.
 
     `schema` is what its client is told of the columns; `small_row` says whether the result is a row that may be kept.
-    `done` is the result of a statement without rows, which ran when it was planned; `started` is set when
-    PollFlightInfo has run it already. Where several tickets stand for parts of one statement, `parts` are all of them.
+    A statement without rows ran when it was planned, and is `done`; `started` is set when PollFlightInfo has run it
+    already.
     """
 
-    def __init__(
-        self,
-        plan: StatementPlan,
-        schema: pa.Schema,
-        size: int,
-        cancel: Callable[[], object] = lambda: None,
-        parts: Sequence[StatementPlan] = (),
-        *,
-        small_row: bool = False,
-    ) -> None:
-        self.plan = plan
+    def __init__(self, statement: Statement, schema: pa.Schema, size: int, *, small_row: bool = False) -> None:
+        self.statement = statement
         self.schema = schema
         self.size = size
         self.small_row = small_row
-        self._parts = parts or (plan,)
-        self.done: QueryResult | None = None
+        self.done = False
         self.started: _Started | None = None
-        self._cancel = cancel
         self._lock = threading.RLock()
 
     @property
     def row_count(self) -> int:
         """Rows that a statement without rows has changed; -1 when nobody knows."""
-        result = self.done
-        if result is None and self.plan.schema is None and self.started is not None:
-            result = self.started.result
-        count = result.affected_rows if result is not None else None
+        count = self.statement.affected_rows
         return -1 if count is None else count
 
     def start(self, thread: Callable[[Callable[[], None]], object] | None = None) -> _Started:
         """Run it in the background, unless that was done; in a thread of its own if none is given."""
         with self._lock:
             if self.started is None:
-                self.started = _Started(self.plan, self._cancel, thread or _in_new_thread, whole=self.small_row)
+                self.started = _Started(self.statement, thread or _in_new_thread, whole=self.small_row)
             return self.started
 
-    def run(self) -> tuple[QueryResult, Iterator[pa.RecordBatch]]:
-        """Return the running statement and its batches."""
-        if self.done is not None:
-            return self.done, iter(())
+    def run(self) -> Iterator[pa.RecordBatch]:
+        """Run the statement and return its batches."""
+        if self.done:
+            return iter(())
         if self.started is not None:
             return self.started.take()
-        result = self.plan.start()
-        return result, iter(result)
+        return iter(self.statement.start())
 
     def cancel(self) -> None:
         """End the whole statement, whoever fetches parts of it."""
-        for part in self._parts:
-            part.close()
-        self._cancel()
+        self.statement.cancel()
         self.close()
 
     def close(self) -> None:
         """Forget it; what runs is ended."""
-        self.plan.close()
-        if self.started is not None:
-            self.started.close()
+        self.statement.close()
 
 
 def _in_new_thread(body: Callable[[], None]) -> None:
@@ -139,82 +119,34 @@ def _in_new_thread(body: Callable[[], None]) -> None:
 class _Started:
     """A statement that runs in the background until its first batch is there, or all of it with `whole`."""
 
-    def __init__(
-        self,
-        plan: StatementPlan,
-        cancel: Callable[[], object],
-        thread: Callable[[Callable[[], None]], object],
-        *,
-        whole: bool,
-    ) -> None:
-        self._plan = plan
+    def __init__(self, statement: Statement, thread: Callable[[Callable[[], None]], object], *, whole: bool) -> None:
+        self._statement = statement
         self._whole = whole
         self.ready = threading.Event()
-        self._cancel = cancel
-        self._result: QueryResult | None = None
         self._batches: Iterator[pa.RecordBatch] = iter(())
-        self._first: pa.RecordBatch | None = None
         self._error: BaseException | None = None
-        self._closed = False
-        self._lock = threading.RLock()
         thread(self._run)
 
     def _run(self) -> None:
         try:
-            result = self._plan.start()
-            with self._lock:
-                self._result = result
-                closed = self._closed
-            if closed:
-                result.close()
-                raise QueryCancelledError("The statement was cancelled")
-            self._batches = iter(result)
-            self._first = next(self._batches, None)
-            if self._whole:
-                # Its one row is there, and small: it waits for its reader without a slot.
-                self._batches = iter(tuple(self._batches))
+            batches = iter(self._statement.start())
+            first = list(islice(batches, 1))
+            # Where all is wanted it is one row, and small: it waits for its reader without a slot.
+            self._batches = chain(first, tuple(batches) if self._whole else batches)
         except BaseException as error:  # noqa: BLE001 - raised where the result is asked for
             self._error = error
         self.ready.set()
-
-    @property
-    def result(self) -> QueryResult | None:
-        """What runs; None while it is being started."""
-        with self._lock:
-            return self._result
-
-    def progress(self) -> QueryProgress | None:
-        """How far it is; None before it runs."""
-        result = self.result
-        return result.progress() if result is not None else None
 
     def check(self) -> None:
         """Raise what went wrong."""
         if self._error is not None:
             raise self._error
 
-    def take(self) -> tuple[QueryResult, Iterator[pa.RecordBatch]]:
-        """Return the result and all its batches."""
+    def take(self) -> Iterator[pa.RecordBatch]:
+        """Return all batches."""
         self.ready.wait()
         self.check()
-        assert self._result is not None
-        return self._result, self._all()
-
-    def _all(self) -> Iterator[pa.RecordBatch]:
-        if self._first is not None:
-            yield self._first
-            self._first = None
-            yield from self._batches
-
-    def close(self) -> None:
-        with self._lock:
-            self._closed = True
-            result = self._result
-        if result is None:
-            self._cancel()  # planning may take long, and a statement without rows runs until its end there
-            return
-        result.cancel()
-        result.close()
+        return self._batches
 
 
 @dataclass(frozen=True, slots=True)
@@ -390,12 +322,13 @@ class Statements:
 
         One without rows runs at once: many clients never fetch what has no columns.
         """
-        with Leaving(session, on_end) as leaving:
-            plan = session.plan(replace(request, began=leaving.began))
-            parts = plan.divide(most_parts) if most_parts > 1 else (plan,)
-            tickets = _tickets(session, request, plan, parts)
+        with Leaving(on_end) as leaving:
+            statement = leaving.watch(session.begin(request))
+            statement.plan()
+            parts = statement.divide(most_parts) if most_parts > 1 else (statement,)
+            tickets = _tickets(request, parts)
             handles = self._keep(session, tickets)  # before it runs: what was done is not refused for want of room
-            if plan.schema is None:
+            if statement.schema is None:
                 self._run_kept(session, handles[0], tickets[0], leaving)
         if tickets[0].small_row:
             self._start_early(tickets[0])
@@ -403,10 +336,13 @@ class Statements:
 
     def _run_kept(self, session: GatewaySession, handle: bytes, ticket: Ticket, leaving: Leaving) -> None:
         try:
-            ticket.done = _run_now(ticket.plan, leaving)
+            leaving.check()
+            ticket.statement.start()
+            ticket.done = True
         except BaseException:
             with suppress(UserError):  # its session ended meanwhile
                 self.tickets.take(session, handle)
+            ticket.statement.close()
             raise
         with suppress(UserError):
             self.tickets.resize(session, handle, 0)
@@ -425,9 +361,10 @@ class Statements:
 
     def plan_later(self, session: GatewaySession, request: StatementRequest, on_end: OnEnd) -> bytes:
         """Judge a statement, to be run by `poll`, and return the handle of its ticket."""
-        with Leaving(session, on_end) as leaving:
-            plan = session.plan(replace(request, began=leaving.began))
-        (ticket,) = _tickets(session, request, plan, (plan,))
+        with Leaving(on_end) as leaving:
+            statement = leaving.watch(session.begin(request))
+            statement.plan()
+        (ticket,) = _tickets(request, (statement,))
         return self.tickets.put(session, ticket, ticket.size)
 
     def _keep(self, session: GatewaySession, tickets: Sequence[Ticket]) -> Sequence[bytes]:
@@ -445,14 +382,14 @@ class Statements:
     def poll(self, session: GatewaySession, handle: bytes, wait_secs: float) -> tuple[Ticket, float | None]:
         """Run a planned statement in the background; return its progress, or None when it can be fetched."""
         ticket = self.tickets.get(session, handle)
-        if ticket.done is not None:
+        if ticket.done:
             return ticket, None
         started = ticket.start()
         if started.ready.wait(wait_secs):
             started.check()
             return ticket, None
-        progress = started.progress()
-        if progress is None or not progress.tasks:
+        progress = ticket.statement.progress()
+        if not progress.tasks:
             return ticket, 0.0
         return ticket, min(progress.tasks_done / progress.tasks, 0.99)
 
@@ -473,10 +410,10 @@ class Statements:
         try:
             if not on_end(fetch.cancel, lambda: fetch.closed):
                 fetch.cancel()
-            result, batches = fetch.run()
-            counts = _Counts(result)
+            batches = fetch.run()
+            counts = _Counts(ticket.statement)
             yield schema_message(ticket.schema, counts.told())
-            only_row = ticket.plan.is_constant
+            only_row = ticket.statement.is_constant
             for batch in batches:
                 counts.add(batch)
                 yield from batch_messages(batch, options, counts.told(done=only_row))
@@ -532,8 +469,8 @@ class Statements:
 
     def describe(self, session: GatewaySession, request: StatementRequest, on_end: OnEnd) -> StatementDescription:
         """Say what a statement would answer."""
-        with Leaving(session, on_end) as leaving:
-            shape = session.describe(replace(request, began=leaving.began))
+        with Leaving(on_end) as leaving:
+            shape = leaving.watch(session.begin(request)).describe()
         return shape if shape.schema is None else replace(shape, schema=described(shape.schema))
 
     def _count(self) -> None:
@@ -544,7 +481,7 @@ class Statements:
 
         What counts no rows has changed none: told -1, which is "unknown", JDBC runs the statement again as a query.
         """
-        with Leaving(session, on_end) as leaving:
+        with Leaving(on_end) as leaving:
             return _update(session, request, leaving)
 
     def update_prepared(
@@ -563,12 +500,10 @@ class Statements:
         prepared = self.prepared.get(session, handle)
         bound = self._use_up(session, handle, prepared, count)
         # An INSERT of one row of VALUES writes all rows with one commit; others run once for each row.
-        with Leaving(session, on_end) as leaving:
+        with Leaving(on_end) as leaving:
             if bound is not None and bound.row_count > 1:
-                request = replace(ask(prepared.sql), began=leaving.began)
-                together = session.insert_rows(request, bound.batches)
-                if together is not None:
-                    with together:
+                with leaving.watch(session.begin(ask(prepared.sql))) as together:
+                    if together.start_with_rows(bound.batches):
                         return together.affected_rows or 0
             return sum(_update(session, request, leaving) for request in prepared.requests(ask, bound))
 
@@ -581,11 +516,8 @@ class Statements:
         on_end: OnEnd,
     ) -> int:
         """Write a client's rows into a table."""
-        with (
-            Leaving(session, on_end) as leaving,
-            session.ingest(replace(request, began=leaving.began), schema, batches) as result,
-        ):
-            return result.affected_rows or 0
+        with Leaving(on_end) as leaving, leaving.watch(session.begin_ingest(request, schema, batches)) as statement:
+            return statement.start().affected_rows or 0
 
     def cancel(self, session: GatewaySession, handle: bytes) -> bool:
         """End what a ticket stands for; False when there is no such statement of this user."""
@@ -619,72 +551,46 @@ class Statements:
 
 
 class _Fetch:
-    """The rows of a ticket on their way. Can be cancelled from its first moment on, when there is no result yet."""
+    """The rows of a ticket on their way. Can be cancelled from its first moment on."""
 
     def __init__(self, session: GatewaySession, ticket: Ticket) -> None:
         self.user = session.identity.key
         self._ticket = ticket
-        self._result: QueryResult | None = None
         self._cancelled = threading.Event()
         self.closed = False
-        self._lock = threading.RLock()
 
-    def run(self) -> tuple[QueryResult, Iterator[pa.RecordBatch]]:
+    def run(self) -> Iterator[pa.RecordBatch]:
         """Run the statement."""
         if self._cancelled.is_set():
             raise QueryCancelledError("The statement was cancelled")
-        result, batches = self._ticket.run()
-        with self._lock:
-            self._result = result
-        if self._cancelled.is_set():
-            result.cancel()
-        return result, batches
+        return self._ticket.run()
 
     def cancel(self) -> None:
         """End it, in whatever phase it is."""
         self._cancelled.set()
-        with self._lock:
-            if self.closed:
-                return
-            result = self._result
-        if result is not None:
-            result.cancel()
-        else:
-            self._ticket.cancel()
+        if not self.closed:
+            self._ticket.statement.cancel()
 
     def close(self) -> None:
         """Free everything."""
-        with self._lock:
-            self.closed = True
+        self.closed = True
         self._ticket.close()
-        if self._result is not None:
-            self._result.close()
 
 
 def _update(session: GatewaySession, request: StatementRequest, leaving: Leaving) -> int:
-    plan = session.plan(replace(request, began=leaving.began))
-    if plan.schema is not None:
-        plan.close()
-        raise UserError("This statement returns rows", code=ErrorCode.INVALID_ARGUMENTS, hint="send it as a query")
-    with _run_now(plan, leaving) as result:
-        return result.affected_rows or 0
-
-
-def _run_now(plan: StatementPlan, leaving: Leaving) -> QueryResult:
-    """Run a statement without rows to its end; a client that goes away meanwhile ends it."""
-    try:
+    with leaving.watch(session.begin(request)) as statement:
+        statement.plan()
+        if statement.schema is not None:
+            raise UserError("This statement returns rows", code=ErrorCode.INVALID_ARGUMENTS, hint="send it as a query")
         leaving.check()
-    except QueryCancelledError:
-        plan.close()
-        raise
-    return plan.start()
+        return statement.start().affected_rows or 0
 
 
 class _Counts:
     """What comes with each message of a result: which statement it is of, and how much has come."""
 
-    def __init__(self, result: QueryResult) -> None:
-        self._result = result
+    def __init__(self, statement: Statement) -> None:
+        self._statement = statement
         self._began = time.monotonic()
         self._rows = self._bytes = 0
 
@@ -696,8 +602,8 @@ class _Counts:
     def told(self, *, done: bool = False) -> bytes:
         """Return the counts; with `done` they are those of everything that came through this stream."""
         told: dict[str, object] = {
-            "query_id": self._result.query_id,
-            "statement": self._result.statement_kind,
+            "query_id": self._statement.query_id,
+            "statement": self._statement.statement_kind,
             "rows": self._rows,
             "bytes": self._bytes,
             "elapsed_ms": int((time.monotonic() - self._began) * 1000),
@@ -705,26 +611,15 @@ class _Counts:
         return json.dumps(told | {"done": True} if done else told).encode()
 
 
-def _tickets(
-    session: GatewaySession, request: StatementRequest, plan: StatementPlan, parts: Sequence[StatementPlan]
-) -> Sequence[Ticket]:
+def _tickets(request: StatementRequest, parts: Sequence[Statement]) -> Sequence[Ticket]:
     """Return a ticket for each part of a judged statement. They share what they hold, and count it together."""
-    schema = described(plan.schema) if plan.schema is not None else _NO_COLUMNS
+    columns = parts[0].schema
+    schema = described(columns) if columns is not None else _NO_COLUMNS
     values = request.parameters.values() if isinstance(request.parameters, Mapping) else request.parameters
     given = sum(map(_bytes_of, values))
     size = _PLAN_PER_BYTE * len(request.sql) + given + _PLAN_PER_BYTE_OF_COLUMNS * _bytes_of_columns(schema)
     small = len(request.sql) * (1 + given) <= _MOST_EARLY_BYTES and len(schema) <= _MOST_EARLY_COLUMNS
-    return [
-        Ticket(
-            part,
-            schema,
-            size // len(parts),
-            lambda: session.cancel(plan.query_id),
-            parts,
-            small_row=part.is_constant and small,
-        )
-        for part in parts
-    ]
+    return [Ticket(part, schema, size // len(parts), small_row=part.is_constant and small) for part in parts]
 
 
 def _bytes_of_columns(schema: pa.Schema | None) -> int:

@@ -16,7 +16,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.types as kinds
 
-from sqe_core.batch_bytes import batch_bytes
 from sqe_core.engine.port import EngineSession, ParameterMarker
 from sqe_core.query.context import StatementContext
 from sqe_core.query.ingest.rows import RowFiles, check_batch
@@ -27,6 +26,7 @@ from sqe_core.query.run.judging import Judging
 from sqe_core.query.run.parameters import require_columns
 from sqe_core.query.run.result import StatementResult
 from sqe_core.query.run.running import Ending
+from sqe_core.spi.batch_bytes import batch_bytes
 from sqe_core.spi.errors import ResourcesError
 from sqe_core.sql.grammar.value_rows import ValueRow
 

@@ -13,8 +13,8 @@ from typing import BinaryIO
 
 import pyarrow as pa
 
-from sqe_core.batch_bytes import batch_bytes
 from sqe_core.query.ingest.types import SchemaLimits, converted
+from sqe_core.spi.batch_bytes import batch_bytes
 from sqe_core.spi.errors import ErrorCode, ResourcesError, UserError
 
 

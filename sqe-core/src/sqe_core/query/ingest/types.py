@@ -11,10 +11,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as kinds
 
-from sqe_core.batch_bytes import values_inside
 from sqe_core.engine.unwrapping import unwrapped_texts, unwrapped_type
 from sqe_core.query.errors.wording import shown
 from sqe_core.query.ingest.type_arguments import type_arguments
+from sqe_core.spi.batch_bytes import values_inside
 from sqe_core.spi.errors import ErrorCode, NotSupportedError, ResourcesError, UserError
 
 _DECIMAL = re.compile(r"decimal\((\d+),\s*(\d+)\)")

@@ -21,6 +21,7 @@ from sqe_core.spi.errors import (
     SqeError,
     UserError,
 )
+from sqe_core.spi.protocol import StatementState
 
 
 def new_query_id() -> str:
@@ -63,6 +64,17 @@ class RunningStatement:
         self._counted = True
         self._wake: Callable[[], None] | None = None
         self.reason: EndReason | None = None
+        self.state = StatementState.QUEUED
+        """How far it is, as long as it has not ended."""
+        self.queued_ms = 0
+        """How long it waited for its turns."""
+        self.warnings: tuple[str, ...] = ()
+        """What its user should read beside the answer."""
+
+    def warn(self, text: str) -> None:
+        """Tell its user something beside the answer."""
+        with self._lock:
+            self.warnings += (text,)
 
     def attach(self, engine: EngineSession) -> None:
         """The engine works for this statement from now on."""
@@ -77,6 +89,7 @@ class RunningStatement:
         """
         with self._lock:
             self._stream, self._counted = stream, counted
+            self.state = StatementState.RUNNING
             ended = self.reason is not None
         if ended:
             stream.cancel()

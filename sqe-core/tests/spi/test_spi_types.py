@@ -1,0 +1,45 @@
+"""Types of columns as values: what Arrow has no word for is in them."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from sqe_core.spi import ColumnType, ResultColumn, column_type, result_columns
+
+
+@pytest.mark.parametrize(
+    ("text", "type", "name", "arguments"),
+    [
+        ("bigint", pa.int64(), "bigint", ()),
+        ("char(3)", pa.string(), "char", (3,)),
+        ("timestamp(3)", pa.timestamp("us"), "timestamp", (3,)),
+        ("timestamp(3) with time zone", pa.timestamp("us", "UTC"), "timestamp with time zone", (3,)),
+        ("timestamp with time zone", pa.timestamp("us", "UTC"), "timestamp with time zone", ()),
+        ("decimal(10,2)", pa.decimal128(10, 2), "decimal", (10, 2)),
+        ("decimal(10, 2)", pa.decimal128(10, 2), "decimal", (10, 2)),
+        ("interval day to second", pa.duration("us"), "interval day to second", ()),
+        ("something (else", pa.string(), "something (else", ()),
+    ],
+)
+def test_words_and_numbers(text: str, type: pa.DataType, name: str, arguments: tuple[int, ...]) -> None:
+    assert column_type(text, type) == ColumnType(text=text, name=name, arguments=arguments)
+
+
+def test_nested_types_whatever_their_fields_are_called() -> None:
+    inner = pa.struct({"a, b (c": pa.int64(), "d": pa.list_(pa.string())})
+    found = column_type("map(varchar, row(a, b (c bigint, d array(char(3))))", pa.map_(pa.string(), inner))
+    (_, key), (_, value) = found.fields
+    assert (found.name, key.name, value.name) == ("map", "varchar", "row")
+    assert [(name, field.name) for name, field in value.fields] == [("a, b (c", "bigint"), ("d", "array")]
+    assert value.fields[1][1].fields == (("element", ColumnType(text="char(3)", name="char", arguments=(3,))),)
+
+
+def test_columns_of_a_result() -> None:
+    field = pa.field("n", pa.string(), nullable=False, metadata={"sql_type": "char(3)", "comment": "a name"})
+    assert result_columns(pa.schema([field])) == (
+        ResultColumn(
+            name="n", type=ColumnType(text="char(3)", name="char", arguments=(3,)), nullable=False, comment="a name"
+        ),
+    )
+    assert result_columns(None) == ()
