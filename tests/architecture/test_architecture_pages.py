@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import re
 from pathlib import Path
 
@@ -54,3 +55,15 @@ def test_links_lead_somewhere(page: Path) -> None:
         found = (page.parent / target).resolve() if target else page
         assert found.exists(), link
         assert not anchor or anchor in anchors(found), link
+
+
+def test_the_map_names_files_and_names_that_are_there() -> None:
+    """docs/architecture.md is where newcomers look first."""
+    core, text = ROOT / "sqe-core" / "src" / "sqe_core", (DOCS / "architecture.md").read_text("utf-8")
+    files = set(re.findall(r"(?<![\w/-])((?:[a-z_]+/)+[A-Za-z_]*\.?(?:py|java|toml)?)(?![\w{*…])", text))
+    files = {path for path in files if path.split("/")[0] in set(os.listdir(core))}
+    assert {path for path in files if not (core / path).exists()} == set()
+    # `file` `Name.method`: the name is defined there.
+    for path, name in re.findall(r"`((?:[a-z_]+/)+[a-z_]+\.py)` `([A-Z]\w+(?:\.\w+)?|[a-z_]+)`", text):
+        for part in name.split("."):
+            assert re.search(rf"(?:class|def) {part}\b", (core / path).read_text("utf-8")), f"{path}: {name}"
