@@ -29,7 +29,7 @@ from sqe_core.engine.port import (
     SecuredTable,
 )
 from sqe_core.engine.spark.engine import SparkEngine
-from sqe_core.engine.spark.plan import SparkAnalysedPlan, split_relation
+from sqe_core.engine.spark.plan import SparkAnalysedPlan
 from sqe_core.engine.spark.session import SparkEngineSession
 from sqe_core.spi.errors import QueryCancelledError, UserError
 
@@ -668,8 +668,8 @@ def test_iceberg_functions_show(lake: Lake) -> None:
 def test_lineage_by_column(lake: Lake) -> None:
     def sources(sql: str) -> dict[str, set[str]]:
         return {
-            name: {f"{split_relation(relation)[-1]}.{column}" for relation, column in columns}
-            for name, columns in lake.analyse(sql).lineage().items()
+            name: {f"{source.relation[-1]}.{source.column}" for source in sources}
+            for name, sources in lake.analyse(sql).lineage().columns
         }
 
     assert sources("SELECT id, upper(name) AS n, 5 AS five FROM t") == {"id": {"t.id"}, "n": {"t.name"}, "five": set()}
@@ -695,13 +695,13 @@ def test_lineage_by_column(lake: Lake) -> None:
 
 
 def test_lineage_knows_its_kinds(lake: Lake) -> None:
-    details = lake.analyse(
+    lineage = lake.analyse(
         "SELECT t.id, max(name) AS m FROM t JOIN u ON t.id = u.id WHERE dept = 'x' GROUP BY t.id ORDER BY m"
-    ).lineage_details
-    kinds = {name: {(column, kind) for _, column, kind in sources} for name, sources in details["columns"]}
+    ).lineage()
+    kinds = {name: {(source.column, source.kind) for source in sources} for name, sources in lineage.columns}
     assert kinds == {"id": {("id", "IDENTITY")}, "m": {("name", "AGGREGATION")}}
-    indirect = {kind: {column for _, column in sources} for kind, sources in details["indirect"].items()}
-    assert indirect == {"JOIN": {"id"}, "FILTER": {"dept"}, "GROUP_BY": {"id"}, "SORT": {"name"}}
+    indirect = {(source.kind, source.column) for source in lineage.indirect}
+    assert indirect == {("JOIN", "id"), ("FILTER", "dept"), ("GROUP_BY", "id"), ("SORT", "name")}
 
 
 def test_the_policys_own_filter_is_no_lineage(lake: Lake) -> None:
@@ -709,8 +709,7 @@ def test_the_policys_own_filter_is_no_lineage(lake: Lake) -> None:
     text = f"SELECT m.id FROM {lake.text('ns', 't')} AS m WHERE m.name = 'secret'"
     secured = lake.session.rewrite(plan, [SecuredTable(index=0, sql=text, visible_name=("t",))])
     analysed = lake.session.analyse(secured, tag="lineage")
-    assert isinstance(analysed, SparkAnalysedPlan)
-    assert analysed.lineage_details["indirect"] == {}
+    assert analysed.lineage().indirect == ()
 
 
 def test_explain_hides_what_is_secured(lake: Lake) -> None:

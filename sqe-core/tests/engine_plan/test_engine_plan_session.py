@@ -18,7 +18,7 @@ from sqe_core.engine.port import (
     TimeTravel,
 )
 from sqe_core.engine.spark.catalog import decode_table, decode_view
-from sqe_core.engine.spark.plan import decode_description, quote_relation, split_relation
+from sqe_core.engine.spark.plan import decode_description
 from sqe_core.engine.spark.session import SparkEngineSession
 from sqe_core.spi.errors import InternalError
 
@@ -188,11 +188,6 @@ def test_scopes_end_whatever_happens(session: SparkEngineSession, bridge: FakeBr
     with pytest.raises(ZeroDivisionError), session.statement_scope():
         raise ZeroDivisionError
     assert [name for name, _ in bridge.calls] == ["enterScope", "exitScope"]
-
-
-@pytest.mark.parametrize("parts", [("a",), ("a.b", "c`d"), ("`.`", "`", ""), ("_sqe_c_1", "ns", "t")])
-def test_relations_in_lineage_keep_their_parts(parts: tuple[str, ...]) -> None:
-    assert split_relation(quote_relation(parts)) == parts
 
 
 def test_tables_and_views() -> None:

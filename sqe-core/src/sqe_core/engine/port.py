@@ -267,6 +267,27 @@ class ParameterMarker:
     number: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceColumn:
+    """A column of a table, by the parts of the name under which the engine knows it: the catalog's alias first.
+
+    `kind` says how it is used: IDENTITY, TRANSFORMATION, WINDOW or AGGREGATION in an output column; FILTER, JOIN,
+    GROUP_BY, SORT or WINDOW where it decides about rows.
+    """
+
+    relation: tuple[str, ...]
+    column: str
+    kind: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanLineage:
+    """From which columns of tables a plan's output columns derive, and which others decide about its rows."""
+
+    columns: tuple[tuple[str, tuple[SourceColumn, ...]], ...]
+    indirect: tuple[SourceColumn, ...]
+
+
 class EnginePlan(ABC):
     """An opaque plan of one engine session, parsed or analysed."""
 
@@ -310,8 +331,8 @@ class AnalysedPlan(EnginePlan):
         """Whether it is one row of literals and little else: made in no time, of nothing that is stored."""
 
     @abstractmethod
-    def lineage(self) -> Mapping[str, tuple[tuple[str, str], ...]]:
-        """For each output column, the (relation, column) pairs that it derives from."""
+    def lineage(self) -> PlanLineage:
+        """Where the columns come from. What stands below the cover of a secured relation is ours, and left out."""
 
     @abstractmethod
     def explain(self) -> Sequence[tuple[str, str]]:

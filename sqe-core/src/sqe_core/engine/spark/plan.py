@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-import re
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -16,17 +15,17 @@ from sqe_core.engine.port import (
     EnginePlan,
     FunctionCall,
     PlanDescription,
+    PlanLineage,
     PlanNode,
     Relation,
     RelationKind,
+    SourceColumn,
     TimeTravel,
 )
 from sqe_core.engine.spark.failures import engine_errors
 
 if TYPE_CHECKING:
     from sqe_core.engine.spark.session import SparkEngineSession
-
-_QUOTED_PART = re.compile(r"`((?:[^`]|``)*)`(?:\.|$)")
 
 
 class SparkPlan(EnginePlan):
@@ -91,32 +90,22 @@ class SparkAnalysedPlan(SparkPlan, AnalysedPlan):
             rows = json.loads(self.session.bridge.explain(self.handle))
         return [(kind, text) for kind, text in rows]
 
-    def lineage(self) -> Mapping[str, tuple[tuple[str, str], ...]]:
-        return {
-            name: tuple((quote_relation(parts), column) for parts, column, _ in sources)
-            for name, sources in self.lineage_details["columns"]
-        }
-
-    @cached_property
-    def lineage_details(self) -> Mapping[str, Any]:
-        """Lineage with its kinds.
-
-        `columns` lists (name, [(relation parts, column, kind)]) with the kinds IDENTITY, TRANSFORMATION, WINDOW and
-        AGGREGATION; `indirect` maps FILTER, JOIN, GROUP_BY, SORT and WINDOW to [(relation parts, column)].
-        """
+    def lineage(self) -> PlanLineage:
         with engine_errors(self.session.context, self.text):
-            details: Mapping[str, Any] = json.loads(self.session.bridge.lineage(self.handle))
-        return details
+            found: Mapping[str, Any] = json.loads(self.session.bridge.lineage(self.handle))
+        return PlanLineage(
+            columns=tuple(
+                (name, tuple(_source(parts, column, kind) for parts, column, kind in sources))
+                for name, sources in found["columns"]
+            ),
+            indirect=tuple(
+                _source(parts, column, kind) for kind, sources in found["indirect"].items() for parts, column in sources
+            ),
+        )
 
 
-def quote_relation(parts: Sequence[str]) -> str:
-    """Join the parts of an internal name, each in backticks, so that `split_relation` can take it apart again."""
-    return ".".join("`" + part.replace("`", "``") + "`" for part in parts)
-
-
-def split_relation(name: str) -> tuple[str, ...]:
-    """Return the parts of a name that `quote_relation` joined."""
-    return tuple(part.replace("``", "`") for part in _QUOTED_PART.findall(name))
+def _source(parts: Sequence[str], column: str, kind: str) -> SourceColumn:
+    return SourceColumn(relation=tuple(parts), column=column, kind=kind)
 
 
 def decode_description(described: Mapping[str, Any]) -> PlanDescription:
