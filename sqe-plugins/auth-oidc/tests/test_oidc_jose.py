@@ -513,6 +513,7 @@ PERSON: dict[str, Make] = {
     "a user name of an object": lambda f: f.with_claims(preferred_username={"name": "alice"}),
     "roles a number": lambda f: f.with_claims(realm_access={"roles": 1}),
     "roles an object": lambda f: f.with_claims(realm_access={"roles": {"admin": True}}),
+    "roles as one text": lambda f: f.with_claims(realm_access={"roles": "analyst"}),
     "roles with a number": lambda f: f.with_claims(realm_access={"roles": ["analyst", 1]}),
     "roles with an array": lambda f: f.with_claims(realm_access={"roles": [["admin"]]}),
     "roles with an empty one": lambda f: f.with_claims(realm_access={"roles": ["analyst", ""]}),
@@ -582,7 +583,6 @@ VALID: dict[str, Make] = {
     "claims in other scripts": lambda f: f.with_claims(name="Ålice Ünal 爱丽丝 🧊"),
     "escapes in the claims": lambda f: f.with_text("engineering", "\\u0065ngineering"),
     "blanks in the claims": lambda f: f.with_text('"exp": ', '\n\t "exp"  :  '),
-    "one role as text": lambda f: f.with_claims(realm_access={"roles": "analyst"}),
     "client_id beside azp": lambda f: f.with_claims(client_id=CLIENT),
     "nearly 16 KiB": lambda f: f.with_claims(x="x" * 11_000),
 }

@@ -147,16 +147,15 @@ def _text(claims: Mapping[str, Any], path: str) -> str | None:
 
 
 def _listed(claims: Mapping[str, Any], path: str | None) -> frozenset[str]:
-    """Read roles or groups: an array of names, or one name. Anything else is refused, and not taken for none."""
+    """Read roles or groups: an array of names. Anything else is refused: one text might be several names, or one."""
     value = None if path is None else _at(claims, path)
     if value is None:
         return frozenset()
-    listed = [value] if isinstance(value, str) else value
-    if not isinstance(listed, list) or len(listed) > _MOST_NAMES:
+    if not isinstance(value, list) or len(value) > _MOST_NAMES:
         raise BadToken(f"has no list of names, or too many ({path})")
-    if not all(isinstance(name, str) and is_clean_name(name) for name in listed):
+    if not all(isinstance(name, str) and is_clean_name(name) for name in value):
         raise BadToken(f"has a name that is none ({path})")
-    return frozenset(listed)
+    return frozenset(value)
 
 
 def _simple(claims: Mapping[str, Any]) -> Mapping[str, Any]:
