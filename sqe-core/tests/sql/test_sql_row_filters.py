@@ -56,11 +56,56 @@ def test_other_queries_look_nothing_up(query: str) -> None:
 @pytest.mark.rule("POL-5")
 def test_other_places_of_queries_are_left_to_be_refused() -> None:
     reader = Reader()
-    for text in ("EXISTS (SELECT 1 FROM c.n.t)", "x = (SELECT max(a) FROM c.n.t)"):
-        assert reader.translate_filter(text, dialect="sqe", sizes=None)[1] == ()
+    assert reader.translate_filter("x = (SELECT max(a) FROM c.n.t)", dialect="sqe", sizes=None)[1] == ()
     text = "x IN (SELECT a FROM c.n.t)"
     assert reader.translate_filter(text, dialect="spark", sizes=None) == ("x in (select a from c.n.t)", ())
     assert "SELECT" in reader.translate_expression(text, dialect="sqe")
+
+
+@pytest.mark.rule("POL-5")
+@pytest.mark.parametrize(
+    ("text", "written", "none", "query"),
+    [
+        (
+            "EXISTS (SELECT 1 FROM c.n.m AS m WHERE m.u = current_user AND m.r = region)",
+            "coalesce(`region` IN (:_sqe_mapping_0_0), false)",
+            "false",
+            "SELECT `m`.`r` FROM `c`.`n`.`m` AS `m` WHERE _sqe_eq(`m`.`u`, :_sqe_current_user)",
+        ),
+        (
+            "NOT EXISTS (SELECT * FROM c.n.m m WHERE upper(region) = m.r)",
+            "NOT coalesce(upper(`region`) IN (:_sqe_mapping_0_0), false)",
+            "NOT false",
+            "SELECT `m`.`r` FROM `c`.`n`.`m` AS `m`",
+        ),
+        (
+            "EXISTS (SELECT x FROM c.n.m WHERE u = current_user)",
+            "true",
+            "false",
+            "SELECT 1 FROM `c`.`n`.`m` WHERE _sqe_eq(`u`, :_sqe_current_user)",
+        ),
+    ],
+)
+def test_what_exists_is_looked_up(text: str, written: str, none: str, query: str) -> None:
+    assert Reader().translate_filter(text, dialect="sqe", sizes=[1]) == (written, (query,))
+    assert Reader().translate_filter(text, dialect="sqe", sizes=[0])[0] == none
+
+
+@pytest.mark.rule("POL-5")
+@pytest.mark.parametrize(
+    "where",
+    [
+        "m.r = region AND m.level < level",
+        "m.r = region AND m.s = state",
+        "m.r = region OR m.u = current_user",
+        "m.r = m.s || region",
+        "m.r IN (SELECT 1)",
+        "level > 3",
+    ],
+)
+def test_other_forms_of_exists_are_refused(where: str) -> None:
+    with pytest.raises((NotSupportedError, UserError)):
+        Reader().translate_filter(f"EXISTS (SELECT 1 FROM c.n.m AS m WHERE {where})", dialect="sqe", sizes=None)
 
 
 @pytest.mark.rule("POL-5")

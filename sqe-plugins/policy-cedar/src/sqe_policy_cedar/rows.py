@@ -95,7 +95,7 @@ class RowTranslator:
             return condition
         if len(condition) > MAX_CHARACTERS:
             raise UntranslatableError("the row filter is too long")
-        return SqlExpression(text=condition)
+        return SqlExpression(text=condition, reads_tables=True)
 
     def _permits(self, body: Json, policy: Policy) -> Condition:
         holds = self._holds(body, 0)

@@ -130,7 +130,7 @@ def _decision(given: Mapping[str, Any], hidden: frozenset[str], masks_key: str, 
         raise _Malformed("has a ttl_s that is no whole number of seconds")
     return Decision(
         effect=Effect.ALLOW,
-        row_filters=_expressions(given, "row_filters"),
+        row_filters=_expressions(given, "row_filters", reads_tables=True),
         column_masks=_masks(given, masks_key, columns),
         hidden_columns=hidden,
         check=_expressions(given, "check") if "check" in given else None,
@@ -138,14 +138,14 @@ def _decision(given: Mapping[str, Any], hidden: frozenset[str], masks_key: str, 
     )
 
 
-def _expressions(given: Mapping[str, Any], key: str) -> tuple[SqlExpression, ...]:
+def _expressions(given: Mapping[str, Any], key: str, *, reads_tables: bool = False) -> tuple[SqlExpression, ...]:
     value = given.get(key, [])
     if not isinstance(value, list) or len(value) > _MOST_FILTERS:
         raise _Malformed(f"has {key} that are no array, or too many")
     for text in value:
         if not isinstance(text, str) or not text.strip() or len(text) > LONGEST_TEXT:
             raise _Malformed(f"has {key} that are no expressions")
-    return tuple(SqlExpression(text=text) for text in value)
+    return tuple(SqlExpression(text=text, reads_tables=reads_tables) for text in value)
 
 
 def _masks(given: Mapping[str, Any], key: str, columns: Sequence[Column]) -> tuple[ColumnMask, ...]:

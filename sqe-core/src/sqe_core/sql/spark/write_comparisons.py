@@ -11,6 +11,7 @@ from sqe_core.sql.spark.writer import MappingQueries, Writer, operand, rule
 from sqe_core.sql.statement import mapping_marker
 
 _SIGNS: dict[type[exp.Expression], str] = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*"}
+_LOOKS_UP = "A row filter looks up values with SELECT column FROM catalog.schema.table WHERE …"
 _CALLS = {"+": "_sqe_add", "-": "_sqe_sub", "*": "_sqe_mul"}
 
 _COMPARISONS: dict[type[exp.Expression], tuple[str, str]] = {
@@ -106,22 +107,80 @@ def _in(writer: Writer, node: Any, word: str = "IN") -> str:
 def _mapped(writer: Writer, mappings: MappingQueries, node: Any, word: str) -> str:
     """A query in a row filter becomes the values that it has (POL-5)."""
     query = node.args["query"].this
+    if mappings.inside or _mapping_table(query) is None or len(query.expressions) != 1:
+        writer.refuse(_LOOKS_UP, node)
+    markers = _looked_up(writer, mappings, query)
+    if not markers:
+        return "true" if word.startswith("NOT") else "false"
+    return f"{operand(writer, node.this)} {word} ({', '.join(markers)})"
+
+
+@rule(exp.Exists, "this")
+def _exists(writer: Writer, node: Any) -> str:
+    mappings = writer.mappings
+    if mappings is None:
+        return f"EXISTS ({writer.write(node.this)})"
+    query = node.this
+    table = _mapping_table(query)
+    if mappings.inside or table is None:
+        writer.refuse(_LOOKS_UP, node)
+    # With a name for the mapping table, `m.region = region` says which of its values the row has to have.
+    own, alias = [], table.alias
+    met: list[tuple[exp.Expression, exp.Expression]] = []
+    where = query.args.get("where")
+    for condition in where.this.flatten() if isinstance(getattr(where, "this", None), exp.And) else _one(where):
+        sides = [condition.this, condition.expression] if alias and isinstance(condition, exp.EQ) else []
+        inner = [side for side in sides if _is_of(side, alias)]
+        outer = [side for side in sides if _names(side, alias) == {False}]
+        if len(inner) == len(outer) == 1:
+            met.append((inner[0], outer[0]))
+        elif alias and False in _names(condition, alias):
+            writer.refuse(f"EXISTS in a row filter compares with =, and calls its own columns {alias}.column", node)
+        else:
+            own.append(condition)
+    if len(met) > 1:
+        writer.refuse("EXISTS in a row filter compares one column with the mapping table's", node)
+    wanted = met[0][0] if met else exp.Literal.number(1)
+    looked = exp.Select(expressions=[wanted], from_=exp.From(this=table))
+    if own:
+        looked.set("where", exp.Where(this=exp.and_(*own, copy=False)))
+    markers = _looked_up(writer, mappings, looked)
+    if not markers or not met:
+        return "true" if markers else "false"
+    return f"coalesce({operand(writer, met[0][1])} IN ({', '.join(markers)}), false)"
+
+
+def _mapping_table(query: Any) -> Any:
+    """Return the one table of a query that looks up values, None for other queries."""
     simple = isinstance(query, exp.Select) and _only(query, "expressions", "from_", "from", "where", "distinct")
     source = (query.args.get("from_") or query.args.get("from")) if simple else None
     table = source.this if source is not None else None
-    simple = isinstance(table, exp.Table) and _only(table, "this", "db", "catalog", "alias")
-    if mappings.inside or not simple or len(query.expressions) != 1:
-        writer.refuse("A row filter looks up values with SELECT column FROM catalog.schema.table WHERE …", node)
+    known = isinstance(table, exp.Table) and _only(table, "this", "db", "catalog", "alias")
+    return table if known else None
+
+
+def _looked_up(writer: Writer, mappings: MappingQueries, query: Any) -> list[str]:
+    """Note a query, and return the markers of its values."""
     mappings.inside = True
     facts, writer.facts = writer.facts, frozenset()
     mappings.written.append(writer.write(query))
     mappings.inside, writer.facts = False, facts
     number = len(mappings.written) - 1
     size = 1 if mappings.sizes is None else mappings.sizes[number]
-    if not size:
-        return "true" if word.startswith("NOT") else "false"
-    markers = ", ".join(f":{mapping_marker(number, place)}" for place in range(size))
-    return f"{operand(writer, node.this)} {word} ({markers})"
+    return [f":{mapping_marker(number, place)}" for place in range(size)]
+
+
+def _one(where: Any) -> list[Any]:
+    return [where.this] if where is not None else []
+
+
+def _names(node: Any, alias: str) -> set[bool]:
+    """Say of the columns in an expression whether they are the mapping table's."""
+    return {column.table == alias for column in node.find_all(exp.Column)}
+
+
+def _is_of(node: Any, alias: str) -> bool:
+    return isinstance(node, exp.Column) and node.table == alias
 
 
 def _only(node: exp.Expression, *parts: str) -> bool:

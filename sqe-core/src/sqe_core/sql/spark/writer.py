@@ -181,11 +181,6 @@ def _is(writer: Writer, node: Any) -> str:
     return f"{operand(writer, node.this)} IS {writer.write(node.expression)}"
 
 
-@rule(exp.Exists, "this")
-def _exists(writer: Writer, node: Any) -> str:
-    return f"EXISTS ({writer.write(node.this)})"
-
-
 @rule(exp.Paren, "this", "joins", "alias")
 def _paren(writer: Writer, node: Any) -> str:
     return f"({writer.write(node.this)})"
