@@ -60,6 +60,7 @@ type = "sqlite"
 directory = "{folder}/lake"
 [policy]
 engine = "in-memory"
+uncovered = "catalog"
 [session]
 idle_timeout_secs = 86400
 """

@@ -308,6 +308,11 @@ CASES: dict[str, list[tuple[str, list[str]]]] = {
         ("[policy]\nenabled = false", ["policy.enabled"]),
         ("", []),
     ],
+    "production.refuse_open_tables": [
+        ('[policy]\nuncovered = "catalog"', ["policy.uncovered"]),
+        ('[policy]\nuncovered = "maker"', []),
+        ("", []),
+    ],
     "production.refuse_plaintext": [
         ("", ["coordinator.tls"]),
         ("[security]\nallow_insecure_transport = true", ["coordinator.tls", "security.allow_insecure_transport"]),

@@ -136,6 +136,7 @@ allow_inline_credentials = true
 engine = "grants"
 enabled = true
 i_understand_no_enforcement = false
+uncovered = "maker"
 mask_precedence = "tag"
 cache_ttl_secs = 60
 cache_max_entries = 10000

@@ -896,3 +896,64 @@ def test_names_are_listed_in_time_that_grows_with_their_number(engine: GrantsEnf
 
     # Ten times the names; if each were compared with each, a hundred times as long.
     assert seconds(names) < 40 * min(seconds(names[:1000]) for _ in range(3))
+
+
+CLOSED = replace(CONTEXT, closed_catalogs=frozenset({"lake"}))
+
+
+def _effects(engine: GrantsEnforcer, who: Identity, context: RequestContext) -> dict[str, Effect]:
+    """What somebody may do with a table, in a listing, and with its schema."""
+    asked = [
+        *(Access(action=action, resource=Resource(name=PEOPLE)) for action in (Action.SELECT, Action.DROP)),
+        *(Access(action=action, resource=Resource(name=HR, type=ResourceType.SCHEMA)) for action in _OF_SCHEMAS),
+    ]
+    decided = engine.decide(PolicyRequest(principal=who, accesses=tuple(asked), context=context)).decisions
+    (listed,) = engine.visible(VisibilityRequest(principal=who, names=(PEOPLE,), context=context))
+    names = ["read", "drop", *(action.value for action in _OF_SCHEMAS), "listed"]
+    return dict(zip(names, [*(one.effect for one in decided), listed], strict=True))
+
+
+_OF_SCHEMAS = (Action.DESCRIBE, Action.DROP_SCHEMA)
+
+
+@pytest.mark.rule("POL-2")
+def test_what_no_grant_covers_is_its_makers_where_the_catalog_cannot_know_who_asks(engine: GrantsEnforcer) -> None:
+    bob = make_identity("bob")
+    engine.object_created(PEOPLE, uuid="u", owner=ALICE)
+    assert set(_effects(engine, bob, CONTEXT).values()) == {Effect.ALLOW}
+    assert set(_effects(engine, ALICE, CLOSED).values()) == {Effect.ALLOW, Effect.DENY}
+    assert _effects(engine, ALICE, CLOSED)["drop_schema"] is Effect.DENY  # another made it
+    assert _effects(engine, bob, CLOSED) == {
+        "read": Effect.DENY,
+        "drop": Effect.DENY,
+        "describe": Effect.ALLOW,
+        "drop_schema": Effect.DENY,
+        "listed": Effect.DENY,
+    }
+    assert set(_effects(engine, bob, replace(CLOSED, administrator=True)).values()) == {Effect.ALLOW}
+    other = replace(CONTEXT, closed_catalogs=frozenset({"elsewhere"}))
+    assert set(_effects(engine, bob, other).values()) == {Effect.ALLOW}
+
+
+def test_a_grant_to_everybody_opens_a_closed_table(engine: GrantsEnforcer) -> None:
+    engine.object_created(PEOPLE, uuid="u", owner=ALICE)
+    engine.put_grant(Grant(target=on(PEOPLE), grantee=PUBLIC, privileges=frozenset({Privilege.SELECT})), author=ADMIN)
+    seen = _effects(engine, make_identity("bob"), CLOSED)
+    assert (seen["read"], seen["listed"], seen["drop"]) == (Effect.ALLOW, Effect.ALLOW, Effect.DENY)
+    assert _effects(engine, ALICE, CLOSED)["drop"] is Effect.ALLOW
+
+
+def test_others_make_tables_beside_a_closed_one_and_do_not_replace_it(engine: GrantsEnforcer) -> None:
+    engine.object_created(PEOPLE, uuid="u", owner=ALICE)
+    bob = make_identity("bob")
+
+    def creates(name: ObjectName) -> Effect:
+        request = PolicyRequest(
+            principal=bob,
+            accesses=(Access(action=Action.CREATE, resource=Resource(name=name)),),
+            context=CLOSED,
+        )
+        return engine.decide(request).decisions[0].effect
+
+    assert creates(replace(PEOPLE, name="mine")) is Effect.ALLOW
+    assert creates(PEOPLE) is Effect.DENY

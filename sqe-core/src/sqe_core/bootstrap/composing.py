@@ -102,6 +102,7 @@ def compose(
         slow_secs=config.query.slow_query_threshold_secs,
         full_text=config.query_history.full_text,
         admins=lambda identity: bool(identity.roles & admin_roles),
+        closes_uncovered=config.auth is not None and config.policy.uncovered == "maker",
         audit=audit_log(loaded, metrics=metrics),
         engine_idle_secs=config.coordinator.session_context_cache_ttl_secs,
         attach=AttachRules(

@@ -120,12 +120,15 @@ def build(
     discovers: bool = False,
     grant_store: Callable[[CatalogsOf], GrantStore] | None = None,
     lineage: Callable[[DatasetOf], Lineage] | None = None,
+    closes_uncovered: bool = False,
 ) -> Sqe:
     """Wire an SQE around an engine, which need not have started yet.
 
     Without `attach`, what is installed can be attached from everywhere: people at their own machine may. `grant_store`
     makes the store that keeps grants and roles in the place of the policy engines; it is told which catalogs there are.
     `lineage` makes what is fed with the events of statements, and is told how tables are called there.
+    With `closes_uncovered`, what no grant covers in a catalog that cannot know who asks is for its maker and for
+    administrators.
     """
     catalogs = CatalogRegistry(mounts)
     history = history or QueryHistory()
@@ -136,7 +139,18 @@ def build(
         mounted = {mount.name: mount.backend for mount in catalogs.mounts()}
         return {**(found.backends() if found else {}), **mounted}
 
-    authorizer = Authorizer(enforcers, masks=masks, cache=decisions, catalogs=CatalogRestrictions(backends))
+    def closed(catalog: str) -> bool:
+        backend = backends().get(catalog) if closes_uncovered else None
+        return backend is not None and backend.identity_mode == "shared"
+
+    authorizer = Authorizer(
+        enforcers,
+        masks=masks,
+        cache=decisions,
+        catalogs=CatalogRestrictions(backends),
+        admins=admins,
+        closed=closed,
+    )
 
     def rights_changed() -> None:
         authorizer.flush()

@@ -8,7 +8,7 @@ itself takes away from its user counts like an engine's answer that allows nothi
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -113,7 +113,20 @@ class Authorizer:
         cache: DecisionCache | None = None,
         catalogs: CatalogRestrictions | None = None,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
+        admins: Callable[[Identity], bool] = lambda identity: False,
+        closed: Callable[[str], bool] = lambda catalog: False,
     ) -> None:
+        """Combine engines.
+
+        Args:
+            enforcers: the engines.
+            masks: writes masks.
+            cache: keeps decisions.
+            catalogs: what catalogs restrict.
+            now: the clock.
+            admins: who is an administrator.
+            closed: whether what no policy covers in a catalog is for its maker and for administrators only.
+        """
         if not enforcers:
             raise ValueError("a policy engine is needed, if only allow_all (POL-1)")
         self._enforcers = tuple(enforcers)
@@ -122,6 +135,8 @@ class Authorizer:
         self.masks = masks or MaskWriter()
         self._cache = cache or DecisionCache()
         self._now = now
+        self._admins = admins
+        self._closed = closed
 
     @property
     def enforces(self) -> bool:
@@ -219,9 +234,8 @@ class Authorizer:
             return frozenset()
         shown = set(names)
         for principal in _principals(identity):
-            request = spi.VisibilityRequest(
-                principal=principal, names=tuple(names), context=self._context(circumstances)
-            )
+            context = self._context(circumstances, principal, {name.catalog for name in names})
+            request = spi.VisibilityRequest(principal=principal, names=tuple(names), context=context)
             effects = [self._checked(partial(enforcer.visible, request), len(names)) for enforcer in self._enforcers]
             if effects and all(each.count(Effect.ALLOW) == len(names) for each in effects):
                 continue  # the usual case, of thousands of names at once
@@ -240,7 +254,8 @@ class Authorizer:
         # What a reader does not see is not described either, whatever an engine says of descriptions alone.
         accesses = tuple(spi.Access(action=action, resource=resource) for action in (Action.DESCRIBE, Action.SELECT))
         answers = self._ask(identity, accesses, circumstances)
-        if _effect([answer[0] for answer in answers]) is not Effect.ALLOW:
+        # Names of nothing are asked about too, and have no columns (ERR-5).
+        if not columns or _effect([answer[0] for answer in answers]) is not Effect.ALLOW:
             return ()
         hidden = _hidden([decision for answer in answers for decision in answer], columns)
         return tuple(column for column in columns if column.name not in hidden)
@@ -271,7 +286,8 @@ class Authorizer:
     def _ask_about(
         self, principal: Identity, accesses: tuple[spi.Access, ...], circumstances: Circumstances
     ) -> list[Sequence[spi.Decision]]:
-        request = spi.PolicyRequest(principal=principal, accesses=accesses, context=self._context(circumstances))
+        context = self._context(circumstances, principal, {access.resource.name.catalog for access in accesses})
+        request = spi.PolicyRequest(principal=principal, accesses=accesses, context=context)
         scope = scope_of(principal)
         keys = [key_of(scope, access, request.context) for access in accesses]
         trail = circumstances.trail
@@ -312,12 +328,14 @@ class Authorizer:
             raise ExternalError("The policy engine gave no usable answer", code=ErrorCode.EXECUTION_FAILED)
         return answers
 
-    def _context(self, circumstances: Circumstances) -> spi.RequestContext:
+    def _context(self, circumstances: Circumstances, principal: Identity, catalogs: Set[str]) -> spi.RequestContext:
         return spi.RequestContext(
             protocol=circumstances.protocol,
             now=self._now(),
             query_id=circumstances.query_id,
             client_address=circumstances.client_address,
+            administrator=self._admins(principal),
+            closed_catalogs=frozenset(filter(self._closed, catalogs)),
         )
 
 
@@ -434,6 +452,8 @@ def _combine(
     columns = request.loaded.columns
     hidden = _hidden(decisions, columns)
     masks = _masks(decisions, columns)
+    if columns and len(hidden) == len(columns):
+        return Verdict(denied=True, reasons=reasons, policy_version=version)  # ENF-10
     return Verdict(
         denied=False,
         columns=tuple(column for column in columns if column.name not in hidden),

@@ -104,4 +104,6 @@ def key_of(scope: Hashable, access: spi.Access, context: spi.RequestContext) -> 
         None if tags is None else frozenset(tags.items()),
         context.protocol,
         context.client_address,
+        context.administrator,
+        resource.name.catalog in context.closed_catalogs,
     )

@@ -103,12 +103,17 @@ class RequestContext:
         now: the server's clock at the start of the statement, in UTC (POL-13).
         query_id: the id of the statement in history and audit.
         client_address: the address of the real client, None in one process.
+        administrator: whether who asks has a role of `[auth] admin_roles`, in use.
+        closed_catalogs: those of the question that cannot know who asks, on a server with logins. What no policy covers
+            in them is for whoever made it and for administrators.
     """
 
     protocol: str
     now: datetime
     query_id: str
     client_address: str | None = None
+    administrator: bool = False
+    closed_catalogs: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -58,6 +58,7 @@ PRODUCTION: tuple[Check, ...] = (
     production.refuse_slow_browser_login,
     production.refuse_missing_rate_limit,
     production.refuse_passthrough,
+    production.refuse_open_tables,
     production.refuse_plaintext,
     production.refuse_unauthenticated_workers,
     production.refuse_unlimited_sql,

@@ -94,6 +94,12 @@ def refuse_passthrough(config: SqeConfig) -> Iterator[Fault]:
         yield _refuse(("policy", "engine" if config.policy.enabled else "enabled"), "`passthrough` enforces nothing")
 
 
+def refuse_open_tables(config: SqeConfig) -> Iterator[Fault]:
+    """Everybody with a login could read and drop what nobody granted."""
+    if config.policy.uncovered == "catalog":
+        yield _refuse(("policy", "uncovered"), '`"catalog"` opens every table without grants to every login')
+
+
 def refuse_plaintext(config: SqeConfig) -> Iterator[Fault]:
     """Passwords and results would cross the network readable."""
     coordinator = config.coordinator

@@ -23,6 +23,11 @@ class PolicyConfig:
     )
     enabled: bool = setting(True, "`false` means `passthrough`.")
     i_understand_no_enforcement: bool = setting(False, "What `passthrough` has to be confirmed with.")
+    uncovered: Literal["maker", "catalog"] = setting(
+        "maker",
+        "Whose a table is that no grant covers, where the catalog cannot know who asks and `[auth]` is there:"
+        " `maker` = of whoever made it and of administrators, `catalog` = of everybody whom the catalog lets in.",
+    )
     mask_key: Secret | None = secret("HMAC key of hash masks.")
     mask_precedence: Literal["tag", "resource"] = setting("tag", "Which mask of one engine wins.")
     cache_ttl_secs: int = setting(60, "How long a decision is kept; 0 = not at all.", minimum=0)

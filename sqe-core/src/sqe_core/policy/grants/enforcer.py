@@ -24,6 +24,7 @@ from sqe_core.spi.policy import (
     PolicyEnforcer,
     PolicyRequest,
     PolicyResponse,
+    RequestContext,
     ResourceType,
     RoleGrant,
     RoleInfo,
@@ -57,12 +58,12 @@ class GrantsEnforcer(PolicyEnforcer, SupportsGrants, SupportsRoles, SupportsPoli
 
     def decide(self, request: PolicyRequest) -> PolicyResponse:
         """Decide all accesses of a statement at one version of the store."""
-        evaluation = self._evaluation(request.principal)
+        evaluation = self._evaluation(request.principal, request.context)
         return PolicyResponse(decisions=tuple(evaluation.decide(access) for access in request.accesses))
 
     def visible(self, request: VisibilityRequest) -> Sequence[Effect]:
         """Decide about all names of a listing at one version of the store."""
-        evaluation = self._evaluation(request.principal)
+        evaluation = self._evaluation(request.principal, request.context)
         return [Effect.ALLOW if evaluation.is_visible(name) else Effect.DENY for name in request.names]
 
     def flush(self) -> None:
@@ -215,9 +216,11 @@ class GrantsEnforcer(PolicyEnforcer, SupportsGrants, SupportsRoles, SupportsPoli
     def _author(self, identity: Identity) -> Author:
         return Author(identity=identity, now=self._now())
 
-    def _evaluation(self, identity: Identity) -> Evaluation:
+    def _evaluation(self, identity: Identity, context: RequestContext | None = None) -> Evaluation:
         state = self._current()
-        return Evaluation(state, state.principal(identity), mask_precedence=self.mask_precedence)
+        # Administrators see and do everything that no grant covers anyway.
+        closed = context.closed_catalogs if context is not None and not context.administrator else frozenset[str]()
+        return Evaluation(state, state.principal(identity), mask_precedence=self.mask_precedence, closed=closed)
 
     def _current(self) -> State:
         """Return the records as they are now. Asked each time: an old answer is never given for a new question."""

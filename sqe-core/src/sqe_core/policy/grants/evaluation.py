@@ -1,7 +1,8 @@
 """What the records mean for one access.
 
     denied      a DENY reaches it, whatever else was granted
-    allowed     no grant ever covered it: the catalog alone decides (features §6.2)
+    allowed     no grant ever covered it: the catalog alone decides (features §6.2), but in a catalog that cannot know
+                who asks: there it is its maker's and the administrators'
     allowed     it is the principal's own, or a grant at its level or above names the privilege
     denied      everything else
 
@@ -84,8 +85,16 @@ _BOTH_TYPES = frozenset({ResourceType.TABLE, ResourceType.VIEW})
 class Evaluation:
     """Answers about one principal at one state of the store."""
 
-    def __init__(self, state: State, principal: Principal, *, mask_precedence: Precedence = "tag") -> None:
+    def __init__(
+        self,
+        state: State,
+        principal: Principal,
+        *,
+        mask_precedence: Precedence = "tag",
+        closed: frozenset[str] = frozenset(),
+    ) -> None:
         self._state = state
+        self._closed = closed
         self._principal = principal
         self._precedence = mask_precedence
         self._policies = [
@@ -171,10 +180,13 @@ class Evaluation:
             above = NamespaceName(catalog=place.name.catalog, namespace=place.name.namespace[:-1])
             place = Place(name=above, types=place.types)
             rows = self._rows(place)
-        if not self._state.governed(place):
+        covered = self._state.governed(place)
+        if not covered and not (place.name.catalog in self._closed and _is_closable(action, place.name)):
             return Effect.ALLOW, "no grant ever covered it"
         if self._is_own(action, place.name):
             return Effect.ALLOW, "its owner"
+        if not covered:
+            return Effect.DENY, "no grant covers it, and somebody else made it"
         allowed = ALLOWED_BY[action] | self._of_views(action, place) | {Privilege.ALL}
         if action is Action.DESCRIBE and isinstance(place.name, NamespaceName):
             if fold(place.name) in self._passages():
@@ -336,6 +348,11 @@ class Evaluation:
                 if policy.column is not None:
                     found[policy.column.casefold()].append(policy.mask)
         return found
+
+
+def _is_closable(action: Action, name: ObjectName | NamespaceName) -> bool:
+    """Whether what no grant covers is closed to others: objects, and schemas to those who would change them."""
+    return isinstance(name, ObjectName) or action in (Action.ALTER_SCHEMA, Action.DROP_SCHEMA)
 
 
 def _hits(row: GrantRow, privileges: frozenset[Privilege]) -> bool:
