@@ -260,6 +260,15 @@ def test_a_filter_looks_into_a_mapping_table_that_its_readers_may_not_read(lake:
 
 
 @pytest.mark.rule("POL-5")
+def test_a_filter_asks_whether_a_row_of_a_mapping_table_exists(lake: Lake, mapping: None) -> None:
+    looked_up = "SELECT 1 FROM lake.default.regions AS r WHERE r.region = region AND r.who = current_user"
+    for word, alices, mallorys in (("EXISTS", [(1,)], []), ("NOT EXISTS", [(2,)], [(1,), (2,)])):
+        lake.root("REVOKE ROWS ON people FROM PUBLIC", f"GRANT ROWS WHERE {word} ({looked_up}) ON people TO PUBLIC")
+        assert lake.run(ALICE, "SELECT id FROM people") == alices
+        assert lake.run(MALLORY, "SELECT id FROM people ORDER BY id") == mallorys
+
+
+@pytest.mark.rule("POL-5")
 def test_names_in_a_mapping_query_are_the_mapping_tables_own(lake: Lake, mapping: None) -> None:
     """Neither a temporary view nor a column of the reader's query is meant by them; no rows are no error."""
     lake.run(ALICE, "CREATE TEMPORARY VIEW regions AS SELECT 'alice' AS who, 'US' AS region")
@@ -278,7 +287,8 @@ def test_names_in_a_mapping_query_are_the_mapping_tables_own(lake: Lake, mapping
         'GRANT ROWS WHERE region IN (SELECT operation FROM lake.default."regions$snapshots") ON people TO intern',
         "GRANT ROWS WHERE region IN (SELECT table_name FROM lake.information_schema.tables) ON people TO intern",
         "GRANT ROWS WHERE region IN (SELECT region FROM lake.default.regions ORDER BY who LIMIT 1) ON people TO intern",
-        "GRANT ROWS WHERE EXISTS (SELECT 1 FROM lake.default.regions) ON people TO intern",
+        "GRANT ROWS WHERE EXISTS (SELECT 1 FROM lake.default.regions r WHERE r.region = region OR true)"
+        " ON people TO intern",
         "GRANT ROWS WHERE region = (SELECT max(region) FROM lake.default.regions) ON people TO intern",
         "GRANT ROWS WHERE region IN (SELECT region FROM lake.default.regions WHERE EXISTS"
         " (SELECT 1 FROM lake.default.people)) ON people TO intern",

@@ -419,3 +419,20 @@ def test_rows_are_inserted_without_the_columns_that_are_kept(govern: Govern, sqe
         {"id": 1, "owner": "ann", "number_canary": None, "pin": None},
         {"id": 2, "owner": "ann", "number_canary": None, "pin": None},
     ]
+
+
+@pytest.mark.rule("META-4")
+@pytest.mark.rule("NAME-5")
+def test_times_and_names_tell_nothing_of_a_restricted_tables_history(sqe: EmbeddedSqe, eng: Governed) -> None:
+    (snapshot,) = sqe.execute('SELECT max(snapshot_id) AS s FROM "people$snapshots"').read_all().column("s").to_pylist()
+    sqe.execute("ALTER TABLE people CREATE TAG monday").close()
+    travels = [
+        "FOR TIMESTAMP AS OF TIMESTAMP '1999-01-01 00:00:00'",
+        "FOR TIMESTAMP AS OF TIMESTAMP '2999-01-01 00:00:00'",
+        "FOR VERSION AS OF 'main'",
+        "FOR VERSION AS OF 'monday'",
+        "FOR VERSION AS OF 'tuesday'",
+    ]
+    told = {eng.refusal(f"SELECT id FROM people {travel}").message for travel in travels}
+    assert told == {"A table of which you see a part is read as it is now, or at the id of a snapshot"}
+    assert eng.run(f"SELECT id FROM people FOR VERSION AS OF {snapshot} ORDER BY id") == [[1], [2]]

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
 
 from sqe_core.catalog.registry import Mount
 from sqe_core.catalog.types import datetime_precision, display_type, numeric_precision
-from sqe_core.catalog.visible import INFORMATION_SCHEMA, VisibleCatalogs
+from sqe_core.catalog.visible import INFORMATION_SCHEMA, VisibleCatalogs, each_apart
 from sqe_core.spi.catalog import Column, ObjectType, TableMetadata, ViewMetadata
 from sqe_core.spi.names import ObjectName
 
@@ -95,37 +95,49 @@ class InformationSchema:
         for system in SCHEMAS:
             yield mount.name, INFORMATION_SCHEMA, system, "SYSTEM VIEW"
 
-    def _loaded(self, mount: Mount) -> Iterator[tuple[ObjectName, TableMetadata | ViewMetadata]]:
-        for name, _ in self._visible.all_objects(mount):
+    def _objects(
+        self, mount: Mount, look: Callable[[ObjectName, TableMetadata | ViewMetadata], Iterable[tuple[Any, ...]]]
+    ) -> Iterator[tuple[Any, ...]]:
+        """Yield the rows about each object: one that fails has none."""
+
+        def rows(name: ObjectName) -> list[tuple[Any, ...]]:
             loaded = self._visible.find(mount, name)
-            if loaded is not None:
-                yield name, loaded
+            return list(look(name, loaded)) if loaded is not None else []
+
+        for name, found in each_apart((name for name, _ in self._visible.all_objects(mount)), rows):
+            yield from ((mount.name, ".".join(name.namespace), name.name, *row) for row in found)
 
     def _views(self, mount: Mount) -> Iterator[tuple[Any, ...]]:
-        for name, loaded in self._loaded(mount):
-            if isinstance(loaded, ViewMetadata):
-                yield mount.name, ".".join(name.namespace), name.name, self._visible_text(name, loaded)
+        return self._objects(
+            mount,
+            lambda name, loaded: [(self._visible_text(name, loaded),)] if isinstance(loaded, ViewMetadata) else (),
+        )
 
     def _columns(self, mount: Mount) -> Iterator[tuple[Any, ...]]:
-        for name, loaded in self._loaded(mount):
-            for position, column in enumerate(self._visible_columns(name, loaded), start=1):
-                precision, scale = numeric_precision(column.type)
-                shown = display_type(column.type)
-                yield (
-                    mount.name,
-                    ".".join(name.namespace),
-                    name.name,
-                    column.name,
-                    position,
-                    "YES" if column.nullable else "NO",
-                    shown,
-                    None,
-                    precision,
-                    scale,
-                    datetime_precision(column.type),
-                    column.default,
-                    shown.partition("(")[0],
-                )
+        return self._objects(
+            mount,
+            lambda name, loaded: (
+                _column_row(column, position)
+                for position, column in enumerate(self._visible_columns(name, loaded), start=1)
+            ),
+        )
+
+
+def _column_row(column: Column, position: int) -> tuple[Any, ...]:
+    precision, scale = numeric_precision(column.type)
+    shown = display_type(column.type)
+    return (
+        column.name,
+        position,
+        "YES" if column.nullable else "NO",
+        shown,
+        None,
+        precision,
+        scale,
+        datetime_precision(column.type),
+        column.default,
+        shown.partition("(")[0],
+    )
 
 
 def system_columns(table: str) -> tuple[Column, ...]:

@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+import logging
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from operator import itemgetter
+from typing import TypeVar
 
 from sqe_core.catalog.registry import CatalogRegistry, Mount
 from sqe_core.catalog.system import RUNTIME, SYSTEM, TABLES
+from sqe_core.engine.port import EngineExecutionError
 from sqe_core.spi.catalog import CatalogMetadata, Column, ObjectType, TableMetadata, ViewMetadata
-from sqe_core.spi.errors import ObjectNotFoundError
+from sqe_core.spi.errors import (
+    EngineLostError,
+    ObjectNotFoundError,
+    QueryCancelledError,
+    QueryTimeoutError,
+    ShuttingDownError,
+    SqeError,
+)
 from sqe_core.spi.names import NamespaceName, ObjectName
 
 INFORMATION_SCHEMA = "information_schema"
+
+_log = logging.getLogger(__name__)
+_Seen = TypeVar("_Seen")
 
 # So many names are in one question to the policies when a whole catalog is listed.
 _ASKED_AT_ONCE = 1000
@@ -170,11 +183,15 @@ class VisibleCatalogs:
         return [entry for entry in listed if entry[0] in allowed]
 
     def find(self, mount: Mount, name: ObjectName) -> TableMetadata | ViewMetadata | None:
-        """Load a table or a view, or None when it is missing or hidden."""
-        if self.shows_object(name):
-            return self.load(mount, name)
-        self._refused(name)
-        return None
+        """Load a table or a view, or None when it is missing or hidden, or all of its columns are."""
+        shown = self.shows_object(name)
+        loaded = self.load(mount, name) if shown else None
+        # What is missing is asked about like what is hidden (ERR-5).
+        columns = self.columns_of(name, loaded.columns if loaded is not None else ())
+        if not shown or (loaded is not None and loaded.columns and not columns):
+            self._refused(name)
+            return None
+        return loaded
 
     def shows_object(self, name: ObjectName) -> bool:
         """Whether an object may be known to this user; it may be missing."""
@@ -195,6 +212,32 @@ class VisibleCatalogs:
             return metadata.load_view(name.namespace, name.name)
         except ObjectNotFoundError:
             return None
+
+
+def each_apart(
+    names: Iterable[ObjectName], look: Callable[[ObjectName], _Seen | None]
+) -> Iterator[tuple[ObjectName, _Seen]]:
+    """Look at each object of a listing. One that fails takes itself out, with a line in the log, and no other (VIEW-7).
+
+    Raises:
+        SqeError: the statement has ended, or there is nothing that does not fail: no listing is empty for that (POL-2).
+    """
+    failure: Exception | None = None
+    fails_all = True
+    for name in names:
+        try:
+            seen = look(name)
+        except (QueryCancelledError, QueryTimeoutError, EngineLostError, ShuttingDownError):
+            raise
+        except (SqeError, EngineExecutionError, RecursionError) as error:
+            _log.warning("%s is left out of what is listed: %s", name, error)
+            failure = error
+            continue
+        fails_all = False
+        if seen is not None:
+            yield name, seen
+    if failure is not None and fails_all:
+        raise failure
 
 
 def _system_objects(

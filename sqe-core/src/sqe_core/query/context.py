@@ -10,12 +10,12 @@ from sqe_core.policy.authorizer import Circumstances
 from sqe_core.policy.trail import DecisionTrail
 from sqe_core.query.judge.names import NameContext, NameResolver
 from sqe_core.query.judge.near_names import NearNames
+from sqe_core.query.judge.sights import ViewSights
 from sqe_core.query.parts import QueryParts
 from sqe_core.query.run.running import RunningStatement
 from sqe_core.query.statements.traits import StatementTraits
 from sqe_core.session.statement_session import StatementSession
 from sqe_core.spi.identity import Identity
-from sqe_core.spi.names import ObjectName
 from sqe_core.sql.statement import PositionMap, StatementKind
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ class StatementContext:
         watch: is told how far it is.
         others: the statements of everybody, for KILL.
         terms: what errors may speak of.
-        views_read: whether the user may read all that a view reads; None when the view cannot be read.
+        sights: what the user sees of views.
     """
 
     parts: QueryParts
@@ -99,7 +99,7 @@ class StatementContext:
     watch: StatementWatch
     others: RunningStatements
     terms: ErrorTerms = field(default_factory=ErrorTerms)
-    views_read: dict[ObjectName, bool | None] = field(default_factory=dict)
+    sights: ViewSights = field(default_factory=ViewSights)
 
     @property
     def identity(self) -> Identity:

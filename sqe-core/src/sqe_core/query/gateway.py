@@ -20,7 +20,7 @@ from sqe_core.auth.certificate import read_certificate
 from sqe_core.catalog.arrow_types import arrow_schema
 from sqe_core.catalog.information_schema import SCHEMAS, system_columns
 from sqe_core.catalog.registry import Mount
-from sqe_core.catalog.visible import INFORMATION_SCHEMA, VisibleCatalogs
+from sqe_core.catalog.visible import INFORMATION_SCHEMA, VisibleCatalogs, each_apart
 from sqe_core.query.answers.like import like_filter
 from sqe_core.query.run.division import divide
 from sqe_core.query.run.result import StatementPlan, StatementResult
@@ -264,15 +264,17 @@ class ConnectedSession:
     def _with_columns(
         self, visible: VisibleCatalogs, mount: Mount, listed: Sequence[tuple[ObjectName, ObjectType]]
     ) -> Iterator[TableListing]:
-        for name, kind in listed:
-            if kind is ObjectType.SYSTEM_TABLE:
-                columns: Sequence[Column] = system_columns(name.name)
-            else:
-                loaded = visible.load(mount, name)  # what was listed may be known
-                if loaded is None:
-                    continue  # it went away meanwhile
-                columns = self._service.visible_columns(self._session, name, loaded)
-            yield TableListing(name=name, type=kind, columns=arrow_schema(columns))
+        kinds = dict(listed)
+        columns_of = self._service.columns_of(self._session)
+
+        def columns(name: ObjectName) -> Sequence[Column] | None:
+            if kinds[name] is ObjectType.SYSTEM_TABLE:
+                return system_columns(name.name)
+            loaded = visible.load(mount, name)  # what was listed may be known
+            return columns_of(name, loaded) if loaded is not None else None  # it went away meanwhile
+
+        for name, found in each_apart(kinds, columns):
+            yield TableListing(name=name, type=kinds[name], columns=arrow_schema(found))
 
     def seen_by(self, kept: ClientState | None) -> StatementSession:
         """Return what a statement sees: the session as it is, or what its client keeps in the place of that."""

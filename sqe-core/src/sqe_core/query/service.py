@@ -393,14 +393,12 @@ class QueryService:
             discovered=whole.discovered.mounts,
         )
 
-    def visible_columns(
-        self, session: Session, name: ObjectName, loaded: TableMetadata | ViewMetadata
-    ) -> Sequence[Column]:
-        """Return the columns of a table or view that exist for a session's user (STMT-9, VIEW-4)."""
+    def columns_of(self, session: Session) -> Callable[[ObjectName, TableMetadata | ViewMetadata], Sequence[Column]]:
+        """Return what tells the columns of tables and views that exist for a session's user (STMT-9, VIEW-4)."""
         running = RunningStatement(new_query_id())
         seen = StatementSession(session)
         seen.find_roles(self._with_roles)
-        return Judging(self._context(seen, running, Unwatched(), None)).columns_of(name, loaded)
+        return Judging(self._context(seen, running, Unwatched(), None)).columns_of
 
     def _set_deadline(self, session: Session | StatementSession, running: RunningStatement) -> Callable[[], None]:
         own = session.properties["query_max_run_time"]

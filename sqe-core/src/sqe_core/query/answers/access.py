@@ -15,13 +15,14 @@ from sqe_core.catalog.information_schema import to_table
 from sqe_core.policy.authorizer import AccessRequest, Circumstances, Verdict
 from sqe_core.policy.masks import kind_of
 from sqe_core.query.answers.metadata import text_table
+from sqe_core.query.judge.bind import Usage
 from sqe_core.query.judge.names import table_not_found
 from sqe_core.query.run.judging import Judging
 from sqe_core.query.statements.handler import ExistingObject, NewObject, PlanNeed, SchemaNeed
 from sqe_core.query.statements.objects import CatalogObjects
 from sqe_core.query.statements.schemas import held_by, may_drop_all
 from sqe_core.query.statements.steward import Loaded, Steward
-from sqe_core.spi.catalog import ViewMetadata
+from sqe_core.spi.catalog import TableMetadata, ViewMetadata
 from sqe_core.spi.errors import NotSupportedError, UserError
 from sqe_core.spi.identity import Identity
 from sqe_core.spi.names import NamespaceName, ObjectName, quote_part
@@ -132,7 +133,7 @@ class AccessAnswers:
         admin = self.steward.is_admin
         if access.denied and not admin:
             self.steward.context.circumstances.refused(resolved.name)
-            raise table_not_found(statement.name)
+            raise table_not_found(statement.name, hint=self.steward.context.near.hint(resolved))
         source = "; ".join(dict.fromkeys(access.reasons)) if admin else None
         if access.denied:
             return text_table(EFFECTIVE_POLICY, [("denied", None, None, source)])
@@ -196,13 +197,10 @@ class AccessAnswers:
             seen = replace(self.steward.seen, circumstances=self._circumstances(somebody))
             mount = seen.resolver.catalog(asked.name.catalog)
             held = held_by(seen, mount, asked.name.namespace)
-            inner = (replace(asked, name=each.schema) for each in held[1:])
-            return not any(self._decide(somebody, each).denied for each in inner) and all(
-                may_drop_all(seen, somebody, mount, each) for each in held
-            )
-        return not any(
-            self._decide(somebody, replace(asked, action=action)).restricted for action in (asked.action, Action.SELECT)
-        )
+            return all(may_drop_all(seen, somebody, mount, each) for each in held)
+        own, read = (self._decide(somebody, replace(asked, action=each)) for each in (asked.action, Action.SELECT))
+        unread = read.denied and isinstance(asked.loaded, TableMetadata)  # DML-8
+        return not (own.restricted or read.restricted or unread)
 
     # What a statement does
 
@@ -229,15 +227,19 @@ class AccessAnswers:
                     yield Asked(name=schema, action=need.action, whole=need.cascade)
 
     def _of_names(self, statement: EngineStatement) -> Iterator[Asked]:
-        for entry in Judging(self.steward.context).bind(statement, self.steward.seen):
-            if entry.resolved is None or entry.system:
-                continue
-            resolved, parts = entry.resolved, entry.relation.parts
-            if entry.loaded is not None and not self.steward.seen.visible.shows_object(resolved.name):
-                position = statement.positions.locate(entry.relation.start, parts[-1])
-                raise table_not_found(parts, position=position, hint=self.steward.context.near.hint(resolved))
-            for action in entry.needed:
-                yield Asked(name=resolved.name, action=action, loaded=entry.loaded, whole=entry.whole)
+        context, seen = self.steward.context, self.steward.seen
+        bound = Judging(context).bind(statement, seen)
+        for entry in bound:
+            # What means nothing to whoever asks is told first, as in execution (ERR-7).
+            resolved = entry.resolved
+            there = resolved is None or entry.system or seen.visible.find(resolved.mount, resolved.name) is not None
+            if entry.missing or not (there or entry.usage is Usage.CREATE):
+                hint = context.near.hint(resolved) if resolved is not None else None
+                raise entry.absent or table_not_found(entry.relation.parts, position=entry.position, hint=hint)
+        for entry in bound:
+            if entry.resolved is not None and not entry.system:
+                for action in entry.needed:
+                    yield Asked(name=entry.resolved.name, action=action, loaded=entry.loaded, whole=entry.whole)
 
 
 def _access_of(name: ObjectName | NamespaceName, action: Action, loaded: Loaded | None) -> Asked:

@@ -11,10 +11,11 @@ from sqe_core.catalog.information_schema import to_table
 from sqe_core.query.answers.system_tables import SystemTables
 from sqe_core.query.context import StatementContext
 from sqe_core.query.judge.judge import unreadable_view
-from sqe_core.query.judge.names import ResolvedName, table_not_found
+from sqe_core.query.judge.names import ResolvedName, table_not_found, written
 from sqe_core.query.run.judging import Judging
 from sqe_core.spi.catalog import Column, TableMetadata, ViewMetadata
-from sqe_core.sql.statement import Name
+from sqe_core.spi.errors import NotSupportedError, ObjectNotFoundError
+from sqe_core.sql.statement import EngineStatement, Name, TextLimits
 
 
 def text_table(names: Sequence[str], rows: Iterable[Sequence[str | None]]) -> pa.Table:
@@ -37,15 +38,35 @@ class Metadata:
         system = SystemTables(self.context, judging).columns(resolved)
         if system is not None:
             return system
+        if resolved.metadata_table is not None:
+            return self._metadata_columns(resolved, name, judging)
         loaded = self.load(resolved, name)
         columns = judging.columns_of(resolved.name, loaded)
         if not columns and isinstance(loaded, ViewMetadata):
             raise unreadable_view(str(resolved.name))
         return columns
 
-    def load(self, resolved: ResolvedName, written: Name) -> TableMetadata | ViewMetadata:
+    def _metadata_columns(self, resolved: ResolvedName, name: Name, judging: Judging) -> tuple[Column, ...]:
+        text = f"SELECT * FROM {written(name)}"  # noqa: S608  # every part is quoted
+        statement = self.context.parts.reader.read(text, dialect="sqe", limits=TextLimits())
+        assert isinstance(statement, EngineStatement)
+        try:
+            with judging.scope():
+                plan = judging.judge(statement).plan
+        except ObjectNotFoundError:
+            raise table_not_found(name, hint=self.context.near.hint(resolved)) from None
+        return tuple(
+            Column(name=each.name, type=type_text, nullable=each.nullable)
+            for each, type_text in zip(plan.schema, plan.column_types, strict=True)
+        )
+
+    def load(self, resolved: ResolvedName, name: Name) -> TableMetadata | ViewMetadata:
         """Load a table or view, or raise the one not-found answer with what the user may have meant."""
         loaded = self.context.visible.find(resolved.mount, resolved.name)
         if loaded is None:
-            raise table_not_found(written, hint=self.context.near.hint(resolved))
+            raise table_not_found(name, hint=self.context.near.hint(resolved))
+        if resolved.metadata_table is not None:
+            raise NotSupportedError(
+                f"{resolved.name.name}${resolved.metadata_table} comes with its table and is not created"
+            )
         return loaded

@@ -27,6 +27,15 @@ class SeenObjects(Protocol):
         """Return the text of a view, or None for whoever may not read all of it."""
 
 
+class NoSystemRows:
+    """Tables without rows, for who only wants to know what a view makes of them."""
+
+    def rows(self, name: ObjectName) -> pa.Table | None:
+        """Return the table, or None when there is none of that name."""
+        schema = SCHEMAS.get(name.name) or TABLES.get(name.name)
+        return schema.empty_table() if schema is not None else None
+
+
 @dataclass(frozen=True, slots=True)
 class SystemTables:
     """Answers for one statement."""

@@ -16,7 +16,7 @@ from sqe_core.query.judge.near_names import NearNames
 from sqe_core.session.session import SessionView
 from sqe_core.session.statement_session import StatementSession
 from sqe_core.spi.catalog import TableMetadata, ViewMetadata
-from sqe_core.spi.errors import ErrorCode, NotSupportedError, UserError
+from sqe_core.spi.errors import ErrorCode, NotSupportedError, ObjectNotFoundError, Position, SqeError
 from sqe_core.spi.policy import Action
 from sqe_core.sql.statement import PositionMap
 
@@ -30,6 +30,8 @@ _WRITE_TARGETS = {
 # Their conditions and counts tell what is in the table (DML-1).
 _READS_ITS_TARGET = frozenset({Action.UPDATE, Action.DELETE, Action.MERGE})
 _OF_ROWS = frozenset(_WRITE_TARGETS.values())
+# They take away rows, columns or the table, all of which one has to be allowed to see (DML-8).
+_TAKES_AWAY = frozenset({Action.TRUNCATE, Action.ALTER, Action.DROP})
 _REPLACES = frozenset({"ReplaceTable", "ReplaceTableAsSelect"})
 
 
@@ -53,8 +55,8 @@ class SpooledRows:
 class BoundRelation:
     """A name of the plan with what it turned out to be.
 
-    Exactly one of `session_view`, `spooled` and `resolved` is set; `loaded` is None for system tables and for names
-    that do not exist yet.
+    At most one of `session_view`, `spooled` and `resolved` is set, none for a name that can mean nothing; `loaded` is
+    None for system tables and for what does not exist. Nothing is told of that before all is decided (ERR-7).
     """
 
     relation: Relation
@@ -66,20 +68,24 @@ class BoundRelation:
     loaded: TableMetadata | ViewMetadata | None = None
     replaces: bool = False
     overwrites: bool = False
+    position: Position | None = None
+    absent: SqeError | None = None
+    """What to say of a name that means nothing, whoever asks."""
 
     @property
     def needed(self) -> tuple[Action, ...]:
         """What the user must be allowed to do with it."""
         if self.replaces and self.loaded is not None:
-            return (self.action, Action.DROP)
+            return (self.action, Action.DROP, Action.SELECT)
         if self.overwrites:
-            return (self.action, Action.DELETE)
-        return (self.action, Action.SELECT) if self.action in _READS_ITS_TARGET else (self.action,)
+            return (self.action, Action.DELETE, Action.SELECT)
+        return (self.action, Action.SELECT) if self.action in _READS_ITS_TARGET | _TAKES_AWAY else (self.action,)
 
     @property
     def asked(self) -> tuple[Action, ...]:
         """What the policies are asked about: who changes an object may be kept from a part of it (DML-2, DML-4)."""
-        also = () if self.loaded is None or Action.SELECT in self.needed else (Action.SELECT,)
+        new = self.usage is Usage.CREATE and self.loaded is None
+        also = () if new or Action.SELECT in self.needed else (Action.SELECT,)
         return (*self.needed, *also)
 
     @property
@@ -87,6 +93,13 @@ class BoundRelation:
         """Whether nothing of it may be kept from the user: all of it is changed at once (DML-4)."""
         kept = self.usage is Usage.CREATE and not self.replaces
         return self.usage is not Usage.READ and self.loaded is not None and not kept and self.action not in _OF_ROWS
+
+    @property
+    def missing(self) -> bool:
+        """Whether there is nothing of this name, and there should be."""
+        if self.absent is not None or self.session_view is not None or self.spooled is not None:
+            return self.absent is not None
+        return self.usage is not Usage.CREATE and not self.system and self.loaded is None
 
     @property
     def system(self) -> bool:
@@ -155,22 +168,21 @@ class RelationBinder:
     ) -> BoundRelation:
         usage, action = _usage_of(relation, command)
         position = positions.locate(relation.start, relation.parts[-1]) if positions else None
-        if len(relation.parts) == 1 and usage is Usage.READ and relation.parts[0] in self._spooled:
-            return BoundRelation(
-                relation=relation, usage=usage, action=action, spooled=self._spooled[relation.parts[0]]
-            )
-        if session_views and len(relation.parts) == 1:
-            view = self._session.find_view(relation.parts[0])
-            if view is not None and usage is Usage.READ:
-                if relation.time_travel is not None:
-                    raise UserError(f"View {view.name} has no versions to travel to", position=position)
-                return BoundRelation(relation=relation, usage=usage, action=action, session_view=view)
-        resolved = self._resolver.object(relation.parts, context, position=position)
-        bound = BoundRelation(relation=relation, usage=usage, action=action, resolved=resolved)
-        if bound.system and resolved.metadata_table:
-            raise table_not_found(relation.parts, position=position)
-        if (bound.system or usage is not Usage.READ) and not self._visible.shows(resolved.mount):
-            raise table_not_found(relation.parts, position=position, hint=self._near.hint(resolved))
+        bound = BoundRelation(relation=relation, usage=usage, action=action, position=position)
+        if len(relation.parts) == 1 and usage is Usage.READ:
+            if relation.parts[0] in self._spooled:
+                return replace(bound, spooled=self._spooled[relation.parts[0]])
+            view = self._session.find_view(relation.parts[0]) if session_views else None
+            if view is not None:
+                return replace(bound, session_view=view)
+        try:
+            resolved = self._resolver.object(relation.parts, context, position=position)
+        except ObjectNotFoundError as error:
+            return replace(bound, absent=error)
+        bound = replace(bound, resolved=resolved)
+        hidden = (bound.system or usage is not Usage.READ) and not self._visible.shows(resolved.mount)
+        if hidden or (bound.system and resolved.metadata_table):
+            return replace(bound, absent=self.not_found(bound))
         if usage is not Usage.READ and (resolved.metadata_table or bound.system):
             raise NotSupportedError(
                 f"{'.'.join(relation.parts)} is read-only", code=ErrorCode.NOT_SUPPORTED, position=position
@@ -180,22 +192,23 @@ class RelationBinder:
         if bound.system:
             return bound
         if usage is Usage.CREATE and not self._visible.has_schema(resolved.mount, resolved.name.namespace):
-            raise schema_not_found(resolved.name.schema, hint=f"create it first: CREATE SCHEMA {resolved.name.schema}")
+            hint = f"create it first: CREATE SCHEMA {resolved.name.schema}"
+            return replace(bound, absent=schema_not_found(resolved.name.schema, hint=hint))
         if resolved not in self._loaded:
             # What exists is decided on with everything else of the statement, in one question (POL-3).
             # Whoever replaces a table has to be allowed to drop it, even one that they do not see.
             unseen = usage is not Usage.CREATE or relation.holder in _REPLACES
             load = self._visible.load if unseen else self._visible.find
             self._loaded[resolved] = load(resolved.mount, resolved.name)
-        loaded = self._loaded[resolved]
-        if usage is Usage.CREATE:
-            return replace(bound, loaded=loaded, replaces=relation.holder in _REPLACES)
-        if loaded is None:
-            self._visible.shows_object(resolved.name)  # takes the time that a denial takes (ERR-5)
-            raise table_not_found(relation.parts, position=position, hint=self._near.hint(resolved))
-        if usage is Usage.WRITE and isinstance(loaded, ViewMetadata):
-            raise UserError(f"{resolved.name} is a view and cannot be written", position=position)
-        return BoundRelation(relation=relation, usage=usage, action=action, resolved=resolved, loaded=loaded)
+        replaces = usage is Usage.CREATE and relation.holder in _REPLACES
+        return replace(bound, loaded=self._loaded[resolved], replaces=replaces)
+
+    def not_found(self, entry: BoundRelation) -> SqeError:
+        """Return the one answer about a name that is missing, hidden or denied (ERR-5)."""
+        if entry.absent is not None or entry.resolved is None:
+            assert entry.absent is not None
+            return entry.absent
+        return table_not_found(entry.relation.parts, position=entry.position, hint=self._near.hint(entry.resolved))
 
 
 def _usage_of(relation: Relation, command: Action | None) -> tuple[Usage, Action]:

@@ -5,7 +5,7 @@ Reading order: `Judge.judge` is the way of a statement; `_rewrite` is called aga
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
@@ -28,13 +28,14 @@ from sqe_core.engine.port import (
     Replacement,
     Restriction,
     SecuredTable,
+    SourceColumn,
     TimeTravel,
 )
 from sqe_core.policy.authorizer import AccessRequest, Authorizer, Circumstances, Verdict
 from sqe_core.query.judge import allowed as lists
 from sqe_core.query.judge.bind import BoundRelation, RelationBinder, SpooledRows, Usage
 from sqe_core.query.judge.inspect import PlanLimits, inspect
-from sqe_core.query.judge.names import NameContext, NameResolver, restricted_error, table_not_found
+from sqe_core.query.judge.names import NameContext, NameResolver, action_denied, restricted_error, table_not_found
 from sqe_core.query.judge.near_names import NearNames
 from sqe_core.query.judge.relation_text import (
     METADATA_PROJECTIONS,
@@ -52,9 +53,9 @@ from sqe_core.query.statements.columns_in_use import ColumnsInUse
 from sqe_core.session.session import SessionView
 from sqe_core.session.statement_session import StatementSession
 from sqe_core.spi.catalog import Column, TableMetadata, ViewMetadata
-from sqe_core.spi.errors import AccessDeniedError, InternalError, NotSupportedError, UserError
+from sqe_core.spi.errors import AccessDeniedError, InternalError, NotSupportedError, ResourcesError, UserError
 from sqe_core.spi.names import ObjectName, quote_part
-from sqe_core.spi.policy import Action
+from sqe_core.spi.policy import Action, SqlMask
 from sqe_core.spi.sql import SqlExpression
 from sqe_core.sql.statement import (
     SESSION_FUNCTIONS,
@@ -65,7 +66,9 @@ from sqe_core.sql.statement import (
     session_marker,
 )
 
-_MAX_VIEW_DEPTH = 10
+MAX_VIEW_DEPTH = 10
+# Reads as nothing, and still derives from the column.
+_VEIL = SqlMask(expression=SqlExpression(text="CASE WHEN false THEN {col} END"))
 _LOOKED_AT = frozenset(
     {"InsertIntoStatement", "DeleteFromTable", "DropColumns", "RenameColumn", "CreateTable", "CreateTableAsSelect"}
 )
@@ -111,6 +114,8 @@ class _Collected:
     spools: set[str] = field(default_factory=set)
     session_views: bool = False
     restricted: bool = False
+    veiled: set[tuple[tuple[str, ...], str]] = field(default_factory=set)
+    """Hidden columns that the text of a stored view may name: of which table, and which."""
     check: Restriction | None = None
     """What has to hold for the rows that the statement writes."""
     rows: Restriction | None = None
@@ -151,6 +156,14 @@ class _Collected:
                 changed=changed,
             )
         )
+
+
+@dataclass(frozen=True, slots=True)
+class _Expanded:
+    """A view's text, secured; `lost` are its columns, without case, that depend on what is hidden from the user."""
+
+    plan: EnginePlan
+    lost: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -202,31 +215,36 @@ class Judge:
             if_not_exists=if_not_exists,
         )
 
-    def read_view(self, name: ObjectName, view: ViewMetadata) -> bool:
-        """Return whether the user may read all of what a stored view reads (VIEW-4).
+    def reads_of_view(self, name: ObjectName, view: ViewMetadata) -> tuple[Sequence[BoundRelation], Decisions]:
+        """Return what a stored view names and what is decided about that and about the view; nothing is expanded.
+
+        Raises:
+            SqeError: the user may not see something of it.
+        """
+        parsed = self.engine.parse(self.reader.translate_view(view.representations), self._session_values())
+        bound, decisions = self._bound(parsed, StatementKind.QUERY, self._context_of(name, view), None, views=(name,))
+        own = AccessRequest(name=name, action=Action.SELECT, loaded=view)
+        return bound, {**decisions, **self.authorizer.decide(self.session.identity, [own], self.circumstances)}
+
+    def columns_of_view(self, name: ObjectName, view: ViewMetadata) -> frozenset[str]:
+        """Return the columns of a stored view that depend on nothing that is hidden from the user (VIEW-6).
 
         Raises:
             SqeError: the user cannot read the view at all.
         """
-        collected = _Collected()
-        self._view_plan(name, view, collected, ())
-        own = self.authorizer.decide(
-            self.session.identity,
-            [AccessRequest(name=name, action=Action.SELECT, loaded=view)],
-            self.circumstances,
-        )
-        return not collected.restricted and own[name, Action.SELECT].unrestricted
+        expanded = self._view_plan(name, view, _Collected(), ())
+        return frozenset(seen for inner, seen in _columns_of(name, view) if inner.casefold() not in expanded.lost)
 
-    def _rewrite(
+    def _bound(
         self,
         parsed: EnginePlan,
         kind: StatementKind,
         context: NameContext,
         positions: PositionMap | None,
-        collected: _Collected,
         *,
         views: tuple[object, ...],
-    ) -> EnginePlan:
+    ) -> tuple[Sequence[BoundRelation], Decisions]:
+        """Steps 3 to 5 of one text: what it names and what is decided about that; raises for what may not be."""
         inspect(
             parsed.description,
             kind=kind,
@@ -250,40 +268,70 @@ class Judge:
             positions=positions,
             session_views=own_views,
         )
+        decisions = self._decide(bound)
+        self._tell(bound, decisions, binder)
+        return bound, decisions
+
+    def _rewrite(
+        self,
+        parsed: EnginePlan,
+        kind: StatementKind,
+        context: NameContext,
+        positions: PositionMap | None,
+        collected: _Collected,
+        *,
+        views: tuple[object, ...],
+    ) -> EnginePlan:
+        bound, access = self._bound(parsed, kind, context, positions, views=views)
         collected.bound += bound
+        if len(collected.bound) > self.plan_limits.max_relations:
+            # VIEW-7: two views that read each other's bases twice double with each level.
+            most = self.plan_limits.max_relations
+            raise ResourcesError(f"The statement has more than {most} tables, those of its views included")
         if not views:
             commands = (node for node in parsed.description.nodes if node.simple_type in _LOOKED_AT)
             collected.command = next((node.fields for node in commands), {})
-        access = self._decide(bound, positions)
-        collected.restricted |= any(entry.restricted for entry in access.values())
-        if not views:
             self.columns_seen.extend(_seen_columns(access))
+        # Who writes without reading is shown as little as who reads a part (META-5).
+        collected.restricted |= any(not entry.unrestricted for entry in access.values())
         # Targets at last: how they are changed depends on what the statement reads.
         replacements = [
-            self._replacement(entry, access, collected, views, positions)
+            self._replacement(entry, access, collected, views)
             for entry in sorted(bound, key=lambda entry: entry.usage is not Usage.READ)
         ]
         return self.engine.rewrite(parsed, replacements) if replacements else parsed
 
-    def _decide(self, bound: Sequence[BoundRelation], positions: PositionMap | None) -> Decisions:
-        """Step 5: one request for all objects of this plan."""
+    def _decide(self, bound: Sequence[BoundRelation]) -> Decisions:
+        """Step 5: one request for all objects of this plan, for names that mean nothing too (ERR-5)."""
         requests = {
             (entry.resolved.name, action): AccessRequest(name=entry.resolved.name, action=action, loaded=entry.loaded)
             for entry in bound
-            if entry.resolved is not None and not entry.system
+            if entry.resolved is not None and entry.absent is None and not entry.system
             for action in entry.asked
         }
-        decisions = self.authorizer.decide(self.session.identity, tuple(requests.values()), self.circumstances)
+        return self.authorizer.decide(self.session.identity, tuple(requests.values()), self.circumstances)
+
+    def _tell(self, bound: Sequence[BoundRelation], decisions: Decisions, binder: RelationBinder) -> None:
+        """ERR-7: what the user is told first of a statement is which of its names mean nothing to them.
+
+        Only then what they may not do with the others, and only then what cannot be done with those.
+        """
+        for entry in bound:
+            if not _is_seen(entry, decisions):
+                if entry.resolved is not None and entry.loaded is not None:
+                    self.circumstances.refused(entry.resolved.name)
+                raise binder.not_found(entry)
         for entry in bound:
             if entry.resolved is None or entry.system:
                 continue
-            if any(decisions[entry.resolved.name, action].denied for action in entry.needed):
-                self.circumstances.refused(entry.resolved.name)
-                parts = entry.relation.parts
-                raise table_not_found(
-                    parts, position=positions.locate(entry.relation.start, parts[-1]) if positions else None
-                )
-        return decisions
+            for action in entry.needed:
+                if decisions[entry.resolved.name, action].denied:
+                    self.circumstances.refused(entry.resolved.name)
+                    raise action_denied(entry.resolved.name, action)
+        for entry in bound:
+            if entry.usage is Usage.WRITE and isinstance(entry.loaded, ViewMetadata):
+                assert entry.resolved is not None
+                raise UserError(f"{entry.resolved.name} is a view and cannot be written", position=entry.position)
 
     def _replacement(
         self,
@@ -291,7 +339,6 @@ class Judge:
         access: Decisions,
         collected: _Collected,
         views: tuple[object, ...],
-        positions: PositionMap | None,
     ) -> Replacement:
         if entry.session_view is not None:
             collected.session_views = True
@@ -300,16 +347,16 @@ class Judge:
             return self._spooled_rows(entry, entry.spooled, collected)
         assert entry.resolved is not None
         if entry.system:
-            return self._system_table(entry, positions)
+            return self._system_table(entry)
         decision = access[entry.resolved.name, entry.action]
         if entry.usage is not Usage.READ:
             return self._target(entry, access, collected)
         if isinstance(entry.loaded, ViewMetadata):
-            return self._stored_view(entry, entry.loaded, decision, collected, views, positions)
+            return self._stored_view(entry, entry.loaded, decision, collected, views)
         assert isinstance(entry.loaded, TableMetadata)
         if entry.resolved.metadata_table is not None:
             return self._metadata_table(entry, entry.loaded, decision, collected)
-        return self._table(entry, entry.loaded, decision, collected)
+        return self._table(entry, entry.loaded, decision, collected, stored_view=any(map(_is_stored, views)))
 
     def _alias_parts(self, entry: BoundRelation) -> tuple[str, ...]:
         assert entry.resolved is not None
@@ -317,25 +364,41 @@ class Judge:
         return (self.session.alias_of(entry.resolved.mount), *name.namespace, name.name)
 
     def _table(
-        self, entry: BoundRelation, table: TableMetadata, access: Verdict, collected: _Collected
+        self,
+        entry: BoundRelation,
+        table: TableMetadata,
+        access: Verdict,
+        collected: _Collected,
+        *,
+        stored_view: bool,
     ) -> SecuredTable:
         assert entry.resolved is not None
         parts, marker, travel = self._alias_parts(entry), new_marker(), entry.relation.time_travel
         if travel is not None and access.current_only:
             raise unreadable_version()
+        if travel is not None and access.restricted and not _is_snapshot(travel):
+            raise UserError(
+                "A table of which you see a part is read as it is now, or at the id of a snapshot",
+                position=entry.position,
+            )
         then = None
         if travel is not None:
             then = self.engine.analyse(self.engine.parse(all_columns_text(parts, travel)), tag=self.tag)
         if then is not None and self.authorizer.enforces:
             access = self._at_version(entry, table, access, then)
             collected.restricted |= access.restricted
+        if stored_view and access.hidden:
+            # VIEW-6: the text of a view may name them. They read as nothing, and what depends on them is not shown.
+            collected.veiled.update((parts, column) for column in access.hidden)
+            veiled = dict.fromkeys(access.hidden, _VEIL)
+            access = replace(access, columns=table.columns, hidden=frozenset(), masks={**access.masks, **veiled})
         if access.filters or access.masks:
             return self._restricted_table(entry, access, collected, parts, marker)
         columns = tuple(column.name for column in access.columns)
         if then is not None:
             columns = _columns_at(then, hidden=access.hidden)
         if not columns:
-            raise self._hidden(entry)  # ENF-10: an empty projection must not mean "all"
+            raise unreadable_version()  # ENF-10: an empty projection must not mean "all"
         collected.expect(parts, marker=marker, columns=columns, time_travel=travel)
         return SecuredTable(
             index=entry.relation.index,
@@ -382,7 +445,7 @@ class Judge:
         )
         compiled = self._compiler().compile(entry.resolved.name, relation, access, marker=marker, visible=visible)
         if not compiled.columns:
-            raise self._hidden(entry)  # ENF-10
+            raise unreadable_version()  # ENF-10
         collected.expect(parts, marker=marker, columns=compiled.columns, time_travel=travel, compiled=compiled)
         return replace(relation, restriction=compiled.restriction)
 
@@ -462,8 +525,6 @@ class Judge:
         assert entry.resolved is not None
         kind = entry.resolved.metadata_table
         assert kind is not None
-        if not access.unrestricted:
-            raise self._hidden(entry)  # META-4
         if entry.relation.time_travel is not None:
             raise NotSupportedError("Metadata tables have no versions to travel to")
         parts, marker = self._alias_parts(entry), new_marker()
@@ -522,7 +583,8 @@ class Judge:
         """DML-2, DML-3: rows of visible columns, all of which the policy allows to be written."""
         hidden = frozenset[str]().union(*(each.hidden for each in limits))
         masked = frozenset(column for each in limits for column in each.masks)
-        self._check_insert(entry, collected.command, name, hidden, masked)
+        visible = [column.name for column in table.columns if column.name not in hidden]
+        self._check_insert(entry, collected.command, name, visible, hidden, masked)
         if any(not column.nullable and column.default is None for column in table.columns if column.name in hidden):
             raise restricted_error(name)
         self._expect_target(entry, name, limits, collected, parts, parts, untouched=hidden | masked)
@@ -591,12 +653,13 @@ class Judge:
         entry: BoundRelation,
         insert: Mapping[str, Any],
         name: ObjectName,
+        visible: Sequence[str],
         hidden: frozenset[str],
         masked: frozenset[str],
     ) -> None:
         if insert.get("overwrite") is not False or insert.get("partitionSpec"):
             raise restricted_error(name)  # DML-4
-        written = [str(column).lower() for column in insert.get("userSpecifiedCols") or ()]
+        written = [str(column) for column in insert.get("userSpecifiedCols") or ()]
         if insert.get("byName") is True and self.spooled:
             # The rows of a bulk ingest, in text of ours. The verifier looks at what is written.
             if masked:
@@ -608,11 +671,13 @@ class Judge:
             raise NotSupportedError(
                 f"INSERT into {name} needs the names of its columns", hint="write INSERT INTO table (a, b) …"
             )
-        if any(column.lower() in written for column in masked):
+        folded = {column.lower() for column in written}
+        if any(column.lower() in folded for column in masked):
             raise NotSupportedError(f"INSERT may not write a masked column of {name}")
-        unseen = [column for column in written if column in {each.lower() for each in hidden}]
+        known = {column.lower() for column in visible}
+        unseen = [column for column in written if column.lower() not in known]
         if unseen:
-            # Exactly what the engine says of a column that is not there (ERR-5).
+            # What the engine says of a column that is not there, and before it says anything else (ERR-7).
             missing = {"objectName": f"`{unseen[0]}`", "proposal": ""}
             raise EngineExecutionError(
                 EngineFailure(
@@ -624,15 +689,12 @@ class Judge:
                 )
             )
 
-    def _system_table(self, entry: BoundRelation, positions: PositionMap | None) -> InlinedRows:
+    def _system_table(self, entry: BoundRelation) -> InlinedRows:
         assert entry.resolved is not None
         name = entry.resolved.name
         rows = None if entry.relation.time_travel else self.system.rows(name)
         if rows is None:
-            parts = entry.relation.parts
-            raise table_not_found(
-                parts, position=positions.locate(entry.relation.start, parts[-1]) if positions else None
-            )
+            raise table_not_found(entry.relation.parts, position=entry.position)
         return InlinedRows(index=entry.relation.index, rows=rows, visible_name=name.parts)
 
     def _spooled_rows(self, entry: BoundRelation, rows: SpooledRows, collected: _Collected) -> InlinedSpool:
@@ -647,8 +709,10 @@ class Judge:
         self, entry: BoundRelation, view: SessionView, collected: _Collected, views: tuple[object, ...]
     ) -> InlinedPlan:
         """STMT-5: the view's text is secured anew, under the names of its creation."""
+        if entry.relation.time_travel is not None:
+            raise UserError(f"View {view.name} has no versions to travel to", position=entry.position)
         context = NameContext(catalog=view.catalog, schema=view.schema)
-        plan = self._expand(view, view.spark_sql, context, collected, views)
+        plan = self._expand(view, view.spark_sql, context, collected, views).plan
         return InlinedPlan(index=entry.relation.index, plan=plan, columns=view.renames, visible_name=(view.name,))
 
     def _stored_view(
@@ -658,22 +722,21 @@ class Judge:
         access: Verdict,
         collected: _Collected,
         views: tuple[object, ...],
-        positions: PositionMap | None,
     ) -> InlinedPlan:
         """VIEW-1: the stored text is judged like any statement, under the names stored with it."""
         assert entry.resolved is not None
         if entry.relation.time_travel is not None:
             raise UserError(f"View {entry.resolved.name} has no versions to travel to")
         name = entry.resolved.name
-        plan = self._view_plan(name, view, collected, views)
-        inner = [part for part in view.properties.get(VIEW_COLUMNS_PROPERTY, "").split("\n") if part]
-        visible = [column.name for column in view.columns]
-        if inner and len(inner) != len(visible):
-            raise InternalError(f"View {name} is damaged: its columns do not fit its text")
+        expanded = self._view_plan(name, view, collected, views)
+        columns = _columns_of(name, view)
         allowed = {column.name for column in access.columns}
-        columns = tuple(zip(inner or visible, visible, strict=True))
+        if not any(map(_is_stored, views)):
+            allowed -= {seen for inner, seen in columns if inner.casefold() in expanded.lost}
+        if not allowed:
+            raise unreadable_view(str(name))
         everything = InlinedPlan(
-            index=entry.relation.index, plan=plan, columns=columns, visible_name=entry.resolved.name.parts
+            index=entry.relation.index, plan=expanded.plan, columns=columns, visible_name=entry.resolved.name.parts
         )
         if not access.filters and not access.masks:
             return replace(everything, columns=tuple(pair for pair in columns if pair[1] in allowed))
@@ -686,45 +749,40 @@ class Judge:
             marker=marker,
             visible=lambda names: [column for column in names if column in allowed],
         )
-        if not compiled.columns:
-            raise self._hidden(entry)  # ENF-10
         collected.expect(("", name.name), marker=marker, columns=compiled.columns, compiled=compiled, view=True)
         return replace(everything, restriction=compiled.restriction)
 
-    def _view_plan(
-        self, name: ObjectName, view: ViewMetadata, collected: _Collected, views: tuple[object, ...]
-    ) -> EnginePlan:
+    def _context_of(self, name: ObjectName, view: ViewMetadata) -> NameContext:
         known = self.resolver.find(view.default_catalog) if view.default_catalog else None
-        context = NameContext(
+        return NameContext(
             catalog=known.name if known else name.catalog, schema=view.default_namespace or name.namespace
         )
-        return self._expand(name, self.reader.translate_view(view.representations), context, collected, views)
+
+    def _view_plan(
+        self, name: ObjectName, view: ViewMetadata, collected: _Collected, views: tuple[object, ...]
+    ) -> _Expanded:
+        text = self.reader.translate_view(view.representations)
+        return self._expand(name, text, self._context_of(name, view), collected, views)
 
     def _expand(
         self, view: object, spark_sql: str, context: NameContext, collected: _Collected, views: tuple[object, ...]
-    ) -> EnginePlan:
+    ) -> _Expanded:
         if view in views:
             raise UserError(f"View {_view_name(view)} reads itself")
-        if len(views) >= _MAX_VIEW_DEPTH:
-            raise UserError(f"Views may be nested {_MAX_VIEW_DEPTH} deep")
+        if len(views) >= MAX_VIEW_DEPTH:
+            raise UserError(f"Views may be nested {MAX_VIEW_DEPTH} deep")
         try:
             parsed = self.engine.parse(spark_sql, self._session_values())
             plan = self._rewrite(parsed, StatementKind.QUERY, context, None, collected, views=(*views, view))
             # Alone, before anything stands around it: a column that the view's table has lost must not be found in
             # the query that reads the view (VIEW-3).
-            self.engine.analyse(plan, tag=self.tag)
-            return plan
+            analysed = self.engine.analyse(plan, tag=self.tag)
+            return _Expanded(plan, _lost_columns(analysed, collected.veiled) if collected.veiled else frozenset())
         except (UserError, EngineExecutionError) as error:
             # The text of a stored view is somebody else's, and names what this user may not know (VIEW-4, ERR-3).
             if isinstance(view, SessionView) or isinstance(error, AccessDeniedError):
                 raise
             raise unreadable_view(_view_name(view)) from error
-
-    def _hidden(self, entry: BoundRelation) -> UserError:
-        """Return the error for what is there, and of which nothing may be shown."""
-        assert entry.resolved is not None
-        self.circumstances.refused(entry.resolved.name)
-        return table_not_found(entry.relation.parts)
 
     def _session_values(self) -> Mapping[str, Any]:
         """FUNC-2: who and where are values of our session, the invoker's in views too; Spark knows neither."""
@@ -760,6 +818,44 @@ class Judge:
         return settings
 
 
+def _is_stored(view: object) -> bool:
+    return isinstance(view, ObjectName)
+
+
+def _columns_of(name: ObjectName, view: ViewMetadata) -> tuple[tuple[str, str], ...]:
+    """Return (name in the view's text, visible name) of each column."""
+    inner = [part for part in view.properties.get(VIEW_COLUMNS_PROPERTY, "").split("\n") if part]
+    visible = [column.name for column in view.columns]
+    if inner and len(inner) != len(visible):
+        raise InternalError(f"View {name} is damaged: its columns do not fit its text")
+    return tuple(zip(inner or visible, visible, strict=True))
+
+
+def _lost_columns(plan: AnalysedPlan, veiled: Set[tuple[tuple[str, ...], str]]) -> frozenset[str]:
+    """Return the output columns, without case, that derive from veiled ones; raise when its rows do."""
+    lineage = plan.lineage()
+
+    def is_veiled(source: SourceColumn) -> bool:
+        return (source.relation, source.column) in veiled
+
+    if any(map(is_veiled, lineage.indirect)):
+        raise UserError("Which rows there are depends on what is hidden")
+    return frozenset(name.casefold() for name, sources in lineage.columns if any(map(is_veiled, sources)))
+
+
+def _is_seen(entry: BoundRelation, decisions: Decisions) -> bool:
+    """Whether a name means something to the user: what they may read, or else do with it all that they want."""
+    if entry.missing or entry.resolved is None or entry.system or entry.loaded is None:
+        return not entry.missing
+    name = entry.resolved.name
+    select = decisions[name, Action.SELECT]
+    if entry.resolved.metadata_table is not None:
+        return isinstance(entry.loaded, TableMetadata) and select.unrestricted  # META-4
+    if entry.usage is Usage.CREATE and decisions[name, entry.action].denied:
+        return True  # whoever may not create anything here learns that, and not what is here
+    return not select.denied or not any(decisions[name, action].denied for action in entry.needed)
+
+
 def _seen_columns(access: Decisions) -> Iterator[str]:
     """Yield the columns that all that a statement does with a table may see: it may write what it cannot read."""
     for name in dict.fromkeys(name for name, _ in access):
@@ -787,6 +883,11 @@ def unreadable_version() -> UserError:
 def unreadable_view(name: str) -> UserError:
     """Return the error for whatever is wrong below a stored view."""
     return UserError(f"View {name} is out of date, or needs what you may not see")
+
+
+def _is_snapshot(travel: TimeTravel) -> bool:
+    """Whether it is the id of a snapshot, which nobody guesses; times and names would tell of a table's history."""
+    return travel.version is not None and travel.version.lstrip("-").isdigit()
 
 
 def _is_true(condition: object) -> bool:

@@ -8,11 +8,27 @@ from dataclasses import dataclass
 from sqe_core.catalog.registry import CatalogRegistry, Mount
 from sqe_core.catalog.system import SYSTEM
 from sqe_core.query.errors.suggestions import did_you_mean
-from sqe_core.spi.errors import ErrorCode, NotSupportedError, ObjectNotFoundError, Position, UserError
+from sqe_core.spi.errors import (
+    AccessDeniedError,
+    ErrorCode,
+    NotSupportedError,
+    ObjectNotFoundError,
+    Position,
+    UserError,
+)
 from sqe_core.spi.names import NamespaceName, ObjectName, quote_part
+from sqe_core.spi.policy import Action
 
 METADATA_TABLES = ("snapshots", "manifests", "history", "files", "partitions", "refs")
 RESERVED_PREFIXES = ("_sqe_", "__sqe")
+_IN_SQL = {
+    Action.INSERT: "INSERT into",
+    Action.DELETE: "DELETE from",
+    Action.MERGE: "MERGE into",
+    Action.SELECT: "SELECT from",
+    Action.ALTER_VIEW: "ALTER",
+    Action.DROP_VIEW: "DROP",
+}
 _NEVER_IN_A_NAME = frozenset('/\\:#`"\0')
 
 
@@ -164,6 +180,11 @@ def schema_not_found(schema: NamespaceName, *, hint: str | None = None) -> UserE
 def restricted_error(name: ObjectName) -> NotSupportedError:
     """The one refusal to change or copy an object that the user sees in part only (DML-2 to DML-4)."""
     return NotSupportedError(f"{name} is restricted for you and cannot be changed or copied")
+
+
+def action_denied(name: ObjectName, action: Action) -> AccessDeniedError:
+    """Say what may not be done with an object that the user may read."""
+    return AccessDeniedError(f"You may not {_IN_SQL.get(action, action.value.upper())} {name}")
 
 
 def _printable(parts: Sequence[str]) -> str:

@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from sqe_core.catalog.visible import VisibleCatalogs
-from sqe_core.query.errors.suggestions import did_you_mean
+from sqe_core.query.errors.suggestions import closest, did_you_mean
 from sqe_core.query.judge.names import NameResolver, ResolvedName
 from sqe_core.session.statement_session import StatementSession
 from sqe_core.spi.errors import ObjectNotFoundError, SqeError
@@ -35,5 +35,13 @@ class NearNames:
         except ObjectNotFoundError:
             known = [".".join(namespace) for namespace in self.visible.schemas(resolved.mount)]
             return did_you_mean(".".join(resolved.name.namespace), known)
-        names = [name.name for name, _ in listed] + [view.name for view in self.session.views()]
-        return did_you_mean(resolved.name.name, names)
+        names = {name.name: name for name, _ in listed}
+        own = [view.name for view in self.session.views()]
+        if resolved.name.name in names:
+            self.visible.find(resolved.mount, resolved.name)  # what a name close to it takes (ERR-5)
+        while (near := closest(resolved.name.name, [*names, *own])) is not None and near in names:
+            # What is listed may have no column that this user sees, and is missing then.
+            if self.visible.find(resolved.mount, names[near]) is not None:
+                break
+            del names[near]
+        return did_you_mean(resolved.name.name, [near] if near is not None else [])

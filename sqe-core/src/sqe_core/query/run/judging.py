@@ -11,14 +11,14 @@ from typing import Any
 
 from sqe_core.catalog.information_schema import view_text
 from sqe_core.engine.port import EngineSession, EngineState
-from sqe_core.query.answers.system_tables import SystemTables
+from sqe_core.query.answers.system_tables import NoSystemRows, SystemTables
 from sqe_core.query.context import StatementContext
 from sqe_core.query.judge.bind import BoundRelation, RelationBinder, SpooledRows
 from sqe_core.query.judge.judge import Judge, Judgement
+from sqe_core.query.judge.sights import ViewSight
 from sqe_core.query.statements.columns_in_use import ColumnsInUse
 from sqe_core.query.statements.handler import RunsInEngine
 from sqe_core.spi.catalog import Column, TableMetadata, ViewMetadata
-from sqe_core.spi.errors import ResourcesError, UserError
 from sqe_core.spi.names import ObjectName
 from sqe_core.spi.policy import Action
 from sqe_core.sql.statement import SESSION_FUNCTIONS, EngineStatement, session_marker
@@ -133,25 +133,22 @@ class Judging:
 
     def columns_of(self, name: ObjectName, loaded: TableMetadata | ViewMetadata) -> tuple[Column, ...]:
         """Return the columns of a table or view that exist for this user (STMT-9, VIEW-4)."""
-        if isinstance(loaded, ViewMetadata) and self._reads_all_of(name, loaded) is None:
-            return ()
-        return self.visible_columns(name, loaded.columns)
+        columns = self.visible_columns(name, loaded.columns)
+        if not isinstance(loaded, ViewMetadata) or not self.context.visible.enforced:
+            return columns
+        seen = self._sight_of(name, loaded).columns
+        return tuple(column for column in columns if column.name in seen)
 
     def text_of(self, name: ObjectName, view: ViewMetadata) -> str | None:
         """Return the text of a view, or None for whoever may not read all of it."""
-        return view_text(view) if self._reads_all_of(name, view) else None
+        if self.context.visible.enforced and not self._sight_of(name, view).complete:
+            return None
+        return view_text(view)
 
-    def _reads_all_of(self, name: ObjectName, view: ViewMetadata) -> bool | None:
-        """Whether the user may read everything below a view; None when the view cannot be read (VIEW-4)."""
-        if not self.context.visible.enforced:
-            return True
-        known = self.context.views_read
-        if name not in known:
-            with self.scope():
-                try:
-                    # What a listing leaves out is no refusal of the statement.
-                    judge = replace(self.new_judge(), circumstances=self.context.circumstances.unrecorded())
-                    known[name] = judge.read_view(name, view)
-                except (UserError, ResourcesError):
-                    known[name] = None
-        return known[name]
+    def _sight_of(self, name: ObjectName, view: ViewMetadata) -> ViewSight:
+        with self.scope():
+            # What a listing leaves out is no refusal of the statement, and no view of listings lists for itself.
+            judge = replace(
+                self.new_judge(), circumstances=self.context.circumstances.unrecorded(), system=NoSystemRows()
+            )
+            return self.context.sights.of(name, view, judge)

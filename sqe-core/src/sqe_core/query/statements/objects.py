@@ -14,6 +14,7 @@ from sqe_core.query.context import StatementContext
 from sqe_core.query.judge.names import (
     NameContext,
     ResolvedName,
+    action_denied,
     restricted_error,
     schema_not_found,
     table_not_found,
@@ -83,13 +84,17 @@ class CatalogObjects:
 
     def may_change(self, name: ObjectName, loaded: TableMetadata | ViewMetadata, needed: Iterable[Action]) -> bool:
         """Whether all that is needed is allowed; what the user sees in part only is refused (DML-4)."""
-        context, needed = self.context, tuple(needed)
-        requests = [
-            AccessRequest(name=name, action=action, loaded=loaded) for action in dict.fromkeys((*needed, Action.SELECT))
-        ]
+        context = self.context
+        asked = tuple(dict.fromkeys((*needed, Action.SELECT)))
+        requests = [AccessRequest(name=name, action=action, loaded=loaded) for action in asked]
         decisions = context.parts.authorizer.decide(context.identity, requests, context.circumstances)
-        if any(decisions[name, action].denied for action in needed):
+        # DML-8: what is done to a table as a whole takes somebody who may read it.
+        needed = asked if isinstance(loaded, TableMetadata) else tuple(needed)
+        denied = [action for action in needed if decisions[name, action].denied]
+        if denied:
             context.circumstances.refused(name)
+            if not decisions[name, Action.SELECT].denied:
+                raise action_denied(name, denied[0])
             return False
         if any(access.restricted for access in decisions.values()):
             raise restricted_error(name)

@@ -75,12 +75,12 @@ class DropSchemaHandler(Change[DropSchema]):
             if statement.if_exists:
                 return
             raise schema_not_found(schema)
+        # Rights before what it holds, and before what those inside of it are called (ERR-7).
+        objects.require(schema, need.action)
         held = held_by(context, mount, schema.namespace)
         if not statement.cascade and (len(held) > 1 or held[0].tables or held[0].views):
             raise UserError(f"Schema {schema} is not empty", hint="add CASCADE")
         # Everything is decided before anything is dropped (DML-4).
-        for inner in held:
-            objects.require(inner.schema, need.action)
         if not all(may_drop_all(context, context.identity, mount, inner) for inner in held):
             raise AccessDeniedError(f"You may not drop everything that schema {schema} holds")
         metadata = context.session.metadata(mount)
@@ -121,7 +121,10 @@ def held_by(context: StatementContext, mount: Mount, namespace: tuple[str, ...])
 
 
 def may_drop_all(context: StatementContext, identity: Identity, mount: Mount, held: HeldObjects) -> bool:
-    """Whether somebody may drop every table and view of a schema, and sees all of each."""
+    """Whether somebody may drop a schema with every table and view of it, and sees all of each."""
+    authorizer = context.parts.authorizer
+    if authorizer.denies(identity, held.schema, Action.DROP_SCHEMA, context.circumstances):
+        return False
     requests = []
     for names, action in ((held.tables, Action.DROP), (held.views, Action.DROP_VIEW)):
         for name in names:
@@ -130,8 +133,5 @@ def may_drop_all(context: StatementContext, identity: Identity, mount: Mount, he
             if loaded is None:
                 return False
             requests += [AccessRequest(name=full_name, action=each, loaded=loaded) for each in (action, Action.SELECT)]
-    decisions = context.parts.authorizer.decide(identity, requests, context.circumstances)
-    return all(
-        not access.restricted and not (access.denied and action is not Action.SELECT)
-        for (_, action), access in decisions.items()
-    )
+    decisions = authorizer.decide(identity, requests, context.circumstances)
+    return all(access.unrestricted for access in decisions.values())

@@ -46,7 +46,7 @@ class DropTableHandler(Change[DropTable]):
         metadata.drop_table(resolved.name.namespace, resolved.name.name, purge=True)
         if name_still_there(metadata, resolved.name):
             # Some catalogs answer a forbidden drop with 404, which reads as success (testbed §14).
-            raise table_not_found(statement.name)
+            raise table_not_found(statement.name, hint=context.near.hint(resolved))
         objects.lives.dropped(resolved.name, loaded.uuid)
 
 

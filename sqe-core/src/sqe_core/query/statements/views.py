@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from sqe_core.query.context import StatementContext
 from sqe_core.query.judge.judge import VIEW_COLUMNS_PROPERTY, VIEW_SECURITY_PROPERTY
+from sqe_core.query.judge.names import schema_not_found
 from sqe_core.query.run.judging import Judging
 from sqe_core.query.statements.created_meanwhile import created_by_catalog
 from sqe_core.query.statements.handler import Change, ExistingObject, Need, NewObject, PlanNeed, SchemaNeed
@@ -210,6 +211,8 @@ class CommentHandler(Change[CommentOn]):
             return
         objects = CatalogObjects(context)
         mount, schema = objects.schema(need)
+        if not context.visible.has_schema(mount, schema.namespace):
+            raise schema_not_found(schema)
         objects.require(schema, need.action)
         context.session.metadata(mount).set_namespace_properties(schema.namespace, {"comment": statement.comment})
 
