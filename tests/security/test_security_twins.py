@@ -74,7 +74,7 @@ class Observed:
     """All that a user can see of a statement, in words in which the twins are the same."""
 
     answer: tuple[Any, ...]
-    questions: tuple[str, ...]
+    questions: tuple[str, ...] = field(compare=False)
 
 
 @dataclass
