@@ -136,7 +136,9 @@ def test_a_catalog_that_lies_is_not_listed_for_ever(engine: SparkEngine, circles
     server = Loopback(type("Lying", (Endless,), {"circles": circles}))
     session = engine.open_session()
     try:
-        session.mount("_sqe_c_endless", {"type": "rest", "uri": server.url, "rest.auth.type": "none"})
+        session.mount(
+            "_sqe_c_endless", {"type": "rest", "sqe.mount": "rest", "uri": server.url, "rest.auth.type": "none"}
+        )
         catalog = session.catalog("_sqe_c_endless")
         if circles:
             assert catalog.all_namespaces() == [("a",)]

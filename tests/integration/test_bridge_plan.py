@@ -884,7 +884,9 @@ def test_cancel_reaches_analysis(engine: SparkEngine) -> None:
     threading.Thread(target=server.serve_forever, daemon=True).start()
     session = engine.open_session()
     try:
-        session.mount("_sqe_c_slow", {"type": "rest", "uri": f"http://127.0.0.1:{server.server_address[1]}"})
+        session.mount(
+            "_sqe_c_slow", {"type": "rest", "sqe.mount": "rest", "uri": f"http://127.0.0.1:{server.server_address[1]}"}
+        )
         plan = session.parse("SELECT * FROM _sqe_c_slow.ns.t")
 
         def cancel() -> None:

@@ -29,7 +29,7 @@ def test_a_token_is_in_no_setting_no_plan_and_no_task(engine: SparkEngine, rest:
     assert isinstance(session, SparkEngineSession)
     alias = "_sqe_c_" + secrets.token_hex(16)
     files = {"io-impl": "org.apache.iceberg.hadoop.HadoopFileIO"}
-    session.mount(alias, {"type": "rest", "uri": rest.url, **files}, token=Secret(tokens[0]))
+    session.mount(alias, {"type": "rest", "sqe.mount": "rest", "uri": rest.url, **files}, token=Secret(tokens[0]))
     session.catalog(alias).create_namespace(("hr",), {})
     session.renew_token(alias, Secret(tokens[1]))
     jvm, spark = session.context._jvm, session.spark._jsparkSession

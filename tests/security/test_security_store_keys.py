@@ -53,6 +53,8 @@ LIES: dict[str, Lies] = {
     "as no keys are needed": {"config": {**_ENDPOINT, "client.credentials-provider": "sqe.Any"}},
 }
 
+REST = {"type": "rest", "sqe.mount": "rest"}
+
 
 def lie_with(lies: Lies) -> Any:
     def lie(method: str, path: str, body: Any) -> Any:
@@ -74,7 +76,13 @@ def adapter(engine: SparkEngine) -> Iterator[RestFixture]:
         session = engine.open_session()
         assert isinstance(session, SparkEngineSession)
         session.mount(
-            "_sqe_c_files", {"type": "rest", "uri": server.url, "io-impl": "org.apache.iceberg.hadoop.HadoopFileIO"}
+            "_sqe_c_files",
+            {
+                "type": "rest",
+                "sqe.mount": "rest",
+                "uri": server.url,
+                "io-impl": "org.apache.iceberg.hadoop.HadoopFileIO",
+            },
         )
         session.catalog("_sqe_c_files").create_namespace(("hr",), {})
         session.spark._jsparkSession.sql("CREATE TABLE `_sqe_c_files`.hr.emp (id bigint) USING iceberg")
@@ -95,7 +103,7 @@ def settings_of_files(engine: SparkEngine, url: str, own: Mapping[str, str]) -> 
     assert isinstance(session, SparkEngineSession)
     alias = "_sqe_c_" + secrets.token_hex(16)
     files = {"io-impl": "org.apache.iceberg.aws.s3.S3FileIO", "s3.delete-enabled": "true"}
-    session.mount(alias, {"type": "rest", "uri": url, "rest.auth.type": "none", **files, **REGION_KEY, **own})
+    session.mount(alias, {**REST, "uri": url, "rest.auth.type": "none", **files, **REGION_KEY, **own})
     session.catalog(alias)  # Spark loads it for its active session
     jvm = session.context._jvm
     catalog = session.spark._jsparkSession.sessionState().catalogManager().catalog(alias).icebergCatalog()

@@ -11,6 +11,7 @@ import urllib.error
 import urllib.request
 import zipfile
 from collections.abc import Iterator
+from dataclasses import replace
 from email.message import Message
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ import pytest
 from sqe_core.engine.spark import jars as jars_module
 from sqe_core.engine.spark.jars import LockedJar, default_repository, fetch_jars, read_lock
 from sqe_core.engine.spark.options import EngineOptions
+from sqe_core.spi.catalog import Jar
 from sqe_core.spi.errors import StartupError
 
 CONTENT = bytes(range(256)) * 4096  # 1 MiB: several chunks
@@ -198,6 +200,54 @@ def _fetch_in_process(cache: str, mirror: str, start: Any, results: Any) -> None
     start.wait()
     (path,) = fetch_jars(EngineOptions(cache_dir=Path(cache), jar_mirror=mirror), [], lock=[JAR])
     results.put(path.read_bytes() == CONTENT)
+
+
+THEIRS = Jar(coordinates=JAR.artifact, sha256=JAR.sha256, size=JAR.size)
+
+
+def test_jars_of_plugins_come_with_the_others(tmp_path: Path, mirror: Path) -> None:
+    own = tmp_path / "own.jar"
+    own.write_bytes(b"own")
+    checked = Jar(path=own, sha256=hashlib.sha256(b"own").hexdigest())
+    given = options(tmp_path, jar_mirror=mirror.as_uri(), plugin_jars=(checked, Jar(path=own), THEIRS))
+    fetched = tmp_path / "cache" / "jars" / JAR.file_name
+    assert fetch_jars(given, [], lock=[]) == [fetched, own]
+    # What SQE brings itself is there once.
+    assert fetch_jars(given, [], lock=[JAR]) == [fetched, own]
+
+
+@pytest.mark.parametrize(
+    ("jars", "told"),
+    [
+        (
+            (replace(THEIRS, coordinates="org.example:thing_2.13:2.0"),),
+            "brings org.example:thing_2.13:2.0, and SQE",
+        ),
+        ((replace(THEIRS, sha256="0" * 64),), "and SQE itself brings one with another SHA-256"),
+        (
+            (
+                Jar(coordinates="a:b:1", sha256="0" * 64, size=1),
+                Jar(coordinates="a:b:2", sha256="0" * 64, size=1),
+            ),
+            "A plugin brings a:b:2, and another plugin brings a:b:1: only one can be loaded",
+        ),
+        ((Jar(path=Path("/no/such.jar")),), "The jar /no/such.jar of a plugin is not there"),
+        ((Jar(path=Path(__file__), sha256="0" * 64),), "its SHA-256 differs"),
+    ],
+)
+def test_jars_that_contradict_each_other_stop(tmp_path: Path, jars: tuple[Jar, ...], told: str) -> None:
+    with pytest.raises(StartupError) as caught:
+        fetch_jars(options(tmp_path, plugin_jars=jars), [], lock=[JAR])
+    assert told in caught.value.message
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{}, {"path": Path("x"), "coordinates": "a:b:1"}, {"coordinates": "a:b"}, {"coordinates": "a:b:1"}],
+)
+def test_a_jar_has_a_path_or_coordinates_with_a_checksum(wrong: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="coordinates"):
+        Jar(**wrong)
 
 
 def test_processes_that_fetch_at_once_do_not_disturb_each_other(tmp_path: Path, mirror: Path) -> None:

@@ -330,6 +330,33 @@ def test_closing_and_checking_reach_every_provider(make_provider) -> None:
     assert last.closed
 
 
+@pytest.mark.rule("OBS-2")
+def test_a_refused_login_is_in_the_log_and_its_credential_is_not(make_provider, caplog) -> None:
+    first = make_provider("people", alice="wonderland")
+    chain = LoginChain([("people", first)])
+    first.failure = InvalidCredentialsError(reason="canary-8812 has expired", key_id="kid-7")
+    for request in (basic(name="canary-user", password="canary-8812"), bearer("canary-8812")):
+        with pytest.raises(InvalidCredentialsError) as caught:
+            chain.authenticate(request)
+        assert str(caught.value) == CONSTANT
+    first.failure = None
+    with pytest.raises(InvalidCredentialsError):
+        chain.authenticate(LoginRequest(credential=NoCredential(), client=HERE))
+    keys = AwsCredential(access_key_id="AKIA7", secret_access_key=Secret("canary-8812"))
+    with pytest.raises(InvalidCredentialsError):
+        chain.authenticate(LoginRequest(credential=keys, client=HERE))
+
+    assert [record.message for record in caplog.records if record.levelname == "WARNING"] == [
+        "login failed from 127.0.0.1 over test with user name and password kid-7: people: … has expired",
+        "login failed from 127.0.0.1 over test with bearer kid-7: people: … has expired",
+        "login failed from 127.0.0.1 over test with nothing: no provider takes it",
+        "login failed from 127.0.0.1 over test with AWS keys AKIA7: no provider takes it",
+    ]
+    assert caplog.records[0].fields["key_id"] == "kid-7"
+    assert "canary" not in caplog.text
+    assert "canary" not in str([record.fields for record in caplog.records])
+
+
 def test_two_providers_of_one_name_are_refused(users) -> None:
     with pytest.raises(InternalError, match="two login providers"):
         LoginChain([("a", users), ("a", users)])
@@ -352,6 +379,6 @@ def test_logins_are_counted_by_outcome_and_never_by_user(make_provider) -> None:
 
     assert counted == [
         ("sqe_auth_attempts_total", {"provider": "people", "status": "success"}),
-        ("sqe_auth_attempts_total", {"provider": "", "status": "failure"}),
+        ("sqe_auth_attempts_total", {"provider": "people", "status": "failure"}),
         ("sqe_auth_attempts_total", {"provider": "", "status": "refused"}),
     ]

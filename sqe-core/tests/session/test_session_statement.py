@@ -14,7 +14,7 @@ from sqe_core.session import engine_sides
 from sqe_core.session.engine_pool import EnginePool
 from sqe_core.session.session import Session, SessionState, SessionView
 from sqe_core.session.statement_session import StatementSession
-from sqe_core.spi.catalog import SupportsLogout
+from sqe_core.spi.catalog import AwsKeys, SupportsLogout
 from sqe_core.spi.errors import (
     EngineLostError,
     ErrorCode,
@@ -77,6 +77,9 @@ class Engine:
 
 
 class Backend:
+    def aws_keys(self, identity: Identity) -> None:
+        return None
+
     def spark_properties(self, identity: object) -> Mapping[str, str]:
         return {"type": "fake"}
 
@@ -409,6 +412,7 @@ class Tokens:
         self.failure: SqeError | None = None
         self.asked = 0
         self.token: str | None = None
+        self.keys: AwsKeys | None = None
 
     def spark_properties(self, identity: Identity) -> Mapping[str, str]:
         self.asked += 1
@@ -416,6 +420,9 @@ class Tokens:
             raise self.failure
         assert identity.access_token is not None
         return {"type": "rest", "token": self.token or identity.access_token.reveal(), **self.more}
+
+    def aws_keys(self, identity: Identity) -> AwsKeys | None:
+        return self.keys
 
 
 @pytest.fixture
@@ -441,6 +448,22 @@ def test_a_token_is_no_property_of_a_mount(session: Session, rest: Any) -> None:
     engine: Any = session.engine_session()
     assert engine.mounts[alias] == {"type": "rest"}
     assert engine.tokens[alias] == Secret("first")
+
+
+@pytest.mark.rule("SESS-7")
+def test_aws_keys_are_no_property_of_a_mount_and_are_renewed_in_place(
+    session: Session, rest: Any, tokens: Tokens
+) -> None:
+    session.identity = with_token(session, "first")
+    tokens.keys = AwsKeys(access_key="AKIA1", secret_key=Secret("s1"), session_token=Secret("t1"))
+    statement = StatementSession(session)
+    with statement.engine() as engine:
+        alias = statement.alias_of(rest)
+        assert engine.mounts[alias] == {"type": "rest", "sqe.mount": "aws"}  # type: ignore[attr-defined]
+        assert engine.tokens[alias] == Secret("AKIA1\ns1\nt1")  # type: ignore[attr-defined]
+        tokens.keys = AwsKeys(access_key="AKIA2", secret_key=Secret("s2"))
+        session.renew_catalogs()
+        assert engine.tokens[alias] == Secret("AKIA2\ns2\n")  # type: ignore[attr-defined]
 
 
 @pytest.mark.rule("SESS-3")

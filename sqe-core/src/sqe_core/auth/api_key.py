@@ -55,7 +55,9 @@ class ApiKeyProvider(AuthProvider):
         # Every entry is tried, so that the time does not tell where a key stands (AUTHN-8).
         found = [entry for entry in self._keys() if entry.fits(key)]
         if len(found) != 1:
-            raise InvalidCredentialsError
+            raise InvalidCredentialsError(
+                reason="no entry of the keys file has this key" if not found else "two have it"
+            )
         return self._identity(found[0])
 
     def is_revoked(self, identity: Identity) -> bool:

@@ -69,7 +69,7 @@ class MtlsProvider(AuthProvider):
         authority, person = f"sqe:{self._name}:{distinguished(issuer)}", distinguished(subject)
         # Two names would be two people.
         if len(users) != 1 or not all(map(is_clean_name, (authority, person, users[0], *groups))):
-            raise InvalidCredentialsError
+            raise InvalidCredentialsError(reason="the certificate names no user, or several")
         return Identity(
             issuer=authority,
             subject=person,
@@ -120,7 +120,7 @@ class MtlsProvider(AuthProvider):
         authority = distinguished(certificate.issuer)
         if self._lists is not None and self._lists.is_revoked(authority, certificate.serial_number):
             _log.warning("login provider %s: a certificate was shown that is revoked", self._name)
-            raise InvalidCredentialsError
+            raise InvalidCredentialsError(reason="the certificate is revoked", key_id=f"{certificate.serial_number:x}")
         return {_SERIAL: f"{certificate.serial_number:x}", _AUTHORITY: authority}
 
     def _users(self, subject: Names, alternatives: Names) -> list[str]:
@@ -138,7 +138,8 @@ class MtlsProvider(AuthProvider):
         if certificate is None:
             return None
         if certificate.not_after <= self._clock.now():
-            raise InvalidCredentialsError
+            serial = f"{certificate.serial_number:x}"
+            raise InvalidCredentialsError(reason="the certificate has expired", key_id=serial)
         return certificate.not_after
 
 

@@ -32,7 +32,7 @@ from sqe_core.plugins.kinds import ExtensionPoint
 from sqe_core.plugins.manager import PluginManager
 from sqe_core.policy.cache import DecisionCache
 from sqe_core.policy.masks import MaskWriter
-from sqe_core.spi.catalog import CatalogContext
+from sqe_core.spi.catalog import CatalogContext, Jar
 from sqe_core.spi.factory import Metrics, NoMetrics
 from sqe_core.spi.grants import GrantStore
 from sqe_core.spi.lineage import LineageSink
@@ -77,7 +77,7 @@ def compose(
         if config.auth is not None and mount.backend.identity_mode == "shared":
             _log.warning("everybody is one identity at catalog %s: policies here decide alone", mount.name)
     options = engine_options(config.engine)
-    jars = options.jar_groups.union(*(mount.backend.required_jars() for mount in mounts))
+    jars = frozenset[str | Jar](options.jar_groups).union(*(mount.backend.required_jars() for mount in mounts))
     admin_roles = frozenset(config.auth.admin_roles) if config.auth else frozenset[str]()
     return build(
         engine=engine
@@ -86,7 +86,8 @@ def compose(
                 options,
                 memory_bytes=config.coordinator.memory_limit,
                 local_dir=Path(config.coordinator.spill_dir),
-                jar_groups=jars,
+                jar_groups=frozenset(jar for jar in jars if isinstance(jar, str)),
+                plugin_jars=tuple(sorted((jar for jar in jars if isinstance(jar, Jar)), key=lambda jar: jar.label)),
                 settings=spark_settings(loaded),
                 auth_secret=config.coordinator.worker_secret.reveal() if config.coordinator.worker_secret else None,
             )

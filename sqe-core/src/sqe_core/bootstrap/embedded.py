@@ -62,7 +62,7 @@ def open_embedded(
             mounts=mounts,
             enforcers=[AllowAllEnforcer()],
             admins=lambda identity: True,
-            attach=AttachRules(factory_of=installed_catalog, engine_jars=options.jar_groups),
+            attach=AttachRules(factory_of=installed_catalog, engine_jars=frozenset(options.jar_groups)),
             limits=QueryLimits(timeout_secs=0, max_result_rows=0, max_result_bytes=0, max_sql_bytes=16 * 1024 * 1024),
         )
     except BaseException:

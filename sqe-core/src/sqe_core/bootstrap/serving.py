@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 import os
+import threading
+import time
+from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -24,9 +28,14 @@ from sqe_core.plugins.manager import PluginManager
 from sqe_core.query.gateway import Gateway
 from sqe_core.server import Server, ServerParts, StatusBoard
 from sqe_core.session.rate_limits import RateLimiter
-from sqe_core.spi.errors import StartupError
+from sqe_core.spi.errors import ConfigError, SqeError, StartupError
 from sqe_core.spi.protocol import ServerState, TlsFiles
 from sqe_http.listener import HttpListener, ListenError, ListenerTls
+
+_log = logging.getLogger(__name__)
+
+# What takes longer is logged when the server is up.
+_CHECK_SECS = 5.0
 
 
 def serve(
@@ -78,7 +87,11 @@ def serve(
                 ),
                 protocols=protocols,
                 listeners=_listeners(loaded, sqe, status, metrics),
-                components=[Component(name="sessions", stop=sessions.close), *observers],
+                components=[
+                    Component(name="the checks of catalogs and policies", start=lambda: _check(sqe)),
+                    Component(name="sessions", stop=sessions.close),
+                    *observers,
+                ],
                 close=sqe.release,
                 drain_secs=config.coordinator.shutdown_drain_secs,
                 off=instances.off,
@@ -128,6 +141,37 @@ def _listener_tls(tls: TlsFiles | None, client_ca_file: Path | None = None) -> L
         return ListenerTls(tls.cert_file, tls.key_file, client_ca_file) if tls else None
     except ListenError as error:
         raise StartupError(str(error)) from error
+
+
+def _check(sqe: Sqe) -> None:
+    """See that catalogs and policy engines can be used; what is only down may come back, and is logged.
+
+    Raises:
+        ConfigError, StartupError: one that will not work like this.
+    """
+    checks = [(f"catalog {mount.name}", mount.backend.check) for mount in sqe.catalogs.mounts()]
+    checks += [(f"policy engine {type(enforcer).__name__}", enforcer.check) for enforcer in sqe.enforcers]
+    fatal: list[Exception] = []
+
+    def run(name: str, check: Callable[[], None]) -> None:
+        try:
+            check()
+        except (ConfigError, StartupError) as error:
+            fatal.append(error)
+        except Exception as error:  # noqa: BLE001 - a plugin; its text may hold a login
+            text = error.message if isinstance(error, SqeError) else type(error).__name__
+            _log.warning("%s cannot be used now: %s", name, text)
+
+    threads = [threading.Thread(target=run, args=each, name="sqe-check", daemon=True) for each in checks]
+    for thread in threads:
+        thread.start()
+    until = time.monotonic() + _CHECK_SECS
+    for thread, (name, _) in zip(threads, checks, strict=True):
+        thread.join(max(0.0, until - time.monotonic()))
+        if thread.is_alive():
+            _log.warning("%s has not answered within %g s", name, _CHECK_SECS)
+    if fatal:
+        raise fatal[0]
 
 
 def _watch(metrics: PrometheusMetrics, sqe: Sqe, status: StatusBoard, *, memory_limit: int) -> None:

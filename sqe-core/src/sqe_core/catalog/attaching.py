@@ -20,7 +20,7 @@ from sqe_core.catalog.registry import CatalogRegistry, Mount
 from sqe_core.catalog.secret_store import Secrets, checked
 from sqe_core.catalog.visible import INFORMATION_SCHEMA
 from sqe_core.engine.port import EngineExecutionError
-from sqe_core.spi.catalog import AttachRequest, CatalogBackend, CatalogContext, CatalogFactory
+from sqe_core.spi.catalog import AttachRequest, CatalogBackend, CatalogContext, CatalogFactory, Jar
 from sqe_core.spi.errors import (
     ConfigError,
     EngineLostError,
@@ -57,14 +57,14 @@ class AttachRules:
         factory_of: the factory of a TYPE; raises PluginError.
         context: what a factory is offered.
         places: what must not be reached on this machine; None for people at their own machine, who may all.
-        engine_jars: groups of jars that the engine runs with.
+        engine_jars: groups of jars, and jars of plugins, that the engine runs with.
         shared_identity: whether catalogs may be used at which everybody is one identity (AUTHN-3).
     """
 
     factory_of: Callable[[str], CatalogFactory[Any]]
     context: CatalogContext = field(default_factory=CatalogContext)
     places: LocalPlaces | None = None
-    engine_jars: frozenset[str] = frozenset()
+    engine_jars: frozenset[str | Jar] = frozenset()
     shared_identity: bool = True
 
 
@@ -236,7 +236,13 @@ class Attachments:
                         "Everybody would be one identity at this catalog, which this server does not allow",
                         hint="security.allow_shared_service_identity waives it",
                     )
-                missing = sorted(set(backend.required_jars()) - rules.engine_jars)
+                needed = set(backend.required_jars()) - rules.engine_jars
+                missing = sorted(jar if isinstance(jar, str) else jar.label for jar in needed)
+                if any(isinstance(jar, Jar) for jar in needed):
+                    raise NotSupportedError(
+                        f"The engine runs without {', '.join(missing)}, which this catalog needs",
+                        hint="a catalog of this type in the configuration brings it at the next start",
+                    )
                 if missing:
                     groups = ", ".join(f'"{group}"' for group in missing)
                     raise NotSupportedError(

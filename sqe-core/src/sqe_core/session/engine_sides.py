@@ -141,6 +141,11 @@ class EngineSide:
 def _properties_of(mount: Mount, identity: Identity) -> tuple[Mapping[str, str], Secret | None]:
     properties = dict(mount.backend.spark_properties(identity))
     token = properties.pop(_TOKEN, None)
+    keys = mount.backend.aws_keys(identity)
+    if keys is not None:
+        properties["sqe.mount"] = "aws"
+        session = keys.session_token.reveal() if keys.session_token else ""
+        token = "\n".join((keys.access_key, keys.secret_key.reveal(), session))
     return properties, None if token is None else Secret(token)
 
 

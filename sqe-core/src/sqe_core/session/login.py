@@ -6,6 +6,7 @@ Whatever is wrong with a credential, the client reads one constant text. What a 
 from __future__ import annotations
 
 import logging
+import re
 import threading
 import time
 import traceback
@@ -58,6 +59,49 @@ _MOST_AT_ONCE = 64
 _MOST_RENEWALS_AT_ONCE = 32
 _LONGEST_SECRET = 16 * 1024
 _MOST_MEMBERSHIPS = 10_000
+_KEY_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
+
+
+_KINDS = {
+    NoCredential: "nothing",
+    BasicCredential: "user name and password",
+    BearerCredential: "bearer",
+    CertificateCredential: "certificate",
+    AwsCredential: "AWS keys",
+}
+
+
+def _without(credential: Credential, reason: str) -> str:
+    """Take a credential out of what a provider says of it."""
+    match credential:
+        case BearerCredential(token=secret) | BasicCredential(password=secret):
+            return reason.replace(secret.reveal(), "…") if secret.reveal() else reason
+    return reason
+
+
+def _log_refusal(request: LoginRequest, refused: InvalidCredentialsError) -> None:
+    """Whoever runs the server reads who was refused and why; nothing of the credential but the id of its key."""
+    client, credential = request.client, request.credential
+    key_id = refused.key_id or (credential.access_key_id if isinstance(credential, AwsCredential) else "")
+    fields = {
+        "event": "login_failed",
+        "address": client.address or "",
+        "protocol": client.protocol,
+        "provider": refused.provider,
+        "credential": _KINDS.get(type(credential), type(credential).__name__),
+        "key_id": key_id if _KEY_ID.fullmatch(key_id) else "",
+        "reason": _without(credential, refused.reason) or "the provider refused it",
+    }
+    _log.warning(
+        "login failed from %s over %s with %s%s: %s%s",
+        fields["address"] or "an unknown address",
+        fields["protocol"],
+        fields["credential"],
+        f" {fields['key_id']}" if fields["key_id"] else "",
+        f"{fields['provider']}: " if fields["provider"] else "",
+        fields["reason"],
+        extra={"fields": fields},
+    )
 
 
 class LoginChain:
@@ -117,7 +161,11 @@ class LoginChain:
             identity = self._authenticate(request)
             provider, status = identity.provider, "success"
             return identity
-        except (InvalidCredentialsError, AccessDeniedError):
+        except InvalidCredentialsError as refused:
+            provider, status = refused.provider, "failure"
+            _log_refusal(request, refused)
+            raise
+        except AccessDeniedError:
             status = "failure"
             raise
         except ResourcesError:
@@ -132,7 +180,7 @@ class LoginChain:
         attempt = self.attempts.begin(request.client.address, account_of(request.credential))
         try:
             if not _is_plausible(request.credential):
-                raise InvalidCredentialsError
+                raise InvalidCredentialsError(reason="it is none that any provider could take")
             identity = self._in_time(lambda abandoned: self._ask(request, abandoned))
         except InvalidCredentialsError:
             attempt.failed()
@@ -278,14 +326,16 @@ class LoginChain:
             if identity is not None:
                 self._refuse_unusable(identity, name)
                 return with_mapped_roles(identity, self._role_mappings)
-        raise InvalidCredentialsError
+        raise InvalidCredentialsError(reason="no provider takes it")
 
     def _guarded(self, name: str, call: Callable[[], T]) -> T:
         """Call a provider; its own words never leave."""
         try:
             return call()
-        except InvalidCredentialsError:
-            raise InvalidCredentialsError from None
+        except InvalidCredentialsError as error:
+            refused = InvalidCredentialsError(reason=error.reason, key_id=error.key_id)
+            refused.provider = name
+            raise refused from None
         except ExternalError as error:
             _log.warning("login provider %s: %s", name, error)
             raise unavailable() from None

@@ -7,10 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import Enum
+from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
-from sqe_core.spi.errors import ErrorCode, NotSupportedError, ResourcesError, UserError
+from sqe_core.spi.errors import ErrorCode, NotSupportedError, ResourcesError, SqeError, UserError
 from sqe_core.spi.factory import ConfigT, PluginContext, PluginFactory
 from sqe_core.spi.identity import Identity, Secret
 
@@ -213,6 +214,60 @@ class CatalogMetadata(ABC):
         raise NotSupportedError("this catalog does not list snapshots")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Jar:
+    """A jar that a plugin brings: a file of its own, or Maven coordinates that are fetched once and verified each time.
+
+    Args:
+        path: the file.
+        coordinates: `group:name:version`, in the place of `path`.
+        sha256: the checksum, in hexadecimal digits; needed with coordinates.
+        size: its bytes; needed with coordinates.
+
+    Example:
+        >>> Jar(coordinates="org.example:client:1.0", sha256="0" * 64, size=1024).label
+        'org.example:client:1.0'
+    """
+
+    path: Path | None = None
+    coordinates: str = ""
+    sha256: str = ""
+    size: int = 0
+
+    def __post_init__(self) -> None:
+        if (self.path is None) != bool(self.coordinates):
+            raise ValueError("a jar has a path or coordinates")
+        if self.coordinates and (self.coordinates.count(":") != 2 or len(self.sha256) != 64 or self.size <= 0):
+            raise ValueError("coordinates are group:name:version, with sha256 and size")
+
+    @property
+    def label(self) -> str:
+        """For messages."""
+        return self.coordinates or str(self.path)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AwsKeys:
+    """Keys of AWS; `session_token` belongs to those that end."""
+
+    access_key: str
+    secret_key: Secret
+    session_token: Secret | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CatalogFailure:
+    """What the engine raised.
+
+    Args:
+        classes: the simple names of the Java exception and of its causes, the outermost first.
+        text: what they say; for deciding only, it may hold names, policies and secrets.
+    """
+
+    classes: tuple[str, ...]
+    text: str = field(repr=False)
+
+
 class CatalogBackend(ABC):
     """One configured or attached catalog. Its methods are called from many threads at once.
 
@@ -263,18 +318,27 @@ class CatalogBackend(ABC):
         sessions blind for each other's commits. The key `sqe.catalog-name` gives the catalog a name of its own where
         the catalog stores it, as SQL catalogs do; otherwise it is called like its random alias.
 
+        A mount that speaks Iceberg's REST protocol says `sqe.mount = "rest"`, and what it sends in `token`. The engine
+        puts classes of its own in the place of Iceberg's there, which share logins and connections between users; it
+        refuses such a mount that does not say so.
+
         Args:
             identity: the user, with tokens.
         """
 
-    def required_jars(self) -> Sequence[str]:
-        """Return names of entries of the engine's jar lock that the mount needs, for example `aws`."""
+    def required_jars(self) -> Sequence[str | Jar]:
+        """Return what the mount needs beside Iceberg: names of entries of the jar lock, such as `aws`, and jars
+        of the plugin's own.
+        """
         return ()
 
-    def metadata(self, identity: Identity) -> CatalogMetadata | None:
-        """Return this catalog's own metadata client, or None for the engine's view of the mount.
+    def aws_keys(self, identity: Identity) -> AwsKeys | None:
+        """Return the keys with which the engine signs requests of this mount, to AWS services and to S3; None for none.
 
-        Whatever is returned shows exactly what the mount would show to that user.
+        Asked when the catalog is mounted and again with later statements, some seconds apart: each answer replaces the
+        keys before, also for what runs already. They reach the AWS SDK through `client.credentials-provider` by a
+        random handle; no setting, plan or task holds them, and each mount has its own. They have to be good for
+        longer than a statement may take, and work in the engine's own process, where tasks run with a local master.
 
         Args:
             identity: the user, with tokens.
@@ -299,8 +363,23 @@ class CatalogBackend(ABC):
         """
         return None
 
+    def translate(self, failure: CatalogFailure) -> SqeError | None:
+        """Return what a client reads about a failure of this catalog in the engine; None leaves it to the core.
+
+        For exceptions of the plugin's own libraries, which the core does not know. The error's text is the plugin's:
+        nothing of the failure's may be in it.
+
+        Args:
+            failure: what the engine raised, in a statement for which this catalog is mounted.
+        """
+        return None
+
     def check(self) -> None:
-        """Raise when the catalog cannot be used; called at start-up, by `/readyz` and by `sqe doctor`."""
+        """Raise when the catalog cannot be used; called at start-up, by `/readyz` and by `sqe doctor`.
+
+        At start-up a ConfigError or StartupError stops the server; anything else is logged, for a catalog that is down
+        may come back.
+        """
 
     def flush(self) -> None:
         """Forget what users were told they may see; called when rights at the catalog were changed with SQL."""

@@ -157,12 +157,22 @@ class ObjectNotFoundError(UserError):
 
 
 class InvalidCredentialsError(UserError):
-    """A credential that was this provider's to judge, and is bad. The text is constant (AUTHN-6)."""
+    """A credential that was this provider's to judge, and is bad. The text is constant (AUTHN-6).
+
+    Args:
+        message: the constant text.
+        reason: why, for the server's log only; nothing of the credential may be in it.
+        key_id: which key it was, when that is no secret, as the id of an access key.
+    """
 
     default_code = ErrorCode.AUTHENTICATION_FAILED
 
-    def __init__(self, message: str = "Authentication failed") -> None:
+    def __init__(self, message: str = "Authentication failed", *, reason: str = "", key_id: str = "") -> None:
         super().__init__(message)
+        self.reason = reason
+        self.key_id = key_id
+        # Filled by the chain: whose credential it was.
+        self.provider = ""
 
 
 class InternalError(SqeError):

@@ -88,7 +88,7 @@ class AwsProvider(AuthProvider):
 
     def _of_keys(self, keys: AwsCredential) -> Identity:
         if not _KEY_ID.fullmatch(keys.access_key_id) or not keys.secret_access_key:
-            raise InvalidCredentialsError
+            raise InvalidCredentialsError(reason="these are no access keys")
         if keys.access_key_id.startswith(_OF_SESSION) != bool(keys.session_token):
             raise InvalidCredentialsError
         if self._sts is None:

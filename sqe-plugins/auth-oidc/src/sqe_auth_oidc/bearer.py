@@ -70,7 +70,7 @@ class BearerProvider(AuthProvider):
             return self._identity(claims, judge_claims(claims, self._rules, self._clock.now()), token)
         except BadToken as error:
             _log.info("login provider %s: a bearer %s", self._name, error)
-            raise InvalidCredentialsError from None
+            raise InvalidCredentialsError(reason=f"the bearer {error}") from None
 
     def is_revoked(self, identity: Identity) -> bool:
         """Whether the key was withdrawn that vouches for the token, or its issuer does not stand by it any more."""

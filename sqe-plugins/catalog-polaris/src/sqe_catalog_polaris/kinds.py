@@ -90,6 +90,7 @@ class RestBackend(CatalogBackend, SupportsDiscovery, SupportsReadRestrictions, S
         properties = {
             **context.storage,
             "type": "rest",
+            "sqe.mount": "rest",
             "uri": config.catalog_url.rstrip("/"),
             # Iceberg's cache of loaded tables makes sessions blind for each other's commits.
             "cache-enabled": "false",

@@ -25,7 +25,7 @@ import threading
 import time
 import zipfile
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -33,6 +33,7 @@ from sqe_core.engine.spark.cache import check_private, drafted, make_private_fol
 from sqe_core.engine.spark.launcher import EngineProcess, LaunchPlan
 from sqe_core.engine.spark.options import ClassArchive, EngineOptions
 from sqe_core.engine.spark.preparation import Report, prepare_launch
+from sqe_core.spi.catalog import Jar
 from sqe_core.spi.errors import SqeError, StartupError
 
 if TYPE_CHECKING:
@@ -308,6 +309,7 @@ def _as_json(options: EngineOptions) -> dict[str, Any]:
         "java_options": list(options.java_options),
         "jar_dir": str(options.jar_dir) if options.jar_dir else None,
         "jar_groups": sorted(options.jar_groups),
+        "plugin_jars": [{**asdict(jar), "path": str(jar.path) if jar.path else None} for jar in options.plugin_jars],
         "cache_dir": str(options.cache_dir),
         "local_dir": str(options.local_dir) if options.local_dir else None,
     }
@@ -323,6 +325,9 @@ def _from_json(values: Mapping[str, Any]) -> EngineOptions:
         java_options=tuple(values["java_options"]),
         jar_dir=path("jar_dir"),
         jar_groups=frozenset(values["jar_groups"]),
+        plugin_jars=tuple(
+            Jar(**{**jar, "path": Path(jar["path"]) if jar["path"] else None}) for jar in values["plugin_jars"]
+        ),
         cache_dir=Path(values["cache_dir"]),
         local_dir=path("local_dir"),
     )

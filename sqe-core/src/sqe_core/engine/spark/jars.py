@@ -25,6 +25,7 @@ from typing import Protocol
 
 from sqe_core.engine.spark.cache import disk_error, drafted, locked, make_private_folder
 from sqe_core.engine.spark.options import EngineOptions, home_dir
+from sqe_core.spi.catalog import Jar
 from sqe_core.spi.errors import StartupError
 
 _log = logging.getLogger(__name__)
@@ -33,6 +34,7 @@ Report = Callable[[str, float | None], None]
 
 _LOCK_FILE = Path(__file__).with_name("jars.lock.toml")
 _BASE_GROUP = "base"
+_PLUGIN_GROUP = "plugin"
 _CHUNK = 1 << 18
 _ATTEMPTS = 5
 _TIMEOUT_SECS = 30
@@ -100,11 +102,38 @@ def fetch_jars(
     if unknown:
         raise StartupError(f"Unknown jar group: {', '.join(sorted(unknown))}")
     wanted = [jar for jar in known if jar.group == _BASE_GROUP or jar.group in options.jar_groups]
+    files, fetchable = _merged(options.plugin_jars, known)
+    wanted += [jar for jar in fetchable if jar not in wanted]
     with ThreadPoolExecutor(max_workers=max(len(wanted), 1), thread_name_prefix="sqe-jars") as pool:
         found = list(pool.map(lambda jar: _find(jar, options), wanted))
     missing = [jar for jar, path in zip(wanted, found, strict=True) if path is None]
     fetched = _Fetcher(options, spark_jars, missing, report).fetch_all() if missing else {}
-    return [path or fetched[jar.file_name] for jar, path in zip(wanted, found, strict=True)]
+    return [*(path or fetched[jar.file_name] for jar, path in zip(wanted, found, strict=True)), *files]
+
+
+def _merged(jars: Sequence[Jar], known: Sequence[LockedJar]) -> tuple[list[Path], list[LockedJar]]:
+    """Return the files and the locked jars that plugins bring; one artifact has one version, ours and theirs."""
+    versions = {jar.artifact.rpartition(":")[0]: jar for jar in known}
+    files: dict[Path, None] = {}
+    fetchable: dict[str, LockedJar] = {}
+    for jar in jars:
+        if jar.path is not None:
+            path = jar.path.expanduser().absolute()
+            if jar.sha256 and _checksum(path) != jar.sha256.lower():
+                raise StartupError(f"{path} is not the jar that its plugin was made for: its SHA-256 differs")
+            if not path.is_file():
+                raise StartupError(f"The jar {path} of a plugin is not there")
+            files[path] = None
+            continue
+        artifact = jar.coordinates.rpartition(":")[0]
+        wanted = LockedJar(group=_PLUGIN_GROUP, artifact=jar.coordinates, size=jar.size, sha256=jar.sha256.lower())
+        other = versions.setdefault(artifact, wanted)
+        if (other.artifact, other.sha256) != (wanted.artifact, wanted.sha256):
+            what = other.artifact if other.artifact != wanted.artifact else "one with another SHA-256"
+            whose = "another plugin" if other.group == _PLUGIN_GROUP else "SQE itself"
+            raise StartupError(f"A plugin brings {wanted.artifact}, and {whose} brings {what}: only one can be loaded")
+        fetchable[artifact] = other
+    return list(files), list(fetchable.values())
 
 
 def sha256_of(path: Path) -> str:

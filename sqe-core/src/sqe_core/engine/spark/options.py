@@ -10,6 +10,8 @@ from enum import Enum
 from pathlib import Path
 from types import MappingProxyType
 
+from sqe_core.spi.catalog import Jar
+
 _EMPTY: Mapping[str, str] = MappingProxyType({})
 
 
@@ -53,6 +55,7 @@ class EngineOptions:
         jar_dir: a folder that holds the jars of the lock file; nothing is fetched for those.
         jar_mirror: a Maven repository to fetch from instead of the default one.
         jar_groups: jars beyond the base: `aws`, `postgresql`.
+        plugin_jars: jars that plugins bring.
         cache_dir: fetched jars, the compiled bridge, class archives and the engine's logs.
         local_dir: where shuffles, spills and temporary files go, in a private folder that is removed at the end.
         settings: Spark settings; those that CONF-1 and ISO fix are refused.
@@ -71,6 +74,7 @@ class EngineOptions:
     jar_dir: Path | None = None
     jar_mirror: str | None = None
     jar_groups: frozenset[str] = frozenset()
+    plugin_jars: tuple[Jar, ...] = ()
     cache_dir: Path = field(default_factory=default_cache_dir)
     local_dir: Path | None = None
     settings: Mapping[str, str] = field(default_factory=lambda: _EMPTY)

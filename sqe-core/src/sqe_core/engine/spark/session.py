@@ -46,6 +46,10 @@ if TYPE_CHECKING:
 
 _EMPTY: Mapping[str, Any] = MappingProxyType({})
 _AND = re.compile(r"\band\b", re.IGNORECASE)
+_TOKENS = {"rest.auth.type": "sqe.bridge.catalog.rest.TokenAuth"}
+# Iceberg hands what stands below the name of the provider to the provider.
+_AWS_KEYS = {"client.credentials-provider": "sqe.bridge.catalog.rest.MountKeys"}
+_KEY_HANDLE = "client.credentials-provider.sqe.token-handle"
 _S3_FILES = "org.apache.iceberg.aws.s3.S3FileIO"
 
 
@@ -74,15 +78,19 @@ class SparkEngineSession(EngineSession):
 
     def mount(self, alias: str, properties: Mapping[str, str], *, token: Secret | None = None) -> None:
         wanted = {**CATALOG_DEFAULTS, **properties}
-        if wanted.get("type") == "rest":
-            del wanted["type"]
+        kind = wanted.pop("sqe.mount", None)
+        if kind != "rest" and (wanted.get("type") == "rest" or wanted.get("catalog-impl", "").endswith("RESTCatalog")):
+            raise InternalError('A REST catalog without `sqe.mount = "rest"` would share logins between users')
+        if kind == "rest":
+            wanted.pop("type", None)
             wanted["catalog-impl"] = "sqe.bridge.catalog.rest.RestMount"
             if wanted.get("io-impl") == _S3_FILES:
                 wanted["s3.client-factory-impl"] = "sqe.bridge.catalog.rest.StoreClients"
         with engine_errors(self.context):
             if token is not None:
                 handle = self._token_handles[alias] = secrets.token_hex(16)
-                wanted |= {"rest.auth.type": "sqe.bridge.catalog.rest.TokenAuth", "sqe.token-handle": handle}
+                wanted |= _AWS_KEYS if kind == "aws" else _TOKENS
+                wanted[_KEY_HANDLE if kind == "aws" else "sqe.token-handle"] = handle
                 self._tokens.put(handle, token.reveal())
             self.bridge.mount(alias, json.dumps(wanted))
 

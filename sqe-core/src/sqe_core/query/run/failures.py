@@ -2,11 +2,36 @@
 
 from __future__ import annotations
 
-from sqe_core.engine.port import EngineExecutionError
+import logging
+import re
+
+from sqe_core.engine.port import EngineExecutionError, EngineFailure
 from sqe_core.query.context import StatementContext
 from sqe_core.query.errors.scrubber import Scrubber
 from sqe_core.query.errors.translate import ASK_OPERATOR, MentionableNames, report, translate
+from sqe_core.spi.catalog import CatalogBackend, CatalogFailure
 from sqe_core.spi.errors import InternalError, SqeError
+
+_log = logging.getLogger(__name__)
+_CLASS = re.compile(r"(?:^|^Caused by: )(?:[\w$]+\.)*([\w$]+(?:Exception|Error))\b", re.MULTILINE)
+
+
+def _of_a_catalog(context: StatementContext, failure: EngineFailure) -> SqeError | None:
+    """What the catalog of a plugin says of an exception of its own libraries."""
+    classes = (failure.condition, *_CLASS.findall(failure.raw))
+    asked = CatalogFailure(classes=tuple(dict.fromkeys(classes)), text=failure.raw)
+    for mount in context.session.catalogs.mounts():
+        if type(mount.backend).translate is CatalogBackend.translate:
+            continue
+        try:
+            told = mount.backend.translate(asked)
+        except Exception:  # noqa: BLE001 - a plugin; the core has an answer of its own
+            _log.exception("catalog %s failed to translate a failure", mount.name)
+            continue
+        if told is not None:
+            _log.warning("query %s failed at catalog %s: %s", context.running.query_id, mount.name, failure.condition)
+            return told
+    return None
 
 
 def explained(context: StatementContext, error: BaseException) -> SqeError:
@@ -18,7 +43,7 @@ def explained(context: StatementContext, error: BaseException) -> SqeError:
     elif isinstance(error, SqeError):
         shown = report(error, running.query_id)
     elif isinstance(error, EngineExecutionError):
-        shown = translate(
+        shown = _of_a_catalog(context, error.failure) or translate(
             error.failure,
             positions=context.terms.positions,
             kind=context.terms.kind,

@@ -92,7 +92,7 @@ class _Probe:
         """List the schemas of a catalog in the way that statements will."""
         session = self.context.session
         identity = session.session.identity
-        own = mount.backend.quick_metadata(identity) or mount.backend.metadata(identity)
+        own = mount.backend.quick_metadata(identity)
         if own is not None:
             own.list_namespaces()
         else:
