@@ -69,7 +69,11 @@ NOT_SUPPORTED = [
         "every table is an Iceberg table; leave EXTERNAL out",
     ),
     ("CREATE GLOBAL TEMPORARY VIEW v AS SELECT 1", "CREATE GLOBAL is not supported", "use CREATE TEMPORARY VIEW"),
-    ("SUMMARIZE t", "SUMMARIZE is not supported", "use SHOW STATS FOR t, or aggregate functions"),
+    (
+        "SUMMARIZE t",
+        "SUMMARIZE is not supported",
+        "use SHOW STATS FOR t, or aggregate functions; sqe-cli does it with .summarize t",
+    ),
     ("COPY t TO 'x.csv'", "COPY is not supported", "create a table and INSERT into it"),
     ("VACUUM t", "VACUUM is not supported", "expiring snapshots is a procedure; it comes with a later release"),
     ("REPLACE INTO t VALUES (1)", "REPLACE is not supported", "write CREATE OR REPLACE TABLE … AS, or MERGE"),
@@ -522,7 +526,12 @@ OTHERS = [
         "line 1:18: DECIMAL takes a precision from 1 to 38 and a smaller scale",
         None,
     ),
-    ("select ? + :a", ErrorCode.SEMANTIC_ERROR, "line 1:12: Parameters are either all ? or all named", "use one kind"),
+    (
+        "select ? + :a",
+        ErrorCode.SEMANTIC_ERROR,
+        "line 1:12: Parameters are either all ?, all numbered or all named",
+        "use one kind",
+    ),
 ]
 
 
@@ -565,3 +574,35 @@ def test_the_trino_dialect_is_stricter(sql: str, hint: str) -> None:
 def test_an_unknown_dialect() -> None:
     error = refusal("select 1", "klingon")
     assert error.hint == "the dialects are sqe, trino, spark"
+
+
+@pytest.mark.parametrize(
+    ("sql", "place", "word"),
+    [
+        ("SELECT * FORM t", 10, "FROM"),
+        ("SELECT a FORM t WHERE x", 15, "FROM"),
+        ("SELECT 1 FRM t", 14, "FROM"),
+        ("SELECT * FROM t WHER a = 1", 22, "WHERE"),
+        ("SELECT * FROM t GRUOP BY a", 23, "GROUP"),
+        ("SHOW TABELS", 6, "TABLES"),
+        ("CREATE TABEL t (a int)", 8, "TABLE"),
+        ("DROP TABEL t", 6, "TABLE"),
+        ("DELETE FORM t", 8, "FROM"),
+        ("INSERT INOT t VALUES (1)", 8, "INTO"),
+        ("INSERT INTO t VALES (1)", 15, "VALUES"),
+        ("CREATE TABLE t (a integr)", 19, "INTEGER"),
+        ("SELECT CAST(a AS varchr) FROM t", 18, "VARCHAR"),
+        ("SELEC 1", 1, "SELECT"),
+    ],
+)
+def test_a_word_that_is_misspelt_is_offered(sql: str, place: int, word: str) -> None:
+    error = refusal(sql)
+    assert error.hint == f"did you mean {word}?"
+    assert str(error.position) == f"line 1:{place}"
+
+
+@pytest.mark.rule("ERR-5")
+@pytest.mark.parametrize("sql", ["SELECT a b c FROM secret_table", 'SELECT "form" x y', "SELECT frm_x y z", "DROP t"])
+def test_only_words_of_the_language_are_offered(sql: str) -> None:
+    """What is offered comes from a list of ours: no name of anybody's data can be among it."""
+    assert refusal(sql).hint is None

@@ -144,7 +144,7 @@ def test_parameters_are_no_casts() -> None:
         (
             "select t$files",
             'line 1:9: Unexpected "$"',
-            'parameters are written ? or :name; names with $ need double quotes, as in "t$snapshots"',
+            'parameters are written ?, $1 or :name; names with $ need double quotes, as in "t$snapshots"',
         ),
         ("\\d", "line 1:1: Unexpected backslash", "commands that begin with a backslash belong to the sqe-cli shell"),
         ('select ""', "line 1:8: A quoted name is empty", None),

@@ -5,8 +5,11 @@ What these texts answer is measured by tests/integration/test_sql_semantics.py.
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
+from sqe_core.spi.errors import UserError
 from sqe_core.sql.reader import Reader
 from sqe_core.sql.statement import EngineStatement, TextLimits
 
@@ -413,3 +416,56 @@ def test_a_window_with_a_name() -> None:
         "SELECT sum(`a`) OVER `w` AS `sum(a) over w`, sum(`a`) OVER (`w` ROWS 1 PRECEDING) AS"
         " `sum(a) over (w rows 1 preceding)` FROM `t` WINDOW `w` AS (ORDER BY `b` ASC NULLS LAST)"
     )
+
+
+def test_the_smallest_bigint_is_one() -> None:
+    assert expression("-9223372036854775808") == "-9223372036854775808L"
+    assert expression("- 9223372036854775807") == "-9223372036854775807"
+    assert expression("9223372036854775808") == "9223372036854775808BD"
+    assert expression("-9223372036854775809") == "-9223372036854775809BD"
+
+
+@pytest.mark.parametrize(
+    ("sql", "written"),
+    [
+        ("timestamp with time zone '2026-01-01 00:00:00 +02:00'", "TIMESTAMP_LTZ '2026-01-01 00:00:00 +02:00'"),
+        ("timestamp with time zone '2026-01-01'", "TIMESTAMP_LTZ '2026-01-01'"),
+        ("timestamp '2026-01-01 00:00:00 +02:00'", "TIMESTAMP_LTZ '2026-01-01 00:00:00 +02:00'"),
+        ("timestamp without time zone '2026-01-01'", "TIMESTAMP_NTZ '2026-01-01'"),
+        ("double precision '1.5'", "CAST('1.5' AS DOUBLE)"),
+    ],
+)
+def test_literals_whose_type_has_several_words(sql: str, written: str) -> None:
+    assert expression(sql) == written
+
+
+@pytest.mark.parametrize("dialect", ["sqe", "spark"])
+def test_numbered_parameters(dialect: str) -> None:
+    statement = Reader().read("SELECT $2, $1, $2", dialect=dialect, limits=TextLimits())
+    assert isinstance(statement, EngineStatement)
+    assert (statement.parameters, statement.positional) == (("sqe_p1", "sqe_p2"), True)
+    assert re.findall(r":\w+", statement.spark_sql) == [":sqe_p2", ":sqe_p1", ":sqe_p2"]
+
+
+@pytest.mark.parametrize(
+    ("sql", "message"),
+    [
+        ("SELECT $2", "Parameter $2 stands here, and one below it nowhere"),
+        ("SELECT $1, $3", "Parameter $3 stands here, and one below it nowhere"),
+        ("SELECT $1, ?", "Parameters are either all ?, all numbered or all named"),
+        ("SELECT $1, :a", "Parameters are either all ?, all numbered or all named"),
+        ("SELECT $0", 'Unexpected "$"'),
+        ("SELECT $1a", 'Unexpected "$"'),
+        ("SELECT $999999", 'Unexpected "$"'),
+    ],
+)
+def test_numbered_parameters_have_no_gap(sql: str, message: str) -> None:
+    with pytest.raises(UserError) as refused:
+        Reader().read(sql, dialect="sqe", limits=TextLimits())
+    assert refused.value.message == message
+    assert refused.value.position is not None
+
+
+def test_quotes_of_dollars_are_no_parameters() -> None:
+    assert expression("$a$1 $2$a$") == "'1 $2'"
+    assert expression("$$x$$") == "'x'"

@@ -293,10 +293,8 @@ class ExpressionGrammar(StrictParser):
             return self._call()
         if following.token_type == TokenType.STRING and word in TYPE_WORDS and word not in ("interval", "array", "map"):
             return self._typed_literal()
-        if word == "double" and following.text == "precision":
-            after = self._ahead(2)
-            if after is not None and after.token_type == TokenType.STRING:
-                return self._typed_literal()
+        if self._at_long_literal(word):
+            return self._typed_literal()
         if word == "array" and following.token_type == TokenType.L_BRACKET:
             self._advance(2)
             values = [] if self._curr.token_type == TokenType.R_BRACKET else self._items(self._expression)
@@ -308,6 +306,19 @@ class ExpressionGrammar(StrictParser):
             call.update_positions(token)
             return call
         return self._column_name()
+
+    def _at_long_literal(self, word: str) -> bool:
+        """Whether a literal begins whose type has several words."""
+        more = {"double": ("precision",), "timestamp": (self._next.text, "time", "zone")}.get(word)
+        if more is None or (word == "timestamp" and self._next.text not in ("with", "without")):
+            return False
+        following = [self._ahead(at) for at in range(1, len(more) + 2)]
+        last = following.pop()
+        return (
+            last is not None
+            and last.token_type == TokenType.STRING
+            and all(token is not None and token.text == text for token, text in zip(following, more, strict=True))
+        )
 
     def _typed_literal(self) -> exp.Expression:
         token = self._curr

@@ -113,7 +113,7 @@ _FOREIGN_SYMBOLS = {
     "!": "use NOT",
     "<=>": "use IS NOT DISTINCT FROM",
     "->>": "use json_extract_scalar(json, path)",
-    "@": "parameters are written ? or :name",
+    "@": "parameters are written ?, $1 or :name",
     "#": "comments begin with --",
     ":=": "use =",
     "{": "maps and rows are written MAP(ARRAY[…], ARRAY[…]) and ROW(…)",

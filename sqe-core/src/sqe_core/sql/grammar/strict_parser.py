@@ -18,6 +18,7 @@ from sqlglot.tokenizer_core import TokenType
 
 from sqe_core.sql.grammar.nodes import AnsiTree
 from sqe_core.sql.grammar.types import SqlType
+from sqe_core.sql.text.similar import keywords, meant
 
 T = TypeVar("T")
 
@@ -33,6 +34,12 @@ QUERY_TAIL = frozenset(
         TokenType.OFFSET,
         TokenType.FETCH,
     )
+)
+
+
+_CLAUSES = (
+    *("FROM", "WHERE", "GROUP", "ORDER", "HAVING", "LIMIT", "OFFSET", "JOIN", "UNION", "EXCEPT", "INTERSECT"),
+    *("VALUES", "SELECT", "WINDOW", "QUALIFY", "BETWEEN"),
 )
 
 
@@ -98,7 +105,16 @@ class StrictParser(parser.Parser):
     def _fail(
         self, expected: str | None = None, *, hint: str | None = None, token: ParserToken | None = None
     ) -> NoReturn:
-        raise ParseFailure(token or self._curr, expected=expected, hint=hint)
+        raise ParseFailure(token or self._curr, expected=expected, hint=hint or self._meant(expected))
+
+    def _meant(self, expected: str | None) -> str | None:
+        """Look for a keyword that is misspelt: here, or just before, where it was read as a name."""
+        for token in (self._curr, self._prev):
+            if token is not None and token.token_type == TokenType.VAR:
+                hint = meant(token.text, (*keywords(expected), *_CLAUSES))
+                if hint is not None:
+                    return hint
+        return None
 
     def _refuse(self, message: str, *, hint: str | None = None, token: ParserToken | None = None) -> NoReturn:
         raise ParseFailure(token or self._curr, refused=message, hint=hint)

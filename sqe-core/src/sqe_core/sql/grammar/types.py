@@ -9,6 +9,7 @@ from typing import NoReturn
 
 from sqe_core.spi.errors import ErrorCode, UserError
 from sqe_core.sql.text.cursor import Cursor
+from sqe_core.sql.text.similar import meant
 from sqe_core.sql.text.tokens import Kind, Token
 
 MAX_DECIMAL_PRECISION = 38
@@ -297,7 +298,8 @@ class TypeReader:
         hint = _UNSUPPORTED.get(start.value)
         if hint is not None:
             raise self._error(f"The type {written.upper()} is not supported", start, ErrorCode.NOT_SUPPORTED, hint)
-        raise self._error(f"Unknown type {written}", start, hint="the types are listed in docs/sql.md")
+        hint = meant(start.value, _SIMPLE) or "the types are listed in docs/sql.md"
+        raise self._error(f"Unknown type {written}", start, hint=hint)
 
     def _refuse_numbers(self, start: Token) -> NoReturn:
         raise self._error(f"{start.value.upper()} does not take these numbers", start)

@@ -122,16 +122,26 @@ class Translator:
         self, statement: StatementText, kind: StatementKind, sql: str, positions: PositionMap
     ) -> EngineStatement:
         markers = [token for token in statement.tokens if token.kind is Kind.PARAMETER]
-        positional = any(marker.value == "?" for marker in markers)
-        if positional and not all(marker.value == "?" for marker in markers):
-            named = next(marker for marker in markers if marker.value != "?")
+        other = next((marker for marker in markers if marker.value[0] != markers[0].value[0]), None)
+        if other is not None:
             raise UserError(
-                "Parameters are either all ? or all named",
-                position=statement.text.position(named.start),
+                "Parameters are either all ?, all numbered or all named",
+                position=statement.text.position(other.start),
                 hint="use one kind",
             )
+        positional = bool(markers) and markers[0].value[0] != ":"
         if positional:
-            names = tuple(f"{PARAMETER_PREFIX}{number}" for number in range(1, len(markers) + 1))
+            numbers = sorted(set(_positional(statement).values()))
+            missing = next((number for at, number in enumerate(numbers, 1) if at != number), None)
+            if missing is not None:
+                raise UserError(
+                    f"Parameter ${missing} stands here, and one below it nowhere",
+                    position=next(
+                        statement.text.position(each.start) for each in markers if each.value == f"${missing}"
+                    ),
+                    hint="parameters are numbered from $1, without a gap",
+                )
+            names = tuple(f"{PARAMETER_PREFIX}{number}" for number in numbers)
         else:
             names = tuple(dict.fromkeys(marker.value[1:] for marker in markers))
         return EngineStatement(
@@ -166,14 +176,14 @@ def _writer(statement: StatementText) -> Writer:
 
 
 def _replacements(statement: StatementText) -> Iterator[tuple[int, int, str]]:
-    """What is written otherwise in Spark's own dialect: unquoted names, ? and the session's functions."""
+    """What is written otherwise in Spark's own dialect: unquoted names, ?, $1 and the session's functions."""
     numbers = _positional(statement)
     tokens = statement.tokens
     skip = 0
     for index, token in enumerate(tokens[:-1]):
         if index < skip:
             continue
-        if token.kind is Kind.PARAMETER and token.value == "?":
+        if token.start in numbers:
             yield token.start, token.end, f":{PARAMETER_PREFIX}{numbers[token.start]}"
         elif token.kind is Kind.WORD:
             count = _session_call(tokens, index)
@@ -200,6 +210,6 @@ def _session_call(tokens: Sequence[Token], index: int) -> int:
 
 
 def _positional(statement: StatementText) -> dict[int, int]:
-    """From the place of each ? to its number."""
-    markers = [token for token in statement.tokens if token.kind is Kind.PARAMETER and token.value == "?"]
-    return {token.start: number for number, token in enumerate(markers, 1)}
+    """From the place of each ? and $1 to its number."""
+    markers = [token for token in statement.tokens if token.kind is Kind.PARAMETER and token.value[0] in "?$"]
+    return {token.start: int(token.value[1:] or number) for number, token in enumerate(markers, 1)}

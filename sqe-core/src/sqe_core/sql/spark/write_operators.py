@@ -57,7 +57,7 @@ def _at_time_zone(writer: Writer, node: Any) -> str:
 @rule(exp.Placeholder, "this")
 def _parameter(writer: Writer, node: Any) -> str:
     name = str(node.this)
-    return f":{writer.positional[node.meta['start']]}" if name == "?" else name
+    return name if name.startswith(":") else f":{writer.positional[node.meta['start']]}"
 
 
 # --- patterns

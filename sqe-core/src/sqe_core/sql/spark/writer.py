@@ -168,6 +168,9 @@ rule(exp.Or, "this", "expression")(_connector)
 @rule(exp.Neg, "this")
 def _neg(writer: Writer, node: Any) -> str:
     if isinstance(node.this, exp.Literal) and not node.this.is_string:
+        if str(node.this.this) == str(2**63):
+            # The smallest bigint, whose digits alone are none.
+            return f"-{writer.place(node.this)}{2**63}L"
         return f"-{writer.write(node.this)}"
     return f"-{operand(writer, node.this)}"
 

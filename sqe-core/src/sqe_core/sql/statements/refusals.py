@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NoReturn
 
 from sqe_core.sql.text.context import Dialect, StatementText
+from sqe_core.sql.text.similar import meant
 
 _LATER = "it comes with a later release"
 _FILES = "create a table and INSERT into it"
@@ -41,7 +42,7 @@ _HINTS: dict[tuple[str, ...], str | None] = {
     ("repair",): "Iceberg tables need no repair",
     ("replace",): "write CREATE OR REPLACE TABLE … AS, or MERGE",
     ("savepoint",): "each statement commits by itself",
-    ("summarize",): "use SHOW STATS FOR t, or aggregate functions",
+    ("summarize",): "use SHOW STATS FOR t, or aggregate functions; sqe-cli does it with .summarize t",
     ("uncache",): _CACHE,
     ("unload",): "select the rows in a client, for example sqe-cli --format csv",
     ("unlock",): "tables need no locks",
@@ -52,6 +53,20 @@ _HINTS: dict[tuple[str, ...], str | None] = {
     ("exit",): "the shell is left with .quit",
     ("quit",): "the shell is left with .quit",
 }
+
+_STATEMENTS = (  # those that most people write
+    "select",
+    "insert",
+    "update",
+    "delete",
+    "merge",
+    "create",
+    "drop",
+    "alter",
+    "show",
+    "describe",
+    "explain",
+)
 
 
 def refuse(statement: StatementText) -> NoReturn:
@@ -64,12 +79,4 @@ def refuse(statement: StatementText) -> NoReturn:
             cursor.refuse(f"{name} is not supported", hint=_HINTS[known])
     if statement.dialect is Dialect.SPARK:
         cursor.refuse(f"{words[0].upper()[:40]} is not a statement that SQE runs")
-    cursor.fail("a statement such as SELECT, INSERT, CREATE or SHOW", hint=_similar(words[0]))
-
-
-def _similar(word: str) -> str | None:
-    from difflib import get_close_matches
-
-    known = ("select", "insert", "update", "delete", "merge", "create", "drop", "alter", "show", "describe", "explain")
-    found = get_close_matches(word, known, n=1)
-    return f"did you mean {found[0].upper()}?" if found else None
+    cursor.fail("a statement such as SELECT, INSERT, CREATE or SHOW", hint=meant(words[0], _STATEMENTS))

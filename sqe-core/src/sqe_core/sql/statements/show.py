@@ -27,6 +27,7 @@ from sqe_core.sql.statements.session_control import show_queries, show_sessions
 from sqe_core.sql.statements.show_governance import explain_access, show_governance
 from sqe_core.sql.text.context import Dialect, StatementText
 from sqe_core.sql.text.cursor import Cursor
+from sqe_core.sql.text.similar import meant
 from sqe_core.sql.text.tokens import Kind
 
 _SCHEMA_NAME_PARTS = 2
@@ -66,9 +67,8 @@ def show(statement: StatementText) -> Statement:
     word = cursor.token
     reader = _SHOWS.get(word.value) if word.kind is Kind.WORD else None
     if reader is None:
-        hint = _SHOW_HINTS.get(
-            word.value, "SHOW lists CATALOGS, SCHEMAS, TABLES, VIEWS, COLUMNS, FUNCTIONS, SESSION, SESSIONS or QUERIES"
-        )
+        lists = "SHOW lists CATALOGS, SCHEMAS, TABLES, VIEWS, COLUMNS, FUNCTIONS, SESSION, SESSIONS or QUERIES"
+        hint = _SHOW_HINTS.get(word.value, meant(word.value, _SHOWS) or lists)
         if word.kind is not Kind.WORD:
             cursor.fail("CATALOGS, SCHEMAS, TABLES, VIEWS, COLUMNS, CREATE TABLE, FUNCTIONS, SESSION or STATS FOR")
         cursor.refuse(f"SHOW {word.value.upper()} is not supported", hint=hint)

@@ -7,6 +7,7 @@ from typing import NoReturn
 
 from sqe_core.spi.errors import NotSupportedError
 from sqe_core.sql.statement import Name
+from sqe_core.sql.text.similar import keywords, meant
 from sqe_core.sql.text.tokens import Kind, Text, Token
 
 MAX_NAME_PARTS = 3
@@ -152,6 +153,8 @@ class Cursor:
 
     def fail(self, expected: str | None = None, *, hint: str | None = None) -> NoReturn:
         """Raise a syntax error at the next token."""
+        if hint is None and self.token.kind is Kind.WORD:
+            hint = meant(self.token.value, keywords(expected))
         raise self.text.error(unexpected(self.text, self.token, expected), self.token.start, hint=hint)
 
     def refuse(self, message: str, *, hint: str | None = None, at: Token | None = None) -> NoReturn:

@@ -22,7 +22,7 @@ class Kind(Enum):
     BINARY = "binary string"
     NUMBER = "number"
     SYMBOL = "symbol"
-    PARAMETER = "parameter"  # ? or :name
+    PARAMETER = "parameter"  # ?, $1 or :name
     END = "end of the statement"
 
 
@@ -68,7 +68,7 @@ _ANSI: re.Pattern[str] = re.compile(
         |(?:[0-9][0-9_]*(?:\.(?!\.)[0-9_]*)?|\.[0-9][0-9_]*)(?:[eE][+-]?[0-9]+)?)
     |(?P<word>[^\W\d]\w*)
     |(?P<symbol>::|->>|->|=>|\|\||<=>|<>|!=|<=|>=|==|:=|!~\*|!~|~\*|/(?!\*)|[-+*%(),.;\[\]{}=<>~!&|^@#])
-    |(?P<parameter>\?|:[A-Za-z_]\w*)
+    |(?P<parameter>\?|\$[1-9][0-9]{0,4}(?!\w)|:[A-Za-z_]\w*)
     |(?P<colon>:)
     """,
     re.VERBOSE,
@@ -86,7 +86,7 @@ _SPARK: re.Pattern[str] = re.compile(
     |(?P<word>\w+)
     |(?P<comment>/\*(?!\+))
     |(?P<symbol>/\*\+|\*/|::|->>|->|=>|\|\||<=>|<>|!=|<=|>=|==|:=|!>|!<|<<|>>>|>>|\|>|[-+*/%(),.;\[\]{}=<>~!&|^@])
-    |(?P<parameter>\?|:[A-Za-z_]\w*)
+    |(?P<parameter>\?|\$[1-9][0-9]{0,4}(?!\w)|:[A-Za-z_]\w*)
     |(?P<colon>:)
     """.replace("d lsyf", "dlsyf"),
     re.VERBOSE,
@@ -159,7 +159,7 @@ def _token(text: Text, match: re.Match[str], lexicon: Lexicon) -> Token:
     start, end = match.span()
     written = match.group()
     # The tag group of a dollar quote closes last, so it would hide the name of the outer group.
-    group = "dollar" if written.startswith("$") else match.lastgroup
+    group = "dollar" if match.lastgroup == "tag" else match.lastgroup
     if group == "number":
         return Token(Kind.NUMBER, _number(text, match, lexicon), start, end)
     if group == "string":
@@ -245,7 +245,10 @@ _UNREADABLE = {
     "'": ("This string has no end", "close it with a single quote; a quote inside is written twice"),
     '"': ("This quoted name has no end", "close it with a double quote"),
     "`": ("Backticks do not quote names here", 'use double quotes, as in "my table"'),
-    "$": ('Unexpected "$"', 'parameters are written ? or :name; names with $ need double quotes, as in "t$snapshots"'),
+    "$": (
+        'Unexpected "$"',
+        'parameters are written ?, $1 or :name; names with $ need double quotes, as in "t$snapshots"',
+    ),
     "\\": ("Unexpected backslash", "commands that begin with a backslash belong to the sqe-cli shell"),
 }
 
