@@ -46,7 +46,7 @@ _COMPRESSION = {"spill_compression": "spark.shuffle.spill.compress", "shuffle_co
 
 
 def spark_settings(loaded: LoadedConfig) -> Mapping[str, str]:
-    """Return what the tuning keys become on Spark (features §17); what nobody wrote stays as the engine has it."""
+    """Return what the tuning keys become on Spark; what nobody wrote stays as the engine has it."""
     coordinator, sources = loaded.config.coordinator, loaded.sources
     settings: dict[str, str] = {}
     if sources.is_written("optimizer", "broadcast_threshold"):

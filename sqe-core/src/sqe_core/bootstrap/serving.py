@@ -46,7 +46,7 @@ def serve(
 ) -> Server:
     """Compose the server of a configuration: its protocols, health and metrics around `compose`. Nothing is bound yet.
 
-    Without `[auth]` everything listens on loopback only (features §1.0); what is written was checked.
+    Without `[auth]` everything listens on loopback only; what is written was checked.
 
     Args:
         loaded: the configuration.

@@ -1,4 +1,4 @@
-"""ATTACH, DETACH and secrets, carried out (features §2.6): for everybody who is connected, until the process ends.
+"""ATTACH, DETACH and secrets, carried out: for everybody who is connected, until the process ends.
 
 Who may is decided before. What goes wrong at a location is told in words of ours that are always the same on a server:
 whoever attaches must not learn from errors what answers at an address, or which files there are.

@@ -1,4 +1,4 @@
-"""The tags of columns: they live in a property of the table, so that they go where the table goes (features §6.3)."""
+"""The tags of columns: they live in a property of the table, so that they go where the table goes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Catalogs that a session finds by their names, `catalog_discovery = "polaris-auto"` (features §5.2)."""
+"""Catalogs that a session finds by their names, `catalog_discovery = "polaris-auto"`."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, weakref_slot=True)
 class Mount:
-    """One catalog: its visible name, other names that resolve to it (features §5.2), and what serves it.
+    """One catalog: its visible name, other names that resolve to it, and what serves it.
 
     Two mounts are two catalogs, even one after the other under one name.
     """

@@ -1,4 +1,4 @@
-"""What CREATE SECRET keeps (features §2.6): by name, for all administrators, in memory or in an encrypted file."""
+"""What CREATE SECRET keeps: by name, for all administrators, in memory or in an encrypted file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From `[storage]` and `[catalog.storage]` to what Iceberg's file access is told (features §1.5, §5.4)."""
+"""From `[storage]` and `[catalog.storage]` to what Iceberg's file access is told."""
 
 from __future__ import annotations
 

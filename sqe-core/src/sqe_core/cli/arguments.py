@@ -1,4 +1,4 @@
-"""The command line of `sqe-cli`: features §8.1 and §8.2. Imports only the standard library, so that --help is quick."""
+"""The command line of `sqe-cli` (docs/cli.md). Imports only the standard library, so that --help is quick."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command `sqe`: plugins, configuration, API keys, audit, doctor, benchmarks (features §8.4)."""
+"""The command `sqe`: plugins, configuration, API keys, audit, doctor, benchmarks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How configured catalogs get their names (features §5.2)."""
+"""How configured catalogs get their names."""
 
 from __future__ import annotations
 

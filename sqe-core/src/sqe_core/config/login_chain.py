@@ -1,4 +1,4 @@
-"""The providers that are asked, in order, whichever form of `[auth]` says so (features §1.3, §4.1)."""
+"""The providers that are asked, in order, whichever form of `[auth]` says so."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The audit log: JSON lines, chained by hashes, in a file that is only ever appended to (features §10.3, OBS-5).
+"""The audit log: JSON lines, chained by hashes, in a file that is only ever appended to (docs/audit.md, OBS-5).
 
 Every event is in the operating system's hands before the call returns, so the end of this process loses none. Events
 that change rights are synced to the disk at once, all others within a second: that much a power failure may take.

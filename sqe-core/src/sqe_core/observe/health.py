@@ -123,7 +123,7 @@ class Readiness:
 
 
 def health_routes(readiness: Readiness, status: Callable[[], ServerStatus]) -> Mapping[str, Route]:
-    """Return what the health listener answers (features §3.5)."""
+    """Return what the health listener answers."""
 
     def healthz(request: HttpRequest) -> HttpAnswer:
         return HttpAnswer.of_text("ok")

@@ -1,4 +1,4 @@
-"""The last statements, in memory: bounded by number and age (features §10.4)."""
+"""The last statements, in memory: bounded by number and age."""
 
 from __future__ import annotations
 

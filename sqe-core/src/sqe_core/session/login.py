@@ -385,7 +385,7 @@ def refuse_other_user(identity: Identity, client: ClientInfo) -> None:
 
 
 def with_mapped_roles(identity: Identity, mappings: Mapping[str, Sequence[str]]) -> Identity:
-    """Add the roles that the roles, groups and subject of an identity stand for (features §4.2).
+    """Add the roles that the roles, groups and subject of an identity stand for.
 
     Names are compared whole. The user name is not looked at: in many directories people choose theirs.
     """

@@ -1,4 +1,4 @@
-"""How many statements and metadata requests a minute: token buckets per user and for everybody (features §1.9, LIM-1).
+"""How many statements and metadata requests a minute: token buckets per user and for everybody (LIM-1).
 
 A bucket is full at first and refills steadily: a burst of a minute's worth is fine, what follows comes at the rate.
 """

@@ -1,4 +1,4 @@
-"""Tokens of sessions are renewed before they end, and what was withdrawn meanwhile ends (features §4.3, JWT-9).
+"""Tokens of sessions are renewed before they end, and what was withdrawn meanwhile ends (JWT-9).
 
 Every tick looks at all sessions and hands those that need an identity provider to a few threads: one that hangs keeps
 neither the tick nor the logins.

@@ -75,7 +75,7 @@ class SessionLimits:
     idle_secs: float = 900
     absolute_secs: float = 28800
     without_expiry_secs: float = 3600
-    """How long an identity counts that does not say when it ends (features §4.3)."""
+    """How long an identity counts that does not say when it ends."""
     sweep_secs: float = 60
     most: int = 10_000
     most_per_user: int = 200

@@ -389,7 +389,7 @@ class CatalogBackend(ABC):
 
 
 class SupportsDiscovery(ABC):
-    """Capability of a `CatalogBackend`: other catalogs of the same service, found by name (features §5.2)."""
+    """Capability of a `CatalogBackend`: other catalogs of the same service, found by name (docs/rest-catalogs.md)."""
 
     @abstractmethod
     def discover(self, name: str, identity: Identity) -> CatalogBackend | None:
@@ -474,7 +474,7 @@ class CatalogContext(PluginContext):
 
     Args:
         storage: Iceberg `FileIO` properties of `[catalog.storage]` over `[storage]`; may hold secrets.
-        require_vended_credentials: static and ambient storage credentials must not be used (features §5.4).
+        require_vended_credentials: static and ambient storage credentials must not be used (docs/rest-catalogs.md).
     """
 
     storage: Mapping[str, str] = field(default_factory=lambda: _EMPTY, repr=False)

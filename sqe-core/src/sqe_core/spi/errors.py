@@ -35,7 +35,7 @@ class ErrorKind(Enum):
 
 
 class ErrorCode(Enum):
-    """The stable codes of features §3.2; the value is the number that protocols send."""
+    """The stable codes; the value is the number that protocols send (docs/flight.md)."""
 
     SYNTAX_ERROR = 1
     PARSE_ERROR = 2

@@ -78,7 +78,7 @@ class QueryEvent:
         principal: who, without tokens.
         protocol: the protocol's kind, or `embedded`.
         session_hash: a hash of the session's id; the id itself is a secret.
-        statement_kind: the word of features §2.0, for example `query` or `create_table`.
+        statement_kind: the value of a `StatementKind`, for example `query` or `create_table`.
         sql: the statement without literals.
         sql_hash: a hash of the statement as sent.
         client_address: where from.

@@ -403,7 +403,7 @@ class PolicyEnforcer(ABC):
 
 
 class Privilege(Enum):
-    """What can be granted (features §6.4). Aliases of the SQL are resolved by the core."""
+    """What can be granted (docs/governance.md). Aliases of the SQL are resolved by the core."""
 
     SELECT = "SELECT"
     MONITOR = "MONITOR"

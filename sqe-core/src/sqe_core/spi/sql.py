@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 Dialect = Literal["sqe", "trino", "spark"]
-"""`sqe` is SQE's own SQL (features §2), `trino` what the Trino wire speaks, `spark` the engine's."""
+"""`sqe` is SQE's own SQL (docs/sql.md), `trino` what the Trino wire speaks, `spark` the engine's."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

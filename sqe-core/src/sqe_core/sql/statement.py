@@ -76,7 +76,7 @@ class EngineStatement(Statement):
     column_names: tuple[str, ...] | None = None
     """Visible names of the result columns when they differ from Spark's, else None."""
     overwrite_dynamic: bool | None = None
-    """For INSERT OVERWRITE: None lets `query` choose by the target's partitioning (features §2.8)."""
+    """For INSERT OVERWRITE: None lets `query` choose by the target's partitioning."""
     if_exists: bool = False
     """ALTER TABLE IF EXISTS and the like, which Spark cannot say: a missing target is no error."""
     exact_writes: bool = False
@@ -169,7 +169,7 @@ class ResetSession(Statement):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransactionControl(Statement):
-    """BEGIN, START TRANSACTION, COMMIT, ROLLBACK: accepted, do nothing (features §2.8)."""
+    """BEGIN, START TRANSACTION, COMMIT, ROLLBACK: accepted, do nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -111,7 +111,7 @@ class FakeAnswer:
 
     Args:
         table: the rows; None for a statement without rows.
-        kind: the word of features §2.0.
+        kind: the value of a `StatementKind`.
         affected_rows: how many rows it changed.
         batches: makes the rows, in the columns of `table`; None takes those of `table`.
         waits: it goes on until it is cancelled.

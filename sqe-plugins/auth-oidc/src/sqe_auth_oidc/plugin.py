@@ -123,7 +123,7 @@ class OidcPlugin(SqePlugin):
 
     @hookimpl
     def sqe_provide_auth_providers(self, context: StartupContext) -> Sequence[AuthProviderFactory[Any]]:
-        """Contribute the kinds of features §4.1 that an identity provider judges."""
+        """Contribute the kinds that an identity provider judges (docs/auth-oidc.md)."""
         return (
             PasswordFactory(),
             ClientCredentialsFactory(),

@@ -21,7 +21,7 @@ _MOST_VERDICTS = 100_000
 
 
 class Verdicts:
-    """Which namespaces each user may look into, asked once for each (features §5.5)."""
+    """Which namespaces each user may look into, asked once for each."""
 
     def __init__(self, client: RestClient) -> None:
         self._client = client

@@ -1,4 +1,4 @@
-"""Tokens from an OAuth token endpoint, kept until shortly before they end (features §4.3)."""
+"""Tokens from an OAuth token endpoint, kept until shortly before they end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The table format of features §1.17."""
+"""The table format (docs/cli.md)."""
 
 from __future__ import annotations
 

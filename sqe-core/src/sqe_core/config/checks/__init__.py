@@ -1,4 +1,4 @@
-"""Start-up validation (features §1.16): what no single key can say of itself.
+"""Start-up validation: what no single key can say of itself.
 
 Each check is a small named function that yields faults. `ALWAYS` runs for every configuration, `PRODUCTION` also
 when `production_mode` is on.

@@ -1,4 +1,4 @@
-"""What `production_mode = true` refuses (features §1.16, AUTHN-2, AUTHN-3, OBS-8)."""
+"""What `production_mode = true` refuses (AUTHN-2, AUTHN-3, OBS-8)."""
 
 from __future__ import annotations
 

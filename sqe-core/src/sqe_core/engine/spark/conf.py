@@ -142,7 +142,7 @@ _REMOTE_SETTINGS: Mapping[str, str] = MappingProxyType(
     }
 )
 
-_MOST_BROADCAST_BYTES = 64 << 20  # features: broadcast_threshold
+_MOST_BROADCAST_BYTES = 64 << 20
 # Rows of a broadcast take up to five times their size in the heap, and no budget counts them. One task may hold one.
 _BROADCAST_SHARE = 8
 _BROADCASTS_BESIDE_TASKS = 2

@@ -45,7 +45,7 @@ def home_dir() -> Path | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineOptions:
-    """The `[engine]` table and what other tables say about the engine (features §17).
+    """The `[engine]` table and what other tables say about the engine.
 
     Attributes:
         master: where tasks run, as Spark writes it.

@@ -1,7 +1,7 @@
 """What the records mean for one access.
 
     denied      a DENY reaches it, whatever else was granted
-    allowed     no grant ever covered it: the catalog alone decides (features §6.2), but in a catalog that cannot know
+    allowed     no grant ever covered it: the catalog alone decides, but in a catalog that cannot know
                 who asks: there it is its maker's and the administrators'
     allowed     it is the principal's own, or a grant at its level or above names the privilege
     denied      everything else
@@ -123,7 +123,7 @@ class Evaluation:
         """Whether the principal may make this grant without being an admin: with MANAGE, or with grant option (POL-15).
 
         Who is restricted on an object, or on one below a schema or catalog, passes nothing of it on: the grant would
-        be wider than what they have. Restrictions are made by admins only (features §6.6).
+        be wider than what they have. Restrictions are made by admins only.
         """
         if grant.effect is not Effect.ALLOW or grant.row_filter is not None or grant.column_masks:
             return False

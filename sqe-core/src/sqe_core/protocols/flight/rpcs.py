@@ -551,7 +551,7 @@ def _ingest_request(command: sql.CommandStatementIngest) -> IngestRequest:
                 raise _bad_argument("A table that may neither exist nor be made cannot be written", "choose one")
             mode = IngestMode.CREATE
         case _:
-            # Without options the table exists, and rows are added (features §3.1).
+            # Without options the table exists, and rows are added.
             mode = IngestMode.CREATE_APPEND if creates else IngestMode.APPEND
     return IngestRequest(
         table=command.table,

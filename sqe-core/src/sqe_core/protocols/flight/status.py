@@ -1,4 +1,4 @@
-"""Our errors as statuses of gRPC (features §3.1)."""
+"""Our errors as statuses of gRPC."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 
 from sqe_core.engine.port import TimeTravel
 
-# Iceberg's metadata tables, projected to the columns of features §2.3.
+# Iceberg's metadata tables, projected to the columns that docs/sql.md names.
 METADATA_PROJECTIONS: dict[str, tuple[str, ...]] = {
     "snapshots": (
         "r.committed_at",
@@ -108,7 +108,7 @@ def metadata_name(kind: str) -> str:
 
 
 def metadata_text(parts: Sequence[str], kind: str, *, marker: str, partitioned: bool) -> str:
-    """Return the secured text of a metadata table (features §2.3)."""
+    """Return the secured text of a metadata table."""
     partition = "to_json(r.partition)" if partitioned else "CAST(NULL AS STRING)"
     columns = [column.replace("{partition}", partition) for column in METADATA_PROJECTIONS[kind]]
     projection = ", ".join(column.replace("r.", f"{quote(marker)}.") for column in columns)

@@ -1,4 +1,4 @@
-"""What statements, logins and sessions write into the audit log, in the form of features §10.3."""
+"""What statements, logins and sessions write into the audit log (docs/audit.md)."""
 
 from __future__ import annotations
 

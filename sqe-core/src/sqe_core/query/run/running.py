@@ -25,7 +25,7 @@ from sqe_core.spi.protocol import StatementState
 
 
 def new_query_id() -> str:
-    """Return a UUID of version 7: unique, and sorted by time (features §7)."""
+    """Return a UUID of version 7: unique, and sorted by time."""
     milliseconds = time.time_ns() // 1_000_000
     value = (milliseconds & (1 << 48) - 1) << 80 | int.from_bytes(os.urandom(10))
     value = value & ~(0xF << 76) | 7 << 76

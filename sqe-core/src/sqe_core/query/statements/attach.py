@@ -1,4 +1,4 @@
-"""ATTACH, DETACH and secrets: administrators only (features §2.6). Nobody else learns even whether a name is taken."""
+"""ATTACH, DETACH and secrets: administrators only. Nobody else learns even whether a name is taken."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ from enum import Enum
 
 
 class Audited(Enum):
-    """What the audit log calls it (features §10.3)."""
+    """What the audit log calls it (docs/audit.md)."""
 
     QUERY = "query"
     DDL = "admin_ddl"

@@ -106,7 +106,7 @@ class SqlType:
     fields: tuple[str | None, ...] = ()  # names of a row's fields, None for an unnamed one
 
     def spark(self, *, stored: bool = False) -> str:
-        """Write it for Spark. A stored JSON is text (features §2.7), a computed one a variant."""
+        """Write it for Spark. A stored JSON is text, a computed one a variant."""
         if self.name == "decimal":
             return f"DECIMAL({self.numbers[0]}, {self.numbers[1]})"
         if self.name == "json" and stored:

@@ -1,4 +1,4 @@
-"""ATTACH, DETACH and secrets, once recognised (features §2.6). `text` never holds what is secret."""
+"""ATTACH, DETACH and secrets, once recognised. `text` never holds what is secret."""
 
 from __future__ import annotations
 

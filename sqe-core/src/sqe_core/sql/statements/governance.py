@@ -1,4 +1,4 @@
-"""The statements of governance, once recognised: who may see and do what (features §6.4, §6.6).
+"""The statements of governance, once recognised: who may see and do what.
 
 Expressions in them are kept as the user wrote them; whoever stores one has it compiled first (POL-5, POL-15).
 """

@@ -49,7 +49,7 @@ MASKS: Mapping[str, Mask] = MappingProxyType(
         "mask_date_show_year": YearMask(),
     }
 )
-"""The masks that have a name, features §6.3 and §6.6."""
+"""The masks that have a name (docs/policies.md)."""
 
 _RANGE = re.compile(r"\s*range\s*\(\s*([0-9]{1,30}(?:\.[0-9]{1,30})?)\s*\)\s*", re.IGNORECASE)
 _PARTIAL = re.compile(r"\s*partial\s*\(\s*([0-9]{1,4})\s*,\s*([0-9]{1,4})\s*\)\s*", re.IGNORECASE)

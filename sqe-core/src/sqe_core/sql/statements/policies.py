@@ -1,4 +1,4 @@
-"""CREATE POLICY and DROP POLICY (features §6.4)."""
+"""CREATE POLICY and DROP POLICY."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Privileges as they are written, and the levels at which each means something (features §6.4)."""
+"""Privileges as they are written, and the levels at which each means something."""
 
 from __future__ import annotations
 
