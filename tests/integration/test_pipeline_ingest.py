@@ -167,7 +167,7 @@ def test_columns_are_matched_by_name(client: Client) -> None:
     with pytest.raises(SqeError):
         client.send(IngestMode.APPEND, "matched", pa.table({"id": pa.array([1, None], pa.int64())}))
     duplicate = pa.table([[1], [2]], names=["id", "ID"])
-    assert client.refusal(IngestMode.APPEND, "matched", duplicate).code is ErrorCode.DUPLICATE_COLUMN
+    assert client.refusal(IngestMode.APPEND, "matched", duplicate).code is ErrorCode.INVALID_ARGUMENTS
     assert client.value("SELECT count(*) FROM matched") == 1
 
 

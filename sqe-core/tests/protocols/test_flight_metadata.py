@@ -230,7 +230,6 @@ def test_results_say_what_drivers_want_to_know_of_columns(core: Core, alice: Raw
             "SCHEMA_NAME": "a.b",
             "TABLE_NAME": "t",
             "TYPE_NAME": "decimal(10,2)",
-            "REMARKS": "in €",
             "PRECISION": "10",
             "SCALE": "2",
             "IS_CASE_SENSITIVE": "0",

@@ -66,6 +66,14 @@ def test_without_auth_there_is_one_anonymous_user(make_store) -> None:
 
     assert (live.identity.username, live.identity.provider) == ("anonymous", "anonymous")
     assert (live.session.catalog, live.session.schema, live.session.protocol) == ("lake", ("default",), "flight")
+    named = store.authenticate(BasicCredential(username="root", password=Secret("secret")), HERE)
+    assert named.identity == live.identity, "a name that nobody vouches for is no name"
+    with pytest.raises(InvalidCredentialsError):
+        store.authenticate(BearerCredential(token=Secret("eyJ.eyJ.x")), HERE)
+
+
+def test_where_the_file_says_anonymous_a_user_name_is_refused(make_store) -> None:
+    store = make_store('[[auth.providers]]\ntype = "anonymous"\n')
     with pytest.raises(InvalidCredentialsError):
         store.authenticate(BasicCredential(username="root", password=Secret("")), HERE)
 

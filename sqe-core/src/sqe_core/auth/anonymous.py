@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from sqe_core.spi.auth import AuthProvider, AuthProviderFactory, LoginRequest, NoCredential
+from sqe_core.spi.auth import AuthProvider, AuthProviderFactory, BasicCredential, LoginRequest, NoCredential
 from sqe_core.spi.factory import PluginContext
 from sqe_core.spi.identity import Identity
 
@@ -17,6 +17,10 @@ class AnonymousConfig:
 
     user: str = field(default="anonymous", metadata={"doc": "the user name that everybody gets"})
     roles: tuple[str, ...] = field(default=(), metadata={"doc": "the roles that everybody gets"})
+    any_name: bool = field(
+        default=False,
+        metadata={"doc": "whether who sends some user name is this user too; name and password count for nothing"},
+    )
 
 
 class AnonymousProvider(AuthProvider):
@@ -25,6 +29,7 @@ class AnonymousProvider(AuthProvider):
     production_objection = "the login provider 'anonymous' lets everybody in without a login"
 
     def __init__(self, name: str, config: AnonymousConfig) -> None:
+        self._any_name = config.any_name
         self._identity = Identity(
             issuer=ISSUER,
             subject=config.user,
@@ -36,7 +41,8 @@ class AnonymousProvider(AuthProvider):
 
     def authenticate(self, request: LoginRequest) -> Identity | None:
         """Return the one identity, for a client without a credential."""
-        return self._identity if isinstance(request.credential, NoCredential) else None
+        accepted = NoCredential | BasicCredential if self._any_name else NoCredential
+        return self._identity if isinstance(request.credential, accepted) else None
 
 
 class AnonymousFactory(AuthProviderFactory[AnonymousConfig]):

@@ -80,7 +80,6 @@ def serve(
                     store=sessions,
                     service=sqe.service,
                     status=status.current,
-                    admin_roles=frozenset(config.auth.admin_roles) if config.auth else frozenset(),
                     rates=RateLimiter(rate_limits(config.rate_limit), metrics=metrics),
                     browser_logins=browser_logins(sessions, config.auth),
                     device_logins=device_logins(sessions, config.auth),

@@ -30,7 +30,8 @@ def login_chain(config: SqeConfig) -> tuple[LoginProvider, ...]:
     """The chain. Without `[auth]` everybody is one anonymous user."""
     auth = config.auth
     if auth is None:
-        return (LoginProvider(kind="anonymous", options=PluginTable(path=("auth",)), path=("auth",)),)
+        options = PluginTable(path=("auth",), node=Node(_nodes({"any_name": True}), DEFAULT))
+        return (LoginProvider(kind="anonymous", options=options, path=("auth",)),)
     shared = _nodes(
         {key: getattr(auth, key) for key in _OF_ALL_PROVIDERS}
         | {"tls_skip_verify": not auth.verify_tls, "client_ca_file": config.coordinator.tls.ca_file or None}

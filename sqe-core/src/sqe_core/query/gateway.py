@@ -66,7 +66,6 @@ class Gateway:
         store: SessionStore,
         service: QueryService,
         status: Callable[[], ServerStatus],
-        admin_roles: frozenset[str] = frozenset(),
         rates: RateLimiter | None = None,
         browser_logins: BrowserLogins | None = None,
         device_logins: DeviceLogins | None = None,
@@ -76,7 +75,6 @@ class Gateway:
         self._device_logins = device_logins
         self._service = service
         self._status = status
-        self._admin_roles = admin_roles
         self._rates = rates or RateLimiter()
 
     def authenticate(self, credential: Credential, client: ClientInfo) -> GatewaySession:
@@ -98,7 +96,6 @@ class Gateway:
             self._service,
             take=lambda traffic: self._rates.take(traffic, live.session.identity, client.address),
             renew=lambda new: self._store.renew_login(live, _with_names(new), client),
-            is_admin=bool(live.session.identity.roles & self._admin_roles),
         )
 
     def status(self) -> ServerStatus:
@@ -126,7 +123,6 @@ class ConnectedSession:
         *,
         take: Callable[[Traffic], None],
         renew: Callable[[Credential], None],
-        is_admin: bool = False,
     ) -> None:
         """Make one; `take` counts a request of its client, or raises, and `renew` judges its new credential."""
         self._live = live
@@ -134,7 +130,6 @@ class ConnectedSession:
         self._service = self.service = service
         self._take = take
         self._renew = renew
-        self._is_admin = is_admin
 
     @property
     def token(self) -> Secret:
@@ -237,7 +232,8 @@ class ConnectedSession:
 
     def cancel(self, query_id: str) -> bool:
         """Cancel a statement of this user, for admins of anybody."""
-        return self._service.cancel_of(self._session.identity.key, query_id, any_user=self._is_admin)
+        any_user = self._service.is_admin(self._session)
+        return self._service.cancel_of(self._session.identity.key, query_id, any_user=any_user)
 
     def renew_login(self, credential: Credential) -> None:
         """Go on with a new credential of the same person."""

@@ -192,7 +192,11 @@ class QueryService:
             # A long text takes a while to read: that is a statement's work, and needs its slot (LIM-1).
             limits = TextLimits(max_bytes=self._parts.limits.max_sql_bytes)
             read_as = dialect or (options.at or session).properties["dialect"]
-            statement = self._parts.reader.read(sql, dialect=read_as, limits=limits)
+            try:
+                statement = self._parts.reader.read(sql, dialect=read_as, limits=limits)
+            except SqeError:
+                with _explained(self._begin(session, running, sql, options, dialect, leave)):
+                    raise  # history has what could not be read, too
             row = value_row(statement) if isinstance(statement, EngineStatement) else None
             if row is None:
                 leave()
@@ -334,6 +338,10 @@ class QueryService:
     def cancel_any(self, query_id: str) -> bool:
         """Cancel a statement; who may do so was decided before."""
         return self.cancel_of(("", ""), query_id, any_user=True)
+
+    def is_admin(self, session: Session) -> bool:
+        """Whether a session's user is an administrator, with the roles that SET ROLE chose."""
+        return self._parts.admins(self._with_roles(session.identity, session.chosen_roles))
 
     def is_running(self, session: Session) -> bool:
         """Whether a statement of a session runs, or its result is still read."""

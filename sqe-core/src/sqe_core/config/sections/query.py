@@ -52,7 +52,7 @@ class QueryConfig:
     role_overrides: Mapping[str, int] = mapping(
         "Role to timeout in seconds; the largest counts.", minimum=1, unbuilt="roles are not built yet"
     )
-    max_result_rows: int = setting(1_000_000, "Most rows of a result.", minimum=1)
+    max_result_rows: int = setting(100_000_000, "Most rows of a result.", minimum=1)
     max_result_bytes: int = size("10GB", "Most bytes of a result, as Arrow; 0 = unlimited.")
     max_sql_bytes: int = size(1_048_576, "Longest statement text; 0 = unlimited (refused in production).")
     max_concurrent_queries: int = setting(100, "Statements at a time.", minimum=1)

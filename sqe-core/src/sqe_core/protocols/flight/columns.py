@@ -48,7 +48,8 @@ def _described(column: pa.Field[pa.DataType], table: tuple[str, str, str] | None
     told: dict[bytes, bytes | None] = {
         **names,
         b"TYPE_NAME": known.get(b"sql_type"),
-        b"REMARKS": known.get(b"comment"),
+        # JDBC calls a column of a result by its remarks.
+        b"REMARKS": known.get(b"comment") if table is not None else None,
         b"IS_AUTO_INCREMENT": b"0",
         b"IS_CASE_SENSITIVE": b"1" if pa.types.is_string(column.type) else b"0",
         # What was computed can be written nowhere.

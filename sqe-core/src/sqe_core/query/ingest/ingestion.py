@@ -190,8 +190,8 @@ class Ingestion:
             if target is None:
                 known = [column.name for column in columns.values()]
                 raise UserError(
-                    f"Table {resolved.name} has no column {shown(field.name)}",
-                    code=ErrorCode.COLUMN_NOT_FOUND,
+                    f"Table {resolved.name} exists and has no column {shown(field.name)}",
+                    code=ErrorCode.DUPLICATE_TABLE,  # what ADBC wants to read of a table of other columns
                     hint=did_you_mean(field.name, known),
                 )
             nothing = kinds.is_null(field.type)

@@ -89,7 +89,7 @@ def _check_names(fields: Sequence[pa.Field] | pa.Schema, what: str, limits: Sche
         if not name or not name.isprintable() or len(name) > limits.name_length:
             raise UserError(f"{what} {shown(name)!r} is no usable name", code=ErrorCode.INVALID_ARGUMENTS)
         if name.lower() in seen:
-            raise UserError(f"{what} {shown(name)} is given more than once", code=ErrorCode.DUPLICATE_COLUMN)
+            raise UserError(f"{what} {shown(name)} is given more than once", code=ErrorCode.INVALID_ARGUMENTS)
         seen.add(name.lower())
 
 

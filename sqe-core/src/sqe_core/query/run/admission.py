@@ -24,7 +24,7 @@ class QueryLimits:
     """The bounds of `[query]`. Zero means no bound for `timeout_secs` and those of a result."""
 
     timeout_secs: float = 300
-    max_result_rows: int = 1_000_000
+    max_result_rows: int = 100_000_000
     max_result_bytes: int = 10 << 30
     max_sql_bytes: int = 1_048_576
     max_concurrent_queries: int = 100

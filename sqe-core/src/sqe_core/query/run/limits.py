@@ -17,13 +17,15 @@ def bounded(batches: Iterator[pa.RecordBatch], max_rows: int, max_bytes: int = 0
         if max_rows and rows > max_rows:
             raise ResourcesError(
                 f"The result has more than {max_rows} rows, the most that a query may return here",
-                hint="add LIMIT or narrow the query; CREATE TABLE … AS keeps big results",
+                hint="add LIMIT or narrow the query; CREATE TABLE … AS keeps big results. The bound is the server's"
+                " query.max_result_rows, or the session's query_max_result_rows",
             )
         # `nbytes` ends the process when a list of no lists has no offsets, as results of the engine may.
         size += batch.get_total_buffer_size()
         if max_bytes and size > max_bytes:
             raise ResourcesError(
                 f"The result has more than {max_bytes} bytes, the most that a query may return here",
-                hint="select fewer columns or rows; CREATE TABLE … AS keeps big results",
+                hint="select fewer columns or rows; CREATE TABLE … AS keeps big results. The bound is the server's"
+                " query.max_result_bytes",
             )
         yield batch
