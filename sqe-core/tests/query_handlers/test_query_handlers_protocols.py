@@ -1,0 +1,83 @@
+"""What protocols see of statements: clients that keep their state, history, and who is an administrator."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from handler_lake import ALICE, BOB, ROOT, Lake
+
+from sqe_core.query.gateway import ConnectedSession
+from sqe_core.spi.errors import ErrorCode, QueryCancelledError, SqeError
+from sqe_core.spi.identity import Identity
+from sqe_core.spi.protocol import ClientState, StatementRequest, StatementState
+
+
+def connected(lake: Lake, who: Identity) -> ConnectedSession:
+    live: Any = SimpleNamespace(session=lake.session(who), ensure_usable=lambda: None)
+    return ConnectedSession(live, lake.sqe.service, take=lambda traffic: None, renew=lambda credential: None)
+
+
+def test_prepared_statements_that_a_client_keeps(lake: Lake) -> None:
+    session = connected(lake, ALICE)
+    with session.execute(StatementRequest(sql="PREPARE p FROM SELECT 1 AS one", state=ClientState())) as prepared:
+        added = prepared.changes.added_prepared
+    assert list(added) == ["p"]
+    with pytest.raises(SqeError):
+        session.execute(StatementRequest(sql="EXECUTE p", state=ClientState()))
+    with pytest.raises(SqeError):
+        session.execute(StatementRequest(sql="EXECUTE p"))
+    gone = session.execute(StatementRequest(sql="DEALLOCATE PREPARE p", state=ClientState(prepared=added)))
+    assert gone.changes.removed_prepared == ("p",)
+
+
+def test_names_that_a_client_keeps_are_nobody_elses(lake: Lake) -> None:
+    session = connected(lake, ALICE)
+    used = session.execute(StatementRequest(sql="USE other.default", state=ClientState(catalog="lake")))
+    assert (used.changes.catalog, used.changes.schema) == ("other", ("default",))
+    assert session.catalog == "lake"
+    used = session.execute(StatementRequest(sql="USE other.default"))
+    assert used.changes.catalog == "other"
+    assert session.catalog == "other"
+
+
+def test_roles_of_a_request_narrow_and_never_widen(lake: Lake) -> None:
+    session = connected(lake, ROOT)
+    sql = "SHOW GRANTS ON TABLE lake.hr.pay"
+    session.execute(StatementRequest(sql=sql, state=ClientState()))
+    none = ClientState(roles=())
+    with pytest.raises(SqeError):
+        session.execute(StatementRequest(sql="CREATE ROLE made", state=none))
+    with pytest.raises(SqeError):
+        connected(lake, BOB).execute(
+            StatementRequest(sql="CREATE ROLE made", state=ClientState(roles=("service_admin",)))
+        )
+
+
+def test_what_cannot_be_read_is_in_the_history(lake: Lake) -> None:
+    before = len(lake.events)
+    rows = [pa.record_batch({"1": [1, 2]})]
+    with pytest.raises(SqeError):
+        lake.sqe.service.insert_rows(lake.session(ALICE), "INSRT INTO people VALUES (?)", rows)
+    assert len(lake.events) > before
+    assert lake.events[-1].error_code is ErrorCode.SYNTAX_ERROR
+
+
+def test_who_gave_up_the_role_of_an_administrator_is_none(lake: Lake) -> None:
+    service, session = lake.sqe.service, lake.session(ROOT)
+    assert service.is_admin(session)
+    lake.run(ROOT, "SET ROLE NONE")
+    assert not service.is_admin(session)
+    lake.run(ROOT, "SET ROLE ALL")
+    assert service.is_admin(session)
+    assert not service.is_admin(lake.session(BOB))
+
+
+def test_a_statement_can_be_cancelled_before_anything_was_done(lake: Lake) -> None:
+    statement = connected(lake, ALICE).begin(StatementRequest(sql="SELECT 1 AS one"))
+    statement.cancel()
+    with pytest.raises(QueryCancelledError):
+        statement.plan()
+    assert statement.progress().state is StatementState.CANCELLED
