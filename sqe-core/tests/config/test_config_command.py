@@ -36,6 +36,13 @@ def test_a_good_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "fault"),
     [
+        (
+            '[catalog.lake]\ntype = "sqlite"',
+            "sqe.toml:1: catalog.lake: unknown key. Known keys: ",
+        ),
+        ('[catalog.lake]\ntype = "sqlite"', "; a catalog of that name is written [catalogs.lake]"),
+        ('[auth.providers]\ntype = "mtls"', "auth.providers: expected an array of tables, [[auth.providers]], not a"),
+        ('[coordinator]\nmode = "worker"', "coordinator.mode: workers are not built yet; every statement runs in this"),
         ("[metrics]\nweb_ui = true", "sqe.toml:2: metrics.web_ui: the web UI is not built yet"),
         ('[catalogs.a]\ntype = "sqlite"\ndirectory = "{}/sqe.toml/below"', "sqe.toml:2: catalogs.a.type: the folder"),
         ('[catalogs.a]\ntype = "sqlite"\ndirectory = "{}"\nfile = "sqe.toml"', "sqe.toml:2: catalogs.a.type: the cata"),

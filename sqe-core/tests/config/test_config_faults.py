@@ -117,7 +117,7 @@ def test_keys_of_the_catalog_do_not_belong_into_the_backend_table(tmp_path: Path
         ("[query]\ndefault_catalog = ['a']", "query.default_catalog: expected text, not an array"),
         ("query = 5", "query: expected a table, not the number 5"),
         ("[[query]]\ntimeout_secs = 5", "query: expected a table, not an array"),
-        ("[auth.providers]\ntype = 'a'", "auth.providers: expected an array, not a table"),
+        ("[auth.providers]\ntype = 'a'", "auth.providers: expected an array of tables, [[auth."),
         ("[[auth.providers]]\nuser = 'a'", "auth.providers[0].type: is missing"),
         ("[auth]\nproviders = ['anonymous']", 'auth.providers[0]: expected a table, not the text "anonymous"'),
         ("[auth]\nadmin_roles = 'admin'", 'auth.admin_roles: expected an array, not the text "admin"'),

@@ -63,7 +63,7 @@ OWN = [
     ("SHOW CATALOGS", ShowCatalogs, K.SHOW, {}),
     ("show catalogs like 'a%'", ShowCatalogs, K.SHOW, {"like": "a%"}),
     ("SHOW SCHEMAS", ShowSchemas, K.SHOW, {}),
-    ("SHOW DATABASES", ShowSchemas, K.SHOW, {}),
+    ("SHOW DATABASES", ShowCatalogs, K.SHOW, {}),
     ("SHOW SCHEMAS FROM \"C\" LIKE 'x'", ShowSchemas, K.SHOW, {"catalog": "C", "like": "x"}),
     ("SHOW SCHEMAS IN Cat", ShowSchemas, K.SHOW, {"catalog": "cat"}),
     ("SHOW TABLES", ShowTables, K.SHOW, {}),

@@ -124,7 +124,7 @@ def configured_instances(
             faults.append(Fault(use.path, f"{error.message} ({error.hint})" if error.hint else error.message))
             continue
         settings, wrong = bind_table(use.table, factory.config_type)
-        faults += wrong
+        faults += (_explained(fault, use) for fault in wrong)
         consumed.update(_consumed(use, factory.config_type))
         if settings is not None:
             found.append(_instance(use, factory, settings, loaded))
@@ -153,6 +153,15 @@ def _instance(use: _Use, factory: PluginFactory[Any, Any, Any], settings: Any, l
         entry=use.entry,
         loaded=loaded,
     )
+
+
+def _explained(fault: Fault, use: _Use) -> Fault:
+    """`[catalog.lake]` is the table of one that is meant to be called so."""
+    name = str(fault.path[-1])
+    entry = use.table.entries.get(name)
+    if use.shared == ("catalog",) and len(fault.path) == 2 and entry is not None and isinstance(entry.value, dict):
+        return Fault(fault.path, f"{fault.message}; a catalog of that name is written [catalogs.{name}]", fault.origin)
+    return fault
 
 
 def _placed(fault: Fault, loaded: LoadedConfig) -> str:

@@ -256,7 +256,8 @@ class Binder:
         elif metadata.get("one_or_many") and not isinstance(value, list):
             value = [node]
         if not isinstance(value, list):
-            self._fault(path, node, f"expected an array, not {describe(node)}")
+            wanted = f"an array of tables, [[{dotted(path)}]]" if _is_table(item_hint) else "an array"
+            self._fault(path, node, f"expected {wanted}, not {describe(node)}")
             raise _Invalid
         items: list[Any] = []
         valid = True

@@ -18,6 +18,7 @@ from pathlib import Path
 from urllib.parse import quote, urlsplit
 
 from sqe_core import __version__
+from sqe_core.catalog.backends import found_file
 from sqe_core.config.catalog_names import mounted_catalogs
 from sqe_core.config.sections.root import SqeConfig
 from sqe_core.config.values import format_bytes
@@ -257,7 +258,8 @@ def examine_warehouse(patient: Patient) -> Iterator[Finding]:
     for mount in mounted_catalogs(patient.config):
         options = mount.config.options
         if mount.kind == "sqlite" and isinstance(options.get("directory"), str):
-            yield from _warehouse(mount.name, Path(options.get("directory")), str(options.get("file", "catalog.db")))
+            folder = Path(options.get("directory"))
+            yield from _warehouse(mount.name, folder, str(options.get("file") or found_file(folder.expanduser())))
         elif mount.kind == "hadoop" and mount.config.warehouse and not urlsplit(mount.config.warehouse).scheme:
             yield from _warehouse(mount.name, Path(mount.config.warehouse), None, must_exist=True)
 
@@ -274,6 +276,9 @@ def _warehouse(name: str, folder: Path, file: str | None, *, must_exist: bool = 
         return
     if not os.access(folder, os.R_OK | os.X_OK):
         yield Finding(level=Level.PROBLEM, subject=subject, text=f"{name}: cannot read {folder}")
+        return
+    if not must_exist and not os.access(folder, os.W_OK):
+        yield Finding(level=Level.PROBLEM, subject=subject, text=f"{name}: cannot write {folder}")
         return
     if file is None or not (folder / file).exists():
         yield Finding(level=Level.OK, subject=subject, text=f"{name}: {folder}")

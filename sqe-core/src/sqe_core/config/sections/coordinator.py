@@ -78,7 +78,7 @@ class CoordinatorConfig:
     mode: Literal["coordinator", "worker", "hybrid", "local", "distributed"] = setting(
         "hybrid",
         "What this process is; hybrid, local and distributed start a coordinator.",
-        unbuilt="workers are not built yet; every statement runs in this process",
+        unbuilt="workers are not built yet; every statement runs in this process (leave it unset)",
         asked=lambda mode: mode in ("worker", "distributed"),
     )
     worker_urls: tuple[str, ...] = setting(

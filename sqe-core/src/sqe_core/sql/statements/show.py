@@ -152,8 +152,9 @@ def _stats(statement: StatementText, cursor: Cursor) -> Statement:
 
 
 _SHOWS: dict[str, Callable[[StatementText, Cursor], Statement]] = {
-    "catalogs": _catalogs,
-    **dict.fromkeys(("schemas", "databases", "namespaces"), _schemas),
+    # A database is a catalog, as in GRANT … ON DATABASE and ATTACH DATABASE.
+    **dict.fromkeys(("catalogs", "databases"), _catalogs),
+    **dict.fromkeys(("schemas", "namespaces"), _schemas),
     "tables": _tables,
     "views": _views,
     "columns": _columns,
