@@ -29,7 +29,8 @@ from sqe_core.spi.errors import (
     SqeError,
     UserError,
 )
-from sqe_core.sql.statement import StatementKind
+from sqe_core.sql.reader import Reader
+from sqe_core.sql.statement import EngineStatement, StatementKind, TextLimits
 
 ALIAS = "_sqe_c_0123456789abcdef0123456789abcdef"
 _NOWHERE = "from any of the providers"
@@ -508,3 +509,21 @@ def test_expected_internal_names_are_hidden_without_an_alarm(caplog: pytest.LogC
     text = f"RelationV2[a#1] {ALIAS}.hr.t, SubqueryAlias {MARKER}"
     assert Scrubber([ALIAS]).visible_text(text) == "RelationV2[a#1] hr.t, SubqueryAlias "
     assert not caplog.records
+
+
+@pytest.mark.parametrize(
+    ("sql", "dialect", "hint"),
+    [
+        ('SELECT a\nFROM t WHERE a = "text"', "sqe", "text is written in single quotes; double quotes are for names"),
+        ("SELECT a\nFROM t WHERE a = text", "sqe", None),
+        ("SELECT a\nFROM t WHERE a = `text`", "spark", None),
+    ],
+)
+def test_text_in_double_quotes_is_told_from_a_column(sql: str, dialect: str, hint: str | None) -> None:
+    statement = Reader().read(sql, dialect=dialect, limits=TextLimits())
+    assert isinstance(statement, EngineStatement)
+    at = statement.spark_sql.index("`text`")
+    failure = fail("UNRESOLVED_COLUMN.WITHOUT_SUGGESTION", parameters={"objectName": "`text`"}, start=at)
+    error = translate(failure, kind=StatementKind.QUERY, positions=statement.positions, query_id="q1")
+    assert (error.message, error.hint) == ("Column text does not exist", hint)
+    assert error.position == Position(2, 18)

@@ -34,6 +34,7 @@ from sqe_core.spi.errors import (
     UserError,
 )
 from sqe_core.sql.statement import PositionMap, StatementKind
+from sqe_core.sql.text.positions import Marks
 
 _log = logging.getLogger(__name__)
 
@@ -111,12 +112,20 @@ def translate(
     error = template.error(
         translation.write(template, parameters),
         code=template.code,
-        hint=translation.suggestion(template, parameters) or template.hint,
+        hint=translation.suggestion(template, parameters) or template.hint or _of_quotes(template, positions, position),
         position=position,
     )
     if not isinstance(error, UserError):
         _log.warning("Query %s failed with %s", query_id, _causes(failure))
     return _with_hint(error)
+
+
+def _of_quotes(template: Template, positions: PositionMap | None, position: Position | None) -> str | None:
+    """Whoever comes from another system writes text in double quotes, which are for names here."""
+    quoted = position is not None and isinstance(positions, Marks) and positions.is_quoted(position)
+    if template.code is not ErrorCode.COLUMN_NOT_FOUND or not quoted:
+        return None
+    return "text is written in single quotes; double quotes are for names"
 
 
 def report(error: SqeError, query_id: str) -> SqeError:

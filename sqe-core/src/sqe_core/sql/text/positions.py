@@ -43,6 +43,10 @@ class Marks:
             at -= 1
         return self._text.position(self._sources[at]) if at >= 0 else None
 
+    def is_quoted(self, position: Position) -> bool:
+        """Whether a name in double quotes stands there."""
+        return self._text.character(position) == '"'
+
 
 class Shifts:
     """A `PositionMap` for a text that is the user's own but for replaced parameter markers."""

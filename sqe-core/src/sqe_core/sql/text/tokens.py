@@ -107,10 +107,19 @@ class Text:
 
     def position(self, offset: int) -> Position:
         """Return line and column of an offset; both start at 1, columns count code points."""
+        lines = self._line_starts()
+        line = bisect_right(lines, offset)
+        return Position(line=line, column=offset - lines[line - 1] + 1)
+
+    def _line_starts(self) -> list[int]:
         if self._lines is None:
             self._lines = [0, *(match.end() for match in re.finditer(r"\r\n|\n|\r", self.sql))]
-        line = bisect_right(self._lines, offset)
-        return Position(line=line, column=offset - self._lines[line - 1] + 1)
+        return self._lines
+
+    def character(self, position: Position) -> str:
+        """Return what stands at a line and column of this text; nothing at its end."""
+        offset = self._line_starts()[position.line - 1] + position.column - 1
+        return self.sql[offset : offset + 1]
 
     def error(self, message: str, offset: int, *, hint: str | None = None) -> UserError:
         """Build a syntax error at an offset."""
