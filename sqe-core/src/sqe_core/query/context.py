@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol
 
 from sqe_core.catalog.visible import VisibleCatalogs
+from sqe_core.engine.port import ResultStream
 from sqe_core.policy.authorizer import Circumstances
 from sqe_core.policy.trail import DecisionTrail
 from sqe_core.query.judge.names import NameContext, NameResolver
@@ -38,6 +39,9 @@ class StatementWatch(Protocol):
     def planned(self, kind: StatementKind, judgement: Judgement | None) -> None:
         """Everything was decided, right before it runs."""
 
+    def scanned(self, stream: ResultStream) -> None:
+        """The engine is done with it."""
+
 
 class Unwatched:
     """Implements `StatementWatch` for what is only looked at."""
@@ -52,6 +56,9 @@ class Unwatched:
         """Nobody is told."""
 
     def planned(self, kind: StatementKind, judgement: Judgement | None) -> None:
+        """Nobody is told."""
+
+    def scanned(self, stream: ResultStream) -> None:
         """Nobody is told."""
 
 

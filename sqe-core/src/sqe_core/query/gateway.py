@@ -378,7 +378,14 @@ class _BegunStatement:
         if self._seen is None:
             kept = request.state if isinstance(request, StatementRequest) else None
             self._seen = self._session.seen_by(kept)
-        return StatementOptions(at=self._seen, running=self._running, request_id=request.request_id)
+        sent = request if isinstance(request, StatementRequest) else None
+        return StatementOptions(
+            at=self._seen,
+            running=self._running,
+            request_id=request.request_id,
+            source=sent.source if sent is not None else None,
+            trace_parent=sent.trace_parent if sent is not None else None,
+        )
 
     def _has(self, result: StatementResult) -> None:
         with self._lock:

@@ -14,6 +14,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -37,7 +38,7 @@ from sqe_core.query.parts import QueryParts
 from sqe_core.query.run.admission import Admission, DeadlineWatch
 from sqe_core.query.run.failures import explained
 from sqe_core.query.run.judging import Judging
-from sqe_core.query.run.record import StatementRecord
+from sqe_core.query.run.record import Origin, StatementRecord
 from sqe_core.query.run.result import Parameters, StatementPlan, StatementResult
 from sqe_core.query.run.running import Ending, EndReason, RunningStatement, new_query_id
 from sqe_core.query.run.statement_run import StatementRun
@@ -55,6 +56,8 @@ from sqe_core.sql.grammar.value_rows import value_row
 from sqe_core.sql.statement import EngineStatement, TextLimits
 
 _log = logging.getLogger(__name__)
+_LONGEST_SOURCE = 256
+_TRACE_PARENT = re.compile(r"[0-9a-f]{2}-((?!0{32})[0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}")
 
 __all__ = ["Parameters", "QueryService", "StatementOptions"]
 
@@ -67,11 +70,21 @@ class StatementOptions:
         at: what the statement sees of its session; None is the session as it is when the statement begins.
         running: the statement, where somebody made it before, to end it at any time.
         request_id: what the client calls the request, for the log.
+        source: what the client calls itself.
+        trace_parent: the W3C `traceparent` that it sent.
     """
 
     at: StatementSession | None = None
     running: RunningStatement | None = None
     request_id: str | None = None
+    source: str | None = None
+    trace_parent: str | None = None
+
+    @property
+    def trace_id(self) -> str | None:
+        """The id of the client's trace; None unless it is one."""
+        found = _TRACE_PARENT.fullmatch(self.trace_parent or "")
+        return found.group(1) if found is not None else None
 
 
 _PLAIN = StatementOptions()
@@ -233,7 +246,8 @@ class QueryService:
         seen = options.at or StatementSession(session)
         seen.find_roles(self._with_roles)
         written = dialect or seen.properties["dialect"]
-        record = self._parts.recorder.begin(running.query_id, session, sql, written)
+        origin = Origin(source=_printable(options.source), trace_id=options.trace_id, queued_ms=running.queued_ms)
+        record = self._parts.recorder.begin(running.query_id, session, sql, written, origin)
         context = self._context(seen, running, record, record.trail)
         return _Begun(run=StatementRun(context), record=record, dialect=written, ending=_End(leave, record))
 
@@ -417,6 +431,13 @@ class QueryService:
             return lambda: None
         running.timeout_secs = min(bounds)
         return self._deadlines.after(running.timeout_secs, lambda: running.cancel(EndReason.TIMEOUT))
+
+
+def _printable(source: str | None) -> str | None:
+    """A client may call itself anything; logs have one line for it."""
+    if not source:
+        return None
+    return "".join(character for character in source[:_LONGEST_SOURCE] if character.isprintable())
 
 
 def _end_each(statements: Iterable[RunningStatement], reason: EndReason) -> None:

@@ -37,6 +37,7 @@ from sqe_core.engine.port import (
     JudgedRelation,
     ParameterMarker,
     PlanDescription,
+    PlanLineage,
     PlanNode,
     PolicyFacts,
     Progress,
@@ -47,6 +48,7 @@ from sqe_core.engine.port import (
     Restriction,
     ResultStream,
     SecuredTable,
+    SourceColumn,
     Spool,
     StatementScope,
     TimeTravel,
@@ -319,6 +321,8 @@ class _Tree:
     condition: tuple[str, Any] | None = None
     """Of a Filter: a column and the value that it has to have."""
     functions: tuple[FunctionCall, ...] = ()
+    columns: tuple[str, ...] = ()
+    """Of a table."""
 
 
 def _logical(name: str, *below: _Tree, slot: str = "child", **fields: Any) -> _Tree:
@@ -391,9 +395,11 @@ class FakePlan(AnalysedPlan):
         """Whether it reads nothing."""
         return not self.is_command and all(node.type != _RELATION for node in self.description.nodes)
 
-    def lineage(self) -> Any:
-        """Nothing is known of it here."""
-        return {}
+    def lineage(self) -> PlanLineage:
+        """Say which columns the result is made of, and which ones conditions name."""
+        indirect: list[SourceColumn] = []
+        columns = _sources(self.tree, indirect)
+        return PlanLineage(columns=tuple(columns.items()), indirect=tuple(dict.fromkeys(indirect)))
 
     def explain(self) -> Sequence[tuple[str, str]]:
         """Return the names of the nodes, once for each plan."""
@@ -642,6 +648,7 @@ class FakeEngineSession(EngineSession):
         if relation.kind is RelationKind.TABLE:
             return _Tree(_ANALYSIS + "ResolvedTable", fields, [], tree.slot)
         bare = _Tree(_RELATION, {**fields, "timeTravel": None, "options": {}, "branch": None}, [], tree.slot)
+        bare.columns = tuple(found.tables[tuple(identifier[:-1]), identifier[-1]][1].schema.names)
         if relation.holder in _HOLDERS:
             return bare
         return _logical("SubqueryAlias", replace(bare, slot="child"), slot=tree.slot, identifier=list(relation.parts))
@@ -934,6 +941,33 @@ def _restricted(marked: _Tree, restriction: Restriction, visible_name: Iterable[
     project = _logical("Project", tree, projectList=shown)
     project.items = items
     return _logical("SubqueryAlias", project, identifier=list(visible_name))
+
+
+def _sources(tree: _Tree, indirect: list[SourceColumn]) -> dict[str, tuple[SourceColumn, ...]]:
+    """Return what each column of a resolved plan is made of; conditions go to `indirect`."""
+    if tree.type == _RELATION:
+        parts = (tree.fields["catalog"], *tree.fields["identifier"])
+        return {name: (SourceColumn(relation=parts, column=name, kind="IDENTITY"),) for name in tree.columns}
+    below = [_sources(child, indirect) for child in tree.below]
+    known = below[-1] if below else {}
+    if tree.condition is not None:
+        indirect += [replace(each, kind="FILTER") for each in known.get(tree.condition[0], ())]
+    if tree.items is None:
+        return known
+    found: dict[str, tuple[SourceColumn, ...]] = {}
+    for expression, name in tree.items:
+        match expression:
+            case ("star",):
+                found |= known
+            case ("column", column, *_):
+                found[name] = known.get(column, ())
+            case ("call", _):
+                found[name] = tuple(
+                    replace(each, kind="TRANSFORMATION") for all_of in known.values() for each in all_of
+                )
+            case _:
+                found[name] = ()
+    return found
 
 
 def _evaluated(expression: Any, name: str, rows: pa.Table) -> Iterator[tuple[str, Any]]:

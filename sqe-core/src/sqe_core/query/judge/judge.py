@@ -34,6 +34,7 @@ from sqe_core.engine.port import (
 from sqe_core.policy.authorizer import AccessRequest, Authorizer, Circumstances, Verdict
 from sqe_core.query.judge import allowed as lists
 from sqe_core.query.judge.bind import BoundRelation, RelationBinder, SpooledRows, Usage
+from sqe_core.query.judge.facts import Findings, StatementFacts
 from sqe_core.query.judge.inspect import PlanLimits, inspect
 from sqe_core.query.judge.names import NameContext, NameResolver, action_denied, restricted_error, table_not_found
 from sqe_core.query.judge.near_names import NearNames
@@ -99,6 +100,7 @@ class Judgement:
     uses_session_views: bool
     restricted: bool
     """Whether something of what it reads is kept from the user."""
+    facts: StatementFacts
     may_exist: bool = False
     """Whether it creates what may be there: OR REPLACE, IF NOT EXISTS."""
     if_not_exists: bool = False
@@ -116,6 +118,7 @@ class _Collected:
     restricted: bool = False
     veiled: set[tuple[tuple[str, ...], str]] = field(default_factory=set)
     """Hidden columns that the text of a stored view may name: of which table, and which."""
+    findings: Findings = field(default_factory=Findings)
     check: Restriction | None = None
     """What has to hold for the rows that the statement writes."""
     rows: Restriction | None = None
@@ -197,6 +200,7 @@ class Judge:
         """Return the verified plan of a statement; nothing was executed."""
         parsed = self.engine.parse(statement.spark_sql, {**self._session_values(), **parameters})
         collected = _Collected()
+        collected.findings.note_text(statement.spark_sql)
         context = NameContext(catalog=self.session.catalog, schema=self.session.schema)
         plan = self._rewrite(parsed, statement.kind, context, statement.positions, collected, views=())
         settings = self._settings(statement, collected.bound)
@@ -211,6 +215,15 @@ class Judge:
             bound=tuple(collected.bound),
             uses_session_views=collected.session_views,
             restricted=collected.restricted,
+            facts=collected.findings.facts(
+                collected.bound,
+                analysed,
+                {
+                    self._alias_parts(entry): entry.resolved.name
+                    for entry in collected.bound
+                    if entry.resolved is not None and not entry.system
+                },
+            ),
             may_exist=if_not_exists or any(one.replaces for one in collected.bound),
             if_not_exists=if_not_exists,
         )
@@ -284,6 +297,7 @@ class Judge:
     ) -> EnginePlan:
         bound, access = self._bound(parsed, kind, context, positions, views=views)
         collected.bound += bound
+        collected.findings.note(parsed.description, access.values())
         if len(collected.bound) > self.plan_limits.max_relations:
             # VIEW-7: two views that read each other's bases twice double with each level.
             most = self.plan_limits.max_relations
@@ -772,6 +786,7 @@ class Judge:
         if len(views) >= MAX_VIEW_DEPTH:
             raise UserError(f"Views may be nested {MAX_VIEW_DEPTH} deep")
         try:
+            collected.findings.note_text(spark_sql)
             parsed = self.engine.parse(spark_sql, self._session_values())
             plan = self._rewrite(parsed, StatementKind.QUERY, context, None, collected, views=(*views, view))
             # Alone, before anything stands around it: a column that the view's table has lost must not be found in

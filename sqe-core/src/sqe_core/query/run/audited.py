@@ -261,12 +261,11 @@ def _policy(event: QueryEvent, trail: Trail) -> dict[str, Any]:
 
 
 def _timing(event: QueryEvent) -> dict[str, float | None]:
-    total, planning = event.timings.total_ms, event.timings.planning_ms
     return {
-        "duration_ms": _rounded(total),
+        "duration_ms": _rounded(event.timings.total_ms),
         "queued_ms": _rounded(event.timings.queued_ms),
-        "planning_ms": _rounded(planning),
-        "execution_ms": None if total is None or planning is None else _rounded(total - planning),
+        "planning_ms": _rounded(event.timings.planning_ms),
+        "execution_ms": _rounded(event.timings.execution_ms),
     }
 
 

@@ -53,6 +53,7 @@ class Execution:
         if judgement.plan.is_command:
             release()  # the statement holds on to its engine session itself
             affected = stream.affected_rows
+            context.watch.scanned(stream)
             stream.close()
             self._tell_of(new)
             return self.done(statement, ending, affected)
@@ -115,6 +116,7 @@ class Execution:
             if shown is error:
                 raise
             raise shown from None
+        self.context.watch.scanned(stream)
         end(None, rows)
 
     def _max_rows(self) -> int:

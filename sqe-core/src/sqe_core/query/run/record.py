@@ -14,10 +14,11 @@ from weakref import WeakValueDictionary
 
 import pyarrow as pa
 
+from sqe_core.engine.port import Progress, ResultStream
 from sqe_core.observe.history import HistoryEntry, QueryHistory
 from sqe_core.observe.logging import redact_secrets
 from sqe_core.policy.trail import DecisionTrail, Trail
-from sqe_core.query.judge.bind import BoundRelation
+from sqe_core.query.judge.facts import StatementFacts
 from sqe_core.query.judge.judge import Judgement
 from sqe_core.query.run.audited import StatementAudit, is_denied
 from sqe_core.query.statements.traits import StatementTraits
@@ -37,6 +38,15 @@ _STATUS = {QueryPhase.FINISHED: "success", QueryPhase.FAILED: "failure", QueryPh
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    """Where a statement comes from: what the client calls itself, its trace, and how long it waited for its slot."""
+
+    source: str | None = None
+    trace_id: str | None = None
+    queued_ms: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Sinks:
     """Where a statement's record goes, beside the history. `slow_secs` 0 logs no slow statements."""
 
@@ -44,6 +54,9 @@ class Sinks:
     metrics: Metrics = field(default_factory=NoMetrics)
     slow_secs: float = 0
     audit: StatementAudit | None = None
+
+
+_UNKNOWN = Origin()
 
 
 class Recorder:
@@ -74,7 +87,9 @@ class Recorder:
         """What is remembered of statements."""
         return self._history
 
-    def begin(self, query_id: str, session: Session, sql: str, dialect: str) -> StatementRecord:
+    def begin(
+        self, query_id: str, session: Session, sql: str, dialect: str, origin: Origin = _UNKNOWN
+    ) -> StatementRecord:
         """A statement was admitted; its dialect says what its quotes mean.
 
         Raises:
@@ -94,7 +109,7 @@ class Recorder:
             sql=redact_secrets(without_secrets(kept, dialect)) if self._full_text else redacted.text,
         )
         self._history.add(entry)
-        record = self._records[query_id] = StatementRecord(entry, session, sql, redacted, self._sinks)
+        record = self._records[query_id] = StatementRecord(entry, session, sql, redacted, self._sinks, origin)
         record.tell(QueryPhase.RECEIVED)
         return record
 
@@ -123,19 +138,29 @@ class Recorder:
 class StatementRecord:
     """The record of one statement."""
 
-    def __init__(self, entry: HistoryEntry, session: Session, sql: str, redacted: Redacted, sinks: Sinks) -> None:
+    def __init__(
+        self,
+        entry: HistoryEntry,
+        session: Session,
+        sql: str,
+        redacted: Redacted,
+        sinks: Sinks,
+        origin: Origin,
+    ) -> None:
         self._entry = entry
         self._session = session
         self._sql = sql
         self._redacted = redacted
         self._sinks = sinks
+        self._origin = origin
         self._began = time.monotonic()
         self._paused: float | None = None
         self._traits = StatementTraits()
         self._ended = threading.Lock()
         self._delivered_any = False
         self._described = False
-        self._bound: tuple[BoundRelation, ...] = ()
+        self._facts: StatementFacts | None = None
+        self._scanned: Progress | None = None
         self._decisions_told = False
         self.trail = DecisionTrail(session.identity.key)
         """What is decided for the statement."""
@@ -174,10 +199,15 @@ class StatementRecord:
         self._planned_after = (time.monotonic() - self._began) * 1000
         self._entry.planning_ms = self._planned_after
         if judgement is not None:
-            self._bound = judgement.bound
+            self._facts = judgement.facts
         self.tell(QueryPhase.STARTED)
         if self._sinks.audit is not None:
             self._tell_decisions(self._event(QueryPhase.STARTED, None), must=True)
+
+    def scanned(self, stream: ResultStream) -> None:
+        """The engine is done, and knows what it read; nobody is asked where nobody wants to know."""
+        if self._sinks.notify is not None or self._sinks.audit is not None:
+            self._scanned = stream.progress()
 
     def begins_change(self, kind: StatementKind) -> None:
         """Rights are about to be changed.
@@ -289,13 +319,14 @@ class StatementRecord:
             client_address=self._session.client_address,
             objects=self._objects(trail),
             policy_cache_hit=trail.cache_hit,
-            timings=QueryTimings(
-                policy_ms=trail.milliseconds if trail.cache_hit is not None else None,
-                planning_ms=self._planned_after,
-                total_ms=total if phase.final else None,
-            ),
+            source=self._origin.source,
+            trace_id=self._origin.trace_id,
+            timings=self._timings(trail, total if phase.final else None),
             counts=QueryCounts(
-                rows_returned=None if writes else self._entry.rows, rows_written=self._entry.rows if writes else None
+                rows_returned=None if writes else self._entry.rows,
+                rows_written=self._entry.rows if writes else None,
+                rows_scanned=None if self._scanned is None else self._scanned.rows,
+                bytes_scanned=None if self._scanned is None else self._scanned.bytes,
             ),
             error_code=error.code if error else None,
             error_message=self.hide(error.message) if error else None,
@@ -303,16 +334,27 @@ class StatementRecord:
             denied=phase.final and is_denied(self._traits, trail, error),
         )
 
+    def _timings(self, trail: Trail, total: float | None) -> QueryTimings:
+        policy = trail.milliseconds if trail.cache_hit is not None else None
+        planning = self._planned_after
+        return QueryTimings(
+            queued_ms=self._origin.queued_ms,
+            analysis_ms=None if planning is None else max(0.0, planning - (policy or 0)),
+            policy_ms=policy,
+            planning_ms=planning,
+            execution_ms=None if total is None or planning is None else max(0.0, total - planning),
+            total_ms=total,
+        )
+
     def _objects(self, trail: Trail) -> tuple[ObjectDecision, ...]:
-        """What the statement does to which object; for one that was not bound all that was decided."""
-        if not self._bound:
+        """What the statement does to which object; for one that was not judged all that was decided."""
+        if self._facts is None or not self._facts.objects:
             return trail.about_self
         decided = {(each.name, each.action): each for each in trail.about_self}
         found = {
-            (bound.resolved.name, action): decided.get((bound.resolved.name, action))
-            or ObjectDecision(name=bound.resolved.name, action=action, allowed=True)
-            for bound in self._bound
-            if bound.resolved is not None
-            for action in bound.needed
+            (fact.name, action): decided.get((fact.name, action))
+            or ObjectDecision(name=fact.name, action=action, allowed=True)
+            for fact in self._facts.objects
+            for action in fact.actions
         }
         return tuple(found.values())
