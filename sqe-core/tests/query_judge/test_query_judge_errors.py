@@ -527,3 +527,17 @@ def test_text_in_double_quotes_is_told_from_a_column(sql: str, dialect: str, hin
     error = translate(failure, kind=StatementKind.QUERY, positions=statement.positions, query_id="q1")
     assert (error.message, error.hint) == ("Column text does not exist", hint)
     assert error.position == Position(2, 18)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Cannot find snapshot with ID 12345",
+        "Cannot set main to unknown snapshot: 17",
+        "Cannot find matching snapshot ID or reference name for version nope",
+        "Cannot find a snapshot older than 1999",
+    ],
+)
+def test_whoever_names_no_snapshot_is_told_where_they_stand(text: str) -> None:
+    error = told(fail("java.lang.IllegalArgumentException", raw=text))
+    assert error.hint == 'SELECT * FROM "t$snapshots" lists the snapshots of t, "t$refs" its branches and tags'

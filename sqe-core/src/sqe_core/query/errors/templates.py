@@ -55,6 +55,9 @@ def _semantic(text: str, hint: str | None = None) -> Template:
     return Template(text=text, code=_C.SEMANTIC_ERROR, hint=hint)
 
 
+_SNAPSHOTS = 'SELECT * FROM "t$snapshots" lists the snapshots of t, "t$refs" its branches and tags'
+
+
 def _types(text: str, hint: str | None = None) -> Template:
     return Template(text=text, code=_C.TYPE_MISMATCH, hint=hint)
 
@@ -315,7 +318,8 @@ SPARK: Mapping[str, Template] = {
     "DATATYPE_MISMATCH.CAST_WITH_CONF_SUGGESTION": _types("{srcType:type} cannot be cast to {targetType:type}"),
     "DATATYPE_MISMATCH.CAST_WITH_FUNC_SUGGESTION": _types("{srcType:type} cannot be cast to {targetType:type}"),
     "DATATYPE_MISMATCH.UNEXPECTED_INPUT_TYPE": _types(
-        "The {paramIndex:word} argument is {inputType:type}; it must be {requiredType:type}"
+        "The {paramIndex:word} argument is {inputType:type}; it must be {requiredType:type}",
+        "convert it with CAST(… AS …)",
     ),
     "DATATYPE_MISMATCH.UNSUPPORTED_INPUT_TYPE": _types("{functionName:name} does not take {dataType:type}"),
     "DATATYPE_MISMATCH.DATA_DIFF_TYPES": _types("The arguments of {functionName:name} have different types"),
@@ -754,13 +758,15 @@ TEXTS: tuple[tuple[re.Pattern[str], Template], ...] = tuple(
             r"Max iterations \(\d+\) reached for batch|Maximum recursion depth",
             _resources("The statement is nested too deeply", "split it with a temporary view or a table"),
         ),
-        (r"Cannot find snapshot with ID (?P<a>-?\d+)", _arguments("Snapshot {a:number} does not exist")),
-        (r"Cannot set \S+ to unknown snapshot: (?P<a>\d+)", _arguments("Snapshot {a:number} does not exist")),
+        (
+            r"Cannot (?:find snapshot with ID|set \S+ to unknown snapshot:) (?P<a>-?\d+)",
+            _arguments("Snapshot {a:number} does not exist", _SNAPSHOTS),
+        ),
         (
             r"Cannot find matching snapshot ID or reference name for version (?P<a>[^\n]+)",
-            _arguments("The table has no snapshot, branch or tag {a:token}"),
+            _arguments("The table has no snapshot, branch or tag {a:token}", _SNAPSHOTS),
         ),
-        (r"Cannot find a snapshot older than", _arguments("The table has no snapshot that old")),
+        (r"Cannot find a snapshot older than", _arguments("The table has no snapshot that old", _SNAPSHOTS)),
         (
             r"Cannot use branch \(does not exist\): (?P<a>[^\n]+)|Branch does not exist: (?P<b>[^\n]+)",
             _arguments("Branch {a:token}{b:token} does not exist"),
