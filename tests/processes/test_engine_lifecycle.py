@@ -23,6 +23,7 @@ from sqe_core.engine.port import EngineState
 from sqe_core.engine.spark.conf import PINNED_SESSION_SETTINGS, engine_settings
 from sqe_core.engine.spark.context import EngineContext
 from sqe_core.engine.spark.engine import EngineOptions, SparkEngine
+from sqe_core.engine.spark.failures import engine_errors
 from sqe_core.engine.spark.jars import fetch_jars
 from sqe_core.engine.spark.java import find_java
 from sqe_core.engine.spark.options import default_cache_dir
@@ -71,7 +72,7 @@ def wait_for(happened: Callable[[], bool], secs: float = 60) -> None:
 
 def one(engine: SparkEngine) -> int:
     """Ask Spark for a number, past every layer of ours."""
-    with engine.context.calls():
+    with engine_errors(engine.context):
         return int(root(engine).sql("SELECT 1").collectAsList().get(0).getInt(0))
 
 
@@ -83,7 +84,7 @@ def ask_until_lost(context: EngineContext) -> None:
     """Calls into a JVM that goes away end in one kind of error, whenever they come."""
 
     def ask() -> None:
-        with context.calls():
+        with engine_errors(context):
             while True:
                 context._jvm.java.lang.System.currentTimeMillis()
 
@@ -258,7 +259,7 @@ def test_a_killed_jvm_is_replaced(hurt: SparkEngine) -> None:
 def test_a_context_that_ended_by_itself_counts_as_lost(hurt: SparkEngine) -> None:
     pid = hurt.pid
     context = hurt.context
-    with suppress(EngineLostError), context.calls():
+    with suppress(EngineLostError), engine_errors(context):
         root(hurt).sparkContext().stop()
     ask_until_lost(context)
     wait_for(lambda: hurt.pid != pid)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from dataclasses import field as computed
 from enum import Enum
@@ -501,7 +502,7 @@ class EngineSession(ABC):
         """End whatever runs under that tag, analysis and planning included. From any thread."""
 
     @abstractmethod
-    def statement_scope(self) -> StatementScope:
+    def statement_scope(self) -> AbstractContextManager[None]:
         """Within the scope every table is loaded once, so that decision and execution see the same metadata."""
 
     @abstractmethod
@@ -511,16 +512,6 @@ class EngineSession(ABC):
     @abstractmethod
     def close(self) -> None:
         """Unmount everything and forget the session."""
-
-
-class StatementScope(ABC):
-    """Context manager of `EngineSession.statement_scope`."""
-
-    @abstractmethod
-    def __enter__(self) -> StatementScope: ...
-
-    @abstractmethod
-    def __exit__(self, *exc: object) -> None: ...
 
 
 class EngineCatalog(CatalogMetadata):

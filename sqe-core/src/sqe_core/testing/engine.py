@@ -14,6 +14,7 @@ import re
 import tempfile
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -50,7 +51,6 @@ from sqe_core.engine.port import (
     SecuredTable,
     SourceColumn,
     Spool,
-    StatementScope,
     TimeTravel,
 )
 from sqe_core.spi.catalog import CatalogBackend, Column, TableMetadata, ViewMetadata
@@ -433,14 +433,6 @@ class _Stream(ResultStream):
         pass
 
 
-class _Scope(StatementScope):
-    def __enter__(self) -> StatementScope:
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        pass
-
-
 class FakeEngineSession(EngineSession):
     """A session of a `FakeEngine`."""
 
@@ -676,9 +668,9 @@ class FakeEngineSession(EngineSession):
     def cancel(self, tag: str) -> None:
         """Nothing runs for long."""
 
-    def statement_scope(self) -> StatementScope:
+    def statement_scope(self) -> nullcontext[None]:
         """Nothing is loaded."""
-        return _Scope()
+        return nullcontext()
 
     def check_settings(self) -> bool:
         """There are none."""

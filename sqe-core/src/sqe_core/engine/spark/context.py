@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from functools import cached_property
 from typing import Any
 
 from py4j.clientserver import ClientServer, JavaParameters, PythonParameters
 from py4j.java_gateway import JVMView, java_import
-from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
+from py4j.protocol import Py4JJavaError, Py4JNetworkError
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
@@ -58,7 +58,7 @@ class EngineContext(SparkContext):  # type: ignore[misc]  # PySpark is not type-
             # Nothing in the JVM calls Python back, so no callback server listens.
             python_parameters=PythonParameters(port=0, eager_load=False),
         )
-        self._alive = True
+        self._closed = False
 
     @cached_property
     def _jvm(self) -> JVMView:
@@ -102,11 +102,7 @@ class EngineContext(SparkContext):  # type: ignore[misc]  # PySpark is not type-
     @property
     def alive(self) -> bool:
         """False when the JVM has ended or the context was closed, and from then on."""
-        return self._alive
-
-    def mark_lost(self) -> None:
-        """Note that the JVM has ended."""
-        self._alive = False
+        return not self._closed and not self._ended(0)
 
     def vanished(self, error: BaseException) -> bool:
         """Whether an error of py4j means that the JVM has ended.
@@ -115,21 +111,11 @@ class EngineContext(SparkContext):  # type: ignore[misc]  # PySpark is not type-
         """
         if isinstance(error, Py4JJavaError):
             return False
-        return isinstance(error, Py4JNetworkError | OSError) or not self._alive or self._ended(_END_SECS)
-
-    @contextmanager
-    def calls(self) -> Iterator[None]:
-        """Turn what py4j says of a vanished JVM into `EngineLostError`."""
-        try:
-            yield
-        except (Py4JError, OSError) as error:
-            if not self.vanished(error):
-                raise
-            raise engine_lost() from error
+        return isinstance(error, Py4JNetworkError | OSError) or self._closed or self._ended(_END_SECS)
 
     def close(self) -> None:
         """Drop every connection; the JVM goes on."""
-        self._alive = False
+        self._closed = True
         with suppress(Py4JNetworkError, OSError):
             self._gateway.close()
 

@@ -74,7 +74,7 @@ class SparkEngine(Engine):
 
     @property
     def context(self) -> EngineContext:
-        """The connection to the running JVM; another one after each restart."""
+        """PySpark's context of the running JVM; another one after each restart."""
         context = self._context
         if context is None:
             raise EngineLostError("The engine is not running")
@@ -131,8 +131,7 @@ class SparkEngine(Engine):
             self.wait_ready()
             context = self.context
             try:
-                with context.calls():
-                    return SparkEngineSession(context, self)
+                return SparkEngineSession(context, self)
             except EngineLostError:
                 # The JVM is gone and its supervisor has yet to notice; the next one will do.
                 if not self._wait_replaced(context):
@@ -222,7 +221,7 @@ class SparkEngine(Engine):
         self._process_ended.clear()
         process = EngineProcess(plan, extra_flags=flags, ended=self._process_ended.set)
         self._process = process
-        # py4j takes a while to import; the JVM needs longer.
+        # PySpark takes a while to import; the JVM needs longer.
         from sqe_core.engine.spark.context import EngineContext
 
         try:
@@ -257,7 +256,6 @@ class SparkEngine(Engine):
         context, process = self._context, self._process
         assert context is not None
         assert process is not None
-        context.mark_lost()
         self._enter(EngineState.LOST)
         _log.error("the engine's Java ended by itself: %s", process.why_ended())
         for listener in tuple(self._lost_listeners):

@@ -17,7 +17,7 @@ Report = Callable[[str, float | None], None]
 
 
 def spark_home() -> Path:
-    """Return the folder of the pyspark wheel; the package itself is not imported, only its jars are used."""
+    """Return the folder of the pyspark wheel, without importing it: the JVM shall start first."""
     spec = importlib.util.find_spec("pyspark")
     if spec is None or spec.origin is None or not (Path(spec.origin).parent / "jars").is_dir():
         raise StartupError("The pyspark package is not installed", hint="pip install 'pyspark==4.1.*'")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import re
 import secrets
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -28,7 +28,6 @@ from sqe_core.engine.port import (
     Restriction,
     ResultStream,
     SecuredTable,
-    StatementScope,
 )
 from sqe_core.engine.spark.catalog import SparkEngineCatalog
 from sqe_core.engine.spark.conf import CATALOG_DEFAULTS
@@ -207,8 +206,16 @@ class SparkEngineSession(EngineSession):
         with suppress(EngineLostError):  # who has gone needs no cancelling
             cancel(self, tag)
 
-    def statement_scope(self) -> StatementScope:
-        return _SparkScope(self)
+    @contextmanager
+    def statement_scope(self) -> Iterator[None]:
+        with engine_errors(self.context):
+            self.bridge.enterScope()
+        try:
+            yield
+        finally:
+            if self.alive:
+                with engine_errors(self.context):
+                    self.bridge.exitScope()
 
     def check_settings(self) -> bool:
         with engine_errors(self.context):
@@ -265,18 +272,3 @@ class SparkEngineSession(EngineSession):
             ],
             "filters": [encode(expression) for expression in restriction.filters],
         }
-
-
-class _SparkScope(StatementScope):
-    def __init__(self, session: SparkEngineSession) -> None:
-        self._session = session
-
-    def __enter__(self) -> StatementScope:
-        with engine_errors(self._session.context):
-            self._session.bridge.enterScope()
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        if self._session.alive:
-            with engine_errors(self._session.context):
-                self._session.bridge.exitScope()

@@ -163,7 +163,7 @@ public final class SafeCopies extends Rebuild {
 
   /** The columns of the parts of a policy that could raise. */
   private static AttributeSet guarded(Expression condition) {
-    if (condition instanceof TryEval) return condition.references();
+    if (condition instanceof TryEval || condition instanceof Shield) return condition.references();
     AttributeSet columns = AttributeSet$.MODULE$.empty();
     for (scala.collection.Iterator each = condition.children().iterator(); each.hasNext(); )
       columns = columns.$plus$plus(guarded((Expression) each.next()));
