@@ -103,6 +103,9 @@ class Analyst:
         twins: Twins = TwinWriter(dice).twins()
         door = dice.choice(("execute", "execute", "execute", "describe"))
         hidden, missing = self.observe(twins.hidden, door), self.observe(twins.missing, door)
+        if hidden.questions != missing.questions:
+            self.tally["asked differently"] += 1
+            print(f"asked differently: {twins.hidden} {hidden.questions} {missing.questions}")
         if hidden == missing:
             return None
         return f"SQE_TWIN_SEED={seed} ({door})\n  {twins.hidden}\n  hidden  {hidden}\n  missing {missing}"
