@@ -85,7 +85,7 @@ def test_a_view_shows_what_its_reader_may_see(analyst: Governed, view: str) -> N
     listed = "SELECT column_name FROM information_schema.columns WHERE table_name = '{}' ORDER BY ordinal_position"
     assert [row[0] for row in analyst.run(listed.format(view))] == columns
     door = connected(analyst)
-    described = door.describe(StatementRequest(sql=f"SELECT * FROM {view}"))
+    described = door.begin(StatementRequest(sql=f"SELECT * FROM {view}")).describe()
     assert described.schema is not None
     assert described.schema.names == columns
     (table,) = door.tables(TableFilter(table_pattern=view, with_columns=True))
