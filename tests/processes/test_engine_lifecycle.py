@@ -57,7 +57,7 @@ started = engine.SparkEngine(options)
 started.start()
 try:
     started.wait_ready(120)
-    print(started.context.root.range(4).count())
+    print(started.context.root._jsparkSession.range(4).count())
 finally:
     started.stop()
 """
@@ -128,6 +128,7 @@ def test_spark_knows_every_setting_that_is_fixed(hurt: SparkEngine) -> None:
     assert unknown == {
         "spark.sqe.watchdog.millis",
         "spark.sqe.watchdog.slots",
+        "spark.sql.catalog._sqe_none",
         "spark.sql.iceberg.data-planning-mode",
         "spark.sql.iceberg.delete-planning-mode",
         "spark.app.name",
