@@ -30,4 +30,4 @@ def test_nothing_of_the_core_but_the_spi(source: Path) -> None:
 def test_no_vendor_needs_another(source: Path) -> None:
     own = source.stem if source.stem.startswith("acme_") else source.parent.name
     others = {name.split(".")[0] for name in imported(source)} - sys.stdlib_module_names - {"sqe_core", own}
-    assert others <= {"pyarrow"}
+    assert others <= {"pyarrow", "boto3", "botocore"}

@@ -28,23 +28,43 @@ from sqe_core.protocols.flight.wire import flight_sql_pb2 as sql
 from sqe_core.spi.auth import BasicCredential, BearerCredential, Credential
 from sqe_core.spi.errors import StartupError
 from sqe_core.spi.protocol import Endpoint, ProtocolContext, TlsFiles
-from sqe_core.testing.protocol import ProtocolContract
+from sqe_core.testing.protocol import ProtocolContract, soon
+
+
+class OfficialConnection:
+    """A connection of Arrow's own client."""
+
+    def __init__(self, endpoint: Endpoint, credential: Credential) -> None:
+        self.client = official.FlightClient(f"grpc://{endpoint.host}:{endpoint.port}")
+        match credential:
+            case BasicCredential(username=name, password=password):
+                header = self.client.authenticate_basic_token(name, password.reveal())
+            case BearerCredential(token=token):
+                header = (b"authorization", f"Bearer {token.reveal()}".encode())
+        self.options = official.FlightCallOptions(headers=[header])
+
+    def rows(self, sql_text: str) -> Iterator[dict[str, Any]]:
+        command = packed(sql.CommandStatementQuery(query=sql_text))
+        info = self.client.get_flight_info(official.FlightDescriptor.for_command(command), self.options)
+        self.reader = self.client.do_get(info.endpoints[0].ticket, self.options)
+        for chunk in self.reader:
+            yield from chunk.data.to_pylist()
+
+    def cancel(self) -> None:
+        assert soon(lambda: hasattr(self, "reader"))
+        self.reader.cancel()
+
+    def close(self) -> None:
+        if hasattr(self, "reader"):
+            self.reader.cancel()
+        self.client.close()
 
 
 class OfficialClient:
     """Arrow's own client."""
 
-    def query(self, endpoint: Endpoint, sql_text: str, credential: Credential) -> list[dict[str, Any]]:
-        with official.FlightClient(f"grpc://{endpoint.host}:{endpoint.port}") as client:
-            match credential:
-                case BasicCredential(username=name, password=password):
-                    header = client.authenticate_basic_token(name, password.reveal())
-                case BearerCredential(token=token):
-                    header = (b"authorization", f"Bearer {token.reveal()}".encode())
-            options = official.FlightCallOptions(headers=[header])
-            command = packed(sql.CommandStatementQuery(query=sql_text))
-            info = client.get_flight_info(official.FlightDescriptor.for_command(command), options)
-            return client.do_get(info.endpoints[0].ticket, options).read_all().to_pylist()
+    def connect(self, endpoint: Endpoint, credential: Credential) -> OfficialConnection:
+        return OfficialConnection(endpoint, credential)
 
 
 class TestContract(ProtocolContract):

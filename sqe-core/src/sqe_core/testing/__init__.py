@@ -30,11 +30,12 @@ from sqe_core.testing.lineage import LineageSinkContract, make_lineage_event
 from sqe_core.testing.observer import ObserverContract, make_query_event
 from sqe_core.testing.plugin import PluginContract
 from sqe_core.testing.policy import PolicyEnforcerContract, make_policy_request
-from sqe_core.testing.protocol import ProtocolClient, ProtocolContract
+from sqe_core.testing.protocol import ClientConnection, ProtocolClient, ProtocolContract
 
 __all__ = [
     "AuthProviderContract",
     "CatalogContract",
+    "ClientConnection",
     "ConfigContract",
     "Contract",
     "FactoryContract",

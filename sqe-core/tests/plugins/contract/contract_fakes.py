@@ -7,7 +7,6 @@ collected by itself: test_plugins_contract_kit.py runs it.
 from __future__ import annotations
 
 import json
-import socketserver
 import threading
 import time
 from collections.abc import Sequence
@@ -27,10 +26,8 @@ from sqe_core.spi import (
     CatalogMetadata,
     ClientInfo,
     ColumnMask,
-    Credential,
     Decision,
     Effect,
-    Endpoint,
     Grant,
     Grantee,
     GrantStore,
@@ -53,15 +50,10 @@ from sqe_core.spi import (
     PolicyEnforcerFactory,
     PolicyRequest,
     PolicyResponse,
-    ProtocolFactory,
-    ProtocolServer,
-    QueryGateway,
     RoleGrant,
     RoleInfo,
     Secret,
-    SqeError,
     StartupError,
-    StatementRequest,
     StoredPolicy,
     SupportsBrowserLogin,
     SupportsGrants,
@@ -79,7 +71,6 @@ from sqe_core.testing import (
     LineageSinkContract,
     PluginContract,
     PolicyEnforcerContract,
-    ProtocolContract,
     make_identity,
     make_policy_request,
 )
@@ -1278,212 +1269,6 @@ class OneOfTwo(Memory):
 class TestOneOfTwo(TestMemory):
     sink_class = OneOfTwo
     breaks = ("test_many_threads",)
-
-
-# Protocols: one JSON line in, one JSON line out
-
-
-class Line(socketserver.StreamRequestHandler):
-    server: LineServer
-
-    def handle(self) -> None:
-        asked = json.loads(self.rfile.readline() or b"{}")
-        try:
-            answer = {"rows": self.server.owner.answer(asked, self.client_address[0])}
-        except SqeError as exc:
-            answer = {"error": exc.message}
-        except Exception as exc:
-            answer = {"error": self.server.owner.unexpected(exc)}
-        self.wfile.write(json.dumps(answer).encode() + b"\n")
-
-
-class LineServer(socketserver.ThreadingTCPServer):
-    owner: LineProtocol
-    daemon_threads = True
-
-
-class LineProtocol(ProtocolServer):
-    """A protocol of one line."""
-
-    def __init__(self, context: Any) -> None:
-        self.context = context
-        self.server: LineServer | None = None
-
-    def start(self, gateway: QueryGateway) -> Endpoint:
-        self.gateway = gateway
-        try:
-            self.server = LineServer((self.context.bind_host, self.context.port), Line)
-        except OSError as exc:
-            raise StartupError(f"port {self.context.port} is taken") from exc
-        self.server.owner = self
-        threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
-        host, port = self.server.server_address[:2]
-        return Endpoint(protocol="line", host=str(host), port=port)
-
-    def stop(self, drain_secs: float) -> None:
-        if self.server is not None:
-            self.server.shutdown()
-            self.server.server_close()
-            self.server = None
-
-    def answer(self, asked: Any, address: str) -> list[dict[str, Any]]:
-        session = self.gateway.authenticate(self.credential(asked), ClientInfo(protocol="line", address=address))
-        with session.execute(StatementRequest(sql=asked["sql"])) as result:
-            return [row for batch in result for row in batch.to_pylist()]
-
-    def credential(self, asked: Any) -> Credential:
-        if "token" in asked:
-            return BearerCredential(token=Secret(asked["token"]))
-        return BasicCredential(username=asked["user"], password=Secret(asked["password"]))
-
-    def unexpected(self, error: Exception) -> str:
-        return "Internal error"
-
-
-class LineFactory(ProtocolFactory[NoConfig]):
-    kind = "line"
-    config_type = NoConfig
-    protocol: type[LineProtocol] = LineProtocol
-
-    def create(self, name: str, config: NoConfig, context: Any) -> ProtocolServer:
-        return self.protocol(context)
-
-
-class LineClient:
-    def query(self, endpoint: Endpoint, sql: str, credential: Credential) -> list[dict[str, Any]]:
-        import socket
-
-        asked = {"sql": sql}
-        if isinstance(credential, BearerCredential):
-            asked["token"] = credential.token.reveal()
-        elif isinstance(credential, BasicCredential):
-            asked.update(user=credential.username, password=credential.password.reveal())
-        with socket.create_connection((endpoint.host, endpoint.port), timeout=10) as connection:
-            stream = connection.makefile("rwb")
-            stream.write(json.dumps(asked).encode() + b"\n")
-            stream.flush()
-            answer = json.loads(stream.readline())
-        if "error" in answer:
-            raise RuntimeError(answer["error"])
-        return answer["rows"]
-
-
-class TestLine(ProtocolContract):
-    capabilities: ClassVar[frozenset[str]] = frozenset({"basic", "bearer"})
-    protocol_class: type[LineProtocol] = LineProtocol
-
-    @pytest.fixture
-    def factory(self) -> LineFactory:
-        factory = LineFactory()
-        factory.protocol = self.protocol_class
-        return factory
-
-    @pytest.fixture
-    def config(self) -> NoConfig:
-        return NoConfig()
-
-    @pytest.fixture
-    def client(self) -> LineClient:
-        return LineClient()
-
-
-class TellsEverything(LineProtocol):
-    def unexpected(self, error: Exception) -> str:
-        return repr(error)
-
-
-class TestTellsEverything(TestLine):
-    protocol_class = TellsEverything
-    breaks = ("test_unexpected_error_stays_inside",)
-
-
-class TrimsText(LineProtocol):
-    def answer(self, asked: Any, address: str) -> list[dict[str, Any]]:
-        return super().answer({**asked, "sql": " ".join(asked["sql"].split())}, address)
-
-
-class TestTrimsText(TestLine):
-    protocol_class = TrimsText
-    breaks = ("test_text_arrives_unchanged",)
-
-
-class LetsEverybodyIn(LineProtocol):
-    def credential(self, asked: Any) -> Credential:
-        return BearerCredential(token=self.gateway.bearer)  # type: ignore[attr-defined]
-
-
-class TestLetsEverybodyIn(TestLine):
-    protocol_class = LetsEverybodyIn
-    breaks = ("test_basic_login", "test_bad_login_is_refused")
-
-
-class TokensAreNames(LineProtocol):
-    def credential(self, asked: Any) -> Credential:
-        if "token" in asked:
-            return BasicCredential(username="alice", password=Secret("wonderland"))
-        return super().credential(asked)
-
-
-class TestTokensAreNames(TestLine):
-    protocol_class = TokensAreNames
-    breaks = ("test_bearer_login",)
-
-
-class HidesErrors(LineProtocol):
-    def answer(self, asked: Any, address: str) -> list[dict[str, Any]]:
-        try:
-            return super().answer(asked, address)
-        except UserError:
-            raise UserError("Query failed") from None
-
-
-class TestHidesErrors(TestLine):
-    protocol_class = HidesErrors
-    breaks = ("test_error_arrives",)
-
-
-class LeavesResultsOpen(LineProtocol):
-    def answer(self, asked: Any, address: str) -> list[dict[str, Any]]:
-        session = self.gateway.authenticate(self.credential(asked), ClientInfo(protocol="line", address=address))
-        return [row for batch in session.execute(StatementRequest(sql=asked["sql"])) for row in batch.to_pylist()]
-
-
-class TestLeavesResultsOpen(TestLine):
-    protocol_class = LeavesResultsOpen
-    breaks = ("test_many_rows",)
-
-
-class HidesTheClient(LineProtocol):
-    def answer(self, asked: Any, address: str) -> list[dict[str, Any]]:
-        return super().answer(asked, "")
-
-
-class TestHidesTheClient(TestLine):
-    protocol_class = HidesTheClient
-    breaks = ("test_client_is_described",)
-
-
-class NeverStops(LineProtocol):
-    def stop(self, drain_secs: float) -> None:
-        pass
-
-
-class TestNeverStops(TestLine):
-    protocol_class = NeverStops
-    breaks = ("test_stops_and_frees_the_port",)
-
-
-class HidesThePort(LineProtocol):
-    def start(self, gateway: QueryGateway) -> Endpoint:
-        try:
-            return super().start(gateway)
-        except StartupError:
-            raise StartupError("cannot start") from None
-
-
-class TestHidesThePort(TestLine):
-    protocol_class = HidesThePort
-    breaks = ("test_taken_port_is_a_clear_error",)
 
 
 # Distributions

@@ -60,9 +60,9 @@ CLASSES: Mapping[str, type[Contract]] = {
 def outcomes(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Mapping[str, str]]:
     """What each test of each class did: passed, failed, skipped."""
     report = tmp_path_factory.mktemp("kit") / "report.xml"
-    command = [sys.executable, "-m", "pytest", *map(str, FAKES), "-q", "-p", "no:cacheprovider"]
+    command = [sys.executable, "-m", "pytest", *map(str, FAKES), "-q", "-n", "4", "-p", "no:cacheprovider"]
     command += [f"--junit-xml={report}", "-c", "/dev/null", "--rootdir", str(FAKES[0].parent)]
-    subprocess.run(command, capture_output=True, timeout=120)
+    subprocess.run(command, capture_output=True, timeout=280)
     found: dict[str, dict[str, str]] = defaultdict(dict)
     for case in ElementTree.parse(report).iter("testcase"):
         marks = {child.tag for child in case}
