@@ -4,7 +4,6 @@ import com.fasterxml.jackson.databind.JsonNode;
 import java.util.ArrayList;
 import java.util.Base64;
 import java.util.HashMap;
-import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.Callable;
@@ -15,7 +14,6 @@ import org.apache.spark.sql.catalyst.plans.logical.Command;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.WithCTE;
 import org.apache.spark.sql.classic.SparkSession;
-import org.apache.spark.sql.connector.catalog.CatalogManager;
 import org.apache.spark.sql.connector.catalog.CatalogPlugin;
 import org.apache.spark.sql.execution.CommandExecutionMode;
 import org.apache.spark.sql.execution.QueryExecution;
@@ -59,11 +57,11 @@ public final class BridgeSession implements Work.Abandoned {
 
   private final SparkSession session;
   private final TableScope scope = new TableScope();
-  private final Map plans = new ConcurrentHashMap(); // Long -> PlanHandle
+  private final Map<Long, PlanHandle> plans = new ConcurrentHashMap<>();
   private final AtomicLong lastPlan = new AtomicLong();
-  private final List aliases = new ArrayList();
-  private Map expected = new HashMap(); // the session's whole conf, as we left it
-  private final Map overlaid = new HashMap(); // option -> how many running statements have it set
+  private final List<String> aliases = new ArrayList<>();
+  private Map<String, String> expected = new HashMap<>(); // the session's whole conf, as we left it
+  private final Map<String, Integer> overlaid = new HashMap<>(); // how many running statements have set an option
   private volatile boolean abandoned;
 
   private BridgeSession(SparkSession session) {
@@ -82,7 +80,7 @@ public final class BridgeSession implements Work.Abandoned {
   }
 
   public PlanHandle plan(long id) {
-    PlanHandle handle = (PlanHandle) plans.get(Long.valueOf(id));
+    PlanHandle handle = plans.get(id);
     if (handle == null) throw new BridgeException("SQE_NO_SUCH_PLAN", "plan " + id);
     return handle;
   }
@@ -117,107 +115,79 @@ public final class BridgeSession implements Work.Abandoned {
   }
 
   /** `released` lists plans that Python forgot since the last call. */
-  public String parse(final String sql, String parameters, String released) throws Throwable {
-    JsonNode forgotten = Json.read(released);
-    for (int i = 0; i < forgotten.size(); i++) plans.remove(Long.valueOf(Json.at(forgotten, i).asLong()));
-    final JsonNode values = Json.read(parameters);
-    return answer(
-        null,
-        (Outcome)
-            run(
-                null,
-                PARSE_MILLIS,
-                () -> {
-                  ParserInterface parser = session.sessionState().sqlParser();
-                  LogicalPlan parsed = parser.parsePlan(sql);
-                  return new Outcome(new Parameters(parser, Parameters.literals(values)).apply(parsed), null, null, null);
-                }));
+  public String parse(String sql, String parameters, String released) throws Throwable {
+    for (JsonNode forgotten : Json.read(released)) plans.remove(forgotten.asLong());
+    JsonNode values = Json.read(parameters);
+    return answer(null, planned(() -> new Parameters(parser(), Parameters.literals(values)).apply(parser().parsePlan(sql))));
   }
 
-  public String rewrite(final long id, String replacements) throws Throwable {
-    final JsonNode requests = Json.read(replacements);
-    return answer(
-        null,
-        (Outcome)
-            run(
-                null,
-                PARSE_MILLIS,
-                () -> {
-                  PlanRewrite rewrite = new PlanRewrite(session.sessionState().sqlParser(), plans);
-                  return new Outcome(rewrite.rewrite(plan(id), requests), null, null, null);
-                }));
+  public String rewrite(long id, String replacements) throws Throwable {
+    JsonNode requests = Json.read(replacements);
+    return answer(null, planned(() -> new PlanRewrite(parser(), plans).rewrite(plan(id), requests)));
   }
 
   /** Parses an expression of a policy; `facts` are what it may ask about who sent the statement. */
-  public String expression(final String sql, String parameters, String facts) throws Throwable {
-    final JsonNode values = Json.read(parameters);
-    final JsonNode known = Json.read(facts);
-    return answer(
-        null,
-        (Outcome)
-            run(
-                null,
-                PARSE_MILLIS,
-                () -> {
-                  ParserInterface parser = session.sessionState().sqlParser();
-                  return new Outcome(PolicyExpressions.parse(parser, sql, values, known), null, null, null);
-                }));
+  public String expression(String sql, String parameters, String facts) throws Throwable {
+    JsonNode values = Json.read(parameters);
+    JsonNode known = Json.read(facts);
+    return answer(null, planned(() -> PolicyExpressions.parse(parser(), sql, values, known)));
   }
 
   /** The parts of a policy's condition that all have to hold, as expressions of their own. */
-  public String conjuncts(final long id) throws Throwable {
-    return (String)
-        run(
-            null,
-            PARSE_MILLIS,
-            () -> {
-              StringBuilder out = new StringBuilder("[");
-              List parts = PolicyExpressions.conjuncts(plan(id).plan);
-              for (int i = 0; i < parts.size(); i++) {
-                Json.element(out);
-                out.append(answer(null, new Outcome((LogicalPlan) parts.get(i), null, null, null)));
-              }
-              return out.append(']').toString();
-            });
+  public String conjuncts(long id) throws Throwable {
+    return run(
+        null,
+        PARSE_MILLIS,
+        () -> {
+          StringBuilder out = new StringBuilder("[");
+          for (LogicalPlan part : PolicyExpressions.conjuncts(plan(id).plan)) {
+            Json.element(out);
+            out.append(answer(null, new Outcome(part, null, null, null)));
+          }
+          return out.append(']').toString();
+        });
   }
 
   /** What a relation's columns are, and what expressions of a policy over it are once analysed. */
-  public String judge(String request, final String tag) throws Throwable {
-    final JsonNode asked = Json.read(request);
-    return (String)
-        run(
-            tag,
-            ANALYSE_MILLIS,
-            new Callable() {
-              public Object call() throws Exception {
-                PlanRewrite rewrite = new PlanRewrite(session.sessionState().sqlParser(), plans);
-                Judged judged = new Judged(rewrite.relation(asked), asked.get("marker").asText());
-                return judged.json(BridgeSession.this, asked.get("expressions"), plans);
-              }
-            });
+  public String judge(String request, String tag) throws Throwable {
+    JsonNode asked = Json.read(request);
+    return run(
+        tag,
+        ANALYSE_MILLIS,
+        () -> {
+          Judged judged = new Judged(new PlanRewrite(parser(), plans).relation(asked), asked.get("marker").asText());
+          return judged.json(this, asked.get("expressions"), plans);
+        });
   }
 
   /**
    * Resolves names and types. Nothing is executed: the mode of the execution says so. `target` is what a policy says of
    * what the statement writes to: `check` what has to hold for written rows, `rows` which of its rows can be changed.
    */
-  public String analyse(final long id, final String tag, String settings, String target) throws Throwable {
-    final JsonNode written = Json.read(target);
-    final Map overlay = Json.textMap(Json.read(settings));
+  public String analyse(long id, String tag, String settings, String target) throws Throwable {
+    JsonNode written = Json.read(target);
+    Map<String, String> overlay = Json.textMap(Json.read(settings));
     return answer(
         tag,
-        (Outcome)
-            run(
-                tag,
-                ANALYSE_MILLIS,
-                () -> {
-                  Map before = overlay(overlay);
-                  try {
-                    return analysed(plan(id).plan, written);
-                  } finally {
-                    restore(before);
-                  }
-                }));
+        run(
+            tag,
+            ANALYSE_MILLIS,
+            () -> {
+              overlay(overlay);
+              try {
+                return analysed(plan(id).plan, written);
+              } finally {
+                restore(overlay);
+              }
+            }));
+  }
+
+  private ParserInterface parser() {
+    return session.sessionState().sqlParser();
+  }
+
+  private Outcome planned(Callable<LogicalPlan> body) throws Throwable {
+    return run(null, PARSE_MILLIS, () -> new Outcome(body.call(), null, null, null));
   }
 
   private Outcome analysed(LogicalPlan unbounded, JsonNode target) throws Exception {
@@ -267,7 +237,7 @@ public final class BridgeSession implements Work.Abandoned {
 
   private String answer(String tag, Outcome outcome) {
     long id = lastPlan.incrementAndGet();
-    plans.put(Long.valueOf(id), new PlanHandle(id, outcome.plan, outcome.execution, tag, outcome.walk.relations));
+    plans.put(id, new PlanHandle(id, outcome.plan, outcome.execution, tag, outcome.walk.relations));
     StringBuilder out = new StringBuilder("{");
     Json.member(out, "plan").append(id);
     if (outcome.execution != null) {
@@ -276,10 +246,9 @@ public final class BridgeSession implements Work.Abandoned {
       Json.member(out, "divisible").append(!command && Divisible.is(outcome.plan));
       Json.member(out, "constant").append(!command && Constant.is(outcome.plan));
       Json.member(out, "column_types").append('[');
-      StructField[] columns = outcome.columns.fields();
-      for (int i = 0; i < columns.length; i++) {
+      for (StructField column : outcome.columns.fields()) {
         Json.element(out);
-        Json.string(out, IcebergTypes.text(columns[i].dataType()));
+        Json.string(out, IcebergTypes.text(column.dataType()));
       }
       out.append(']');
       Json.member(out, "schema", Base64.getEncoder().encodeToString(outcome.schema));
@@ -293,81 +262,63 @@ public final class BridgeSession implements Work.Abandoned {
   // ------------------------------------------------------------------ explain, lineage
 
   public String explain(long id) throws Throwable {
-    final PlanHandle handle = plan(id);
-    return (String)
-        run(
-            handle.tag,
-            ANALYSE_MILLIS,
-            () -> Explain.json(handle.execution, aliases));
+    PlanHandle handle = plan(id);
+    return run(handle.tag, ANALYSE_MILLIS, () -> Explain.json(handle.execution, aliases));
   }
 
   public String lineage(long id) throws Throwable {
-    final PlanHandle handle = plan(id);
-    return (String)
-        run(
-            null,
-            PARSE_MILLIS,
-            () -> Lineage.json(handle.plan));
+    return run(null, PARSE_MILLIS, () -> Lineage.json(plan(id).plan));
   }
 
-  private Object run(String tag, long limitMillis, Callable body) throws Throwable {
+  private <T> T run(String tag, long limitMillis, Callable<T> body) throws Throwable {
     return Work.call(session, tag, limitMillis, this, body);
   }
 
   // ------------------------------------------------------------------ settings
 
-  /** Sets options for one statement; gives back what to restore. */
-  public synchronized Map overlay(Map settings) {
+  /** Sets options for one statement. */
+  public synchronized void overlay(Map<String, String> settings) {
     SQLConf conf = session.sessionState().conf();
-    for (Iterator each = settings.entrySet().iterator(); each.hasNext(); ) {
-      Map.Entry entry = (Map.Entry) each.next();
-      Integer count = (Integer) overlaid.get(entry.getKey());
-      overlaid.put(entry.getKey(), Integer.valueOf(count == null ? 1 : count.intValue() + 1));
-      conf.setConfString((String) entry.getKey(), (String) entry.getValue());
-    }
-    return settings;
+    settings.forEach(
+        (name, value) -> {
+          overlaid.merge(name, 1, Integer::sum);
+          conf.setConfString(name, value);
+        });
   }
 
   /** A statement that was cancelled may still unwind while the next one runs, so the last one of an option puts it back. */
-  public synchronized void restore(Map settings) {
+  public synchronized void restore(Map<String, String> settings) {
     SQLConf conf = session.sessionState().conf();
-    for (Iterator each = settings.keySet().iterator(); each.hasNext(); ) {
-      String name = (String) each.next();
-      int count = ((Integer) overlaid.get(name)).intValue() - 1;
-      if (count > 0) {
-        overlaid.put(name, Integer.valueOf(count));
-        continue;
-      }
-      overlaid.remove(name);
-      Object usual = expected.get(name);
+    for (String name : settings.keySet()) {
+      if (overlaid.computeIfPresent(name, (each, count) -> count == 1 ? null : count - 1) != null) continue;
+      String usual = expected.get(name);
       if (usual == null) conf.unsetConf(name);
-      else conf.setConfString(name, (String) usual);
+      else conf.setConfString(name, usual);
     }
   }
 
   /** The settings as they are now are those to compare with. */
   public synchronized void remember() {
-    Map now = settings();
-    for (Iterator each = overlaid.keySet().iterator(); each.hasNext(); ) {
-      Object name = each.next();
+    Map<String, String> now = settings();
+    for (String name : overlaid.keySet()) {
       if (expected.containsKey(name)) now.put(name, expected.get(name));
       else now.remove(name);
     }
     expected = now;
   }
 
-  private Map settings() {
-    Map settings = session.sessionState().conf().settings();
+  private Map<String, String> settings() {
+    Map<String, String> settings = session.sessionState().conf().settings();
     synchronized (settings) {
-      return new HashMap(settings);
+      return new HashMap<>(settings);
     }
   }
 
   /** Whether the session's whole conf, catalogs included, is as we left it (CONF-1). */
   public synchronized boolean checkSettings() {
-    Map now = settings();
+    Map<String, String> now = settings();
     if (overlaid.isEmpty()) return now.equals(expected);
-    Map usual = new HashMap(expected);
+    Map<String, String> usual = new HashMap<>(expected);
     now.keySet().removeAll(overlaid.keySet());
     usual.keySet().removeAll(overlaid.keySet());
     return now.equals(usual);
@@ -379,12 +330,10 @@ public final class BridgeSession implements Work.Abandoned {
     TableScope.register(alias, scope);
     SQLConf conf = session.sessionState().conf();
     String prefix = CATALOG_PREFIX + alias;
-    for (Iterator each = Json.textMap(Json.read(properties)).entrySet().iterator(); each.hasNext(); ) {
-      Map.Entry entry = (Map.Entry) each.next();
-      // Iceberg refuses this one for a catalog that is wrapped, and tables are not purged through Spark.
-      if (entry.getKey().equals("rest-catalog-purge")) continue;
-      conf.setConfString(prefix + "." + entry.getKey(), (String) entry.getValue());
-    }
+    Map<String, String> given = Json.textMap(Json.read(properties));
+    // Iceberg refuses this one for a catalog that is wrapped, and tables are not purged through Spark.
+    given.remove("rest-catalog-purge");
+    given.forEach((name, value) -> conf.setConfString(prefix + "." + name, value));
     // Iceberg's cache would show other people's commits never, as long as a session keeps reading (iceberg#2319).
     conf.setConfString(prefix + ".cache-enabled", "false");
     conf.setConfString(prefix, SqeCatalog.class.getName());
@@ -395,10 +344,8 @@ public final class BridgeSession implements Work.Abandoned {
   public void unmount(String alias) {
     SQLConf conf = session.sessionState().conf();
     String prefix = CATALOG_PREFIX + alias;
-    for (Iterator each = settings().keySet().iterator(); each.hasNext(); ) {
-      String key = (String) each.next();
+    for (String key : settings().keySet())
       if (key.equals(prefix) || key.startsWith(prefix + ".")) conf.unsetConf(key);
-    }
     // Unsetting alone leaves a loaded catalog usable. Only this one is dropped: others would have to log in again.
     CatalogPlugin loaded = LoadedCatalogs.remove(session.sessionState().catalogManager(), alias);
     if (loaded instanceof SqeCatalog catalog) Catalogs.close(catalog.icebergCatalog());
@@ -408,15 +355,11 @@ public final class BridgeSession implements Work.Abandoned {
   }
 
   /** The metadata of a mounted catalog; loads the catalog when it is the first use. */
-  public Catalogs catalog(final String alias) throws Throwable {
-    return (Catalogs)
-        run(
-            null,
-            PARSE_MILLIS,
-            () -> {
-              CatalogManager manager = session.sessionState().catalogManager();
-              return new Catalogs(session, (SqeCatalog) manager.catalog(alias));
-            });
+  public Catalogs catalog(String alias) throws Throwable {
+    return run(
+        null,
+        PARSE_MILLIS,
+        () -> new Catalogs(session, (SqeCatalog) session.sessionState().catalogManager().catalog(alias)));
   }
 
   public void enterScope() {
@@ -428,7 +371,7 @@ public final class BridgeSession implements Work.Abandoned {
   }
 
   public void close() {
-    for (Iterator each = new ArrayList(aliases).iterator(); each.hasNext(); ) unmount((String) each.next());
+    List.copyOf(aliases).forEach(this::unmount);
     plans.clear();
   }
 }

@@ -29,7 +29,7 @@ public final class Failures {
   private Failures() {}
 
   public static String describe(Throwable thrown) {
-    List chain = chain(thrown);
+    List<Throwable> chain = chain(thrown);
     Throwable told = telling(chain);
     StringBuilder out = new StringBuilder("{");
     Json.member(out, "condition", condition(told));
@@ -37,9 +37,9 @@ public final class Failures {
     if (told instanceof BridgeException exception) Json.map(Json.member(out, "parameters"), exception.parameters);
     if (told instanceof ParseException parsing) parsePosition(out, parsing);
     Json.member(out, "causes").append('[');
-    for (int i = 0; i < chain.size(); i++) {
+    for (Throwable each : chain) {
       Json.element(out);
-      Json.string(out, cause((Throwable) chain.get(i)));
+      Json.string(out, cause(each));
     }
     out.append(']');
     Json.member(out, "raw", raw(chain));
@@ -54,9 +54,9 @@ public final class Failures {
     return stack.length == 0 ? name : name + " at " + stack[0];
   }
 
-  private static List chain(Throwable thrown) {
-    List chain = new ArrayList();
-    Set seen = Collections.newSetFromMap(new IdentityHashMap());
+  private static List<Throwable> chain(Throwable thrown) {
+    List<Throwable> chain = new ArrayList<>();
+    Set<Throwable> seen = Collections.newSetFromMap(new IdentityHashMap<>());
     for (Throwable each = thrown; each != null && seen.add(each); each = each.getCause()) chain.add(each);
     return chain;
   }
@@ -65,19 +65,18 @@ public final class Failures {
    * The exception of the chain that says most. Wrappers speak of jobs and stages, or of an internal error, and the reason
    * is below; above a reason that is Spark's own, nothing counts.
    */
-  private static Throwable telling(List chain) {
-    for (int i = 0; i < chain.size(); i++) if (isOwn((Throwable) chain.get(i))) return (Throwable) chain.get(i);
+  private static Throwable telling(List<Throwable> chain) {
+    for (Throwable each : chain) if (isOwn(each)) return each;
     for (int i = 0; i < chain.size(); i++) {
-      Throwable each = (Throwable) chain.get(i);
+      Throwable each = chain.get(i);
       if (each instanceof Error || each instanceof InterruptedException) return each;
       if (each instanceof SparkThrowable throwable && condition(each) != null && !isWrapper(throwable)) return each;
     }
-    for (int i = 0; i < chain.size(); i++) {
-      Throwable each = (Throwable) chain.get(i);
+    for (Throwable each : chain) {
       if (each.getClass().getName().startsWith("org.apache.iceberg.")) return each;
     }
     for (int i = 0; i < chain.size(); i++) {
-      Throwable each = (Throwable) chain.get(i);
+      Throwable each = chain.get(i);
       boolean wrapper =
           each instanceof SparkThrowable
               || each.getClass() == RuntimeException.class && i + 1 < chain.size()
@@ -86,7 +85,7 @@ public final class Failures {
               || each instanceof java.util.concurrent.ExecutionException;
       if (!wrapper) return each;
     }
-    return (Throwable) chain.get(0);
+    return chain.get(0);
   }
 
   private static boolean isOwn(Throwable thrown) {
@@ -145,7 +144,7 @@ public final class Failures {
     if (thrown.command().isDefined()) Json.member(out, "command", thrown.command().get());
   }
 
-  private static String raw(List chain) {
+  private static String raw(List<Throwable> chain) {
     StringBuilder text = new StringBuilder();
     for (Iterator each = chain.iterator(); each.hasNext() && text.length() < MAX_RAW; ) {
       Throwable thrown = (Throwable) each.next();

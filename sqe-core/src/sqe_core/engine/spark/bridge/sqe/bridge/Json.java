@@ -3,11 +3,11 @@ package sqe.bridge;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import java.util.ArrayList;
-import java.util.Collection;
-import java.util.Iterator;
+import java.util.Arrays;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import scala.jdk.javaapi.CollectionConverters;
 
 /** Writes JSON into a StringBuilder, which is much quicker than building a tree; reads with Jackson. */
 public final class Json {
@@ -58,64 +58,43 @@ public final class Json {
     if (out.charAt(out.length() - 1) != '[') out.append(',');
   }
 
-  public static void strings(StringBuilder out, Collection texts) {
+  public static void strings(StringBuilder out, Iterable<?> texts) {
     out.append('[');
-    for (Iterator each = texts.iterator(); each.hasNext(); ) {
+    for (Object text : texts) {
       element(out);
-      string(out, (String) each.next());
+      string(out, String.valueOf(text));
     }
     out.append(']');
   }
 
   public static void strings(StringBuilder out, String[] texts) {
-    out.append('[');
-    for (int i = 0; i < texts.length; i++) {
-      element(out);
-      string(out, texts[i]);
-    }
-    out.append(']');
+    strings(out, Arrays.asList(texts));
   }
 
-  public static void strings(StringBuilder out, scala.collection.Iterable texts) {
-    out.append('[');
-    for (scala.collection.Iterator each = texts.iterator(); each.hasNext(); ) {
-      element(out);
-      string(out, String.valueOf(each.next()));
-    }
-    out.append(']');
+  public static void strings(StringBuilder out, scala.collection.Iterable<?> texts) {
+    strings(out, CollectionConverters.asJava(texts));
   }
 
-  public static void map(StringBuilder out, Map map) {
+  public static void map(StringBuilder out, Map<?, ?> map) {
     out.append('{');
-    for (Iterator each = map.entrySet().iterator(); each.hasNext(); ) {
-      Map.Entry entry = (Map.Entry) each.next();
-      member(out, String.valueOf(entry.getKey()), entry.getValue() == null ? null : String.valueOf(entry.getValue()));
-    }
+    map.forEach((key, value) -> member(out, String.valueOf(key), value == null ? null : String.valueOf(value)));
     out.append('}');
   }
 
-  /** Janino would take `get(int)` from Jackson's TreeNode, which has less. */
-  public static JsonNode at(JsonNode array, int index) {
-    return array.get(index);
-  }
-
-  public static List texts(JsonNode array) {
-    List texts = new ArrayList();
-    for (int i = 0; i < array.size(); i++) texts.add(at(array, i).asText());
+  public static List<String> texts(JsonNode array) {
+    List<String> texts = new ArrayList<>();
+    for (JsonNode text : array) texts.add(text.asText());
     return texts;
   }
 
   public static String[] textArray(JsonNode array) {
-    return (String[]) texts(array).toArray(new String[0]);
+    return texts(array).toArray(new String[0]);
   }
 
   /** A JSON object of texts; null values stay null. */
-  public static Map textMap(JsonNode object) {
-    Map map = new LinkedHashMap();
-    for (Iterator names = object.fieldNames(); names.hasNext(); ) {
-      String name = (String) names.next();
-      map.put(name, object.get(name).isNull() ? null : object.get(name).asText());
-    }
+  public static Map<String, String> textMap(JsonNode object) {
+    Map<String, String> map = new LinkedHashMap<>();
+    object.properties().forEach(each -> map.put(each.getKey(), each.getValue().isNull() ? null : each.getValue().asText()));
     return map;
   }
 }

@@ -1,28 +1,25 @@
 package sqe.bridge.boot;
 
+import java.io.DataInputStream;
 import java.io.IOException;
 import java.io.InputStream;
 import java.io.PrintStream;
 import java.io.StringReader;
+import java.io.UncheckedIOException;
 import java.net.InetAddress;
 import java.nio.charset.StandardCharsets;
-import java.nio.file.FileVisitResult;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.nio.file.Paths;
-import java.nio.file.SimpleFileVisitor;
-import java.nio.file.attribute.BasicFileAttributes;
-import java.util.Iterator;
-import java.util.Map;
-import java.util.Optional;
+import java.util.Comparator;
 import java.util.Properties;
 import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.stream.Stream;
 import org.apache.hadoop.security.UserGroupInformation;
 import org.apache.spark.SparkConf;
-import org.apache.spark.SparkContext;
 import org.apache.spark.scheduler.SparkListener;
 import org.apache.spark.scheduler.SparkListenerApplicationEnd;
 import org.apache.spark.sql.SparkSession;
+import scala.Option;
 
 /**
  * The main class of the engine's JVM.
@@ -45,15 +42,11 @@ public final class Boot {
     String secret = (String) settings.remove("sqe.gateway.secret");
     String parent = (String) settings.remove("sqe.parent.pid");
     SparkConf conf = new SparkConf(true);
-    Iterator entries = settings.entrySet().iterator();
-    while (entries.hasNext()) {
-      Map.Entry entry = (Map.Entry) entries.next();
-      conf.set((String) entry.getKey(), (String) entry.getValue());
-    }
+    settings.stringPropertyNames().forEach(name -> conf.set(name, settings.getProperty(name)));
     becomeSimpleUser(conf);
-    daemon(new ParentWatch(Long.parseLong(parent)), "sqe-parent-watch");
-    daemon(new GatewayStart(secret, out), "sqe-gateway-start");
-    daemon(new Preheat(), "sqe-preheat");
+    daemon(() -> watchParent(Long.parseLong(parent)), "sqe-parent-watch");
+    daemon(() -> startGateway(secret, out), "sqe-gateway-start");
+    daemon(Boot::preheat, "sqe-preheat");
     try {
       // The default session from here on; each session of a user descends from it, and no user's SQL runs in it (ISO-2).
       SparkSession root = SparkSession.builder().config(conf).getOrCreate();
@@ -84,19 +77,17 @@ public final class Boot {
   }
 
   private static Properties readSettings(InputStream in) throws IOException {
-    int length = 0;
-    for (int i = 0; i < 4; i++) {
-      length = (length << 8) | in.read();
-    }
+    int length = new DataInputStream(in).readInt();
     Properties settings = new Properties();
     settings.load(new StringReader(new String(in.readNBytes(length), StandardCharsets.UTF_8)));
     return settings;
   }
 
-  private static void daemon(Runnable task, String name) {
+  private static Thread daemon(Runnable task, String name) {
     Thread thread = new Thread(task, name);
     thread.setDaemon(true);
     thread.start();
+    return thread;
   }
 
   private static void say(PrintStream out, String line) {
@@ -118,117 +109,63 @@ public final class Boot {
 
   /** Ends the JVM. Local tasks just die with it; a cluster is told, so that it frees the executors. */
   private static void leave(int code) {
-    if (!LEAVING.compareAndSet(false, true)) {
-      return;
-    }
+    if (!LEAVING.compareAndSet(false, true)) return;
     try {
-      Thread stopping = new Thread(new Stop(), "sqe-stop");
-      stopping.setDaemon(true);
-      stopping.start();
-      stopping.join(STOP_MILLIS);
+      daemon(Boot::stop, "sqe-stop").join(STOP_MILLIS);
     } catch (InterruptedException error) {
       // Leave without.
     }
     Runtime.getRuntime().halt(code);
   }
 
-  private static final class Stop implements Runnable {
-    public void run() {
-      scala.Option session = SparkSession.getDefaultSession();
-      if (session.isDefined()) {
-        SparkContext context = ((SparkSession) session.get()).sparkContext();
-        if (!context.isLocal()) {
-          context.stop();
-        }
-      }
-      String folder = System.getProperty("sqe.run.dir");
-      if (folder != null) {
-        try {
-          Files.walkFileTree(Paths.get(folder, new String[0]), new Delete());
-        } catch (IOException error) {
-          // The parent, or the next start, removes the rest.
-        }
-      }
-    }
-  }
-
-  private static final class Delete extends SimpleFileVisitor {
-    public FileVisitResult visitFile(Object file, BasicFileAttributes attributes) throws IOException {
-      Files.deleteIfExists((Path) file);
-      return FileVisitResult.CONTINUE;
-    }
-
-    public FileVisitResult visitFileFailed(Object file, IOException error) {
-      return FileVisitResult.CONTINUE;
-    }
-
-    public FileVisitResult postVisitDirectory(Object folder, IOException error) throws IOException {
-      Files.deleteIfExists((Path) folder);
-      return FileVisitResult.CONTINUE;
+  private static void stop() {
+    Option<SparkSession> session = SparkSession.getDefaultSession();
+    if (session.isDefined() && !session.get().sparkContext().isLocal()) session.get().sparkContext().stop();
+    String folder = System.getProperty("sqe.run.dir");
+    if (folder == null) return;
+    // Links are not followed, one of them leads to Spark's jars.
+    try (Stream<Path> entries = Files.walk(Path.of(folder))) {
+      entries.sorted(Comparator.reverseOrder()).forEach(entry -> entry.toFile().delete());
+    } catch (IOException | UncheckedIOException error) {
+      // The parent, or the next start, removes the rest.
     }
   }
 
   /** Listens on loopback only, with a secret that only the parent knows (ISO-11). */
-  private static final class GatewayStart implements Runnable {
-    private final String secret;
-    private final PrintStream out;
-
-    GatewayStart(String secret, PrintStream out) {
-      this.secret = secret;
-      this.out = out;
-    }
-
-    public void run() {
-      try {
-        py4j.ClientServer server = new py4j.ClientServer.ClientServerBuilder()
+  private static void startGateway(String secret, PrintStream out) {
+    try {
+      py4j.ClientServer server = new py4j.ClientServer.ClientServerBuilder()
             .authToken(secret)
             .javaPort(0)
             .javaAddress(InetAddress.getLoopbackAddress())
             .build();
-        server.startServer();
-        say(out, "gateway " + server.getJavaServer().getListeningPort());
-      } catch (Throwable error) {
-        error.printStackTrace();
-        say(out, "failed " + rootCause(error));
-        leave(1);
-      }
+      server.startServer();
+      say(out, "gateway " + server.getJavaServer().getListeningPort());
+    } catch (Throwable error) {
+      error.printStackTrace();
+      say(out, "failed " + rootCause(error));
+      leave(1);
     }
   }
 
   /** Initialises, beside the start, what the first statement needs: the parser and the code generator's compiler. */
-  private static final class Preheat implements Runnable {
-    public void run() {
-      try {
-        new org.apache.spark.sql.catalyst.parser.CatalystSqlParser().parsePlan("SELECT 1 AS a");
-        new org.codehaus.janino.SimpleCompiler().cook("class Preheat { int one() { return 1; } }");
-      } catch (Throwable error) {
-        // Only time is lost.
-      }
+  private static void preheat() {
+    try {
+      new org.apache.spark.sql.catalyst.parser.CatalystSqlParser().parsePlan("SELECT 1 AS a");
+      new org.codehaus.janino.SimpleCompiler().cook("class Preheat { int one() { return 1; } }");
+    } catch (Throwable error) {
+      // Only time is lost.
     }
   }
 
   /** A child of the parent may hold a copy of the pipe, and then the pipe does not show the parent's death. */
-  private static final class ParentWatch implements Runnable {
-    private final long pid;
-
-    ParentWatch(long pid) {
-      this.pid = pid;
-    }
-
-    public void run() {
-      try {
-        // A dead parent stays visible as long as nobody collects it; that we got another one shows at once.
-        while (isParent(ProcessHandle.current().parent())) {
-          Thread.sleep(1000L);
-        }
-        leave(0);
-      } catch (InterruptedException error) {
-        // Standard input still tells.
-      }
-    }
-
-    private boolean isParent(Optional found) {
-      return found.isPresent() && ((ProcessHandle) found.get()).pid() == pid;
+  private static void watchParent(long pid) {
+    try {
+      // A dead parent stays visible as long as nobody collects it; that we got another one shows at once.
+      while (ProcessHandle.current().parent().filter(parent -> parent.pid() == pid).isPresent()) Thread.sleep(1000L);
+      leave(0);
+    } catch (InterruptedException error) {
+      // Standard input still tells.
     }
   }
 

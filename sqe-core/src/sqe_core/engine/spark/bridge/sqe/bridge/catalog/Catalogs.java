@@ -105,7 +105,7 @@ public final class Catalogs {
 
   /** The namespaces of every level, in one round trip. */
   public String allNamespaces() {
-    List found = new ArrayList();
+    List<String> found = new ArrayList<>();
     below(Namespace.empty(), found);
     StringBuilder out = new StringBuilder("[");
     for (Iterator each = found.iterator(); each.hasNext(); ) {
@@ -116,7 +116,7 @@ public final class Catalogs {
   }
 
   private void below(Namespace parent, List found) {
-    List children;
+    List<Namespace> children;
     try {
       children = namespaces().listNamespaces(parent);
     } catch (NoSuchNamespaceException gone) {
@@ -126,8 +126,7 @@ public final class Catalogs {
       if (parent.isEmpty()) throw denied;
       return; // its name may be known, what is in it may not
     }
-    for (Iterator each = children.iterator(); each.hasNext(); ) {
-      Namespace namespace = (Namespace) each.next();
+    for (Namespace namespace : children) {
       // A catalog that answers with more than it was asked for must not make this run in circles, or for ever.
       if (!isChild(namespace, parent)) continue;
       if (namespace.length() > DEEPEST_NAMESPACE || found.size() >= MOST_NAMESPACES)
@@ -153,14 +152,10 @@ public final class Catalogs {
   }
 
   public void setNamespaceProperties(String name, String properties) {
-    Map wanted = Json.textMap(Json.read(properties));
-    Set removed = new HashSet();
-    for (Iterator each = wanted.entrySet().iterator(); each.hasNext(); ) {
-      Map.Entry entry = (Map.Entry) each.next();
-      if (entry.getValue() != null) continue;
-      removed.add(entry.getKey());
-      each.remove();
-    }
+    Map<String, String> wanted = Json.textMap(Json.read(properties));
+    Set<String> removed = new HashSet<>(wanted.keySet());
+    removed.removeIf(key -> wanted.get(key) != null);
+    wanted.keySet().removeAll(removed);
     if (!wanted.isEmpty()) namespaces().setProperties(namespace(name), wanted);
     if (!removed.isEmpty()) namespaces().removeProperties(namespace(name), removed);
   }
@@ -168,7 +163,7 @@ public final class Catalogs {
   public void dropNamespace(String name) {
     Namespace namespace = namespace(name);
     if (!namespaces().dropNamespace(namespace))
-      throw new NoSuchNamespaceException("Namespace does not exist: %s", new Object[] {namespace});
+      throw new NoSuchNamespaceException("Namespace does not exist: %s", namespace);
   }
 
   // ------------------------------------------------------------------ tables
@@ -190,7 +185,7 @@ public final class Catalogs {
   /** Some catalogs, Hive's among them, list nothing for a namespace that they do not have. */
   private void requireExists(Namespace namespace) {
     if (catalog instanceof SupportsNamespaces && !namespaces().namespaceExists(namespace))
-      throw new NoSuchNamespaceException("Namespace does not exist: %s", new Object[] {namespace});
+      throw new NoSuchNamespaceException("Namespace does not exist: %s", namespace);
   }
 
   private static String names(List identifiers) {
@@ -289,7 +284,7 @@ public final class Catalogs {
     List columnNames = new ArrayList();
     FreshIds ids = new FreshIds(view.get("columns").size());
     for (int i = 0; i < view.get("columns").size(); i++) {
-      JsonNode column = Json.at(view.get("columns"), i);
+      JsonNode column = view.get("columns").get(i);
       String columnName = column.get("name").asText();
       Type type = TypeUtil.assignFreshIds(IcebergTypes.parse(column.get("type").asText()), ids);
       columnNames.add(columnName);
@@ -299,11 +294,8 @@ public final class Catalogs {
     builder.withSchema(new Schema(columns));
     builder.withDefaultNamespace(Namespace.of(Json.textArray(view.get("default_namespace"))));
     if (!view.get("default_catalog").isNull()) builder.withDefaultCatalog(view.get("default_catalog").asText());
-    Map representations = Json.textMap(view.get("representations"));
-    for (Iterator each = representations.entrySet().iterator(); each.hasNext(); ) {
-      Map.Entry entry = (Map.Entry) each.next();
-      builder.withQuery((String) entry.getKey(), (String) entry.getValue());
-    }
+    Map<String, String> representations = Json.textMap(view.get("representations"));
+    representations.forEach(builder::withQuery);
     builder.withProperties(Json.textMap(view.get("properties")));
     String joined = String.join(",", columnNames);
     boolean separable = joined.split(",", -1).length == columnNames.size();
@@ -338,8 +330,7 @@ public final class Catalogs {
   public void setViewProperties(String namespace, String name, String properties) {
     View view = views().loadView(identifier(namespace, name));
     UpdateViewProperties update = view.updateProperties();
-    for (Iterator each = Json.textMap(Json.read(properties)).entrySet().iterator(); each.hasNext(); ) {
-      Map.Entry entry = (Map.Entry) each.next();
+    for (Map.Entry entry : Json.textMap(Json.read(properties)).entrySet()) {
       if (entry.getValue() == null) update.remove((String) entry.getKey());
       else update.set((String) entry.getKey(), (String) entry.getValue());
     }

@@ -16,6 +16,7 @@ import org.apache.spark.sql.connector.catalog.Column;
 import org.apache.spark.sql.types.Decimal;
 import org.apache.spark.unsafe.types.UTF8String;
 import sqe.bridge.BridgeException;
+import sqe.bridge.plan.Trees;
 
 /** Default values of columns, which Iceberg has from format version 3 on and its Spark catalog does not create. */
 final class ColumnDefaults {
@@ -32,7 +33,7 @@ final class ColumnDefaults {
 
   /** Spark would freeze `current_timestamp()` to the moment of the CREATE, which nobody means. */
   private static void requireLiteral(String column, String sql) {
-    ArrayDeque nodes = new ArrayDeque();
+    ArrayDeque<Expression> nodes = new ArrayDeque<>();
     nodes.push(CatalystSqlParser$.MODULE$.parseExpression(sql));
     while (!nodes.isEmpty()) {
       Expression node = (Expression) nodes.pop();
@@ -42,7 +43,7 @@ final class ColumnDefaults {
               || node instanceof UnaryPositive
               || node instanceof Cast;
       if (!constant) throw new BridgeException("SQE_DEFAULT_NOT_LITERAL", column);
-      for (scala.collection.Iterator each = node.children().iterator(); each.hasNext(); ) nodes.push(each.next());
+      for (var each : Trees.each(node.children())) nodes.push(each);
     }
   }
 

@@ -35,13 +35,13 @@ final class NewColumns {
   static boolean needed(TableInfo info) {
     if (needFormat3(info)) return true;
     Column[] columns = info.columns();
-    for (int i = 0; i < columns.length; i++) if (TimeTypes.hasTime(columns[i].dataType())) return true;
+    for (var each : columns) if (TimeTypes.hasTime(each.dataType())) return true;
     return false;
   }
 
   static boolean needFormat3(TableInfo info) {
     Column[] columns = info.columns();
-    for (int i = 0; i < columns.length; i++) if (columns[i].defaultValue() != null) return true;
+    for (var each : columns) if (each.defaultValue() != null) return true;
     return info.properties().containsKey(NANOSECONDS);
   }
 
@@ -72,7 +72,7 @@ final class NewColumns {
     String given = info.properties().get(NANOSECONDS);
     if (given == null) return names;
     JsonNode list = Json.read(given);
-    for (int i = 0; i < list.size(); i++) names.add(Json.at(list, i).asText());
+    for (var each : list) names.add(each.asText());
     return names;
   }
 

@@ -4,7 +4,6 @@ import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.util.ArrayList;
 import java.util.Base64;
-import java.util.Collections;
 import java.util.Comparator;
 import java.util.Iterator;
 import java.util.List;
@@ -38,8 +37,7 @@ final class TableJson {
     columns(Json.member(out, "columns"), table.schema());
     arrow(out, table.schema());
     Json.member(out, "partitioning").append('[');
-    for (Iterator each = table.spec().fields().iterator(); each.hasNext(); ) {
-      PartitionField field = (PartitionField) each.next();
+    for (PartitionField field : table.spec().fields()) {
       Json.element(out);
       Json.strings(out, new String[] {field.name(), table.schema().findColumnName(field.sourceId()), field.transform().toString()});
     }
@@ -54,8 +52,7 @@ final class TableJson {
     Snapshot current = table.currentSnapshot();
     Json.member(out, "current_snapshot_id").append(current == null ? "null" : String.valueOf(current.snapshotId()));
     Json.member(out, "refs").append('[');
-    for (Iterator each = table.refs().entrySet().iterator(); each.hasNext(); ) {
-      Map.Entry entry = (Map.Entry) each.next();
+    for (Map.Entry entry : table.refs().entrySet()) {
       SnapshotRef ref = (SnapshotRef) entry.getValue();
       Json.element(out);
       out.append('[');
@@ -67,8 +64,7 @@ final class TableJson {
 
   private static void columns(StringBuilder out, Schema schema) {
     out.append('[');
-    for (Iterator each = schema.columns().iterator(); each.hasNext(); ) {
-      Types.NestedField field = (Types.NestedField) each.next();
+    for (Types.NestedField field : schema.columns()) {
       Json.element(out);
       out.append('{');
       Json.member(out, "name", field.name());
@@ -106,21 +102,11 @@ final class TableJson {
   }
 
   static String snapshots(Table table) {
-    List sorted = new ArrayList();
-    for (Iterator each = table.snapshots().iterator(); each.hasNext(); ) sorted.add(each.next());
-    Collections.sort(
-        sorted,
-        new Comparator() {
-          public int compare(Object left, Object right) {
-            Snapshot first = (Snapshot) left;
-            Snapshot second = (Snapshot) right;
-            int bySequence = Long.compare(first.sequenceNumber(), second.sequenceNumber());
-            return bySequence != 0 ? bySequence : Long.compare(first.timestampMillis(), second.timestampMillis());
-          }
-        });
+    List<Snapshot> sorted = new ArrayList<>();
+    table.snapshots().forEach(sorted::add);
+    sorted.sort(Comparator.comparingLong(Snapshot::sequenceNumber).thenComparingLong(Snapshot::timestampMillis));
     StringBuilder out = new StringBuilder("[");
-    for (Iterator each = sorted.iterator(); each.hasNext(); ) {
-      Snapshot snapshot = (Snapshot) each.next();
+    for (Snapshot snapshot : sorted) {
       Json.element(out);
       out.append('{');
       Json.member(out, "snapshot_id").append(snapshot.snapshotId());
@@ -140,8 +126,7 @@ final class TableJson {
     columns(Json.member(out, "columns"), view.schema());
     arrow(out, view.schema());
     Json.member(out, "representations").append('{');
-    for (Iterator each = view.currentVersion().representations().iterator(); each.hasNext(); ) {
-      Object representation = each.next();
+    for (Object representation : view.currentVersion().representations()) {
       if (representation instanceof SQLViewRepresentation viewRepresentation)
         Json.member(out, viewRepresentation.dialect(), viewRepresentation.sql());
     }

@@ -51,7 +51,7 @@ public final class TableScope {
     Set interfaces = new LinkedHashSet();
     for (Class type = catalog.getClass(); type != null; type = type.getSuperclass()) {
       Class[] own = type.getInterfaces();
-      for (int i = 0; i < own.length; i++) if (java.lang.reflect.Modifier.isPublic(own[i].getModifiers())) interfaces.add(own[i]);
+      for (var each : own) if (java.lang.reflect.Modifier.isPublic(each.getModifiers())) interfaces.add(each);
     }
     interfaces.add(Unwrappable.class);
     return (Catalog)
@@ -69,17 +69,7 @@ public final class TableScope {
     Catalog unwrapped();
   }
 
-  private static final class Handler implements InvocationHandler {
-    private final String alias;
-    private final Catalog catalog;
-    private final TableScope scope;
-
-    Handler(String alias, Catalog catalog, TableScope scope) {
-      this.alias = alias;
-      this.catalog = catalog;
-      this.scope = scope;
-    }
-
+  private record Handler(String alias, Catalog catalog, TableScope scope) implements InvocationHandler {
     public Object invoke(Object proxy, Method method, Object[] arguments) throws Throwable {
       String name = method.getName();
       if (name.equals("unwrapped")) return catalog;
@@ -108,8 +98,7 @@ public final class TableScope {
           throw failed;
         }
         // Iceberg reads default.pay.files as the files of default.pay, whose policy nobody asked for (NAME-3).
-        if (table instanceof BaseMetadataTable)
-          throw missing(identifier);
+        if (table instanceof BaseMetadataTable) throw missing(identifier);
         scope.keep(key, table);
       }
       return table;

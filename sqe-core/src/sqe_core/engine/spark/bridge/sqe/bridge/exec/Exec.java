@@ -10,9 +10,9 @@ import java.util.Properties;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
-import java.util.concurrent.ThreadFactory;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.apache.spark.SparkContext;
+import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.execution.CommandExecutionMode$;
@@ -22,8 +22,8 @@ import org.apache.spark.sql.execution.SQLExecution$;
 import org.apache.spark.sql.execution.SparkPlan;
 import org.apache.spark.sql.types.StructType;
 import scala.Enumeration;
+import scala.Function0;
 import scala.Option;
-import scala.runtime.AbstractFunction0;
 import sqe.bridge.BridgeSession;
 import sqe.bridge.CancelledException;
 import sqe.bridge.Failures;
@@ -49,20 +49,12 @@ public final class Exec implements Runnable {
   private static final long ABANDON_MILLIS = 2000;
   private static final long ATTACH_MILLIS = 30000;
   private static final int ASKED_AFTERWARDS = 10;
-  private static final long STACK_BYTES = 64L << 20; // the optimizer recurses as deep as the plan is
   private static final String POOL_KEY = "spark.scheduler.pool";
 
-  private static final ConcurrentHashMap STATEMENTS = new ConcurrentHashMap(); // tag -> Exec
+  private static final Map<String, Exec> STATEMENTS = new ConcurrentHashMap<>(); // by tag
   private static final AtomicInteger ABANDONED = new AtomicInteger();
   private static final ExecutorService THREADS =
-      Executors.newCachedThreadPool(
-          new ThreadFactory() {
-            public Thread newThread(Runnable job) {
-              Thread thread = new Thread(null, job, "sqe-execute", STACK_BYTES, false);
-              thread.setDaemon(true);
-              return thread;
-            }
-          });
+      Executors.newCachedThreadPool(Daemons.named("sqe-execute", Daemons.DEEP_BYTES)); // the optimizer recurses
 
   public final String tag;
   public final StreamSink sink;
@@ -70,7 +62,7 @@ public final class Exec implements Runnable {
   private final BridgeSession owner;
   private final SparkSession session;
   private final LogicalPlan plan;
-  private final Map settings;
+  private final Map<String, String> settings;
   private final boolean command;
   private final StructType type;
   private final StreamFormat format;
@@ -86,7 +78,7 @@ public final class Exec implements Runnable {
   private long cancelledAt;
   private Long affected;
 
-  private Exec(BridgeSession owner, LogicalPlan plan, String tag, Map settings) throws Exception {
+  private Exec(BridgeSession owner, LogicalPlan plan, String tag, Map<String, String> settings) throws Exception {
     this.owner = owner;
     this.session = owner.spark();
     this.plan = plan;
@@ -137,7 +129,7 @@ public final class Exec implements Runnable {
   }
 
   static Exec find(String tag) {
-    return (Exec) STATEMENTS.get(tag);
+    return STATEMENTS.get(tag);
   }
 
   public static Exec of(StreamSink sink) {
@@ -150,7 +142,7 @@ public final class Exec implements Runnable {
   private byte[] answer() throws Exception {
     try {
       while (true) {
-        List small = sink.small(INLINE_BYTES, INLINE_MILLIS);
+        List<StreamBatch> small = sink.small(INLINE_BYTES, INLINE_MILLIS);
         if (small != null) {
           forget();
           return inline(small);
@@ -178,22 +170,19 @@ public final class Exec implements Runnable {
     DataOutputStream out = new DataOutputStream(bytes);
     out.write(kind);
     synchronized (this) {
-      out.writeLong(affected == null ? -1 : affected.longValue());
+      out.writeLong(affected == null ? -1 : affected);
     }
     out.writeInt(schema.length);
     out.write(schema);
     return out;
   }
 
-  private byte[] inline(List batches) throws IOException {
+  private byte[] inline(List<StreamBatch> batches) throws IOException {
     ByteArrayOutputStream bytes = new ByteArrayOutputStream();
     DataOutputStream out = begin(bytes, 'I');
     byte[] window = sink.window();
     if (window != null) frame(out, StreamReader.WINDOW, window, 0, window.length);
-    for (int i = 0; i < batches.size(); i++) {
-      StreamBatch batch = (StreamBatch) batches.get(i);
-      frame(out, StreamReader.BATCH, batch.data, batch.offset, batch.length);
-    }
+    for (StreamBatch batch : batches) frame(out, StreamReader.BATCH, batch.data, batch.offset, batch.length);
     byte[] last = progressText().getBytes(StandardCharsets.UTF_8);
     frame(out, StreamReader.END, last, 0, last.length);
     return bytes.toByteArray();
@@ -210,7 +199,7 @@ public final class Exec implements Runnable {
     DataOutputStream out = begin(bytes, 'R');
     out.writeLong(sink.number);
     out.write(sink.token);
-    StreamHub.later(new Unattached(this), ATTACH_MILLIS);
+    StreamHub.later(this::endUnattached, ATTACH_MILLIS);
     return bytes.toByteArray();
   }
 
@@ -221,18 +210,10 @@ public final class Exec implements Runnable {
     return true;
   }
 
-  private static final class Unattached implements Runnable {
-    private final Exec statement;
-
-    Unattached(Exec statement) {
-      this.statement = statement;
-    }
-
-    public void run() {
-      if (!statement.attach()) return;
-      Exec.cancel(statement.tag);
-      statement.forget();
-    }
+  private void endUnattached() {
+    if (!attach()) return;
+    cancel(tag);
+    forget();
   }
 
   /** Nobody will ask for this statement again. */
@@ -254,7 +235,7 @@ public final class Exec implements Runnable {
       // A write may just be committing; what it comes to is worth a short wait.
       if (!command || !running) sink.cancel();
     }
-    StreamHub.later(new Again(this), 50);
+    StreamHub.later(new Again(), 50);
   }
 
   private synchronized boolean isAsked() {
@@ -269,18 +250,13 @@ public final class Exec implements Runnable {
    * Libraries swallow interrupts, and a statement may begin another job: ask until the thread has ended, and some seconds
    * longer. Who is interrupted while a job is on its way to the scheduler leaves it behind, and no one would end it.
    */
-  private static final class Again implements Runnable {
-    private final Exec statement;
+  private final class Again implements Runnable {
     private long pause = 50;
     private int asked; // since the thread has ended
 
-    Again(Exec statement) {
-      this.statement = statement;
-    }
-
     public void run() {
-      boolean over = statement.isEnded();
-      Running.cancel(statement.tag);
+      boolean over = isEnded();
+      Running.cancel(tag);
       if (over && ++asked > ASKED_AFTERWARDS) return;
       pause = over ? 500 : Math.min(2 * pause, 5000);
       StreamHub.later(this, pause);
@@ -322,25 +298,26 @@ public final class Exec implements Runnable {
     else sink.fail(failure);
     end();
     // Who asks already goes on after the end; otherwise it ended before `cancelled` was called.
-    if (failure != null && !isAsked() && Running.isCancelled(tag)) StreamHub.later(new Again(this), 50);
+    if (failure != null && !isAsked() && Running.isCancelled(tag)) StreamHub.later(new Again(), 50);
   }
 
   private void runAs(ExecQuery query) throws Throwable {
     SparkContext context = session.sparkContext();
-    Map before = null;
+    boolean overlaid = false;
     try {
       Running.enter(tag);
       SparkSession.setActiveSession(session);
       context.setLocalProperties(new Properties());
       context.addJobTag(tag);
       context.setInterruptOnCancel(true);
-      String pool = (String) settings.remove(POOL_KEY);
+      String pool = settings.remove(POOL_KEY);
       if (pool != null) context.setLocalProperty(POOL_KEY, pool);
-      before = owner.overlay(settings);
+      owner.overlay(settings);
+      overlaid = true;
       if (command) runCommand(query);
       else runQuery(query);
     } finally {
-      if (before != null) owner.restore(before);
+      if (overlaid) owner.restore(settings);
       context.setLocalProperties(new Properties());
       SparkSession.clearActiveSession();
       Running.leave(tag);
@@ -359,21 +336,14 @@ public final class Exec implements Runnable {
     // SKIP: a command runs when its physical plan is collected, so that planning and running stay apart.
     Enumeration.Value mode = CommandExecutionMode$.MODULE$.SKIP();
     // Without the phase that reloads tables: what was decided on is what is read (ENF-13).
-    final QueryExecution execution =
+    QueryExecution execution =
         new QueryExecution(session, logical, tracker, mode, RemoveShuffleFiles$.MODULE$, false);
-    ExecConf.within(
-        session,
-        tracker,
-        new AbstractFunction0() {
-          public Object apply() {
-            return execution.executedPlan();
-          }
-        });
+    ExecConf.within(session, tracker, execution::executedPlan);
     requireRunning();
     return execution;
   }
 
-  private void runQuery(final ExecQuery query) throws Exception {
+  private void runQuery(ExecQuery query) throws Exception {
     if (Constant.is(plan)) {
       // To optimise and plan it takes ten times as long as to compute it.
       requireRunning();
@@ -381,21 +351,15 @@ public final class Exec implements Runnable {
       return;
     }
     QueryExecution execution = planned(plan);
-    final SparkPlan physical = execution.executedPlan();
+    SparkPlan physical = execution.executedPlan();
     if (query.runHere(physical)) return;
-    named(
-        execution,
-        new AbstractFunction0() {
-          public Object apply() {
-            return query.run(physical);
-          }
-        });
+    named(execution, () -> query.run(physical));
   }
 
   private void runCommand(ExecQuery query) throws Throwable {
-    final ExecWrite write = ExecWrite.of(plan);
-    final QueryExecution execution = planned(plan);
-    final SparkPlan physical = execution.executedPlan();
+    ExecWrite write = ExecWrite.of(plan);
+    QueryExecution execution = planned(plan);
+    SparkPlan physical = execution.executedPlan();
     if (write != null && write.mustCount(execution.optimizedPlan())) {
       write.counted(count(write.countPlan(session)));
     }
@@ -406,42 +370,24 @@ public final class Exec implements Runnable {
     // From here on the jobs are cancelled but this thread is not interrupted: it may be in the middle of a commit.
     Running.leave(tag);
     requireRunning();
-    Object rows =
-        ExecWrite.marked(
-            tag,
-            () -> named(
-                execution,
-                new AbstractFunction0() {
-                  public Object apply() {
-                    return physical.executeCollect();
-                  }
-                }));
+    InternalRow[] rows = ExecWrite.marked(tag, () -> named(execution, physical::executeCollect));
     if (write != null) {
       Long count = write.affected(tag);
       synchronized (this) {
         affected = count;
       }
     }
-    query.deliver((Object[]) rows);
+    query.deliver(rows);
   }
 
   /** Counts before a write what cannot be told afterwards; the relation in the plan is at the snapshot it will read. */
   private long count(LogicalPlan counting) {
     QueryExecution execution = planned(counting);
-    final SparkPlan physical = execution.executedPlan();
-    Object[] rows =
-        (Object[])
-            named(
-                execution,
-                new AbstractFunction0() {
-                  public Object apply() {
-                    return physical.executeCollect();
-                  }
-                });
-    return ((org.apache.spark.sql.catalyst.InternalRow) rows[0]).getLong(0);
+    SparkPlan physical = execution.executedPlan();
+    return named(execution, physical::executeCollect)[0].getLong(0);
   }
 
-  private static Object named(QueryExecution execution, AbstractFunction0 body) {
+  private static <T> T named(QueryExecution execution, Function0<T> body) {
     // The name replaces the description of the jobs, which must hold no SQL (ISO-9).
     return SQLExecution$.MODULE$.withNewExecutionId(execution, Option.apply("statement"), body);
   }

@@ -1,5 +1,6 @@
 package sqe.bridge.exec;
 
+import java.util.Map;
 import org.apache.spark.internal.config.ConfigEntry;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.internal.SQLConf;
@@ -14,18 +15,18 @@ public final class ExecConf extends SQLConf {
 
   private ExecConf(SparkSession session, ExecTracker tracker) {
     this.tracker = tracker;
-    java.util.Map current = session.sessionState().conf().settings();
+    Map<String, String> current = session.sessionState().conf().settings();
     synchronized (current) {
       settings().putAll(current);
     }
   }
 
   /** Runs the body such that a cancel of the tracker's statement ends it. */
-  static Object within(SparkSession session, ExecTracker tracker, Function0 body) {
+  static <T> T within(SparkSession session, ExecTracker tracker, Function0<T> body) {
     return SQLConf.withExistingConf(new ExecConf(session, tracker), body);
   }
 
-  public Object getConf(ConfigEntry entry) {
+  public <T> T getConf(ConfigEntry<T> entry) {
     tracker.requireRunning();
     return super.getConf(entry);
   }

@@ -3,7 +3,10 @@ package sqe.bridge.exec;
 import java.util.Arrays;
 import org.apache.spark.SparkContext;
 import org.apache.spark.rdd.RDD;
+import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.InternalRow$;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.InterpretedMutableProjection;
 import org.apache.spark.sql.catalyst.optimizer.ComputeCurrentTime$;
 import org.apache.spark.sql.catalyst.optimizer.SpecialDatetimeValues$;
@@ -21,10 +24,9 @@ import org.apache.spark.sql.execution.WholeStageCodegenExec;
 import org.apache.spark.sql.execution.adaptive.AdaptiveSparkPlanExec;
 import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.types.StructType;
-import scala.collection.immutable.Nil$;
 import scala.collection.immutable.Seq;
+import scala.jdk.javaapi.CollectionConverters;
 import scala.reflect.ClassTag$;
-import scala.runtime.AbstractFunction2;
 import scala.runtime.BoxedUnit;
 import sqe.bridge.plan.Trees;
 import sqe.bridge.stream.StreamBatch;
@@ -65,14 +67,14 @@ final class ExecQuery {
   /** The one row of a query that is `Constant`, after what the optimizer does to make such expressions computable. */
   void runConstant(LogicalPlan analysed) throws Exception {
     LogicalPlan timed = ComputeCurrentTime$.MODULE$.apply(analysed);
-    compute(((Project) SpecialDatetimeValues$.MODULE$.apply(timed)).projectList(), Nil$.MODULE$);
+    compute(((Project) SpecialDatetimeValues$.MODULE$.apply(timed)).projectList(), Trees.none());
   }
 
-  private void compute(Seq expressions, Seq input) throws Exception {
+  private void compute(Seq<?> expressions, Seq<Attribute> input) throws Exception {
     // Interpreted: to generate code for one row takes longer than to compute it.
-    InterpretedMutableProjection row = new InterpretedMutableProjection(expressions, input);
+    InterpretedMutableProjection row = new InterpretedMutableProjection((Seq<Expression>) expressions, input);
     row.initialize(0);
-    deliver(new Object[] {row.apply(InternalRow$.MODULE$.empty())});
+    deliver(new InternalRow[] {row.apply(InternalRow$.MODULE$.empty())});
   }
 
   /** The projection of a plan that is nothing but `SELECT <expressions>`. */
@@ -86,15 +88,10 @@ final class ExecQuery {
   }
 
   /** Encodes rows that are in the driver. */
-  void deliver(Object[] rows) throws Exception {
-    scala.collection.Iterator each =
-        scala.jdk.javaapi.CollectionConverters.asScala(Arrays.asList(rows).iterator());
-    StreamEncoder encoder = new StreamEncoder(type, format, Long.MAX_VALUE);
-    try {
-      StreamBatch batch;
-      while ((batch = encoder.next(each)) != null) sink.push(0, 0, batch);
-    } finally {
-      encoder.close();
+  void deliver(InternalRow[] rows) throws Exception {
+    var each = CollectionConverters.asScala(Arrays.asList(rows).iterator());
+    try (StreamEncoder encoder = new StreamEncoder(type, format, Long.MAX_VALUE)) {
+      for (StreamBatch batch; (batch = encoder.next(each)) != null; ) sink.push(0, 0, batch);
     }
     sink.complete(0, 0);
     partitions = 1;
@@ -118,7 +115,7 @@ final class ExecQuery {
         // One job, while the same rows as a partition of their own would need a shuffle.
         deliver(root.executeCollect());
       } else {
-        RDD rdd = root.execute();
+        RDD<InternalRow> rdd = root.execute();
         int count = rdd.getNumPartitions();
         if (count > 0) stream(rdd, 0, count, Long.MAX_VALUE);
         partitions = count;
@@ -136,7 +133,7 @@ final class ExecQuery {
   private void limited(CollectLimitExec plan) {
     long wanted = plan.limit() < 0 ? Long.MAX_VALUE : plan.limit();
     sink.window(plan.offset(), wanted == Long.MAX_VALUE ? -1 : Math.max(0, wanted - plan.offset()));
-    RDD rdd = plan.child().execute();
+    RDD<InternalRow> rdd = plan.child().execute();
     int count = rdd.getNumPartitions();
     SQLConf conf = plan.conf();
     int done = 0;
@@ -153,18 +150,13 @@ final class ExecQuery {
     partitions = done;
   }
 
-  private void stream(RDD rdd, int from, int to, long maxRows) {
+  private void stream(RDD<InternalRow> rdd, int from, int to, long maxRows) {
     context.runJob(
         rdd,
         new StreamTask(sink, type, format, maxRows),
         scala.collection.immutable.Range$.MODULE$.apply(from, to),
-        new Ignore(),
+        (index, value) -> BoxedUnit.UNIT,
         ClassTag$.MODULE$.apply(Boolean.class));
   }
 
-  private static final class Ignore extends AbstractFunction2 {
-    public Object apply(Object index, Object value) {
-      return BoxedUnit.UNIT;
-    }
-  }
 }

@@ -1,8 +1,8 @@
 package sqe.bridge.exec;
 
-import java.util.Collections;
-import java.util.Iterator;
+import java.util.List;
 import java.util.Map;
+import java.util.function.Supplier;
 import org.apache.iceberg.Snapshot;
 import org.apache.iceberg.SnapshotRef;
 import org.apache.iceberg.Table;
@@ -44,11 +44,6 @@ final class ExecWrite {
   private static final int MERGE = 3;
   private static final int DEPTH = 100;
   private static final String MERGED = "spark.merge-into.num-target-rows-";
-
-  /** What runs with the statement's tag in the summary of every snapshot it makes. */
-  interface Body {
-    Object run();
-  }
 
   private final int kind;
   private final SparkTable target; // null when the statement creates the table
@@ -143,11 +138,9 @@ final class ExecWrite {
 
   // ---- after
 
-  static Object marked(String tag, final Body body) throws Exception {
-    return CommitMetadata.withCommitProperties(
-        Collections.singletonMap(QUERY_ID, tag),
-        body::run,
-        RuntimeException.class);
+  /** Runs with the statement's tag in the summary of every snapshot that is made. */
+  static <T> T marked(String tag, Supplier<T> body) throws Exception {
+    return CommitMetadata.withCommitProperties(Map.of(QUERY_ID, tag), body::get, RuntimeException.class);
   }
 
   Long affected(String tag) throws Exception {
@@ -160,7 +153,7 @@ final class ExecWrite {
     }
     // Nothing was committed, since there was nothing to do.
     if (made == null) return Long.valueOf(0);
-    Map summary = made.summary();
+    Map<String, String> summary = made.summary();
     switch (kind) {
       case INSERT:
         return Long.valueOf(number(summary, "added-records"));
@@ -178,13 +171,13 @@ final class ExecWrite {
     return loaded instanceof SparkTable iceberg ? iceberg.table() : null;
   }
 
-  private Long updated(Map summary) {
+  private Long updated(Map<String, String> summary) {
     if (counted != null) return counted;
     // Rewritten files hold rows that were not updated.
     return number(summary, "deleted-data-files") > 0 ? null : Long.valueOf(number(summary, "added-records"));
   }
 
-  private Long deleted(Table table, Snapshot made, Map summary) {
+  private Long deleted(Table table, Snapshot made, Map<String, String> summary) {
     Snapshot parent = made.parentId() == null ? null : table.snapshot(made.parentId().longValue());
     if (counted != null) {
       // Dropping files happens at the newest snapshot, which may be a later one than was counted.
@@ -197,29 +190,24 @@ final class ExecWrite {
     return Long.valueOf(number(summary, "deleted-records") - number(summary, "added-records") + positions);
   }
 
-  private static Long merged(Map summary) {
+  private static Long merged(Map<String, String> summary) {
     long rows = 0;
     boolean found = false;
-    for (Iterator entries = summary.entrySet().iterator(); entries.hasNext(); ) {
-      Map.Entry entry = (Map.Entry) entries.next();
-      String key = (String) entry.getKey();
-      if (key.equals(MERGED + "inserted") || key.equals(MERGED + "updated") || key.equals(MERGED + "deleted")) {
-        rows += Long.parseLong((String) entry.getValue());
-        found = true;
-      }
+    for (String kind : List.of("inserted", "updated", "deleted")) {
+      found |= summary.containsKey(MERGED + kind);
+      rows += number(summary, MERGED + kind);
     }
     return found ? Long.valueOf(rows) : null;
   }
 
-  private static long number(Map summary, String key) {
-    String value = (String) summary.get(key);
-    return value == null ? 0 : Long.parseLong(value);
+  private static long number(Map<String, String> summary, String key) {
+    return Long.parseLong(summary.getOrDefault(key, "0"));
   }
 
   /** Looks along the branches first, since a catalog may load the other snapshots only on demand. */
   private Snapshot find(Table table, String tag) {
-    for (Iterator refs = table.refs().values().iterator(); refs.hasNext(); ) {
-      Snapshot snapshot = table.snapshot(((SnapshotRef) refs.next()).snapshotId());
+    for (SnapshotRef ref : table.refs().values()) {
+      Snapshot snapshot = table.snapshot(ref.snapshotId());
       for (int i = 0; i < DEPTH && snapshot != null; i++) {
         if (tag.equals(snapshot.summary().get(QUERY_ID))) return snapshot;
         Long parent = snapshot.parentId();
@@ -227,8 +215,7 @@ final class ExecWrite {
       }
     }
     // A write that is staged for publication is on no branch.
-    for (Iterator all = table.snapshots().iterator(); all.hasNext(); ) {
-      Snapshot snapshot = (Snapshot) all.next();
+    for (Snapshot snapshot : table.snapshots()) {
       if (tag.equals(snapshot.summary().get(QUERY_ID))) return snapshot;
     }
     return null;

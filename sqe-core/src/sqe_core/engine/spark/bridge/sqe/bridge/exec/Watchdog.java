@@ -3,7 +3,6 @@ package sqe.bridge.exec;
 import java.lang.management.ManagementFactory;
 import java.lang.management.ThreadMXBean;
 import java.util.HashMap;
-import java.util.Iterator;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import org.apache.spark.SparkContext;
@@ -20,11 +19,11 @@ public final class Watchdog implements Runnable {
 
   private static final long LOOK_MILLIS = 1000;
   private static final long GRACE_NANOS = 5000L * 1000 * 1000;
-  private static final ConcurrentHashMap TASKS = new ConcurrentHashMap(); // id of a running task -> tag
-  private static final ConcurrentHashMap ABANDONED = new ConcurrentHashMap(); // Thread -> its CPU time when last looked at
+  private static final Map<Long, String> TASKS = new ConcurrentHashMap<>(); // the tags of running tasks
+  private static final Map<Thread, Long> ABANDONED = new ConcurrentHashMap<>(); // their CPU time when last looked at
 
   private final ThreadMXBean threads = ManagementFactory.getThreadMXBean();
-  private final Map cancelledSince = new HashMap(); // id of a task -> when that was seen
+  private final Map<Long, Long> cancelledSince = new HashMap<>(); // when that was seen of a task
   private final int slots;
   private final long patienceNanos;
   private long lookedAt = System.nanoTime();
@@ -42,16 +41,16 @@ public final class Watchdog implements Runnable {
   }
 
   static void taskStarted(long task, String tag) {
-    TASKS.put(Long.valueOf(task), tag);
+    TASKS.put(task, tag);
   }
 
   static void taskEnded(long task) {
-    TASKS.remove(Long.valueOf(task));
+    TASKS.remove(task);
   }
 
   /** Nobody waits for this thread any more. */
   static void abandoned(Thread thread) {
-    ABANDONED.put(thread, Long.valueOf(0));
+    ABANDONED.put(thread, 0L);
   }
 
   static void released(Thread thread) {
@@ -80,14 +79,13 @@ public final class Watchdog implements Runnable {
   private int stuckTasks(long now) {
     int stuck = 0;
     cancelledSince.keySet().retainAll(TASKS.keySet());
-    for (Iterator each = TASKS.entrySet().iterator(); each.hasNext(); ) {
-      Map.Entry task = (Map.Entry) each.next();
-      Long since = (Long) cancelledSince.get(task.getKey());
+    for (Map.Entry<Long, String> task : TASKS.entrySet()) {
+      Long since = cancelledSince.get(task.getKey());
       if (since != null) {
         // A task that was told to end before it had begun goes on, and Spark tells it no second time.
-        SparkContext.getOrCreate().killTaskAttempt(((Long) task.getKey()).longValue(), true, "cancelled");
-        if (now - since.longValue() > GRACE_NANOS) stuck++;
-      } else if (Running.isCancelled((String) task.getValue())) cancelledSince.put(task.getKey(), Long.valueOf(now));
+        SparkContext.getOrCreate().killTaskAttempt(task.getKey(), true, "cancelled");
+        if (now - since > GRACE_NANOS) stuck++;
+      } else if (Running.isCancelled(task.getValue())) cancelledSince.put(task.getKey(), now);
     }
     return stuck;
   }
@@ -95,13 +93,11 @@ public final class Watchdog implements Runnable {
   /** One that waits for a server holds nothing back. */
   private int busyThreads(long elapsed) {
     int busy = 0;
-    for (Iterator each = ABANDONED.entrySet().iterator(); each.hasNext(); ) {
-      Map.Entry entry = (Map.Entry) each.next();
-      long used = threads.getThreadCpuTime(((Thread) entry.getKey()).getId());
-      long before = ((Long) entry.getValue()).longValue();
+    for (Map.Entry<Thread, Long> entry : ABANDONED.entrySet()) {
+      long used = threads.getThreadCpuTime(entry.getKey().getId());
+      long before = entry.getValue();
       if (used < 0) continue;
-      if (ABANDONED.replace(entry.getKey(), Long.valueOf(before), Long.valueOf(used)) && before > 0 && 2 * (used - before) > elapsed)
-        busy++;
+      if (ABANDONED.replace(entry.getKey(), before, used) && before > 0 && 2 * (used - before) > elapsed) busy++;
     }
     return busy;
   }

@@ -7,7 +7,6 @@ import java.util.concurrent.Executors;
 import java.util.concurrent.FutureTask;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
-import java.util.concurrent.atomic.AtomicLong;
 import org.apache.spark.SparkContext;
 import org.apache.spark.sql.classic.SparkSession;
 import sqe.bridge.BridgeException;
@@ -18,18 +17,8 @@ import sqe.bridge.CancelledException;
  * other (ENF-3), and apart from the py4j threads, which an interrupt must never reach.
  */
 public final class Work {
-  private static final long STACK_BYTES = 64L << 20; // only touched pages cost memory
   private static final long GRACE_MILLIS = 2000;
-  private static final AtomicLong NUMBER = new AtomicLong();
-  private static final ExecutorService POOL =
-      Executors.newCachedThreadPool(
-          job -> {
-            // Inherits no thread locals: Spark would otherwise hand on the caller's session and job tags.
-            String name = "sqe-plan-" + NUMBER.incrementAndGet();
-            Thread thread = new Thread(null, job, name, STACK_BYTES, false);
-            thread.setDaemon(true);
-            return thread;
-          });
+  private static final ExecutorService POOL = Executors.newCachedThreadPool(Daemons.named("sqe-plan", Daemons.DEEP_BYTES));
 
   private Work() {}
 
@@ -38,20 +27,20 @@ public final class Work {
     void abandon();
   }
 
-  private static final class Job implements Callable {
+  private static final class Job<T> implements Callable<T> {
     final SparkSession session;
     final String tag;
-    final Callable body;
+    final Callable<T> body;
     private volatile Thread thread;
     private boolean abandoned;
 
-    Job(SparkSession session, String tag, Callable body) {
+    Job(SparkSession session, String tag, Callable<T> body) {
       this.session = session;
       this.tag = tag;
       this.body = body;
     }
 
-    public Object call() throws Exception {
+    public T call() throws Exception {
       SparkContext context = session.sparkContext();
       thread = Thread.currentThread();
       if (tag != null) Running.enter(tag);
@@ -79,16 +68,16 @@ public final class Work {
   }
 
   /** Runs the body and returns its answer. A tag makes it cancellable; the time limit holds without one, too. */
-  public static Object call(SparkSession session, String tag, long limitMillis, Abandoned owner, Callable body)
+  public static <T> T call(SparkSession session, String tag, long limitMillis, Abandoned owner, Callable<T> body)
       throws Throwable {
-    Job job = new Job(session, tag, body);
-    FutureTask task = new FutureTask(job);
+    Job<T> job = new Job<>(session, tag, body);
+    FutureTask<T> task = new FutureTask<>(job);
     POOL.execute(task);
     long deadline = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(limitMillis);
     long cancelledAt = 0;
     while (true) {
       try {
-        Object answer = task.get(100, TimeUnit.MILLISECONDS);
+        T answer = task.get(100, TimeUnit.MILLISECONDS);
         if (tag != null && Running.isCancelled(tag)) throw new CancelledException();
         return answer;
       } catch (ExecutionException failed) {

@@ -2,7 +2,6 @@ package sqe.bridge.functions;
 
 import java.lang.reflect.Field;
 import java.util.ArrayList;
-import java.util.Iterator;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -31,10 +30,10 @@ import sqe.bridge.plan.Trees;
  * through. The table comes from Python (sql/spark/templates.toml): lines of name, types, template, between tabs.
  */
 public final class FunctionTemplates {
-  private static volatile Map builders = new LinkedHashMap(); // name -> Builder
+  private static volatile Map<String, Builder> builders = Map.of(); // by name
   private static volatile String loaded;
   private static volatile Field originField;
-  private static final Map PARSED = new ConcurrentHashMap(); // filled template -> Expression
+  private static final Map<String, Expression> PARSED = new ConcurrentHashMap<>(); // by filled template
   private static final int MAX_PARSED = 5000;
 
   private FunctionTemplates() {}
@@ -42,16 +41,11 @@ public final class FunctionTemplates {
   /** Reads the table, once for each JVM. */
   public static synchronized void load(String table, String digest) {
     if (digest.equals(loaded)) return;
-    Map read = new LinkedHashMap();
+    Map<String, Builder> read = new LinkedHashMap<>();
     String[] lines = table.split("\n");
-    for (int i = 0; i < lines.length; i++) {
-      String[] parts = lines[i].split("\t", 3);
-      Builder builder = (Builder) read.get(parts[0]);
-      if (builder == null) {
-        builder = new Builder(parts[0]);
-        read.put(parts[0], builder);
-      }
-      builder.rules.add(new Rule(parts[1].split(","), parts[2]));
+    for (String line : lines) {
+      String[] parts = line.split("\t", 3);
+      read.computeIfAbsent(parts[0], Builder::new).rules.add(new Rule(parts[1].split(","), parts[2]));
     }
     builders = read;
     loaded = digest;
@@ -61,24 +55,13 @@ public final class FunctionTemplates {
   public static boolean install(Object session, String digest) {
     if (!digest.equals(loaded)) return false;
     FunctionRegistry registry = ((SparkSession) session).sessionState().functionRegistry();
-    for (Iterator each = builders.values().iterator(); each.hasNext(); ) {
-      Builder builder = (Builder) each.next();
-      registry.registerFunction(builder.identifier, builder.info, builder);
-    }
+    for (Builder builder : builders.values()) registry.registerFunction(builder.identifier, builder.info, builder);
     UnnestFunction.install((SparkSession) session);
     return true;
   }
 
   /** The types of the arguments, each a word or several joined by |, and what is put in place. */
-  private static final class Rule {
-    final String[] types;
-    final String template;
-
-    Rule(String[] types, String template) {
-      this.types = types;
-      this.template = template;
-    }
-
+  private record Rule(String[] types, String template) {
     boolean fits(String[] classes) {
       int last = types.length - 1;
       boolean open = types[last].endsWith("...");
@@ -98,7 +81,7 @@ public final class FunctionTemplates {
     final String name;
     final FunctionIdentifier identifier;
     final ExpressionInfo info;
-    final List rules = new ArrayList();
+    final List<Rule> rules = new ArrayList<>();
 
     Builder(String name) {
       this.name = name;
@@ -114,8 +97,7 @@ public final class FunctionTemplates {
         values[i] = (Expression) list.get(i);
         classes[i] = TypeClasses.of(values[i].dataType());
       }
-      for (int i = 0; i < rules.size(); i++) {
-        Rule rule = (Rule) rules.get(i);
+      for (Rule rule : rules) {
         if (rule.fits(classes)) return build(rule, values);
       }
       throw new TemplateMismatch(name, classes);
@@ -131,7 +113,7 @@ public final class FunctionTemplates {
 
   /** An expression of a text in which __a0, __a1, ... stand for the arguments. */
   static Expression parse(String text, Expression[] values) {
-    Expression parsed = (Expression) PARSED.get(text);
+    Expression parsed = PARSED.get(text);
     if (parsed == null) {
       parsed = CatalystSqlParser$.MODULE$.parseExpression(text);
       if (PARSED.size() < MAX_PARSED) PARSED.put(text, parsed);
@@ -162,10 +144,10 @@ public final class FunctionTemplates {
       if (!(node instanceof UnresolvedFunction)) return null;
       UnresolvedFunction call = (UnresolvedFunction) node;
       if (Trees.list(call.nameParts()).size() != 1 || call.isDistinct() || call.filter().isDefined()) return null;
-      for (scala.collection.Iterator each = call.arguments().iterator(); each.hasNext(); )
-        if (!((Expression) each.next()).resolved()) return null;
+      for (var each : Trees.each(call.arguments()))
+        if (!each.resolved()) return null;
       String name = Trees.first(call.nameParts());
-      Builder ours = (Builder) builders.get(name);
+      Builder ours = builders.get(name);
       if (ours != null) return ours;
       Option found = FunctionRegistry$.MODULE$.builtin().lookupFunctionBuilder(new FunctionIdentifier(name));
       return found.isDefined() ? (scala.Function1) found.get() : null;
@@ -213,10 +195,8 @@ public final class FunctionTemplates {
     } catch (ReflectiveOperationException missing) {
       return; // the place is less exact then
     }
-    if (node instanceof SupportQueryContext context)
-      context.queryContext_$eq(Option.apply(origin.context()));
-    for (scala.collection.Iterator each = node.children().iterator(); each.hasNext(); ) {
-      Object child = each.next();
+    if (node instanceof SupportQueryContext context) context.queryContext_$eq(Option.apply(origin.context()));
+    for (Object child : Trees.each(node.children())) {
       if (child instanceof TreeNode treeNode) place(treeNode, origin);
     }
   }

@@ -2,14 +2,13 @@ package sqe.bridge.functions;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import java.util.ArrayList;
-import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 
 /** A path through JSON: [lax|strict] $ .name ."name" ["name"] [0] [last] [*] .* — no filters and no methods. */
 final class JsonPath {
-  private static final Map PARSED = new ConcurrentHashMap();
+  private static final Map<String, JsonPath> PARSED = new ConcurrentHashMap<>();
   private static final int MAX_PARSED = 1000;
   private static final Object ALL_ELEMENTS = new Object();
   private static final Object ALL_MEMBERS = new Object();
@@ -18,7 +17,7 @@ final class JsonPath {
   final boolean many; // whether it can lead to several places
   private final boolean lax;
   private final boolean simple; // Trino's json_extract: no mode is named
-  private final List steps = new ArrayList(); // String, Integer or one of the marks
+  private final List<Object> steps = new ArrayList<>(); // String, Integer or one of the marks
   private final String text;
   private int at;
 
@@ -34,7 +33,7 @@ final class JsonPath {
   }
 
   static JsonPath of(String written) {
-    JsonPath known = (JsonPath) PARSED.get(written);
+    JsonPath known = PARSED.get(written);
     if (known != null) return known;
     JsonPath parsed = new JsonPath(written);
     if (PARSED.size() < MAX_PARSED) PARSED.put(written, parsed);
@@ -121,25 +120,23 @@ final class JsonPath {
     return new FunctionArgument("The JSON path is invalid or not supported");
   }
 
-  List find(JsonNode root) {
-    List nodes = new ArrayList();
-    nodes.add(root);
-    for (Iterator each = steps.iterator(); each.hasNext() && !nodes.isEmpty(); ) {
-      Object step = each.next();
-      List next = new ArrayList();
-      for (Iterator node = nodes.iterator(); node.hasNext(); ) follow((JsonNode) node.next(), step, next);
+  List<JsonNode> find(JsonNode root) {
+    List<JsonNode> nodes = List.of(root);
+    for (Object step : steps) {
+      List<JsonNode> next = new ArrayList<>();
+      for (JsonNode node : nodes) follow(node, step, next);
       nodes = next;
     }
     return nodes;
   }
 
-  private void follow(JsonNode node, Object step, List found) {
+  private void follow(JsonNode node, Object step, List<JsonNode> found) {
     if (step == ALL_ELEMENTS) {
-      if (node.isArray()) addAll(node, found);
+      if (node.isArray()) node.forEach(found::add);
       else if (lax) found.add(node);
     } else if (step == ALL_MEMBERS) {
-      if (node.isObject() || (simple && node.isArray())) addAll(node, found);
-      else if (lax && node.isArray()) for (int i = 0; i < node.size(); i++) follow(node.get(i), step, found);
+      if (node.isObject() || (simple && node.isArray())) node.forEach(found::add);
+      else if (lax && node.isArray()) for (JsonNode each : node) follow(each, step, found);
     } else if (step == LAST || step instanceof Integer) {
       if (node.isArray()) {
         int index = step == LAST ? node.size() - 1 : ((Integer) step).intValue();
@@ -149,11 +146,7 @@ final class JsonPath {
     } else if (node.isObject()) {
       if (node.has((String) step)) found.add(node.get((String) step));
     } else if (lax && node.isArray()) {
-      for (int i = 0; i < node.size(); i++) if (node.get(i).isObject()) follow(node.get(i), step, found);
+      for (var each : node) if (each.isObject()) follow(each, step, found);
     }
-  }
-
-  private static void addAll(JsonNode node, List found) {
-    for (Iterator each = node.elements(); each.hasNext(); ) found.add(each.next());
   }
 }

@@ -178,13 +178,15 @@ final class Operators {
     // Beside a text Spark would put NULL in the place of a marker, and nobody knew its type.
     if (Markers.is(left)) left = expected(left, right);
     else if (Markers.is(right)) right = expected(right, left);
-    if (operator.equals("=")) return new EqualTo(left, right);
-    if (operator.equals("<>")) return new Not(new EqualTo(left, right));
-    if (operator.equals("<")) return new LessThan(left, right);
-    if (operator.equals("<=")) return new LessThanOrEqual(left, right);
-    if (operator.equals(">")) return new GreaterThan(left, right);
-    if (operator.equals(">=")) return new GreaterThanOrEqual(left, right);
-    return new EqualNullSafe(left, right);
+    return switch (operator) {
+      case "=" -> new EqualTo(left, right);
+      case "<>" -> new Not(new EqualTo(left, right));
+      case "<" -> new LessThan(left, right);
+      case "<=" -> new LessThanOrEqual(left, right);
+      case ">" -> new GreaterThan(left, right);
+      case ">=" -> new GreaterThanOrEqual(left, right);
+      default -> new EqualNullSafe(left, right);
+    };
   }
 
   private static Expression expected(Expression marker, Expression other) {
@@ -235,33 +237,33 @@ final class Operators {
 
   /** Field by field, so that NULLs count as they do outside of rows; null when Spark's way must do. */
   private static Expression rows(String operator, Expression left, Expression right) {
-    List a = fields(left);
-    List b = fields(right);
+    List<Expression> a = fields(left);
+    List<Expression> b = fields(right);
     if (a == null || b == null || a.size() != b.size() || a.isEmpty()) return null;
     int last = a.size() - 1;
     if (operator.equals("=") || operator.equals("<>")) {
       Expression equal = null;
       for (int i = 0; i <= last; i++) {
-        Expression one = compare("=", (Expression) a.get(i), (Expression) b.get(i));
+        Expression one = compare("=", a.get(i), b.get(i));
         equal = equal == null ? one : new And(equal, one);
       }
       return operator.equals("=") ? equal : new Not(equal);
     }
     for (int i = 0; i <= last; i++)
-      if (!isSmall((Expression) a.get(i)) || !isSmall((Expression) b.get(i))) return null;
-    Expression ordered = compare(operator, (Expression) a.get(last), (Expression) b.get(last));
+      if (!isSmall(a.get(i)) || !isSmall(b.get(i))) return null;
+    Expression ordered = compare(operator, a.get(last), b.get(last));
     for (int i = last - 1; i >= 0; i--) {
-      Expression x = (Expression) a.get(i);
-      Expression y = (Expression) b.get(i);
+      Expression x = a.get(i);
+      Expression y = b.get(i);
       ordered = new Or(compare(operator.substring(0, 1), x, y), new And(compare("=", x, y), ordered));
     }
     return ordered;
   }
 
-  private static List fields(Expression row) {
+  private static List<Expression> fields(Expression row) {
     if (row instanceof CreateNamedStruct struct) return Trees.list(struct.valExprs());
     if (!isSmall(row)) return null;
-    List fields = new ArrayList();
+    List<Expression> fields = new ArrayList<>();
     int count = ((StructType) row.dataType()).fields().length;
     for (int i = 0; i < count; i++) fields.add(new GetStructField(row, i, scala.Option.empty()));
     return fields;
@@ -292,7 +294,7 @@ final class Operators {
   private static Expression in(Expression[] values) {
     Expression value = values[0];
     String type = TypeClasses.of(value.dataType());
-    List list = new ArrayList();
+    List<Expression> list = new ArrayList<>();
     boolean alike = true;
     for (int i = 1; i < values.length; i++) {
       String other = TypeClasses.of(values[i].dataType());
@@ -302,7 +304,7 @@ final class Operators {
     }
     if (type.equals("var") && alike) {
       for (int i = -1; i < list.size(); i++) {
-        Expression text = FunctionTemplates.parse("to_json(__a0)", new Expression[] {i < 0 ? value : (Expression) list.get(i)});
+        Expression text = FunctionTemplates.parse("to_json(__a0)", new Expression[] {i < 0 ? value : list.get(i)});
         if (i < 0) value = text;
         else list.set(i, text);
       }
@@ -310,16 +312,16 @@ final class Operators {
     // The value is repeated for each row of the list; inside of another list that would multiply.
     boolean bounded = isSmall(value) || nodes(value, MOST_COPIED) * list.size() <= MOST_COPIED;
     if (!type.equals("row") || !alike || !bounded || !value.deterministic()) return new In(value, Trees.seq(list));
-    List terms = new ArrayList();
-    for (int i = 0; i < list.size(); i++) terms.add(compare("=", value, (Expression) list.get(i)));
+    List<Expression> terms = new ArrayList<>();
+    for (Expression each : list) terms.add(compare("=", value, each));
     // Halves of halves: a list of thousands must not become as deep.
     for (; terms.size() > 1; terms = joined(terms)) {}
-    return (Expression) terms.get(0);
+    return terms.get(0);
   }
 
-  private static List joined(List terms) {
-    List fewer = new ArrayList();
-    for (int i = 0; i + 1 < terms.size(); i += 2) fewer.add(new Or((Expression) terms.get(i), (Expression) terms.get(i + 1)));
+  private static List<Expression> joined(List<Expression> terms) {
+    List<Expression> fewer = new ArrayList<>();
+    for (int i = 0; i + 1 < terms.size(); i += 2) fewer.add(new Or(terms.get(i), terms.get(i + 1)));
     if (terms.size() % 2 == 1) fewer.add(terms.get(terms.size() - 1));
     return fewer;
   }

@@ -5,7 +5,6 @@ import com.fasterxml.jackson.databind.DeserializationFeature;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.JsonNodeFactory;
-import java.util.Iterator;
 import java.util.List;
 import org.apache.spark.unsafe.types.UTF8String;
 
@@ -37,23 +36,23 @@ public final class SqlJson {
     }
   }
 
-  private static List find(UTF8String text, UTF8String path) {
+  private static List<JsonNode> find(UTF8String text, UTF8String path) {
     JsonNode node = read(text);
     return node == null ? null : JsonPath.of(path.toString()).find(node);
   }
 
   /** json_extract: what the path leads to, as JSON; NULL for nothing. */
   public static UTF8String extract(UTF8String text, UTF8String path) {
-    List found = find(text, path);
+    List<JsonNode> found = find(text, path);
     if (found == null || found.isEmpty()) return null;
-    if (found.size() == 1 && !JsonPath.of(path.toString()).many) return write((JsonNode) found.get(0));
+    if (found.size() == 1 && !JsonPath.of(path.toString()).many) return write(found.get(0));
     return write(array(found));
   }
 
   /** json_extract_scalar: the text of a scalar; NULL for objects, arrays and null. */
   public static UTF8String extractScalar(UTF8String text, UTF8String path) {
-    List found = find(text, path);
-    return found == null || found.size() != 1 ? null : scalar((JsonNode) found.get(0));
+    List<JsonNode> found = find(text, path);
+    return found == null || found.size() != 1 ? null : scalar(found.get(0));
   }
 
   private static UTF8String scalar(JsonNode node) {
@@ -61,46 +60,44 @@ public final class SqlJson {
     return node.isTextual() ? UTF8String.fromString(node.textValue()) : write(node);
   }
 
-  private static JsonNode array(List nodes) {
-    com.fasterxml.jackson.databind.node.ArrayNode array = MAPPER.createArrayNode();
-    for (Iterator each = nodes.iterator(); each.hasNext(); ) array.add((JsonNode) each.next());
-    return array;
+  private static JsonNode array(List<JsonNode> nodes) {
+    return MAPPER.createArrayNode().addAll(nodes);
   }
 
   /** JSON_VALUE. `onEmpty` and `onError`: whether that is an error. */
   public static UTF8String value(UTF8String text, UTF8String path, boolean onEmpty, boolean onError) {
-    List found = find(text, path);
+    List<JsonNode> found = find(text, path);
     if (found != null && found.isEmpty()) {
       if (onEmpty) throw new FunctionArgument("The JSON path leads to nothing");
       return null;
     }
-    if (found == null || found.size() != 1 || ((JsonNode) found.get(0)).isContainerNode()) {
+    if (found == null || found.size() != 1 || found.get(0).isContainerNode()) {
       if (onError) throw new FunctionArgument("The JSON path does not lead to one scalar");
       return null;
     }
-    return scalar((JsonNode) found.get(0));
+    return scalar(found.get(0));
   }
 
   public static Boolean exists(UTF8String text, UTF8String path) {
-    List found = find(text, path);
+    List<JsonNode> found = find(text, path);
     return Boolean.valueOf(found != null && !found.isEmpty());
   }
 
   /** JSON_QUERY. `wrapper`: 0 without, 1 conditional, 2 unconditional. */
   public static UTF8String query(UTF8String text, UTF8String path, int wrapper, boolean omitQuotes) {
-    List found = find(text, path);
+    List<JsonNode> found = find(text, path);
     if (found == null || found.isEmpty()) return null;
-    boolean wrap = wrapper == 2 || (wrapper == 1 && !(found.size() == 1 && ((JsonNode) found.get(0)).isContainerNode()));
+    boolean wrap = wrapper == 2 || (wrapper == 1 && !(found.size() == 1 && found.get(0).isContainerNode()));
     if (wrap) return write(array(found));
     if (found.size() != 1) return null;
-    JsonNode node = (JsonNode) found.get(0);
+    JsonNode node = found.get(0);
     return omitQuotes && node.isTextual() ? UTF8String.fromString(node.textValue()) : write(node);
   }
 
   /** json_size: members of an object or array, 0 for a scalar; NULL for nothing. */
   public static Long size(UTF8String text, UTF8String path) {
-    List found = find(text, path);
-    return found == null || found.isEmpty() ? null : Long.valueOf(((JsonNode) found.get(0)).size());
+    List<JsonNode> found = find(text, path);
+    return found == null || found.isEmpty() ? null : Long.valueOf(found.get(0).size());
   }
 
   public static Long arrayLength(UTF8String text) {
@@ -133,8 +130,7 @@ public final class SqlJson {
   private static Boolean contains(UTF8String text, Object value, char kind) {
     JsonNode node = read(text);
     if (node == null || !node.isArray()) return null;
-    for (int i = 0; i < node.size(); i++) {
-      JsonNode element = node.get(i);
+    for (JsonNode element : node) {
       if (kind == 's' && element.isTextual() && element.textValue().equals(value)) return Boolean.TRUE;
       if (kind == 'n' && element.isNumber() && element.doubleValue() == ((Double) value).doubleValue()) return Boolean.TRUE;
       if (kind == 'b' && element.isBoolean() && element.booleanValue() == ((Boolean) value).booleanValue()) return Boolean.TRUE;

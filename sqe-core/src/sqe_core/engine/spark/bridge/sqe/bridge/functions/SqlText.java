@@ -251,13 +251,15 @@ public final class SqlText {
   public static UTF8String urlPart(UTF8String url, UTF8String part) {
     try {
       java.net.URI uri = new java.net.URI(url.toString());
-      String name = part.toString();
-      String found = null;
-      if (name.equals("protocol")) found = uri.getScheme();
-      else if (name.equals("host")) found = uri.getHost();
-      else if (name.equals("path")) found = uri.getPath();
-      else if (name.equals("query")) found = uri.getRawQuery();
-      else if (name.equals("fragment")) found = uri.getFragment();
+      String found =
+          switch (part.toString()) {
+            case "protocol" -> uri.getScheme();
+            case "host" -> uri.getHost();
+            case "path" -> uri.getPath();
+            case "query" -> uri.getRawQuery();
+            case "fragment" -> uri.getFragment();
+            default -> null;
+          };
       return found == null ? UTF8String.EMPTY_UTF8 : UTF8String.fromString(found);
     } catch (java.net.URISyntaxException error) {
       return null;
@@ -270,12 +272,12 @@ public final class SqlText {
       String query = new java.net.URI(url.toString()).getRawQuery();
       if (query == null) return null;
       String[] pairs = query.split("&");
-      for (int i = 0; i < pairs.length; i++) {
-        int equals = pairs[i].indexOf('=');
-        String key = equals < 0 ? pairs[i] : pairs[i].substring(0, equals);
+      for (String each : pairs) {
+        int equals = each.indexOf('=');
+        String key = equals < 0 ? each : each.substring(0, equals);
         if (java.net.URLDecoder.decode(key, "UTF-8").equals(parameter.toString()))
           return UTF8String.fromString(
-              equals < 0 ? "" : java.net.URLDecoder.decode(pairs[i].substring(equals + 1), "UTF-8"));
+              equals < 0 ? "" : java.net.URLDecoder.decode(each.substring(equals + 1), "UTF-8"));
       }
       return null;
     } catch (java.net.URISyntaxException error) {

@@ -28,7 +28,7 @@ import org.apache.spark.unsafe.types.UTF8String;
 public final class SqlTime {
   private static final long SECOND = 1000000L;
   private static final int MAX_FORMATS = 1000;
-  private static final Map FORMATS = new ConcurrentHashMap(); // kind + pattern -> DateTimeFormatter
+  private static final Map<String, DateTimeFormatter> FORMATS = new ConcurrentHashMap<>(); // by kind and pattern
   private static final Pattern DURATION = Pattern.compile("\\s*(\\d+(?:\\.\\d+)?)\\s*(ns|us|ms|s|m|h|d)\\s*");
 
   private SqlTime() {}
@@ -113,7 +113,7 @@ public final class SqlTime {
 
   private static DateTimeFormatter formatter(char kind, String pattern) {
     String key = kind + pattern;
-    DateTimeFormatter known = (DateTimeFormatter) FORMATS.get(key);
+    DateTimeFormatter known = FORMATS.get(key);
     if (known != null) return known;
     DateTimeFormatterBuilder builder = new DateTimeFormatterBuilder().parseCaseInsensitive();
     if (kind == 'm') TimeFormats.mysql(builder, pattern);
@@ -154,21 +154,13 @@ public final class SqlTime {
     String text =
         String.format(
             "%s%d %02d:%02d:%02d.%03d",
-            new Object[] {
-              micros < 0 ? "-" : "",
-              Long.valueOf(days),
-              Long.valueOf(left / (3600 * SECOND)),
-              Long.valueOf(left / (60 * SECOND) % 60),
-              Long.valueOf(left / SECOND % 60),
-              Long.valueOf(left / 1000 % 1000)
-            });
+            micros < 0 ? "-" : "", days, left / (3600 * SECOND), left / (60 * SECOND) % 60, left / SECOND % 60, left / 1000 % 1000);
     return UTF8String.fromString(text);
   }
 
   /** The days of an interval that is added to a date. */
   public static int wholeDays(long micros) {
-    if (micros % (86400 * SECOND) != 0)
-      throw new FunctionArgument("DATE_WITHOUT_TIME");
+    if (micros % (86400 * SECOND) != 0) throw new FunctionArgument("DATE_WITHOUT_TIME");
     return Math.toIntExact(micros / (86400 * SECOND));
   }
 
@@ -202,14 +194,16 @@ public final class SqlTime {
     if (!matcher.matches()) throw new FunctionArgument("The text is no duration");
     BigDecimal number = new BigDecimal(matcher.group(1));
     String unit = matcher.group(2);
-    BigDecimal factor;
-    if (unit.equals("ns")) factor = new BigDecimal("0.001");
-    else if (unit.equals("us")) factor = BigDecimal.ONE;
-    else if (unit.equals("ms")) factor = new BigDecimal(1000);
-    else if (unit.equals("s")) factor = new BigDecimal(SECOND);
-    else if (unit.equals("m")) factor = new BigDecimal(60 * SECOND);
-    else if (unit.equals("h")) factor = new BigDecimal(3600 * SECOND);
-    else factor = new BigDecimal(86400 * SECOND);
+    BigDecimal factor =
+        switch (unit) {
+          case "ns" -> new BigDecimal("0.001");
+          case "us" -> BigDecimal.ONE;
+          case "ms" -> new BigDecimal(1000);
+          case "s" -> new BigDecimal(SECOND);
+          case "m" -> new BigDecimal(60 * SECOND);
+          case "h" -> new BigDecimal(3600 * SECOND);
+          default -> new BigDecimal(86400 * SECOND);
+        };
     // Intervals count milliseconds, as the dialect's do.
     return number.multiply(factor).divide(new BigDecimal(1000), 0, java.math.RoundingMode.HALF_UP).longValueExact() * 1000;
   }

@@ -21,7 +21,7 @@ final class StaticCalls {
     int close = text.lastIndexOf(") -> ");
     String[] method = text.substring(0, open).split("\\.");
     String[] types = text.substring(open + 1, close).split(",", -1);
-    List arguments = new ArrayList();
+    List<Expression> arguments = new ArrayList<>();
     for (int i = 0; i < values.length; i++) {
       String type = types[Math.min(i, types.length - 1)].trim();
       Expression value = values[i];
@@ -62,11 +62,13 @@ final class StaticCalls {
   }
 
   private static Class<?> owner(String name) {
-    if (name.equals("SqlMath")) return SqlMath.class;
-    if (name.equals("SqlText")) return SqlText.class;
-    if (name.equals("SqlTime")) return SqlTime.class;
-    if (name.equals("SqlJson")) return SqlJson.class;
-    throw new IllegalArgumentException(name);
+    return switch (name) {
+      case "SqlMath" -> SqlMath.class;
+      case "SqlText" -> SqlText.class;
+      case "SqlTime" -> SqlTime.class;
+      case "SqlJson" -> SqlJson.class;
+      default -> throw new IllegalArgumentException(name);
+    };
   }
 
   private static Expression asDecimal(Expression value, DecimalType type) {

@@ -59,8 +59,7 @@ public final class TypeClasses {
     if (wanted.equals("any") || wanted.equals(actual)) return true;
     if (actual.equals("nul")) return true;
     String[] choices = wanted.split("\\|");
-    for (int i = 0; i < choices.length; i++) {
-      String choice = choices[i];
+    for (String choice : choices) {
       if (choice.equals(actual)) return true;
       if (choice.equals("num") && isNumber(actual)) return true;
       if (choice.equals("fp") && (actual.equals("dbl") || actual.equals("flt"))) return true;
@@ -163,8 +162,8 @@ public final class TypeClasses {
 
   private static String wider(Expression[] values) {
     int size = 0;
-    for (int i = 0; i < values.length; i++) {
-      DataType type = values[i].dataType();
+    for (Expression each : values) {
+      DataType type = each.dataType();
       if (type instanceof LongType) size = Math.max(size, 4);
       else if (type instanceof IntegerType) size = Math.max(size, 3);
       else if (type instanceof ShortType) size = Math.max(size, 2);

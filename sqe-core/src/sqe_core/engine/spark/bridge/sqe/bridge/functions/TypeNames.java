@@ -37,8 +37,7 @@ public final class TypeNames {
 
   public static String of(DataType type) {
     if (type instanceof ArrayType arrayType) return "array(" + of(arrayType.elementType()) + ")";
-    if (type instanceof MapType mapType)
-      return "map(" + of(mapType.keyType()) + ", " + of(mapType.valueType()) + ")";
+    if (type instanceof MapType mapType) return "map(" + of(mapType.keyType()) + ", " + of(mapType.valueType()) + ")";
     if (type instanceof StructType structType) {
       StringBuilder out = new StringBuilder("row(");
       StructField[] fields = structType.fields();
@@ -49,20 +48,20 @@ public final class TypeNames {
     if (type instanceof DecimalType decimalType)
       return "decimal(" + decimalType.precision() + "," + decimalType.scale() + ")";
     if (type instanceof FloatType) return "real";
-    String word = TypeClasses.of(type);
-    if (word.equals("str")) return "varchar";
-    if (word.equals("dbl")) return "double";
-    if (word.equals("bool")) return "boolean";
-    if (word.equals("bin")) return "varbinary";
-    if (word.equals("date")) return "date";
-    if (word.equals("time")) return "time(6)";
-    if (word.equals("ts")) return "timestamp(6)";
-    if (word.equals("tsz")) return "timestamp(6) with time zone";
-    if (word.equals("var")) return "json";
-    if (word.equals("nul")) return "unknown";
-    if (word.equals("ivl")) return "interval day to second";
-    if (word.equals("ivm")) return "interval year to month";
-    String name = type.simpleString();
-    return name.equals("int") ? "integer" : name;
+    return switch (TypeClasses.of(type)) {
+      case "str" -> "varchar";
+      case "dbl" -> "double";
+      case "bool" -> "boolean";
+      case "bin" -> "varbinary";
+      case "date" -> "date";
+      case "time" -> "time(6)";
+      case "ts" -> "timestamp(6)";
+      case "tsz" -> "timestamp(6) with time zone";
+      case "var" -> "json";
+      case "nul" -> "unknown";
+      case "ivl" -> "interval day to second";
+      case "ivm" -> "interval year to month";
+      default -> type.simpleString().equals("int") ? "integer" : type.simpleString();
+    };
   }
 }

@@ -21,9 +21,8 @@ public final class Constant {
   }
 
   /** An allow-list, so that nothing is among them that could take its time. */
-  private static boolean all(scala.collection.Seq expressions) {
-    for (scala.collection.Iterator each = expressions.iterator(); each.hasNext(); ) {
-      Expression expression = (Expression) each.next();
+  private static boolean all(scala.collection.Seq<?> expressions) {
+    for (Object expression : Trees.each(expressions)) {
       boolean known =
           expression instanceof Literal
               || expression instanceof Alias
@@ -31,7 +30,7 @@ public final class Constant {
               || expression instanceof BinaryArithmetic
               || expression instanceof CurrentDate
               || expression instanceof CurrentTimestampLike;
-      if (!known || !all(expression.children())) return false;
+      if (!known || !all(((Expression) expression).children())) return false;
     }
     return true;
   }

@@ -1,8 +1,6 @@
 package sqe.bridge.plan;
 
 import java.util.ArrayDeque;
-import java.util.ArrayList;
-import java.util.Iterator;
 import java.util.List;
 import java.util.regex.Pattern;
 import org.apache.spark.sql.catalyst.plans.logical.Filter;
@@ -28,17 +26,16 @@ public final class Explain {
 
   private Explain() {}
 
-  public static String json(QueryExecution execution, List aliases) {
+  public static String json(QueryExecution execution, List<String> aliases) {
     StringBuilder out = new StringBuilder("[");
     row(out, "logical_plan", logical(execution.analyzed()), aliases);
     row(out, "physical_plan", execution.executedPlan().toString(), aliases);
     return out.append(']').toString();
   }
 
-  private static void row(StringBuilder out, String type, String text, List aliases) {
+  private static void row(StringBuilder out, String type, String text, List<String> aliases) {
     String shown = NOISE.matcher(OURS.matcher(text).replaceAll("")).replaceAll("");
-    for (Iterator each = new ArrayList(aliases).iterator(); each.hasNext(); ) {
-      String alias = (String) each.next();
+    for (String alias : List.copyOf(aliases)) {
       shown = shown.replace("`" + alias + "`.", "").replace(alias + ".", "").replace(alias, "");
     }
     Json.element(out);
@@ -49,15 +46,7 @@ public final class Explain {
     out.append(']');
   }
 
-  private static final class Line {
-    final LogicalPlan plan;
-    final int depth;
-
-    Line(LogicalPlan plan, int depth) {
-      this.plan = plan;
-      this.depth = depth;
-    }
-  }
+  private record Line(LogicalPlan plan, int depth) {}
 
   private static boolean isCheck(LogicalPlan plan) {
     return plan instanceof Filter && isMarked(Trees.first(plan.children()));
@@ -80,7 +69,7 @@ public final class Explain {
 
   private static String logical(LogicalPlan root) {
     StringBuilder text = new StringBuilder();
-    ArrayDeque lines = new ArrayDeque();
+    ArrayDeque<Line> lines = new ArrayDeque<>();
     lines.push(new Line(root, 0));
     while (!lines.isEmpty()) {
       Line line = (Line) lines.pop();
@@ -98,8 +87,7 @@ public final class Explain {
       text.append(told(line.plan)).append('\n');
       List below = Trees.list(line.plan.children());
       // Subqueries, definitions of common table expressions and the query of a command hang here.
-      for (scala.collection.Iterator each = line.plan.innerChildren().iterator(); each.hasNext(); ) {
-        Object inner = each.next();
+      for (Object inner : Trees.each(line.plan.innerChildren())) {
         if (inner instanceof LogicalPlan && !Trees.isChild(line.plan, inner)) below.add(inner);
       }
       for (int i = below.size() - 1; i >= 0; i--) lines.push(new Line((LogicalPlan) below.get(i), line.depth + 1));

@@ -31,7 +31,6 @@ import org.apache.spark.sql.types.TimestampType;
 import org.apache.spark.sql.types.YearMonthIntervalType;
 import org.apache.spark.unsafe.types.UTF8String;
 import sqe.bridge.BridgeException;
-import sqe.bridge.Json;
 
 /**
  * Values from Python: `{"type": <Spark type>, "value": …}`. Dates are days, times nanoseconds, timestamps and intervals
@@ -67,15 +66,15 @@ public final class Literals {
     if (type instanceof ArrayType arrayType) return new GenericArrayData(values(json, arrayType.elementType()));
     if (type instanceof StructType struct) {
       Object[] fields = new Object[struct.length()];
-      for (int i = 0; i < fields.length; i++) fields[i] = value(Json.at(json, i), struct.apply(i).dataType());
+      for (int i = 0; i < fields.length; i++) fields[i] = value(json.get(i), struct.apply(i).dataType());
       return new GenericInternalRow(fields);
     }
     if (type instanceof MapType mapType) {
       Object[] keys = new Object[json.size()];
       Object[] values = new Object[json.size()];
       for (int i = 0; i < keys.length; i++) {
-        keys[i] = value(Json.at(Json.at(json, i), 0), mapType.keyType());
-        values[i] = value(Json.at(Json.at(json, i), 1), mapType.valueType());
+        keys[i] = value(json.get(i).get(0), mapType.keyType());
+        values[i] = value(json.get(i).get(1), mapType.valueType());
       }
       return new ArrayBasedMapData(new GenericArrayData(keys), new GenericArrayData(values));
     }
@@ -84,7 +83,7 @@ public final class Literals {
 
   private static Object[] values(JsonNode array, DataType type) {
     Object[] values = new Object[array.size()];
-    for (int i = 0; i < values.length; i++) values[i] = value(Json.at(array, i), type);
+    for (int i = 0; i < values.length; i++) values[i] = value(array.get(i), type);
     return values;
   }
 }

@@ -5,7 +5,6 @@ import java.util.ArrayList;
 import java.util.Collections;
 import java.util.HashMap;
 import java.util.HashSet;
-import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
@@ -41,14 +40,14 @@ public final class Markers {
   }
 
   static boolean within(TreeNode node) {
-    ArrayDeque stack = new ArrayDeque();
+    ArrayDeque<TreeNode> stack = new ArrayDeque<>();
     stack.push(node);
     while (!stack.isEmpty()) {
-      TreeNode next = (TreeNode) stack.pop();
+      TreeNode next = stack.pop();
       if (is(next)) return true;
-      List below = new ArrayList();
+      List<TreeNode> below = new ArrayList<>();
       for (scala.collection.Iterator each = next.productIterator(); each.hasNext(); ) Trees.nodesIn(each.next(), below);
-      for (int i = 0; i < below.size(); i++) stack.push(below.get(i));
+      for (var each : below) stack.push(each);
     }
     return false;
   }
@@ -67,24 +66,20 @@ public final class Markers {
         } else if (node instanceof Union union && carry(carriers, union)) more = true;
       }
     }
-    Map types = new TreeMap();
+    Map<Integer, DataType> types = new TreeMap<>();
     for (int i = 0; i < nodes.size(); i++) {
       if (is(nodes.get(i))) put(types, numbers((Expression) nodes.get(i), carriers), DataTypes.NullType);
       if (!(nodes.get(i) instanceof Cast)) continue;
       put(types, numbers(((Cast) nodes.get(i)).child(), carriers), ((Cast) nodes.get(i)).dataType());
     }
     StructType found = new StructType();
-    for (Iterator each = types.entrySet().iterator(); each.hasNext(); ) {
-      Map.Entry entry = (Map.Entry) each.next();
-      found = found.add(entry.getKey().toString(), (DataType) entry.getValue(), true);
-    }
+    for (Map.Entry<Integer, DataType> entry : types.entrySet()) found = found.add(entry.getKey().toString(), entry.getValue(), true);
     return found;
   }
 
   /** The first type counts, but any is better than none. */
   private static void put(Map types, Set numbers, DataType type) {
-    for (Iterator each = numbers.iterator(); each.hasNext(); ) {
-      Object number = each.next();
+    for (Object number : numbers) {
       Object known = types.get(number);
       if (known == null || known instanceof NullType) types.put(number, type);
     }

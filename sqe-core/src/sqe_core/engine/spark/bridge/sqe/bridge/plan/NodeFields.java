@@ -81,8 +81,8 @@ final class NodeFields {
   /** Whether every cast of an expression gives a value for every value. */
   private static boolean castsAreSafe(Expression expression) {
     if (expression instanceof Cast cast && !SafeCasts.widens(cast)) return false;
-    for (scala.collection.Iterator each = expression.children().iterator(); each.hasNext(); )
-      if (!castsAreSafe((Expression) each.next())) return false;
+    for (var each : Trees.each(expression.children()))
+      if (!castsAreSafe(each)) return false;
     return true;
   }
 
@@ -114,8 +114,7 @@ final class NodeFields {
   /** How many groupings a GROUP BY asks for: those of its parts, multiplied. */
   private static long groupings(Aggregate plan) {
     double product = 1;
-    for (scala.collection.Iterator each = plan.groupingExpressions().iterator(); each.hasNext(); ) {
-      Object part = each.next();
+    for (Object part : Trees.each(plan.groupingExpressions())) {
       // Not through groupingSets(), which would write all of them out.
       if (part instanceof Cube cube) product *= Math.pow(2, Trees.list(cube.groupingSetIndexes()).size());
       else if (part instanceof Rollup rollup) product *= Trees.list(rollup.groupingSetIndexes()).size() + 1;

@@ -14,6 +14,7 @@ import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.catalyst.parser.ParserInterface;
 import org.apache.spark.sql.catalyst.plans.logical.GlobalLimit;
 import org.apache.spark.sql.catalyst.plans.logical.LocalLimit;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Offset;
 import org.apache.spark.sql.catalyst.plans.logical.OneRowRelation;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
@@ -96,7 +97,7 @@ public final class Parameters extends Rebuild {
   /** VALUES takes constants only; a row with markers becomes a query of its own. */
   private static TreeNode withoutMarkers(UnresolvedInlineTable table) {
     if (!Markers.within(table)) return table;
-    List queries = new ArrayList();
+    List<LogicalPlan> queries = new ArrayList<>();
     for (scala.collection.Iterator rows = table.rows().iterator(); rows.hasNext(); ) {
       scala.collection.Seq row = (scala.collection.Seq) rows.next();
       if (row.size() != Trees.list(table.names()).size()) return table; // the analyser says what is wrong with it
@@ -108,7 +109,7 @@ public final class Parameters extends Rebuild {
                 : PlanRewrite.alias((Expression) row.apply(i), Trees.list(table.names()).get(i)));
       queries.add(new Project(Trees.seq(columns), new OneRowRelation()));
     }
-    if (queries.size() == 1) return (TreeNode) queries.get(0);
+    if (queries.size() == 1) return queries.get(0);
     return new Union(Trees.seq(queries), false, false);
   }
 

@@ -13,9 +13,9 @@ public final class PlanHandle {
   /** The tag under which it was analysed; null for a parsed plan. */
   public final String tag;
 
-  final List relations; // of PlanWalk.Relation, by index
+  final List<PlanWalk.Relation> relations; // by index
 
-  public PlanHandle(long id, LogicalPlan plan, QueryExecution execution, String tag, List relations) {
+  public PlanHandle(long id, LogicalPlan plan, QueryExecution execution, String tag, List<PlanWalk.Relation> relations) {
     this.id = id;
     this.plan = plan;
     this.execution = execution;

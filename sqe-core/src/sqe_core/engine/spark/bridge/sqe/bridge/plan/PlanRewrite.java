@@ -56,15 +56,14 @@ public final class PlanRewrite extends Rebuild {
   public LogicalPlan rewrite(PlanHandle handle, JsonNode replacements) throws Exception {
     // A command of Iceberg is named by itself and by nothing below it; everything else once.
     Map byIndex = new HashMap();
-    for (int i = 0; i < replacements.size(); i++) {
-      JsonNode request = Json.at(replacements, i);
+    for (JsonNode request : replacements) {
       int index = request.get("index").asInt(-1);
       if (index < 0 || index >= handle.relations.size())
         throw new BridgeException("SQE_NO_SUCH_RELATION", "index " + index);
       if (byIndex.put(Integer.valueOf(index), request) != null)
         throw new BridgeException("SQE_REPLACED_TWICE", "index " + index);
-      PlanWalk.Relation relation = (PlanWalk.Relation) handle.relations.get(index);
-      exchanged.put(relation.node, replacement(relation, request));
+      PlanWalk.Relation relation = handle.relations.get(index);
+      exchanged.put(relation.node(), replacement(relation, request));
     }
     return apply(handle.plan);
   }
@@ -114,12 +113,12 @@ public final class PlanRewrite extends Rebuild {
     String kind = request.get("kind").asText();
     List name = Json.texts(request.get("name"));
     if (kind.equals("target")) {
-      if (request.get("absent").asBoolean()) absent.put(relation.node, Boolean.TRUE);
+      if (request.get("absent").asBoolean()) absent.put(relation.node(), Boolean.TRUE);
       return renamed(relation, Json.texts(request.get("parts")), name);
     }
-    if (!(relation.node instanceof UnresolvedRelation))
-      throw new BridgeException("SQE_CANNOT_REWRITE", "a " + relation.kind + " is no relation to read");
-    travels.put(relation.node, Boolean.TRUE);
+    if (!(relation.node() instanceof UnresolvedRelation))
+      throw new BridgeException("SQE_CANNOT_REWRITE", "a " + relation.kind() + " is no relation to read");
+    travels.put(relation.node(), Boolean.TRUE);
     if (request.has("restriction")) return Secured.cover(restricted(request), name);
     if (kind.equals("sql")) return Secured.cover(parse(request.get("sql").asText()), name);
     if (kind.equals("plan")) return Secured.cover(inlined(request), name);
@@ -164,9 +163,9 @@ public final class PlanRewrite extends Rebuild {
     JsonNode columns = request.get("columns");
     if (columns == null || columns.isNull()) return handle.plan;
     List list = new ArrayList();
-    for (int i = 0; i < columns.size(); i++) {
-      UnresolvedAttribute column = new UnresolvedAttribute(Trees.seq(Json.at(Json.at(columns, i), 0).asText()));
-      list.add(alias(column, Json.at(Json.at(columns, i), 1).asText()));
+    for (var each : columns) {
+      UnresolvedAttribute column = new UnresolvedAttribute(Trees.seq(each.get(0).asText()));
+      list.add(alias(column, each.get(1).asText()));
     }
     return new Project(Trees.seq(list), handle.plan);
   }
@@ -192,14 +191,14 @@ public final class PlanRewrite extends Rebuild {
   }
 
   private static LogicalPlan renamed(PlanWalk.Relation relation, List parts, List visibleName) {
-    LogicalPlan node = relation.node;
+    LogicalPlan node = relation.node();
     if (node instanceof UnresolvedFunctionName || !hasPartsFirst(node))
       throw new BridgeException("SQE_CANNOT_REWRITE", "the name of a " + Trees.simpleName(node));
     Object[] fields = new Object[node.productArity()];
     for (int i = 0; i < fields.length; i++) fields[i] = node.productElement(i);
     fields[0] = Trees.seq(parts);
     LogicalPlan renamed = node.makeCopy(fields);
-    if (!relation.aliased && PlanWalk.isRowLevelTarget(relation.holder, relation.field))
+    if (!relation.aliased() && PlanWalk.isRowLevelTarget(relation.holder(), relation.field()))
       return Secured.cover(renamed, visibleName);
     return renamed;
   }

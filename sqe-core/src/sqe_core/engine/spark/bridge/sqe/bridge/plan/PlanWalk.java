@@ -2,7 +2,6 @@ package sqe.bridge.plan;
 
 import java.util.ArrayDeque;
 import java.util.ArrayList;
-import java.util.Arrays;
 import java.util.Collections;
 import java.util.HashSet;
 import java.util.IdentityHashMap;
@@ -57,37 +56,14 @@ import sqe.bridge.secure.Shield;
  */
 public final class PlanWalk {
   /** One name in a parsed plan; its place in the list is its address in a rewrite. */
-  static final class Relation {
-    final LogicalPlan node;
-    final String kind;
-    final String holder;
-    final String field;
-    final boolean aliased;
-
-    Relation(LogicalPlan node, String kind, String holder, String field, boolean aliased) {
-      this.node = node;
-      this.kind = kind;
-      this.holder = holder;
-      this.field = field;
-      this.aliased = aliased;
-    }
-  }
+  record Relation(LogicalPlan node, String kind, String holder, String field, boolean aliased) {}
 
   /** The names of the common table expressions that a node can see: the innermost first. */
-  private static final class Scope {
-    final Scope outer;
-    final String[] names;
-
-    Scope(Scope outer, String[] names) {
-      this.outer = outer;
-      this.names = names;
-    }
-
+  private record Scope(Scope outer, String[] names) {
     boolean binds(String name) {
       boolean caseSensitive = SQLConf.get().caseSensitiveAnalysis();
       for (Scope scope = this; scope != null; scope = scope.outer)
-        for (int i = 0; i < scope.names.length; i++)
-          if (caseSensitive ? scope.names[i].equals(name) : scope.names[i].equalsIgnoreCase(name)) return true;
+        for (String bound : scope.names) if (caseSensitive ? bound.equals(name) : bound.equalsIgnoreCase(name)) return true;
       return false;
     }
   }
@@ -112,17 +88,16 @@ public final class PlanWalk {
     }
   }
 
-  private static final Set OTHER_NAMES =
-      new HashSet(Arrays.asList(new Object[] {"multipartIdentifier", "nameParts", "tableName"}));
+  private static final Set<String> OTHER_NAMES = Set.of("multipartIdentifier", "nameParts", "tableName");
 
-  public final List relations = new ArrayList(); // of Relation
+  public final List<Relation> relations = new ArrayList<>();
   private final boolean analysed;
-  private final ArrayDeque stack = new ArrayDeque();
-  private final Set seen = Collections.newSetFromMap(new IdentityHashMap());
-  private final Map places = new IdentityHashMap(); // plan -> ids of the plans above it
-  private final Set expressionClasses = new LinkedHashSet();
-  private final Set hints = new LinkedHashSet();
-  private final Set parameters = new LinkedHashSet();
+  private final ArrayDeque<Visit> stack = new ArrayDeque<>();
+  private final Set<TreeNode> seen = Collections.newSetFromMap(new IdentityHashMap<>());
+  private final Map<TreeNode, Set<Integer>> places = new IdentityHashMap<>(); // the ids of the plans above a plan
+  private final Set<String> expressionClasses = new LinkedHashSet<>();
+  private final Set<String> hints = new LinkedHashSet<>();
+  private final Set<String> parameters = new LinkedHashSet<>();
   private final StringBuilder nodes = new StringBuilder("[");
   private final StringBuilder relationTexts = new StringBuilder("[");
   private final StringBuilder functions = new StringBuilder("[");
@@ -139,7 +114,7 @@ public final class PlanWalk {
     PlanWalk walk = new PlanWalk(analysed);
     walk.stack.push(new Visit(plan, 1, -1, ""));
     while (!walk.stack.isEmpty()) {
-      Visit visit = (Visit) walk.stack.pop();
+      Visit visit = walk.stack.pop();
       if (!walk.isNew(visit)) continue;
       walk.deepest = Math.max(walk.deepest, visit.depth);
       if (visit.node instanceof Expression expression) walk.expression(visit, expression);
@@ -188,8 +163,8 @@ public final class PlanWalk {
   }
 
   private void children(Visit visit, LogicalPlan plan, int id) {
-    List next = new ArrayList();
-    List found = new ArrayList();
+    List<Visit> next = new ArrayList<>();
+    List<TreeNode> found = new ArrayList<>();
     boolean transparent = plan instanceof SubqueryAlias || plan instanceof RelationTimeTravel;
     boolean passesAlias =
         plan instanceof RelationTimeTravel || plan instanceof Sample || plan instanceof UnresolvedSubqueryColumnAliases;
@@ -217,16 +192,13 @@ public final class PlanWalk {
   /** An analysed plan that stands below two others is looked at below both: what is above it differs. */
   private boolean isNew(Visit visit) {
     if (!analysed || !(visit.node instanceof LogicalPlan)) return seen.add(visit.node);
-    Set parents = (Set) places.get(visit.node);
-    if (parents == null) places.put(visit.node, parents = new HashSet());
-    return parents.add(Integer.valueOf(visit.parent));
+    return places.computeIfAbsent(visit.node, each -> new HashSet<>()).add(visit.parent);
   }
 
-  private void unlisted(Visit visit, scala.collection.Iterable nodes, String slot, int id, List next) {
-    for (scala.collection.Iterator each = nodes.iterator(); each.hasNext(); ) {
-      Object node = each.next();
+  private void unlisted(Visit visit, scala.collection.Iterable nodes, String slot, int id, List<Visit> next) {
+    for (Object node : Trees.each(nodes)) {
       boolean listed = !(node instanceof LogicalPlan);
-      for (int i = 0; i < next.size() && !listed; i++) listed = ((Visit) next.get(i)).node == node;
+      for (int i = 0; i < next.size() && !listed; i++) listed = next.get(i).node == node;
       if (listed) continue;
       Visit child = new Visit((TreeNode) node, visit.depth + 1, id, slot);
       child.holder = Trees.simpleName(visit.node);
@@ -242,8 +214,7 @@ public final class PlanWalk {
       boolean definition = field.equals("cteRelations");
       int visible = definition ? place + (with.allowRecursion() ? 1 : 0) : Trees.list(with.cteRelations()).size();
       String[] names = new String[visible];
-      for (int i = 0; i < visible; i++)
-        names[i] = Trees.list(with.cteRelations()).get(i)._1();
+      for (int i = 0; i < visible; i++) names[i] = Trees.list(with.cteRelations()).get(i)._1();
       return new Scope(outer, names);
     }
     // The substitution walks children and expressions only; a plan in another field binds nothing.
@@ -276,20 +247,16 @@ public final class PlanWalk {
   private void named(Visit visit, LogicalPlan plan) {
     if (plan instanceof UnresolvedRelation relation)
       relation(visit, plan, "relation", relation.multipartIdentifier());
-    else if (plan instanceof UnresolvedTable table)
-      relation(visit, plan, "table", table.multipartIdentifier());
+    else if (plan instanceof UnresolvedTable table) relation(visit, plan, "table", table.multipartIdentifier());
     else if (plan instanceof UnresolvedTableOrView tableOrView)
       relation(visit, plan, "table_or_view", tableOrView.multipartIdentifier());
-    else if (plan instanceof UnresolvedView view)
-      relation(visit, plan, "view", view.multipartIdentifier());
+    else if (plan instanceof UnresolvedView view) relation(visit, plan, "view", view.multipartIdentifier());
     else if (plan instanceof UnresolvedIdentifier identifier)
       relation(visit, plan, "identifier", identifier.nameParts());
     else if (plan instanceof UnresolvedNamespace namespace)
       relation(visit, plan, "namespace", namespace.multipartIdentifier());
-    else if (plan instanceof UnresolvedProcedure procedure)
-      relation(visit, plan, "other", procedure.nameParts());
-    else if (plan instanceof UnresolvedFunctionName name)
-      relation(visit, plan, "other", name.multipartIdentifier());
+    else if (plan instanceof UnresolvedProcedure procedure) relation(visit, plan, "other", procedure.nameParts());
+    else if (plan instanceof UnresolvedFunctionName name) relation(visit, plan, "other", name.multipartIdentifier());
     else if (isIcebergCommand(plan)) {
       visit.holder = Trees.simpleName(plan);
       visit.field = "table";
@@ -376,20 +343,19 @@ public final class PlanWalk {
       else expressionClasses.add((expression instanceof Shield ? TryEval.class : expression.getClass()).getName());
       call(expression);
     }
-    List next = new ArrayList();
+    List<Visit> next = new ArrayList<>();
     // What such a function stands for is analysed and run; its own fields keep a state from before.
     boolean replaced = expression instanceof InheritAnalysisRules;
     if (replaced && !markers) markers = Markers.within(expression); // a coercion may have left it there alone
     for (int i = 0; !replaced && i < expression.productArity(); i++) {
-      List found = new ArrayList();
+      List<TreeNode> found = new ArrayList<>();
       Trees.nodesIn(expression.productElement(i), found);
       String name = expression.productElementName(i);
-      for (int k = 0; k < found.size(); k++) next.add(below(visit, expression, (TreeNode) found.get(k), name));
+      for (TreeNode each : found) next.add(below(visit, expression, each, name));
     }
-    for (scala.collection.Iterator each = expression.children().iterator(); each.hasNext(); ) {
-      TreeNode node = (TreeNode) each.next();
+    for (TreeNode node : Trees.each(expression.children())) {
       boolean listed = false;
-      for (int i = 0; i < next.size() && !listed; i++) listed = ((Visit) next.get(i)).node == node;
+      for (int i = 0; i < next.size() && !listed; i++) listed = next.get(i).node == node;
       if (!listed) next.add(below(visit, expression, node, "children"));
     }
     for (int i = next.size() - 1; i >= 0; i--) stack.push(next.get(i));
@@ -410,7 +376,7 @@ public final class PlanWalk {
   }
 
   private static scala.collection.Iterable names(String owner, String method) {
-    return Trees.seq(Arrays.asList(new Object[] {owner, method}));
+    return Trees.seq(List.of(owner, method));
   }
 
   /** The class whose method is called. */

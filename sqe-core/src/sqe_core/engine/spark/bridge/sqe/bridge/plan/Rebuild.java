@@ -11,15 +11,7 @@ import org.apache.spark.sql.catalyst.trees.TreeNode;
 public abstract class Rebuild {
   private final IdentityHashMap done = new IdentityHashMap(); // node -> what it became
 
-  private static final class Step {
-    final TreeNode node;
-    final boolean childrenDone;
-
-    Step(TreeNode node, boolean childrenDone) {
-      this.node = node;
-      this.childrenDone = childrenDone;
-    }
-  }
+  private record Step(TreeNode node, boolean childrenDone) {}
 
   /** What the node becomes, before its children are looked at; null goes on with the children. */
   protected abstract TreeNode exchange(TreeNode node);
@@ -30,7 +22,7 @@ public abstract class Rebuild {
   }
 
   public LogicalPlan apply(LogicalPlan plan) {
-    ArrayDeque steps = new ArrayDeque();
+    ArrayDeque<Step> steps = new ArrayDeque<>();
     steps.push(new Step(plan, false));
     while (!steps.isEmpty()) {
       Step step = (Step) steps.pop();
@@ -45,10 +37,10 @@ public abstract class Rebuild {
         continue;
       }
       steps.push(new Step(step.node, true));
-      List below = new ArrayList();
+      List<TreeNode> below = new ArrayList<>();
       for (scala.collection.Iterator each = step.node.productIterator(); each.hasNext(); )
         Trees.nodesIn(each.next(), below);
-      for (int i = 0; i < below.size(); i++) steps.push(new Step((TreeNode) below.get(i), false));
+      for (TreeNode each : below) steps.push(new Step(each, false));
     }
     return (LogicalPlan) done.get(plan);
   }

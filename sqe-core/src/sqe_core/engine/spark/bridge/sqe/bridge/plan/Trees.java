@@ -3,7 +3,6 @@ package sqe.bridge.plan;
 import java.util.ArrayList;
 import java.util.Collection;
 import java.util.Collections;
-import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
 import org.apache.spark.sql.catalyst.InternalRow;
@@ -36,8 +35,7 @@ public final class Trees {
     if (isOpaque(value)) return;
     if (nesting > MAX_NESTING) throw new BridgeException("SQE_PLAN_TOO_NESTED", value.getClass().getName());
     if (value instanceof scala.collection.Iterable iterable) {
-      for (scala.collection.Iterator each = iterable.iterator(); each.hasNext(); ) {
-        Object element = each.next();
+      for (Object element : Trees.each(iterable)) {
         if (element instanceof InternalRow) return; // data, maybe a million of them
         nodesIn(element, found, nesting + 1);
       }
@@ -45,11 +43,11 @@ public final class Trees {
       for (scala.collection.Iterator each = product.productIterator(); each.hasNext(); )
         nodesIn(each.next(), found, nesting + 1);
     } else if (value instanceof Object[] elements) {
-      for (int i = 0; i < elements.length; i++) nodesIn(elements[i], found, nesting + 1);
+      for (var each : elements) nodesIn(each, found, nesting + 1);
     } else if (value instanceof Collection collection) {
-      for (Iterator each = collection.iterator(); each.hasNext(); ) nodesIn(each.next(), found, nesting + 1);
+      for (var each : collection) nodesIn(each, found, nesting + 1);
     } else if (value instanceof Map map) {
-      for (Iterator each = map.values().iterator(); each.hasNext(); ) nodesIn(each.next(), found, nesting + 1);
+      for (var each : map.values()) nodesIn(each, found, nesting + 1);
     }
   }
 
@@ -78,8 +76,7 @@ public final class Trees {
     if (value instanceof scala.collection.Map map) {
       List pairs = new ArrayList();
       boolean same = true;
-      for (scala.collection.Iterator each = map.iterator(); each.hasNext(); ) {
-        Object pair = each.next();
+      for (Object pair : Trees.each(map)) {
         Object changed = exchange(pair, table);
         if (changed != pair) same = false;
         pairs.add(changed);
@@ -89,8 +86,7 @@ public final class Trees {
     if (value instanceof scala.collection.Seq || value instanceof scala.collection.Set) {
       List elements = new ArrayList();
       boolean same = true;
-      for (scala.collection.Iterator each = ((scala.collection.Iterable) value).iterator(); each.hasNext(); ) {
-        Object element = each.next();
+      for (Object element : Trees.each(((scala.collection.Iterable) value))) {
         if (element instanceof InternalRow) return value;
         Object changed = exchange(element, table);
         if (changed != element) same = false;
@@ -141,6 +137,10 @@ public final class Trees {
     return elements.iterator().next();
   }
 
+  public static <T> Iterable<T> each(scala.collection.Iterable<T> elements) {
+    return scala.jdk.javaapi.CollectionConverters.asJava(elements);
+  }
+
   public static String simpleName(Object object) {
     // Not getSimpleName: it throws for some of Scala's nested classes.
     String name = object.getClass().getName();
@@ -151,8 +151,8 @@ public final class Trees {
   }
 
   static boolean isChild(LogicalPlan parent, Object node) {
-    for (scala.collection.Iterator each = parent.children().iterator(); each.hasNext(); )
-      if (each.next() == node) return true;
+    for (var each : Trees.each(parent.children()))
+      if (each == node) return true;
     return false;
   }
 }

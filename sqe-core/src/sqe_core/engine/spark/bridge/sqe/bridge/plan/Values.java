@@ -50,8 +50,7 @@ public final class Values {
           : render(out, option.get(), expressions, nesting);
     else if (value instanceof DataType type) Json.string(out, type.catalogString());
     else if (value instanceof Metadata metadata) Json.string(out, metadata.json());
-    else if (value instanceof CaseInsensitiveStringMap options)
-      Json.map(out, options.asCaseSensitiveMap());
+    else if (value instanceof CaseInsensitiveStringMap options) Json.map(out, options.asCaseSensitiveMap());
     else if (value instanceof Map javaMap) return javaMap(out, javaMap, expressions, nesting);
     else if (value instanceof scala.collection.Map map) return map(out, map, expressions, nesting);
     else if (value instanceof scala.collection.Iterable iterable)
@@ -99,12 +98,11 @@ public final class Values {
     return elements(out, scala.jdk.javaapi.CollectionConverters.asScala(each), expressions, nesting);
   }
 
-  private static boolean map(StringBuilder out, scala.collection.Map map, boolean expressions, int nesting) {
+  private static boolean map(StringBuilder out, scala.collection.Map<?, ?> map, boolean expressions, int nesting) {
     int start = out.length();
     out.append('{');
     boolean hidden = false;
-    for (scala.collection.Iterator each = map.iterator(); each.hasNext(); ) {
-      scala.Tuple2 pair = (scala.Tuple2) each.next();
+    for (scala.Tuple2<?, ?> pair : Trees.each(map)) {
       int mark = out.length();
       Json.member(out, String.valueOf(pair._1()));
       if (!render(out, pair._2(), expressions, nesting + 1)) {

@@ -32,13 +32,13 @@ public final class Judged {
   public String json(BridgeSession session, JsonNode requests, Map plans) throws Exception {
     LogicalPlan everything =
         session.resolved(new Project(Trees.seq(new UnresolvedStar(scala.Option.empty())), relation)).analyzed();
-    List attributes = Trees.list(everything.output());
-    List names = new ArrayList();
-    for (int i = 0; i < attributes.size(); i++) names.add(((Attribute) attributes.get(i)).name());
+    List<Attribute> attributes = Trees.list(everything.output());
+    List<String> names = new ArrayList<>();
+    for (Attribute each : attributes) names.add(each.name());
     Map columns = PolicyExpressions.columns(names.iterator());
     List items = new ArrayList();
     for (int i = 0; i < requests.size(); i++) {
-      PlanHandle holder = (PlanHandle) plans.get(Long.valueOf(Json.at(requests, i).get("plan").asLong()));
+      PlanHandle holder = (PlanHandle) plans.get(Long.valueOf(requests.get(i).get("plan").asLong()));
       if (holder == null) throw new BridgeException("SQE_NO_SUCH_PLAN", "an expression of a policy");
       Expression value = PolicyExpressions.qualified(holder.plan, columns, marker);
       items.add(PlanRewrite.alias(value, "e" + i));
@@ -64,7 +64,7 @@ public final class Judged {
         Json.element(out);
         out.append('{');
         Expression value = Trees.first(((Expression) Trees.list(analysed.projectList()).get(i)).children());
-        JsonNode column = Json.at(requests, i).get("column");
+        JsonNode column = requests.get(i).get("column");
         int place = column == null || column.isNull() ? -1 : names.indexOf(column.asText());
         if (place >= 0) value = fit(out, value, ((Attribute) attributes.get(place)).dataType());
         PolicyExpressions.describe(out, value);

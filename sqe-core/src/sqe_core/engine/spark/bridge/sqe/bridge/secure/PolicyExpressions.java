@@ -67,12 +67,12 @@ public final class PolicyExpressions {
   }
 
   /** The parts of a condition that all have to hold, each as an expression of its own. */
-  public static List conjuncts(LogicalPlan holder) {
-    List parts = new ArrayList();
-    ArrayDeque rest = new ArrayDeque();
+  public static List<LogicalPlan> conjuncts(LogicalPlan holder) {
+    List<LogicalPlan> parts = new ArrayList<>();
+    ArrayDeque<Expression> rest = new ArrayDeque<>();
     rest.push(of(holder));
     while (!rest.isEmpty()) {
-      Expression one = (Expression) rest.pop();
+      Expression one = rest.pop();
       if (one instanceof And and) {
         rest.push(and.right());
         rest.push(and.left());
@@ -117,8 +117,7 @@ public final class PolicyExpressions {
       if (!attributes.has(name)) return null;
       String asked = text(arguments.get(0));
       JsonNode value = asked == null ? null : attributes.get(name).get(asked);
-      if (value != null && value.isArray())
-        throw new BridgeException("SQE_POLICY_ATTRIBUTE_IS_LIST", name);
+      if (value != null && value.isArray()) throw new BridgeException("SQE_POLICY_ATTRIBUTE_IS_LIST", name);
       Object bound = value == null || value.isNull() ? null : UTF8String.fromString(value.asText());
       return new Literal(bound, DataTypes.StringType);
     }
@@ -130,13 +129,13 @@ public final class PolicyExpressions {
     }
 
     private static boolean contains(JsonNode list, String asked) {
-      for (int i = 0; i < list.size(); i++) if (Json.at(list, i).asText().equals(asked)) return true;
+      for (var each : list) if (each.asText().equals(asked)) return true;
       return false;
     }
 
     private static Literal list(JsonNode values) {
       Object[] texts = new Object[values.size()];
-      for (int i = 0; i < texts.length; i++) texts[i] = UTF8String.fromString(Json.at(values, i).asText());
+      for (int i = 0; i < texts.length; i++) texts[i] = UTF8String.fromString(values.get(i).asText());
       return new Literal(
           new org.apache.spark.sql.catalyst.util.GenericArrayData(texts),
           DataTypes.createArrayType(DataTypes.StringType, false));
@@ -170,11 +169,11 @@ public final class PolicyExpressions {
     TreeSet classes = new TreeSet();
     TreeSet risky = new TreeSet(); // the classes but for casts that fail for no value
     TreeSet columns = new TreeSet();
-    ArrayDeque rest = new ArrayDeque();
+    ArrayDeque<TreeNode> rest = new ArrayDeque<>();
     rest.push(expression);
     boolean queries = false;
     while (!rest.isEmpty()) {
-      TreeNode node = (TreeNode) rest.pop();
+      TreeNode node = rest.pop();
       if (node instanceof LogicalPlan) {
         queries = true;
         continue;
@@ -182,9 +181,9 @@ public final class PolicyExpressions {
       classes.add(node.getClass().getName());
       if (!(node instanceof Cast cast && SafeCasts.neverFails(cast))) risky.add(node.getClass().getName());
       if (node instanceof AttributeReference reference) columns.add(reference.name());
-      List below = new ArrayList();
+      List<TreeNode> below = new ArrayList<>();
       for (scala.collection.Iterator each = node.productIterator(); each.hasNext(); ) Trees.nodesIn(each.next(), below);
-      for (int i = 0; i < below.size(); i++) rest.push(below.get(i));
+      for (var each : below) rest.push(each);
     }
     Json.member(out, "sql", Values.sql(expression));
     Json.member(out, "guarded_sql", Values.sql(new Shield(expression)));

@@ -57,8 +57,7 @@ public final class Restricted {
     LogicalPlan plan = rows(relation, Json.texts(request.get("columns")), request.get("filters"), plans);
     List visible = new ArrayList();
     JsonNode output = request.get("output");
-    for (int i = 0; i < output.size(); i++) {
-      JsonNode column = Json.at(output, i);
+    for (JsonNode column : output) {
       String name = column.get("name").asText();
       visible.add(column.has("mask") ? mask(name, column.get("mask"), plans) : attribute(name));
     }
@@ -83,8 +82,8 @@ public final class Restricted {
 
   Expression condition(JsonNode filters, Map plans) {
     Expression all = null;
-    for (int i = 0; i < filters.size(); i++) {
-      Expression one = expression(Json.at(filters, i), plans);
+    for (var each : filters) {
+      Expression one = expression(each, plans);
       all = all == null ? one : new And(all, one);
     }
     return all;
@@ -121,9 +120,9 @@ public final class Restricted {
     return new UnresolvedAttribute(Trees.seq(name));
   }
 
-  private List attributes(List names) {
+  private List attributes(List<String> names) {
     List attributes = new ArrayList();
-    for (int i = 0; i < names.size(); i++) attributes.add(attribute((String) names.get(i)));
+    for (String each : names) attributes.add(attribute(each));
     return attributes;
   }
 

@@ -5,6 +5,7 @@ import java.util.ArrayList;
 import java.util.Collections;
 import java.util.IdentityHashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.Set;
 import org.apache.spark.sql.catalyst.expressions.And;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
@@ -49,7 +50,7 @@ import sqe.bridge.plan.Trees;
 public final class SafeCopies extends Rebuild {
   private static final int MAX_CONSTANTS = 200;
 
-  private final IdentityHashMap additions = new IdentityHashMap(); // the policy's Filter -> List of conditions
+  private final Map<TreeNode<?>, List<Expression>> additions = new IdentityHashMap<>(); // to a policy's Filter
 
   private SafeCopies() {}
 
@@ -65,11 +66,11 @@ public final class SafeCopies extends Rebuild {
   }
 
   protected TreeNode finish(TreeNode before, TreeNode after) {
-    List added = (List) additions.get(before);
+    List<Expression> added = additions.get(before);
     if (added == null) return after;
     Filter filter = (Filter) after;
     Expression condition = filter.condition();
-    for (int i = 0; i < added.size(); i++) condition = new And(condition, (Expression) added.get(i));
+    for (Expression each : added) condition = new And(condition, each);
     return filter.copy(condition, filter.child());
   }
 
@@ -83,12 +84,12 @@ public final class SafeCopies extends Rebuild {
       if (node instanceof Filter filter && !isOurs(filter)) offer(filter);
       List below = new ArrayList();
       for (scala.collection.Iterator each = node.productIterator(); each.hasNext(); ) Trees.nodesIn(each.next(), below);
-      for (int i = 0; i < below.size(); i++) rest.push(below.get(i));
+      for (var each : below) rest.push(each);
     }
   }
 
   private void offer(Filter filter) {
-    List safe = new ArrayList();
+    List<Expression> safe = new ArrayList<>();
     conjuncts(filter.condition(), safe);
     if (safe.isEmpty()) return;
     ArrayDeque rest = new ArrayDeque();
@@ -112,20 +113,17 @@ public final class SafeCopies extends Rebuild {
   }
 
   /** Adds what fits to a relation under a row filter; false when this alias covers none. */
-  private boolean restricted(SubqueryAlias cover, List safe) {
+  private boolean restricted(SubqueryAlias cover, List<Expression> safe) {
     if (!Secured.isCover(cover) || !(cover.child() instanceof Project)) return false;
     Project visible = (Project) cover.child();
     if (!(visible.child() instanceof Filter) || !isBarrier((Filter) visible.child())) return false;
     LogicalPlan policy = filter((SubqueryAlias) ((Filter) visible.child()).child());
     if (policy == null) return true;
     AttributeSet guarded = guarded(((Filter) policy).condition());
-    for (int i = 0; i < safe.size(); i++) {
-      Expression condition = (Expression) safe.get(i);
+    for (Expression condition : safe) {
       // Beside a constant the optimizer puts it into the policy's own condition, which has a guard where it could raise.
       if (!isVisible(column(condition), visible) || guarded.contains(column(condition))) continue;
-      List added = (List) additions.get(policy);
-      if (added == null) additions.put(policy, added = new ArrayList());
-      added.add(named(condition, Trees.first(policy.children())));
+      additions.computeIfAbsent(policy, each -> new ArrayList<>()).add(named(condition, Trees.first(policy.children())));
     }
     return true;
   }
@@ -133,8 +131,7 @@ public final class SafeCopies extends Rebuild {
   /** The same condition with its column under the name that it has there, which is what the verifier knows. */
   private static Expression named(Expression condition, LogicalPlan relation) {
     AttributeReference column = column(condition);
-    for (scala.collection.Iterator each = relation.output().iterator(); each.hasNext(); ) {
-      Object attribute = each.next();
+    for (Object attribute : Trees.each(relation.output())) {
       if (!((Attribute) attribute).exprId().equals(column.exprId())) continue;
       List children = Trees.list(condition.children());
       for (int i = 0; i < children.size(); i++) {
@@ -165,14 +162,12 @@ public final class SafeCopies extends Rebuild {
   private static AttributeSet guarded(Expression condition) {
     if (condition instanceof TryEval || condition instanceof Shield) return condition.references();
     AttributeSet columns = AttributeSet$.MODULE$.empty();
-    for (scala.collection.Iterator each = condition.children().iterator(); each.hasNext(); )
-      columns = columns.$plus$plus(guarded((Expression) each.next()));
+    for (var each : Trees.each(condition.children())) columns = columns.$plus$plus(guarded(each));
     return columns;
   }
 
   private static boolean isVisible(AttributeReference column, Project visible) {
-    for (scala.collection.Iterator each = visible.projectList().iterator(); each.hasNext(); ) {
-      Object item = each.next();
+    for (Object item : Trees.each(visible.projectList())) {
       if (item instanceof AttributeReference && ((Attribute) item).exprId().equals(column.exprId())) return true;
     }
     return false;
@@ -189,7 +184,7 @@ public final class SafeCopies extends Rebuild {
         && ((SubqueryAlias) filter.child()).identifier().name().startsWith("_sqe_r_");
   }
 
-  private static void conjuncts(Expression condition, List found) {
+  private static void conjuncts(Expression condition, List<Expression> found) {
     ArrayDeque rest = new ArrayDeque();
     rest.push(condition);
     while (!rest.isEmpty()) {
@@ -216,8 +211,7 @@ public final class SafeCopies extends Rebuild {
   private static Expression expanded(Expression expression, With with) {
     if (expression instanceof CommonExpressionRef ref) {
       Object id = ref.id();
-      for (scala.collection.Iterator each = with.defs().iterator(); each.hasNext(); ) {
-        CommonExpressionDef named = (CommonExpressionDef) each.next();
+      for (CommonExpressionDef named : Trees.each(with.defs())) {
         if (named.id().equals(id)) return named.child();
       }
       return expression;

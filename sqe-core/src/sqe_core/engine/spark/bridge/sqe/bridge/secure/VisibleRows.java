@@ -96,9 +96,8 @@ public final class VisibleRows extends Rebuild {
       DataSourceV2Relation relation = (DataSourceV2Relation) node;
       if (!Trees.first(relation.output()).exprId().equals(first.exprId())) return null;
       placed++;
-      List names = new ArrayList();
-      for (scala.collection.Iterator each = relation.output().iterator(); each.hasNext(); )
-        names.add(((Attribute) each.next()).name());
+      List<String> names = new ArrayList<>();
+      for (var each : Trees.each(relation.output())) names.add(each.name());
       return new Restricted(restriction)
           .target(named(relation), names, restriction.get("filters"), "target", plans);
     }
@@ -112,11 +111,8 @@ public final class VisibleRows extends Rebuild {
   private static final class Places extends Rebuild {
     protected TreeNode exchange(TreeNode node) {
       if (!(node instanceof UnresolvedAttribute)) return null;
-      List parts = Trees.list(((UnresolvedAttribute) node).nameParts());
-      for (int i = 0; i < parts.size(); i++) {
-        String part = (String) parts.get(i);
+      for (String part : Trees.each(((UnresolvedAttribute) node).nameParts()))
         if (PLACES.contains(part.toLowerCase(Locale.ROOT))) Operations.missing(part);
-      }
       return null;
     }
   }

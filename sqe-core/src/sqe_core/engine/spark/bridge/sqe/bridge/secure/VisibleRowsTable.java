@@ -36,7 +36,7 @@ public final class VisibleRowsTable extends SparkTable {
   /** Whether a DELETE may drop whole files by its condition alone. */
   public boolean canDeleteWhere(Predicate[] predicates) {
     if (!dropsFiles) return false;
-    for (int i = 0; i < predicates.length; i++) if (!isSameOfNull(predicates[i])) return false;
+    for (Predicate each : predicates) if (!isSameOfNull(each)) return false;
     return super.canDeleteWhere(predicates);
   }
 
@@ -44,7 +44,7 @@ public final class VisibleRowsTable extends SparkTable {
     if (!(expression instanceof Predicate)) return true; // what is compared
     if (!SAME_OF_NULL.contains(((Predicate) expression).name())) return false;
     Expression[] children = expression.children();
-    for (int i = 0; i < children.length; i++) if (!isSameOfNull(children[i])) return false;
+    for (var each : children) if (!isSameOfNull(each)) return false;
     return true;
   }
 

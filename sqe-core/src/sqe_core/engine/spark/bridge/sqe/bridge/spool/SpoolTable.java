@@ -73,15 +73,7 @@ public final class SpoolTable implements SupportsRead {
   }
 
   /** A file is a partition. */
-  private static final class Rows implements ScanBuilder, Scan, Batch {
-    private final StructType schema;
-    private final String[] files;
-
-    Rows(StructType schema, String[] files) {
-      this.schema = schema;
-      this.files = files;
-    }
-
+  private record Rows(StructType schema, String[] files) implements ScanBuilder, Scan, Batch {
     public Scan build() {
       return this;
     }

@@ -3,10 +3,8 @@ package sqe.bridge.spool;
 import java.io.IOException;
 import java.nio.channels.ReadableByteChannel;
 import java.nio.file.Files;
-import java.nio.file.OpenOption;
 import java.nio.file.Path;
-import java.nio.file.Paths;
-import java.util.Iterator;
+import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import org.apache.spark.SparkEnv;
 import org.apache.spark.sql.SparkSession;
@@ -16,12 +14,12 @@ import org.apache.spark.sql.SparkSession;
  * jars travel: authenticated and encrypted whenever Spark's traffic is. Each file is served by name, never a folder.
  */
 public final class Spools {
-  private static final ConcurrentHashMap SERVED = new ConcurrentHashMap(); // Path -> its name on the file server
+  private static final Map<Path, String> SERVED = new ConcurrentHashMap<>(); // their names on the file server
 
   private Spools() {}
 
   static ReadableByteChannel open(String path) throws IOException {
-    return Files.newByteChannel(Paths.get(path), new OpenOption[0]);
+    return Files.newByteChannel(Path.of(path));
   }
 
   /** Where executors find a file; null when every task runs in this JVM. */
@@ -35,13 +33,12 @@ public final class Spools {
 
   /** Serves nothing of a folder any more. */
   public static void forget(String folder) {
-    Path parent = Paths.get(folder);
-    for (Iterator each = SERVED.keySet().iterator(); each.hasNext(); ) {
-      Path file = (Path) each.next();
-      if (!file.startsWith(parent)) continue;
-      SparkEnv.get().rpcEnv().fileServer().removeFile((String) SERVED.get(file));
-      each.remove();
-    }
+    Path parent = Path.of(folder);
+    SERVED.keySet().removeIf(file -> {
+      if (!file.startsWith(parent)) return false;
+      SparkEnv.get().rpcEnv().fileServer().removeFile(SERVED.get(file));
+      return true;
+    });
   }
 
   /** How many files are served. */

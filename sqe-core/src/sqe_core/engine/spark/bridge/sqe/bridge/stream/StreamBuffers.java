@@ -8,13 +8,13 @@ final class StreamBuffers {
   static final int SIZE = (1 << 20) + (1 << 18);
 
   private static final int KEPT = 24;
-  private static final ArrayDeque FREE = new ArrayDeque();
+  private static final ArrayDeque<byte[]> FREE = new ArrayDeque<>();
 
   private StreamBuffers() {}
 
   static byte[] take() {
     synchronized (FREE) {
-      if (!FREE.isEmpty()) return (byte[]) FREE.pop();
+      if (!FREE.isEmpty()) return FREE.pop();
     }
     return new byte[SIZE];
   }

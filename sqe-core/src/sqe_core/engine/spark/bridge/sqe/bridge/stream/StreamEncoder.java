@@ -8,7 +8,6 @@ import org.apache.arrow.vector.VectorSchemaRoot;
 import org.apache.arrow.vector.VectorUnloader;
 import org.apache.arrow.vector.compression.NoCompressionCodec;
 import org.apache.arrow.vector.ipc.WriteChannel;
-import org.apache.arrow.vector.ipc.message.ArrowRecordBatch;
 import org.apache.arrow.vector.ipc.message.MessageSerializer;
 import org.apache.arrow.vector.types.pojo.Schema;
 import org.apache.spark.sql.catalyst.InternalRow;
@@ -16,6 +15,7 @@ import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
 import org.apache.spark.sql.execution.arrow.ArrowWriter;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.ArrowUtils$;
+import scala.collection.Iterator;
 import sqe.bridge.types.ArrowTypes;
 import sqe.bridge.types.Output;
 
@@ -63,13 +63,13 @@ public final class StreamEncoder implements AutoCloseable {
   }
 
   /** The next batch, null when there are no rows left. */
-  public StreamBatch next(scala.collection.Iterator rows) throws Exception {
+  public StreamBatch next(Iterator<? extends InternalRow> rows) throws Exception {
     if (remaining <= 0 || !rows.hasNext()) return null;
     long bytes = 0;
     int count = 0;
     long started = System.nanoTime();
     do {
-      InternalRow row = (InternalRow) rows.next();
+      InternalRow row = rows.next();
       writer.write(row);
       count++;
       remaining--;
@@ -79,11 +79,8 @@ public final class StreamEncoder implements AutoCloseable {
       if ((count & 15) == 0 && System.nanoTime() - started > FLUSH_NANOS) break;
     } while (count < maxRows && bytes < BATCH_BYTES && remaining > 0 && rows.hasNext());
     writer.finish();
-    ArrowRecordBatch batch = new VectorUnloader(root, true, NoCompressionCodec.INSTANCE, true).getRecordBatch();
-    try {
+    try (var batch = new VectorUnloader(root, true, NoCompressionCodec.INSTANCE, true).getRecordBatch()) {
       MessageSerializer.serialize(new WriteChannel(buffer), batch);
-    } finally {
-      batch.close();
     }
     if (bytes > 8L * BATCH_BYTES) {
       // One huge row must not hold its memory until the task ends.

@@ -9,52 +9,32 @@ import java.net.UnixDomainSocketAddress;
 import java.nio.channels.ServerSocketChannel;
 import java.nio.channels.SocketChannel;
 import java.nio.file.Files;
-import java.nio.file.LinkOption;
 import java.nio.file.Path;
-import java.nio.file.Paths;
-import java.nio.file.attribute.FileAttribute;
 import java.nio.file.attribute.PosixFilePermissions;
 import java.security.MessageDigest;
-import java.util.Set;
+import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.ScheduledExecutorService;
-import java.util.concurrent.ThreadFactory;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;
 import org.apache.spark.SparkContext;
 import org.apache.spark.SparkEnv;
+import sqe.bridge.exec.Daemons;
 import sqe.bridge.exec.ExecListener;
 import sqe.bridge.exec.Watchdog;
 
 /** The driver's side of every result: who has which, how much memory there is, and where the readers come in. */
 public final class StreamHub {
   private static final int SMALLEST_SHARE = 1 << 20;
-  private static final ConcurrentHashMap SINKS = new ConcurrentHashMap(); // number -> StreamSink
+  private static final Map<Long, StreamSink> SINKS = new ConcurrentHashMap<>(); // by number
   private static final AtomicLong NUMBERS = new AtomicLong();
   private static final long HEAP_SHARE = Runtime.getRuntime().maxMemory() / 8;
 
-  private static final ExecutorService THREADS =
-      Executors.newCachedThreadPool(
-          new ThreadFactory() {
-            public Thread newThread(Runnable job) {
-              // Inherits no thread locals, as those of Spark belong to a statement.
-              Thread thread = new Thread(null, job, "sqe-stream", 0, false);
-              thread.setDaemon(true);
-              return thread;
-            }
-          });
-
+  private static final ExecutorService THREADS = Executors.newCachedThreadPool(Daemons.named("sqe-stream"));
   private static final ScheduledExecutorService CLOCK =
-      Executors.newSingleThreadScheduledExecutor(
-          new ThreadFactory() {
-            public Thread newThread(Runnable job) {
-              Thread thread = new Thread(null, job, "sqe-stream-clock", 0, false);
-              thread.setDaemon(true);
-              return thread;
-            }
-          });
+      Executors.newSingleThreadScheduledExecutor(Daemons.named("sqe-stream-clock"));
 
   private static long memory;
   private static long spillBytes;
@@ -70,7 +50,7 @@ public final class StreamHub {
     memory = memoryPerStatement;
     spillBytes = spillPerStatement;
     spillReserve = diskReserve;
-    final ServerSocketChannel server = listen();
+    ServerSocketChannel server = listen();
     SocketAddress bound = server.getLocalAddress();
     address =
         bound instanceof UnixDomainSocketAddress unix
@@ -81,18 +61,15 @@ public final class StreamHub {
     int slots = context.conf().getInt("spark.sqe.watchdog.slots", 0);
     Watchdog.open(slots, context.conf().getLong("spark.sqe.watchdog.millis", 30000));
     if (!context.isLocal()) StreamReceiver.open(SparkEnv.get().rpcEnv());
-    THREADS.execute(
-        () ->
-            accept(server));
+    THREADS.execute(() -> accept(server));
     return address;
   }
 
   /** A folder that only we can enter: the engine's run directory, or a new one if that is not private. */
   private static Path privateFolder() throws Exception {
-    Path folder = Paths.get(System.getProperty("user.dir"), new String[0]);
-    Set permissions = Files.getPosixFilePermissions(folder, new LinkOption[0]);
-    if (PosixFilePermissions.toString(permissions).endsWith("------")) return folder;
-    Path created = Files.createTempDirectory("sqe-results-", new FileAttribute[0]);
+    Path folder = Path.of(System.getProperty("user.dir"));
+    if (PosixFilePermissions.toString(Files.getPosixFilePermissions(folder)).endsWith("------")) return folder;
+    Path created = Files.createTempDirectory("sqe-results-");
     created.toFile().deleteOnExit();
     return created;
   }
@@ -125,18 +102,18 @@ public final class StreamHub {
 
   public static StreamSink newSink(String tag) {
     StreamSink sink = new StreamSink(NUMBERS.incrementAndGet(), tag);
-    SINKS.put(Long.valueOf(sink.number), sink);
+    SINKS.put(sink.number, sink);
     return sink;
   }
 
   /** The result with that number, if the token is its own; null also when it is over. */
   static StreamSink find(long number, byte[] token) {
-    StreamSink sink = (StreamSink) SINKS.get(Long.valueOf(number));
+    StreamSink sink = SINKS.get(number);
     return sink != null && MessageDigest.isEqual(sink.token, token) ? sink : null;
   }
 
   public static void forget(StreamSink sink) {
-    SINKS.remove(Long.valueOf(sink.number));
+    SINKS.remove(sink.number);
     sink.release();
   }
 
@@ -160,10 +137,8 @@ public final class StreamHub {
     CLOCK.schedule(job, millis, TimeUnit.MILLISECONDS);
   }
 
-  public static void cancelJobs(final String tag) {
-    THREADS.execute(
-        () ->
-            SparkContext.getOrCreate().cancelJobsWithTag(tag));
+  public static void cancelJobs(String tag) {
+    THREADS.execute(() -> SparkContext.getOrCreate().cancelJobsWithTag(tag));
   }
 
   /** How many results are held; for tests and metrics. */

@@ -48,15 +48,7 @@ final class StreamReceiver implements RpcEndpoint {
     }
   }
 
-  private static final class Delivery implements Runnable {
-    private final RpcCallContext caller;
-    private final byte[] message;
-
-    Delivery(RpcCallContext caller, byte[] message) {
-      this.caller = caller;
-      this.message = message;
-    }
-
+  private record Delivery(RpcCallContext caller, byte[] message) implements Runnable {
     public void run() {
       int answer;
       try {

@@ -5,8 +5,8 @@ import java.security.SecureRandom;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.HashMap;
-import java.util.Iterator;
 import java.util.List;
+import java.util.Map;
 import sqe.bridge.BridgeException;
 import sqe.bridge.CancelledException;
 
@@ -22,10 +22,12 @@ import sqe.bridge.CancelledException;
  * statement fails then.
  */
 public final class StreamSink {
-  private static final int OPEN = 0;
-  private static final int FINISHED = 1;
-  private static final int FAILED = 2;
-  private static final int CANCELLED = 3;
+  private enum State {
+    OPEN,
+    FINISHED,
+    FAILED,
+    CANCELLED
+  }
 
   private static final long PATIENCE_NANOS = 200L * 1000 * 1000;
   private static final long RIVAL_NANOS = 60L * 1000 * 1000 * 1000;
@@ -33,7 +35,7 @@ public final class StreamSink {
 
   private static final class Attempt {
     final long id;
-    final ArrayDeque batches = new ArrayDeque();
+    final ArrayDeque<StreamBatch> batches = new ArrayDeque<>();
     long rows;
     boolean complete;
     boolean spilling;
@@ -44,7 +46,7 @@ public final class StreamSink {
   }
 
   private static final class Partition {
-    final HashMap attempts = new HashMap(); // attempt id -> Attempt
+    final Map<Long, Attempt> attempts = new HashMap<>(); // by their ids
     Attempt chosen; // the one that the reader gets
     boolean sent; // something of the chosen one is on its way
     boolean broken; // and the rest of it will never come
@@ -54,8 +56,8 @@ public final class StreamSink {
   public final long number;
   public final byte[] token = new byte[16];
   public final String tag;
-  private final HashMap partitions = new HashMap(); // index -> Partition
-  private int state = OPEN;
+  private final Map<Integer, Partition> partitions = new HashMap<>(); // by index
+  private State state = State.OPEN;
   private Throwable failure;
   private int head; // the partition that is being delivered
   private int end = -1; // how many partitions there are, once that is known
@@ -118,7 +120,7 @@ public final class StreamSink {
     Attempt attempt = admit(index, attemptId);
     if (attempt == null) return;
     attempt.complete = true;
-    Partition partition = (Partition) partitions.get(Integer.valueOf(index));
+    Partition partition = partitions.get(index);
     if (partition.complete == null) {
       partition.complete = attempt;
       completeRows += attempt.rows;
@@ -128,9 +130,9 @@ public final class StreamSink {
 
   /** The attempt failed or was killed. */
   public synchronized void lost(int index, long attemptId) {
-    Partition partition = (Partition) partitions.get(Integer.valueOf(index));
-    if (partition == null || state != OPEN) return;
-    Attempt attempt = (Attempt) partition.attempts.get(Long.valueOf(attemptId));
+    Partition partition = partitions.get(index);
+    if (partition == null || state != State.OPEN) return;
+    Attempt attempt = partition.attempts.get(attemptId);
     if (attempt == null || attempt.complete) return;
     if (partition.sent && partition.chosen == attempt) {
       // Either the job fails now, with a reason of its own, or another attempt is going to begin.
@@ -139,7 +141,7 @@ public final class StreamSink {
       return;
     }
     if (partition.chosen == attempt) partition.chosen = null;
-    partition.attempts.remove(Long.valueOf(attemptId));
+    partition.attempts.remove(attemptId);
     discard(attempt);
     notifyAll();
   }
@@ -150,20 +152,10 @@ public final class StreamSink {
     while (true) {
       requireOpen();
       if (index < head) return null;
-      Partition partition = (Partition) partitions.get(Integer.valueOf(index));
-      if (partition == null) {
-        partition = new Partition();
-        partitions.put(Integer.valueOf(index), partition);
-      }
+      Partition partition = partitions.computeIfAbsent(index, each -> new Partition());
       if (partition.complete != null && partition.complete.id != attemptId) return null;
-      if (!partition.sent || partition.chosen.id == attemptId) {
-        Attempt attempt = (Attempt) partition.attempts.get(Long.valueOf(attemptId));
-        if (attempt == null) {
-          attempt = new Attempt(attemptId);
-          partition.attempts.put(Long.valueOf(attemptId), attempt);
-        }
-        return attempt;
-      }
+      if (!partition.sent || partition.chosen.id == attemptId)
+        return partition.attempts.computeIfAbsent(attemptId, Attempt::new);
       long now = System.nanoTime();
       if (deadline == 0) deadline = now + RIVAL_NANOS;
       if (partition.broken || now > deadline) {
@@ -196,7 +188,7 @@ public final class StreamSink {
   }
 
   private void requireOpen() {
-    if (state != OPEN) throw new CancelledException();
+    if (state != State.OPEN) throw new CancelledException();
   }
 
   // ---- the statement's side
@@ -218,15 +210,15 @@ public final class StreamSink {
 
   /** No partition comes after these. */
   public synchronized void finish(int count) {
-    if (state != OPEN) return;
+    if (state != State.OPEN) return;
     end = count;
-    state = FINISHED;
+    state = State.FINISHED;
     notifyAll();
   }
 
   public synchronized void fail(Throwable error) {
-    if (state == FAILED || state == CANCELLED) return;
-    state = FAILED;
+    if (state == State.FAILED || state == State.CANCELLED) return;
+    state = State.FAILED;
     failure = error;
     clear();
     notifyAll();
@@ -235,25 +227,20 @@ public final class StreamSink {
   }
 
   public synchronized void cancel() {
-    if (state == FAILED || state == CANCELLED) return;
-    state = CANCELLED;
+    if (state == State.FAILED || state == State.CANCELLED) return;
+    state = State.CANCELLED;
     clear();
     notifyAll();
   }
 
   private void clear() {
-    Iterator all = partitions.values().iterator();
-    while (all.hasNext()) {
-      Iterator attempts = ((Partition) all.next()).attempts.values().iterator();
-      while (attempts.hasNext()) discard((Attempt) attempts.next());
-    }
+    for (Partition partition : partitions.values()) partition.attempts.values().forEach(this::discard);
     partitions.clear();
     if (spill != null) spill.close();
   }
 
   private void discard(Attempt attempt) {
-    StreamBatch batch;
-    while ((batch = (StreamBatch) attempt.batches.poll()) != null) {
+    for (StreamBatch batch; (batch = attempt.batches.poll()) != null; ) {
       if (batch.place < 0) memory -= batch.length;
       waiting -= batch.length;
       batch.release();
@@ -266,18 +253,17 @@ public final class StreamSink {
    * Waits until the whole result is here, or more than `size` bytes of it, or the time is over. Returns the batches of a
    * small, complete result; null if it has to be streamed.
    */
-  public synchronized List small(long size, long millis) throws Throwable {
+  public synchronized List<StreamBatch> small(long size, long millis) throws Throwable {
     long deadline = System.nanoTime() + millis * 1000000L;
     long left = millis;
-    while (state == OPEN && waiting <= size && left > 0) {
+    while (state == State.OPEN && waiting <= size && left > 0) {
       wait(left);
       left = (deadline - System.nanoTime()) / 1000000;
     }
     requireNoFailure();
-    if (state != FINISHED || waiting > size) return null;
-    List batches = new ArrayList();
-    StreamBatch batch;
-    while ((batch = next()) != StreamBatch.END) {
+    if (state != State.FINISHED || waiting > size) return null;
+    List<StreamBatch> batches = new ArrayList<>();
+    for (StreamBatch batch; (batch = next()) != StreamBatch.END; ) {
       if (batch == null || batch.place >= 0) throw new IllegalStateException("a complete result has a gap");
       batches.add(batch);
     }
@@ -311,12 +297,12 @@ public final class StreamSink {
     while (true) {
       requireNoFailure();
       if (end >= 0 && head >= end) return StreamBatch.END;
-      Partition partition = (Partition) partitions.get(Integer.valueOf(head));
+      Partition partition = partitions.get(head);
       if (partition == null) return null;
       if (partition.chosen == null) choose(partition);
       Attempt attempt = partition.chosen;
       if (attempt == null) return null;
-      StreamBatch batch = (StreamBatch) attempt.batches.poll();
+      StreamBatch batch = attempt.batches.poll();
       if (batch != null) {
         partition.sent = true;
         waiting -= batch.length;
@@ -327,9 +313,8 @@ public final class StreamSink {
         return batch;
       }
       if (!attempt.complete) return null;
-      partitions.remove(Integer.valueOf(head));
-      Iterator rivals = partition.attempts.values().iterator();
-      while (rivals.hasNext()) discard((Attempt) rivals.next());
+      partitions.remove(head);
+      partition.attempts.values().forEach(this::discard);
       head++;
       notifyAll();
     }
@@ -337,22 +322,19 @@ public final class StreamSink {
 
   private static void choose(Partition partition) {
     partition.chosen = partition.complete;
-    Iterator attempts = partition.attempts.values().iterator();
-    while (partition.chosen == null && attempts.hasNext()) {
-      Attempt attempt = (Attempt) attempts.next();
-      if (!attempt.batches.isEmpty()) partition.chosen = attempt;
-    }
+    for (Attempt attempt : partition.attempts.values())
+      if (partition.chosen == null && !attempt.batches.isEmpty()) partition.chosen = attempt;
   }
 
   private void requireNoFailure() throws Throwable {
-    if (state == FAILED) throw failure;
-    if (state == CANCELLED) throw new CancelledException();
+    if (state == State.FAILED) throw failure;
+    if (state == State.CANCELLED) throw new CancelledException();
   }
 
   /** The reader is gone or has everything. */
   synchronized void release() {
     clear();
-    if (state == OPEN) state = CANCELLED;
+    if (state == State.OPEN) state = State.CANCELLED;
     notifyAll();
   }
 
@@ -365,11 +347,11 @@ public final class StreamSink {
   }
 
   public synchronized boolean isOpen() {
-    return state == OPEN;
+    return state == State.OPEN;
   }
 
   synchronized boolean isComplete() {
-    return state == FINISHED;
+    return state == State.FINISHED;
   }
 
   /** What is held, for tests: bytes in memory, bytes in the file. */

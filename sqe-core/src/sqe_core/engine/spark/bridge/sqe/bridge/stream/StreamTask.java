@@ -3,12 +3,15 @@ package sqe.bridge.stream;
 import java.io.Serializable;
 import org.apache.spark.SparkEnv;
 import org.apache.spark.TaskContext;
+import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.types.StructType;
+import org.apache.spark.unsafe.Platform;
+import scala.collection.Iterator;
 import scala.runtime.AbstractFunction2;
 import sqe.bridge.CancelledException;
 
 /** What runs on the executors: encodes the rows of one partition and hands them over as they come. */
-public final class StreamTask extends AbstractFunction2 implements Serializable {
+public final class StreamTask extends AbstractFunction2<TaskContext, Iterator<InternalRow>, Object> implements Serializable {
   private final long number;
   private final byte[] token;
   private final StructType type;
@@ -24,21 +27,19 @@ public final class StreamTask extends AbstractFunction2 implements Serializable 
   }
 
   /** Nothing of the result travels as the task's result. */
-  public Object apply(Object context, Object rows) {
+  public Object apply(TaskContext context, Iterator<InternalRow> rows) {
     try {
-      run((TaskContext) context, (scala.collection.Iterator) rows);
+      run(context, rows);
     } catch (Throwable error) {
-      org.apache.spark.unsafe.Platform.throwException(error);
+      Platform.throwException(error);
     }
     return Boolean.TRUE;
   }
 
-  private void run(TaskContext context, scala.collection.Iterator rows) throws Exception {
+  private void run(TaskContext context, Iterator<InternalRow> rows) throws Exception {
     StreamChannel channel = channel(context);
-    StreamEncoder encoder = new StreamEncoder(type, format, maxRows);
-    try {
-      StreamBatch batch;
-      while ((batch = encoder.next(rows)) != null) {
+    try (StreamEncoder encoder = new StreamEncoder(type, format, maxRows)) {
+      for (StreamBatch batch; (batch = encoder.next(rows)) != null; ) {
         context.killTaskIfInterrupted();
         if (!channel.push(batch)) return;
       }
@@ -46,8 +47,6 @@ public final class StreamTask extends AbstractFunction2 implements Serializable 
     } catch (InterruptedException interrupted) {
       context.killTaskIfInterrupted();
       throw interrupted;
-    } finally {
-      encoder.close();
     }
   }
 

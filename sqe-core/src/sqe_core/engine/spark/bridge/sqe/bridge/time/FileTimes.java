@@ -54,25 +54,13 @@ final class FileTimes {
     reader.set(model, new Reader((BaseFormatModel.ReaderFunction) reader.get(model)));
   }
 
-  private static final class Reader implements BaseFormatModel.ReaderFunction {
-    private final BaseFormatModel.ReaderFunction inner;
-
-    Reader(BaseFormatModel.ReaderFunction inner) {
-      this.inner = inner;
-    }
-
+  private record Reader(BaseFormatModel.ReaderFunction inner) implements BaseFormatModel.ReaderFunction {
     public Object read(Schema wanted, Object file, Object engine, Map constants) {
       return inner.read(wanted, plain((MessageType) file, wanted), engine, constants);
     }
   }
 
-  private static final class Writer implements BaseFormatModel.WriterFunction {
-    private final BaseFormatModel.WriterFunction inner;
-
-    Writer(BaseFormatModel.WriterFunction inner) {
-      this.inner = inner;
-    }
-
+  private record Writer(BaseFormatModel.WriterFunction inner) implements BaseFormatModel.WriterFunction {
     public Object write(Schema table, Object file, Object engine) {
       return inner.write(table, plain((MessageType) file, table), engine);
     }

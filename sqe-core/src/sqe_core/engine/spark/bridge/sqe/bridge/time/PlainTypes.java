@@ -2,7 +2,6 @@ package sqe.bridge.time;
 
 import java.util.ArrayList;
 import java.util.HashMap;
-import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
 import org.apache.iceberg.BaseTable;
@@ -43,10 +42,9 @@ public final class PlainTypes {
     return type;
   }
 
-  private static List fields(List fields) {
-    List plain = new ArrayList();
-    for (Iterator each = fields.iterator(); each.hasNext(); ) {
-      Types.NestedField field = (Types.NestedField) each.next();
+  private static List<Types.NestedField> fields(List<Types.NestedField> fields) {
+    List<Types.NestedField> plain = new ArrayList<>();
+    for (Types.NestedField field : fields) {
       Type type = plain(field.type());
       // A default is a value of the field's own type; a changed field goes without.
       plain.add(
@@ -77,10 +75,7 @@ public final class PlainTypes {
 
     public Map schemas() {
       Map schemas = new HashMap();
-      for (Iterator each = super.schemas().entrySet().iterator(); each.hasNext(); ) {
-        Map.Entry entry = (Map.Entry) each.next();
-        schemas.put(entry.getKey(), of((Schema) entry.getValue()));
-      }
+      for (Map.Entry entry : super.schemas().entrySet()) schemas.put(entry.getKey(), of((Schema) entry.getValue()));
       return schemas;
     }
   }

@@ -60,15 +60,7 @@ final class TimeScan implements Scan, Batch {
     return new Factory(scan.toBatch().createReaderFactory(), schema);
   }
 
-  private static final class Factory implements PartitionReaderFactory {
-    private final PartitionReaderFactory inner;
-    private final StructType schema;
-
-    Factory(PartitionReaderFactory inner, StructType schema) {
-      this.inner = inner;
-      this.schema = schema;
-    }
-
+  private record Factory(PartitionReaderFactory inner, StructType schema) implements PartitionReaderFactory {
     public boolean supportColumnarReads(InputPartition partition) {
       return inner.supportColumnarReads(partition);
     }

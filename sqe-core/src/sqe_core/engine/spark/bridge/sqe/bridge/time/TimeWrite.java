@@ -5,7 +5,6 @@ import java.lang.reflect.Field;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.HashMap;
-import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
 import org.apache.iceberg.PartitionField;
@@ -69,8 +68,7 @@ final class TimeWrite implements RequiresDistributionAndOrdering {
   }
 
   private static boolean hasComputedPartitions(TimesTable table) {
-    for (Iterator each = table.table().spec().fields().iterator(); each.hasNext(); ) {
-      PartitionField field = (PartitionField) each.next();
+    for (PartitionField field : table.table().spec().fields()) {
       Types.NestedField source = table.version.findField(field.sourceId());
       boolean plain = source == null || PlainTypes.areAll(new Schema(Collections.singletonList(source)));
       if (!plain && !field.transform().isIdentity()) return true;
@@ -79,17 +77,7 @@ final class TimeWrite implements RequiresDistributionAndOrdering {
   }
 
   /** Adds rows, or puts them in the place of all there are. */
-  private static final class Builder implements SupportsTruncate {
-    private final WriteBuilder inner;
-    private final Schema version;
-    private final StructType type;
-
-    Builder(WriteBuilder inner, Schema version, StructType type) {
-      this.inner = inner;
-      this.version = version;
-      this.type = type;
-    }
-
+  private record Builder(WriteBuilder inner, Schema version, StructType type) implements SupportsTruncate {
     public WriteBuilder truncate() {
       ((SupportsTruncate) inner).truncate();
       return this;
@@ -108,8 +96,7 @@ final class TimeWrite implements RequiresDistributionAndOrdering {
 
     private Schema real(Schema written) {
       List fields = new ArrayList();
-      for (Iterator each = written.columns().iterator(); each.hasNext(); ) {
-        Types.NestedField field = (Types.NestedField) each.next();
+      for (Types.NestedField field : written.columns()) {
         Types.NestedField original = version.findField(field.fieldId());
         fields.add(original == null ? field : original);
       }
@@ -119,10 +106,10 @@ final class TimeWrite implements RequiresDistributionAndOrdering {
     private static Field declared(Class start, String name) throws NoSuchFieldException {
       for (Class type = start; type != null; type = type.getSuperclass()) {
         Field[] fields = type.getDeclaredFields();
-        for (int i = 0; i < fields.length; i++) {
-          if (!fields[i].getName().equals(name)) continue;
-          fields[i].setAccessible(true);
-          return fields[i];
+        for (var each : fields) {
+          if (!each.getName().equals(name)) continue;
+          each.setAccessible(true);
+          return each;
         }
       }
       throw new NoSuchFieldException(name);
@@ -165,15 +152,7 @@ final class TimeWrite implements RequiresDistributionAndOrdering {
     return new Rows(inner.toBatch(), type);
   }
 
-  private static final class Rows implements BatchWrite {
-    private final BatchWrite inner;
-    private final StructType type;
-
-    Rows(BatchWrite inner, StructType type) {
-      this.inner = inner;
-      this.type = type;
-    }
-
+  private record Rows(BatchWrite inner, StructType type) implements BatchWrite {
     public DataWriterFactory createBatchWriterFactory(PhysicalWriteInfo info) {
       return new Factory(inner.createBatchWriterFactory(info), type);
     }
@@ -199,30 +178,14 @@ final class TimeWrite implements RequiresDistributionAndOrdering {
     }
   }
 
-  private static final class Factory implements DataWriterFactory {
-    private final DataWriterFactory inner;
-    private final StructType type;
-
-    Factory(DataWriterFactory inner, StructType type) {
-      this.inner = inner;
-      this.type = type;
-    }
-
+  private record Factory(DataWriterFactory inner, StructType type) implements DataWriterFactory {
     public DataWriter createWriter(int partition, long task) {
       FileTimes.install();
       return new Writer(inner.createWriter(partition, task), new TimeRows(type, false));
     }
   }
 
-  private static final class Writer implements DataWriter {
-    private final DataWriter inner;
-    private final TimeRows rows;
-
-    Writer(DataWriter inner, TimeRows rows) {
-      this.inner = inner;
-      this.rows = rows;
-    }
-
+  private record Writer(DataWriter inner, TimeRows rows) implements DataWriter {
     public void write(Object row) throws IOException {
       inner.write(rows.converted((InternalRow) row));
     }

@@ -95,15 +95,7 @@ public final class TimesTable extends SparkTable {
     return null;
   }
 
-  private static final class Builder implements SupportsPushDownRequiredColumns {
-    private final ScanBuilder inner;
-    private final Schema version;
-
-    Builder(ScanBuilder inner, Schema version) {
-      this.inner = inner;
-      this.version = version;
-    }
-
+  private record Builder(ScanBuilder inner, Schema version) implements SupportsPushDownRequiredColumns {
     public void pruneColumns(StructType required) {
       ((SupportsPushDownRequiredColumns) inner).pruneColumns((StructType) TimeTypes.withIntegers(required));
     }

@@ -2,7 +2,6 @@ package sqe.bridge.types;
 
 import java.util.ArrayList;
 import java.util.HashMap;
-import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
 import org.apache.arrow.vector.types.IntervalUnit;
@@ -51,8 +50,8 @@ public final class ArrowTypes {
     if (type instanceof Types.UUIDType || type instanceof Types.FixedType || type instanceof Types.TimestampNanoType)
       return true;
     if (!type.isNestedType()) return false;
-    for (Iterator each = type.asNestedType().fields().iterator(); each.hasNext(); )
-      if (saysMore(((Types.NestedField) each.next()).type())) return true;
+    for (var each : type.asNestedType().fields())
+      if (saysMore(each.type())) return true;
     return false;
   }
 

@@ -86,8 +86,7 @@ final class ColumnOrigins {
     if (node instanceof Alias alias && ((Alias) node).child() instanceof AttributeReference)
       renamed.put(alias.exprId(), ((AttributeReference) alias.child()).exprId());
     if (node instanceof Union || node instanceof UnionLoop) {
-      for (scala.collection.Iterator each = ((LogicalPlan) node).output().iterator(); each.hasNext(); )
-        united.add(((Attribute) each.next()).exprId());
+      for (var each : Trees.each(((LogicalPlan) node).output())) united.add(each.exprId());
     }
     if (!(node instanceof SubqueryAlias)) return;
     SubqueryAlias alias = (SubqueryAlias) node;
@@ -95,8 +94,7 @@ final class ColumnOrigins {
     if (qualifier.size() < 2) return; // what the statement calls something
     String schema = String.join(".", qualifier.subList(1, qualifier.size()));
     String[] table = {(String) qualifier.get(0), schema, alias.identifier().name()};
-    for (scala.collection.Iterator each = alias.output().iterator(); each.hasNext(); )
-      tables.putIfAbsent(((Attribute) each.next()).exprId(), table);
+    for (var each : Trees.each(alias.output())) tables.putIfAbsent(each.exprId(), table);
   }
 
   private void name(CTERelationRef reference, Map ctes) {
@@ -111,8 +109,7 @@ final class ColumnOrigins {
   private void relation(DataSourceV2Relation relation) {
     if (!(relation.table() instanceof SparkTable)) return;
     Schema schema = IcebergFields.schema((SparkTable) relation.table());
-    for (scala.collection.Iterator each = relation.output().iterator(); each.hasNext(); ) {
-      Attribute column = (Attribute) each.next();
+    for (Attribute column : Trees.each(relation.output())) {
       Types.NestedField field = schema.findField(column.name());
       if (field != null && ArrowTypes.saysMore(field.type())) types.put(column.exprId(), field.type());
     }

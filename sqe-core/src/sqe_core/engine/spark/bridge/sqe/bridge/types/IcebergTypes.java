@@ -6,7 +6,6 @@ import java.time.LocalDate;
 import java.time.LocalDateTime;
 import java.time.ZoneOffset;
 import java.time.temporal.ChronoUnit;
-import java.util.Iterator;
 import java.util.List;
 import org.apache.iceberg.spark.SparkSchemaUtil;
 import org.apache.iceberg.types.Type;
@@ -43,10 +42,9 @@ public final class IcebergTypes {
     return type.toString(); // int, string, date, boolean, float, double, binary, time, uuid, timestamp_ns, variant, …
   }
 
-  private static String fields(List fields) {
+  private static String fields(List<Types.NestedField> fields) {
     StringBuilder out = new StringBuilder("struct<");
-    for (Iterator each = fields.iterator(); each.hasNext(); ) {
-      Types.NestedField field = (Types.NestedField) each.next();
+    for (Types.NestedField field : fields) {
       if (out.charAt(out.length() - 1) != '<') out.append(',');
       out.append(name(field.name())).append(':').append(text(field.type()));
     }

@@ -54,7 +54,7 @@ public final class Output {
 
   /** Readers of Arrow follow types to a bounded depth only. */
   public static void requireReadable(StructType schema) {
-    List level = new ArrayList();
+    List<DataType> level = new ArrayList<>();
     level.add(schema);
     for (int depth = 0; !level.isEmpty(); depth++) {
       if (depth > MAX_NESTING) throw new BridgeException("SQE_TYPE_TOO_NESTED", "a type of more than " + MAX_NESTING + " levels");
@@ -78,8 +78,7 @@ public final class Output {
   public static LogicalPlan withTransportableColumns(LogicalPlan plan) {
     List columns = new ArrayList();
     boolean changed = false;
-    for (scala.collection.Iterator each = plan.output().iterator(); each.hasNext(); ) {
-      Attribute column = (Attribute) each.next();
+    for (Attribute column : Trees.each(plan.output())) {
       if (fits(column.dataType())) columns.add(column);
       else {
         columns.add(fitting(column));
@@ -113,8 +112,7 @@ public final class Output {
     Option zone = Option.apply(SQLConf.get().sessionLocalTimeZone());
     DataType type = column.dataType();
     // Spark casts a variant inside of another type to nothing.
-    if (holdsVariant(type))
-      return new StructsToJson(new scala.collection.immutable.HashMap(), column, zone);
+    if (holdsVariant(type)) return new StructsToJson(new scala.collection.immutable.HashMap(), column, zone);
     if (isPlace(type)) return new ST_AsBinary(column);
     return new Cast(column, transportable(type), zone, Cast.apply$default$4());
   }
@@ -124,7 +122,7 @@ public final class Output {
     if (type instanceof MapType mapType) return holdsVariant(mapType.valueType());
     if (!(type instanceof StructType)) return type instanceof VariantType;
     StructField[] fields = ((StructType) type).fields();
-    for (int i = 0; i < fields.length; i++) if (holdsVariant(fields[i].dataType())) return true;
+    for (var each : fields) if (holdsVariant(each.dataType())) return true;
     return false;
   }
 

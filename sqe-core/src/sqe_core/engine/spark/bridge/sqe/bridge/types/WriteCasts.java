@@ -12,6 +12,7 @@ import org.apache.spark.sql.catalyst.expressions.Cast$;
 import org.apache.spark.sql.catalyst.expressions.CheckOverflowInTableInsert;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.MergeRows;
+import org.apache.spark.sql.catalyst.trees.TreeNode;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DecimalType;
 import sqe.bridge.functions.TypeClasses;
@@ -44,15 +45,14 @@ public final class WriteCasts {
     if (node instanceof Alias alias && column == null) name = "`" + alias.name() + "`";
     if (node instanceof CheckOverflowInTableInsert insert) name = insert.columnName();
     if (node instanceof LogicalPlan) name = null;
-    List below = new ArrayList();
+    List<TreeNode> below = new ArrayList<>();
     for (scala.collection.Iterator each = ((scala.Product) node).productIterator(); each.hasNext(); )
       Trees.nodesIn(each.next(), below);
-    for (int i = 0; i < below.size(); i++) visit(below.get(i), name);
+    for (var each : below) visit(each, name);
   }
 
-  private static void visitAll(scala.collection.Seq instructions, MergeRows merge) {
-    for (scala.collection.Iterator each = instructions.iterator(); each.hasNext(); ) {
-      MergeRows.Instruction instruction = (MergeRows.Instruction) each.next();
+  private static void visitAll(scala.collection.Seq<MergeRows.Instruction> instructions, MergeRows merge) {
+    for (MergeRows.Instruction instruction : Trees.each(instructions)) {
       for (scala.collection.Iterator rows = instruction.outputs().iterator(); rows.hasNext(); ) {
         scala.collection.Seq row = (scala.collection.Seq) rows.next();
         for (int i = 0; i < row.size(); i++) {

@@ -13,7 +13,7 @@ public final class MountTokens {
   /** The option of a mount that holds its handle. */
   static final String HANDLE = "sqe.token-handle";
 
-  private static final Map TOKENS = new ConcurrentHashMap(); // handle -> token
+  private static final Map<String, String> TOKENS = new ConcurrentHashMap<>(); // by handle
 
   private MountTokens() {}
 
@@ -41,8 +41,8 @@ public final class MountTokens {
   }
 
   static String current(String handle) {
-    String token = handle == null ? null : (String) TOKENS.get(handle);
-    if (token == null) throw new NotAuthorizedException("The catalog's login has ended", new Object[0]);
+    String token = handle == null ? null : TOKENS.get(handle);
+    if (token == null) throw new NotAuthorizedException("The catalog's login has ended");
     return token;
   }
 }

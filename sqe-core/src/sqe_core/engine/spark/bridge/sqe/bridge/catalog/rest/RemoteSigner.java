@@ -3,7 +3,6 @@ package sqe.bridge.catalog.rest;
 import java.io.IOException;
 import java.net.URI;
 import java.util.HashMap;
-import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
 import org.apache.iceberg.rest.ErrorHandlers;
@@ -70,8 +69,7 @@ final class RemoteSigner implements Signer {
     SdkHttpFullRequest.Builder signed = request.toBuilder();
     signed.encodedPath("");
     signed.uri(answer.uri());
-    for (Iterator each = answer.headers().entrySet().iterator(); each.hasNext(); ) {
-      Map.Entry header = (Map.Entry) each.next();
+    for (Map.Entry header : answer.headers().entrySet()) {
       // Of the answer of the catalog, not of the request.
       if (((String) header.getKey()).equalsIgnoreCase("Cache-Control")) continue;
       if (!request.firstMatchingHeader((String) header.getKey()).isPresent())
@@ -87,8 +85,7 @@ final class RemoteSigner implements Signer {
 
   private Map headers() {
     Map headers = new HashMap();
-    for (Iterator each = said.headers().entrySet().iterator(); each.hasNext(); ) {
-      Map.Entry header = (Map.Entry) each.next();
+    for (Map.Entry header : said.headers().entrySet()) {
       headers.put(header.getKey(), String.join(", ", (List) header.getValue()));
     }
     return headers;

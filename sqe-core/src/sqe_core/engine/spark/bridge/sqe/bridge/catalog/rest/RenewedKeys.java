@@ -1,7 +1,6 @@
 package sqe.bridge.catalog.rest;
 
 import java.util.Collections;
-import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
 import org.apache.iceberg.exceptions.ForbiddenException;
@@ -72,16 +71,15 @@ final class RenewedKeys implements AwsCredentialsProvider {
   }
 
   /** The settings of the credential that fits the files best. */
-  private Map chosen(List credentials) {
+  private Map<String, String> chosen(List<Credential> credentials) {
     String wanted = (String) properties.get(StoreSettings.PREFIX);
-    if (credentials.size() == 1) return ((Credential) credentials.get(0)).config();
+    if (credentials.size() == 1) return credentials.get(0).config();
     Credential best = null;
-    for (Iterator each = credentials.iterator(); each.hasNext(); ) {
-      Credential credential = (Credential) each.next();
+    for (Credential credential : credentials) {
       boolean fits = wanted != null && wanted.startsWith(credential.prefix());
       if (fits && (best == null || credential.prefix().length() > best.prefix().length())) best = credential;
     }
-    return best == null ? Collections.EMPTY_MAP : best.config();
+    return best == null ? Map.of() : best.config();
   }
 
   /** Whether there are keys among some settings; they are used from now on. */

@@ -10,10 +10,7 @@ import java.net.ConnectException;
 import java.net.URI;
 import java.net.UnknownHostException;
 import java.util.ArrayList;
-import java.util.Arrays;
 import java.util.HashMap;
-import java.util.HashSet;
-import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
@@ -52,31 +49,25 @@ final class RestAnswers implements InvocationHandler {
           Pattern.DOTALL);
 
   /** Settings that a catalog may give. */
-  private static final Set KEYS =
-      new HashSet(
-          Arrays.asList(
-              new Object[] {
-                "prefix", "uri", "warehouse", "namespace-separator", "view-endpoints-supported", "token", "client.region",
-                "client.refresh-credentials-endpoint", "client.refresh-credentials-enabled", "s3.endpoint", "s3.access-key-id",
-                "s3.secret-access-key", "s3.session-token", "s3.session-token-expires-at-ms", "s3.path-style-access",
-                "s3.remote-signing-enabled", "s3.signer", "s3.signer.uri", "s3.signer.endpoint", "signer.uri",
-                "signer.endpoint", "s3.cross-region-access-enabled",
-                "s3.use-arn-region-enabled", "s3.checksum-enabled", "s3.chunked-encoding-enabled", "s3.dualstack-enabled",
-                "s3.acceleration-enabled", "s3.delete-enabled", "s3.sse.type", "s3.sse.key", "s3.sse.md5"
-              }));
+  private static final Set<String> KEYS =
+      Set.of(
+          "prefix", "uri", "warehouse", "namespace-separator", "view-endpoints-supported", "token", "client.region",
+          "client.refresh-credentials-endpoint", "client.refresh-credentials-enabled", "s3.endpoint", "s3.access-key-id",
+          "s3.secret-access-key", "s3.session-token", "s3.session-token-expires-at-ms", "s3.path-style-access",
+          "s3.remote-signing-enabled", "s3.signer", "s3.signer.uri", "s3.signer.endpoint", "signer.uri",
+          "signer.endpoint", "s3.cross-region-access-enabled",
+          "s3.use-arn-region-enabled", "s3.checksum-enabled", "s3.chunked-encoding-enabled", "s3.dualstack-enabled",
+          "s3.acceleration-enabled", "s3.delete-enabled", "s3.sse.type", "s3.sse.key", "s3.sse.md5");
 
   private static final String[] PREFIXES = {
     "table-default.", "table-override.", "view-default.", "view-override.", "s3.access-points."
   };
 
   /** Where the user's token is sent. */
-  private static final Set TOKEN_PLACES =
-      new HashSet(
-          Arrays.asList(
-              new Object[] {
-                "uri", "s3.signer.uri", "s3.signer.endpoint", "signer.uri", "signer.endpoint",
-                "client.refresh-credentials-endpoint"
-              }));
+  private static final Set<String> TOKEN_PLACES =
+      Set.of(
+          "uri", "s3.signer.uri", "s3.signer.endpoint", "signer.uri", "signer.endpoint",
+          "client.refresh-credentials-endpoint");
 
   private static final String AUTH_TYPE = "rest.auth.type";
   private static final String SIGNATURES = "sigv4";
@@ -85,35 +76,35 @@ final class RestAnswers implements InvocationHandler {
   private static final ScheduledThreadPoolExecutor TIMER = timer();
 
   private final RESTClient client;
-  private final Map own; // the settings of the mount
+  private final Map<String, String> own; // the settings of the mount
   private final boolean changes; // whether what is posted may change something
 
-  private RestAnswers(RESTClient client, Map own, boolean changes) {
+  private RestAnswers(RESTClient client, Map<String, String> own, boolean changes) {
     this.client = client;
     this.own = own;
     this.changes = changes;
   }
 
-  static RESTClient over(RESTClient client, Map own) {
+  static RESTClient over(RESTClient client, Map<String, String> own) {
     return over(client, own, true);
   }
 
   /** A client for requests that change nothing, even where they are posted. */
-  static RESTClient reading(RESTClient client, Map own) {
+  static RESTClient reading(RESTClient client, Map<String, String> own) {
     return over(client, own, false);
   }
 
-  private static RESTClient over(RESTClient client, Map own, boolean changes) {
+  private static RESTClient over(RESTClient client, Map<String, String> own, boolean changes) {
     return (RESTClient)
         Proxy.newProxyInstance(
-            RestAnswers.class.getClassLoader(), new Class[] {RESTClient.class}, new RestAnswers(client, own, changes));
+            RestAnswers.class.getClassLoader(), new Class<?>[] {RESTClient.class}, new RestAnswers(client, own, changes));
   }
 
   public Object invoke(Object proxy, Method method, Object[] arguments) throws Throwable {
     if (method.getName().equals("withAuthSession"))
       return over(client.withAuthSession((AuthSession) arguments[0]), own, changes);
     Deadline deadline = new Deadline(Thread.currentThread());
-    Future planned = TIMER.schedule(deadline, millis(), TimeUnit.MILLISECONDS);
+    Future<?> planned = TIMER.schedule(deadline, millis(), TimeUnit.MILLISECONDS);
     try {
       return believed(method.invoke(client, withErrors(arguments)));
     } catch (InvocationTargetException failed) {
@@ -139,7 +130,7 @@ final class RestAnswers implements InvocationHandler {
   }
 
   private long millis() {
-    String given = (String) own.get("rest.client.socket-timeout-ms");
+    String given = own.get("rest.client.socket-timeout-ms");
     return given == null ? DEFAULT_MILLIS : Long.parseLong(given);
   }
 
@@ -192,10 +183,9 @@ final class RestAnswers implements InvocationHandler {
       replace(answer, "overrides", settings(response.overrides(), false));
     } else if (answer instanceof LoadTableResponse table) {
       replace(answer, "config", settings(table.config(), false));
-      List credentials = new ArrayList();
-      for (Iterator each = table.credentials().iterator(); each.hasNext(); ) {
-        Credential credential = (Credential) each.next();
-        Map settings = settings(credential.config(), false);
+      List<Credential> credentials = new ArrayList<>();
+      for (Credential credential : table.credentials()) {
+        Map<String, String> settings = settings(credential.config(), false);
         if (settings.isEmpty()) continue;
         settings.put(StoreSettings.PREFIX, credential.prefix());
         credentials.add(ImmutableCredential.builder().prefix(credential.prefix()).config(settings).build());
@@ -206,10 +196,10 @@ final class RestAnswers implements InvocationHandler {
   }
 
   /** Never answered with the machine's own keys: they may open more than the catalog's tables. */
-  private static boolean wantsSignatures(Map given) {
+  private static boolean wantsSignatures(Map<String, String> given) {
     return given != null
-        && ("true".equalsIgnoreCase((String) given.get("rest.sigv4-enabled"))
-            || SIGNATURES.equalsIgnoreCase((String) given.get(AUTH_TYPE)));
+        && ("true".equalsIgnoreCase(given.get("rest.sigv4-enabled"))
+            || SIGNATURES.equalsIgnoreCase(given.get(AUTH_TYPE)));
   }
 
   private static void replace(Object answer, String name, Object value) throws ReflectiveOperationException {
@@ -219,13 +209,12 @@ final class RestAnswers implements InvocationHandler {
   }
 
   /** What is believed of some settings; those of the mount win against `defaults`. */
-  private Map settings(Map given, boolean defaults) {
-    Map kept = new HashMap();
+  private Map<String, String> settings(Map<String, String> given, boolean defaults) {
+    Map<String, String> kept = new HashMap<>();
     if (given == null) return kept;
-    for (Iterator each = given.entrySet().iterator(); each.hasNext(); ) {
-      Map.Entry entry = (Map.Entry) each.next();
-      String key = (String) entry.getKey();
-      String value = (String) entry.getValue();
+    for (Map.Entry<String, String> entry : given.entrySet()) {
+      String key = entry.getKey();
+      String value = entry.getValue();
       if (value == null || !isKnown(key)) continue;
       if (TOKEN_PLACES.contains(key) && !isHere(value)) {
         if (key.indexOf("signer") >= 0) kept.put(StoreSettings.SIGNER_ELSEWHERE, "true");
@@ -240,7 +229,7 @@ final class RestAnswers implements InvocationHandler {
 
   private static boolean isKnown(String key) {
     if (KEYS.contains(key)) return true;
-    for (int i = 0; i < PREFIXES.length; i++) if (key.startsWith(PREFIXES[i])) return true;
+    for (String each : PREFIXES) if (key.startsWith(each)) return true;
     return false;
   }
 
@@ -249,7 +238,7 @@ final class RestAnswers implements InvocationHandler {
     try {
       URI uri = URI.create(address);
       if (uri.getScheme() == null && uri.getRawAuthority() == null) return true;
-      URI mount = URI.create((String) own.get("uri"));
+      URI mount = URI.create(own.get("uri"));
       return mount.getScheme().equalsIgnoreCase(uri.getScheme())
           && mount.getRawAuthority() != null
           && mount.getRawAuthority().equalsIgnoreCase(uri.getRawAuthority());
@@ -263,19 +252,19 @@ final class RestAnswers implements InvocationHandler {
   /** The arguments of a request, with its handler of errors, the first consumer, behind ours. */
   private static Object[] withErrors(Object[] arguments) {
     if (arguments == null) return null;
-    Object[] changed = (Object[]) arguments.clone();
+    Object[] changed = arguments.clone();
     for (int i = 0; i < changed.length; i++) {
       if (!(changed[i] instanceof Consumer)) continue;
-      changed[i] = new Errors((Consumer) changed[i]);
+      changed[i] = new Errors((Consumer<ErrorResponse>) changed[i]);
       break;
     }
     return changed;
   }
 
   private static final class Errors extends ErrorHandler {
-    private final Consumer usual;
+    private final Consumer<ErrorResponse> usual;
 
-    Errors(Consumer usual) {
+    Errors(Consumer<ErrorResponse> usual) {
       this.usual = usual;
     }
 
@@ -286,9 +275,9 @@ final class RestAnswers implements InvocationHandler {
 
     public void accept(ErrorResponse error) {
       int code = error.code() == null ? 0 : error.code().intValue();
-      if (code == LOGIN_ENDED) throw new NotAuthorizedException("The login has ended", new Object[0]);
+      if (code == LOGIN_ENDED) throw new NotAuthorizedException("The login has ended");
       if (code == TOO_MANY_REQUESTS) throw new BridgeException("SQE_CATALOG_BUSY", "the catalog is asked too often");
-      if (code == 500 && isDenial(error)) throw new ForbiddenException("%s", new Object[] {error.message()});
+      if (code == 500 && isDenial(error)) throw new ForbiddenException("%s", error.message());
       usual.accept(error);
     }
 

@@ -42,7 +42,7 @@ final class StoreSettings {
   private StoreSettings() {}
 
   /** Takes out of a group of settings what would send requests with keys of ours, or of the machine, to another store. */
-  static void keepOursHome(Map group, Map own, boolean defaults) {
+  static void keepOursHome(Map<String, String> group, Map<String, String> own, boolean defaults) {
     boolean ownKeys = own.containsKey(KEY_ID) && !NO_KEY.equals(own.get(KEY_ID));
     boolean nothingToLose = own.containsKey(KEY_ID) && !ownKeys;
     // Half a key of theirs would be filled up with half a key of ours.
@@ -55,26 +55,26 @@ final class StoreSettings {
     }
     // Only ever switched on: what opens a store for one group must not end with the next.
     boolean signing =
-        "true".equalsIgnoreCase((String) group.get(SIGNING))
+        "true".equalsIgnoreCase(group.get(SIGNING))
             || (!theirKeys && REMOTE_SIGNER.equals(group.get(SIGNER)));
     group.remove(SIGNER);
     if (signing) group.put(SIGNING, "true");
     else group.remove(SIGNING);
     if (!theirKeys && !signing && !nothingToLose) group.remove(ENDPOINT);
-    if (group.containsKey(REGION) && !PLAIN_REGION.matcher((String) group.get(REGION)).matches()) group.remove(REGION);
+    if (group.containsKey(REGION) && !PLAIN_REGION.matcher(group.get(REGION)).matches()) group.remove(REGION);
   }
 
-  static void rename(Map group) {
-    Object endpoint = group.remove("client.refresh-credentials-endpoint");
-    Object enabled = group.remove("client.refresh-credentials-enabled");
-    if ("false".equalsIgnoreCase((String) enabled)) group.put(RENEWAL, "");
+  static void rename(Map<String, String> group) {
+    String endpoint = group.remove("client.refresh-credentials-endpoint");
+    String enabled = group.remove("client.refresh-credentials-enabled");
+    if ("false".equalsIgnoreCase(enabled)) group.put(RENEWAL, "");
     else if (endpoint != null) group.put(RENEWAL, endpoint);
-    Object ends = group.remove(EXPIRES);
+    String ends = group.remove(EXPIRES);
     if (ends != null) group.put(ENDS, ends);
   }
 
-  private static boolean isGiven(Map group, String key) {
-    String value = (String) group.get(key);
+  private static boolean isGiven(Map<String, String> group, String key) {
+    String value = group.get(key);
     return value != null && !value.isEmpty();
   }
 }

@@ -1,7 +1,6 @@
 package sqe.bridge.catalog.rest;
 
 import java.util.ArrayList;
-import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
 import org.apache.iceberg.catalog.TableIdentifier;
@@ -47,19 +46,10 @@ public final class TokenAuth implements AuthManager {
     return new Bearer((String) properties.get(MountTokens.HANDLE), null);
   }
 
-  private static final class Bearer implements AuthSession {
-    private final String handle;
-    private final String fixed;
-
-    Bearer(String handle, String fixed) {
-      this.handle = handle;
-      this.fixed = fixed;
-    }
-
+  private record Bearer(String handle, String fixed) implements AuthSession {
     public HTTPRequest authenticate(HTTPRequest request) {
       List headers = new ArrayList();
-      for (Iterator each = request.headers().entries().iterator(); each.hasNext(); ) {
-        HTTPHeaders.HTTPHeader header = (HTTPHeaders.HTTPHeader) each.next();
+      for (HTTPHeaders.HTTPHeader header : request.headers().entries()) {
         if (!header.name().equalsIgnoreCase(HEADER)) headers.add(header);
       }
       String token = fixed == null ? MountTokens.current(handle) : fixed;
