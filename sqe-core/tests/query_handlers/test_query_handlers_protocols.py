@@ -65,6 +65,7 @@ def test_what_cannot_be_read_is_in_the_history(lake: Lake) -> None:
     assert lake.events[-1].error_code is ErrorCode.SYNTAX_ERROR
 
 
+@pytest.mark.rule("TRI-9")
 def test_who_gave_up_the_role_of_an_administrator_is_none(lake: Lake) -> None:
     service, session = lake.sqe.service, lake.session(ROOT)
     assert service.is_admin(session)
@@ -81,3 +82,16 @@ def test_a_statement_can_be_cancelled_before_anything_was_done(lake: Lake) -> No
     with pytest.raises(QueryCancelledError):
         statement.plan()
     assert statement.progress().state is StatementState.CANCELLED
+
+
+def test_history_and_events_tell_what_the_client_calls_itself_and_its_trace(lake: Lake) -> None:
+    trace = "4bf92f3577b34da6a3ce929d0e0e4736"
+    request = StatementRequest(sql="SHOW CATALOGS", source="dbt", trace_parent=f"00-{trace}-00f067aa0ba902b7-01")
+    connected(lake, ALICE).execute(request).close()
+    assert (lake.events[-1].source, lake.events[-1].trace_id) == ("dbt", trace)
+    assert lake.events[-1].timings.queued_ms is not None
+    for wrong in ("nonsense", f"00-{'0' * 32}-00f067aa0ba902b7-01", f"00-{trace}"):
+        with pytest.raises(SqeError):
+            connected(lake, ALICE).execute(StatementRequest(sql="nonsense", source="x" * 999, trace_parent=wrong))
+        assert lake.events[-1].trace_id is None
+        assert lake.events[-1].source == "x" * 128

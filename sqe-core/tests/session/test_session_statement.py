@@ -146,6 +146,7 @@ def test_a_statement_apart_changes_nobody_elses_session(session: Session) -> Non
     assert (session.catalog, session.schema, session.properties.snapshot()) == ("lake", ("default",), {})
 
 
+@pytest.mark.rule("SESS-2")
 def test_a_statement_apart_has_its_own_prepared_statements_roles_and_no_views(session: Session) -> None:
     """Clients of one login that keep their state see nothing of each other."""
     session.put_prepared("shared", "SELECT 0")

@@ -30,7 +30,7 @@ from sqe_core.spi.catalog import CatalogBackend, CatalogContext
 from sqe_core.spi.errors import ConfigError, PluginError, StartupError
 from sqe_core.spi.factory import Metrics, NoMetrics, PluginContext, PluginFactory
 from sqe_core.spi.grants import GrantStoreContext
-from sqe_core.spi.protocol import ProtocolContext, ProtocolFactory
+from sqe_core.spi.protocol import ProtocolContext, ProtocolFactory, RequestLimits
 
 ContextT = TypeVar("ContextT", bound=PluginContext)
 
@@ -291,6 +291,7 @@ class _Uses:
                 public_url=entry.public_url,
                 trusted_proxies=config.security.trusted_proxies,
                 stream_idle_secs=config.query.stream_idle_timeout_secs,
+                limits=RequestLimits(sql_bytes=config.query.max_sql_bytes),
             ),
             entry=entry,
         )

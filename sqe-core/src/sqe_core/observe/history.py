@@ -30,6 +30,10 @@ class HistoryEntry:
     error_type: str | None = None
     """Whose fault the error is, as protocols send it."""
     protocol: str = ""
+    source: str | None = None
+    """What the client calls itself."""
+    trace_id: str | None = None
+    queued_ms: float | None = None
     writes: bool = False
     """Whether `rows` are rows that were written."""
 

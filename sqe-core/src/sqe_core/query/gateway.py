@@ -378,13 +378,12 @@ class _BegunStatement:
         if self._seen is None:
             kept = request.state if isinstance(request, StatementRequest) else None
             self._seen = self._session.seen_by(kept)
-        sent = request if isinstance(request, StatementRequest) else None
         return StatementOptions(
             at=self._seen,
             running=self._running,
             request_id=request.request_id,
-            source=sent.source if sent is not None else None,
-            trace_parent=sent.trace_parent if sent is not None else None,
+            source=request.source,
+            trace_parent=request.trace_parent,
         )
 
     def _has(self, result: StatementResult) -> None:

@@ -291,6 +291,8 @@ class IngestRequest:
         mode: whether the table is created, appended to or replaced. REPLACE creates a missing table.
         temporary: a table of this session only, which is refused.
         options: options of the protocol; none are known, and unknown ones are refused.
+        trace_parent: the W3C `traceparent` header.
+        source: what the client calls itself.
         request_id: what the client calls the request, for the log.
 
     Example:
@@ -304,6 +306,8 @@ class IngestRequest:
     schema: str | None = None
     temporary: bool = False
     options: Mapping[str, str] = field(default_factory=lambda: _EMPTY)
+    trace_parent: str | None = None
+    source: str | None = None
     request_id: str | None = None
 
 
@@ -606,19 +610,15 @@ class TlsFiles:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestLimits:
-    """The bounds of what a client sends and gets at once (LIM-2).
+    """The bounds of what a client sends at once (LIM-2).
 
     Args:
         sql_bytes: of a statement's text; the core refuses a longer one, so a protocol need not receive it.
         header_bytes: of the headers of a request.
-        request_bytes: of a request that is not rows.
-        page_bytes: of what goes to a client in one piece, unless one row is bigger.
     """
 
     sql_bytes: int = 1 << 20
     header_bytes: int = 32 << 10
-    request_bytes: int = 4 << 20
-    page_bytes: int = 8 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

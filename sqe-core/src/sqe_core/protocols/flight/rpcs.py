@@ -104,6 +104,7 @@ class Call:
     context: grpc.ServicerContext
     trace_parent: str | None
     request_id: str | None
+    source: str | None
     java: bool
     plain: bool
     """Whether batches are better sent uncompressed."""
@@ -122,7 +123,9 @@ class Call:
 
     def statement(self, text: str) -> StatementRequest:
         """Return a statement of this call."""
-        return StatementRequest(sql=text, trace_parent=self.trace_parent, request_id=self.request_id)
+        return StatementRequest(
+            sql=text, trace_parent=self.trace_parent, source=self.source, request_id=self.request_id
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -275,6 +278,7 @@ class FlightRpcs:
             context,
             headers.get("traceparent"),
             sign_in.request_id_of(headers),
+            client.source,
             sign_in.is_java(client),
             sign_in.reads_plain_only(client),
             self._enders,
@@ -433,7 +437,12 @@ class FlightRpcs:
             case sql.CommandStatementIngest():
                 _refuse_transaction(command)
                 batches = ClientBatches(iter(stream), call.context, self._watch)
-                request = replace(_ingest_request(command), request_id=call.request_id)
+                request = replace(
+                    _ingest_request(command),
+                    request_id=call.request_id,
+                    source=call.source,
+                    trace_parent=call.trace_parent,
+                )
                 count = self._statements.ingest(call.session, request, stream.schema, batches, call.on_end)
             case _:
                 raise _bad_argument("This command cannot be put", "send it with GetFlightInfo")

@@ -28,7 +28,6 @@ _log = logging.getLogger(__name__)
 # A call holds a thread; connections that only wait hold none.
 _MOST_CALLS = 512
 _MOST_CALLS_OF_USER = _MOST_CALLS // 2
-_MOST_HEADER_BYTES = 32 << 10  # LIM-2
 # A batch of an ingest; other requests are bounded where they are read, after login.
 _MOST_MESSAGE_BYTES = 257 << 20
 _MOST_STREAMS = 256
@@ -181,8 +180,8 @@ class FlightServer(ProtocolServer):
             # Only "identity": what a message becomes would be bounded, what it costs a client to send not (LIM-2).
             ("grpc.compression_enabled_algorithms_bitset", 1),
             ("grpc.max_concurrent_streams", _MOST_STREAMS),
-            ("grpc.max_metadata_size", _MOST_HEADER_BYTES),
-            ("grpc.absolute_max_metadata_size", _MOST_HEADER_BYTES),
+            ("grpc.max_metadata_size", self._context.limits.header_bytes),
+            ("grpc.absolute_max_metadata_size", self._context.limits.header_bytes),
             ("grpc.http2.max_frame_size", transport.max_frame_size),
             ("grpc.http2.lookahead_bytes", transport.initial_stream_window_size),
             ("grpc.keepalive_time_ms", transport.http2_keepalive_interval_secs * 1000),

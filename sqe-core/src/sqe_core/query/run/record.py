@@ -106,6 +106,9 @@ class Recorder:
             username=identity.username,
             session=session_hash(session),
             protocol=session.protocol,
+            source=origin.source,
+            trace_id=origin.trace_id,
+            queued_ms=origin.queued_ms,
             sql=redact_secrets(without_secrets(kept, dialect)) if self._full_text else redacted.text,
         )
         self._history.add(entry)
