@@ -94,4 +94,4 @@ def test_history_and_events_tell_what_the_client_calls_itself_and_its_trace(lake
         with pytest.raises(SqeError):
             connected(lake, ALICE).execute(StatementRequest(sql="nonsense", source="x" * 999, trace_parent=wrong))
         assert lake.events[-1].trace_id is None
-        assert lake.events[-1].source == "x" * 128
+        assert lake.events[-1].source == "x" * 256
