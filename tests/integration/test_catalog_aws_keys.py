@@ -20,13 +20,10 @@ def client_keys(session: SparkEngineSession, alias: str) -> tuple[str, ...]:
     """The keys that Iceberg's AWS clients of a mount sign with now."""
     jvm: Any = session.context._jvm
     spark = session.spark._jsparkSession
-    active = jvm.org.apache.spark.sql.classic.SparkSession
-    active.setActiveSession(spark)
-    try:
-        catalog = spark.sessionState().catalogManager().catalog(alias).icebergCatalog()
-    finally:
-        active.clearActiveSession()
-    properties = jvm.org.apache.iceberg.aws.AwsClientProperties(catalog.properties())
+    options = jvm.java.util.HashMap()
+    for key in ("client.credentials-provider", "client.credentials-provider.sqe.token-handle"):
+        options.put(key, spark.conf().get(f"spark.sql.catalog.{alias}.{key}"))
+    properties = jvm.org.apache.iceberg.aws.AwsClientProperties(options)
     found = properties.credentialsProvider(None, None, None).resolveCredentials()
     session_token = found.sessionToken() if "Session" in found.getClass().getSimpleName() else ""
     return found.accessKeyId(), found.secretAccessKey(), session_token
