@@ -91,7 +91,7 @@ def test_no_auth_table_is_one_anonymous_user(tmp_path: Path) -> None:
     (login,) = login_chain(config(tmp_path, ""))
 
     assert login.kind == "anonymous"
-    assert not login.options.entries
+    assert list(login.options.entries) == ["any_name"]
 
 
 def test_keycloak_is_a_password_provider(tmp_path: Path) -> None:

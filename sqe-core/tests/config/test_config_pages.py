@@ -19,7 +19,7 @@ _ENVIRONMENT = re.compile(r'\{ *env *= *"(\w+)" *\}')
 # What has to be there when the server starts; a page shows where people keep it.
 _FILE = re.compile(r'((?:\b(?:cert_file|key_file|ca_file)|\{ *file) *= *)"[^"]*"')
 # Kinds of the vendor in the examples.
-_OTHERS = ("catalog type 'folder'", "login provider 'badge'")
+_OTHERS = ("catalog type 'folder'", "login provider 'badge'", "policy engine 'weekend'", "'acme-chronicle'")
 
 
 def blocks() -> Iterator[object]:
