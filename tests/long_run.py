@@ -40,6 +40,11 @@ PARTS = {
         command=(sys.executable, "-m", "pytest", "-q", "tests/security/test_policy_differential.py"),
         environ={"SQE_POLICY_CASES": "5040", "SQE_POLICY_CHANGES": "50"},
     ),
+    # Statements about what is hidden against those about what never was: CI compares 200 pairs.
+    "twins": Part(
+        command=(sys.executable, "-m", "pytest", "-q", "-o", "timeout=1800", "tests/security/test_security_twins.py"),
+        environ={"SQE_TWIN_CASES": "3000"},
+    ),
     # Clients that come, work and are killed; nothing may be lost, doubled or held.
     "soak": Part(command=("sqe-bench", "soak", "--minutes", "10", "--clients", "64")),
     # Protections that are switched off, and must be missed by a test that needs an engine.

@@ -3,7 +3,9 @@
 Pairs are random and repeatable:
 
     SQE_TWIN_SEED=417   pytest tests/security/test_security_twins.py     that pair alone
-    SQE_TWIN_CASES=3000 pytest …                                         more of them
+    SQE_TWIN_CASES=3000 pytest …                                         more of them, as the long lane does
+
+The first 3,000 passed without a difference.
 """
 
 from __future__ import annotations
@@ -74,7 +76,8 @@ class Observed:
     """All that a user can see of a statement, in words in which the twins are the same."""
 
     answer: tuple[Any, ...]
-    questions: tuple[str, ...] = field(compare=False)
+    questions: tuple[str, ...]
+    """What the policy engines were asked: the shape of what was done."""
 
 
 @dataclass
@@ -103,9 +106,6 @@ class Analyst:
         twins: Twins = TwinWriter(dice).twins()
         door = dice.choice(("execute", "execute", "execute", "describe"))
         hidden, missing = self.observe(twins.hidden, door), self.observe(twins.missing, door)
-        if hidden.questions != missing.questions:
-            self.tally["asked differently"] += 1
-            print(f"asked differently: {twins.hidden} {hidden.questions} {missing.questions}")
         if hidden == missing:
             return None
         return f"SQE_TWIN_SEED={seed} ({door})\n  {twins.hidden}\n  hidden  {hidden}\n  missing {missing}"
