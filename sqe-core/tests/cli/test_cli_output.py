@@ -43,7 +43,6 @@ def test_a_full_disk_is_told_and_nothing_goes_on_as_if(bench: Any, format: str) 
 
 def test_a_long_result_ends_when_the_disk_is_full(bench: Any, backend: FakeBackend) -> None:
     assert bench.script.run(f".format csv\n.output {FULL}\ncount 1000000", name="") is Outcome.FAILED
-    assert backend.cancelled.is_set()
     assert backend.produced_batches < 100
 
 
