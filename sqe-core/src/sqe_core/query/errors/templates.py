@@ -531,6 +531,7 @@ SPARK: Mapping[str, Template] = {
     "_LEGACY_ERROR_TEMP_2330": _unsupported("Column {fieldName:name} allows NULL and cannot be made NOT NULL"),
     "_LEGACY_ERROR_TEMP_3060": _column("Column {i:name} of PARTITIONED BY does not exist"),
     # Windows, in conditions without a name
+    "_LEGACY_ERROR_TEMP_0006": _semantic("INSERT in a MERGE has as many values as columns"),
     "_LEGACY_ERROR_TEMP_1021": _semantic("count takes * or columns, not table.*"),
     "_LEGACY_ERROR_TEMP_1030": _unsupported("FILTER does not go with OVER"),
     "_LEGACY_ERROR_TEMP_1031": _semantic("A window function cannot stand in an aggregate", "use a subquery"),
