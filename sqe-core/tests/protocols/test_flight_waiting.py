@@ -236,7 +236,7 @@ def test_a_stream_of_messages_without_data_ends(core: Core, alice: RawClient) ->
 
 
 def test_places_are_few_and_of_each_user() -> None:
-    places = Places(2)
+    places = Places(2, "The server waits for 2 messages of yours", "send them")
     with ExitStack() as taken:
         for _ in range(2):
             taken.enter_context(places.one(ALICE, 0))
@@ -251,7 +251,7 @@ def test_places_are_few_and_of_each_user() -> None:
 
 
 def test_who_waits_for_a_place_gets_the_next_one() -> None:
-    places, got = Places(1), threading.Event()
+    places, got = Places(1, "too many", "end some"), threading.Event()
 
     def wait() -> None:
         with places.one(ALICE, 20):
@@ -271,8 +271,8 @@ class SeenPlaces(Places):
     most_taken = 0
 
     @contextmanager
-    def one(self, user: tuple[str, str], wait_secs: float) -> Iterator[None]:
-        with super().one(user, wait_secs):
+    def one(self, user: tuple[str, str], wait_secs: float = 0, *, spare: int = 0) -> Iterator[None]:
+        with super().one(user, wait_secs, spare=spare):
             self.most_taken = max(self.most_taken, self._taken[user])
             yield
 
@@ -282,9 +282,11 @@ def places(monkeypatch: pytest.MonkeyPatch) -> list[SeenPlaces]:
     """Two for messages of calls that have one, and two for streams, in the server that is started next."""
     made: list[SeenPlaces] = []
 
-    def make(most: int) -> SeenPlaces:
-        made.append(SeenPlaces(most))
-        return made[-1]
+    def make(most: int, *refusal: str) -> SeenPlaces:
+        seen = SeenPlaces(most, *refusal)
+        if "waits for" in refusal[0]:
+            made.append(seen)
+        return seen
 
     monkeypatch.setattr(rpcs, "Places", make)
     monkeypatch.setattr(rpcs, "_MOST_AWAITED_REQUESTS", 2)

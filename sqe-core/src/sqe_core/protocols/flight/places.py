@@ -1,7 +1,7 @@
-"""How many calls of each user wait for messages of their client at once (LIM-2).
+"""How many calls each user has at once, of all and of those that wait for messages of their client (LIM-2).
 
-What gRPC has of a message that has not come to its end may be as much as any message has, and nobody counts it. So the
-calls that may have some are counted.
+A call holds a thread, and one user does not hold those of all. What gRPC has of a message that has not come to its end
+may be as much as any message has, and nobody counts it: so the calls that may have some are counted.
 """
 
 from __future__ import annotations
@@ -17,32 +17,30 @@ _RETRY_SECS = 1
 
 
 class Places:
-    """Lets few calls of each user be in a block at once; others wait for that.
+    """Lets few calls of each user be in a block at once; others wait for that, or are refused.
 
     Args:
         most: how many.
+        refusal: what who is refused reads, and what to do.
     """
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, most: int, *refusal: str) -> None:
         self._most = most
+        self._refusal, self._hint = refusal
         # Reentrant, as conditions are: a stream that nobody reads on is closed by the garbage collector, anywhere.
         self._changed = threading.Condition()
         self._taken: Counter[tuple[str, str]] = Counter()
 
     @contextmanager
-    def one(self, user: tuple[str, str], wait_secs: float) -> Iterator[None]:
-        """Wait for a place, which is free again when this block ends.
+    def one(self, user: tuple[str, str], wait_secs: float = 0, *, spare: int = 0) -> Iterator[None]:
+        """Wait for a place, which is free again when this block ends; `spare` calls are not counted.
 
         Raises:
             ResourcesError: there was none in time.
         """
         with self._changed:
-            if not self._changed.wait_for(lambda: self._taken[user] < self._most, wait_secs):
-                raise ResourcesError(
-                    f"The server waits for {self._most} messages of yours already",
-                    hint="send what was begun, or begin less at once",
-                    retry_after_secs=_RETRY_SECS,
-                )
+            if not self._changed.wait_for(lambda: self._taken[user] < self._most + spare, wait_secs):
+                raise ResourcesError(self._refusal, hint=self._hint, retry_after_secs=_RETRY_SECS)
             self._taken[user] += 1
         try:
             yield

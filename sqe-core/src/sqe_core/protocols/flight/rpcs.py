@@ -39,7 +39,6 @@ from sqe_core.protocols.flight.session_options import ENDPOINTS, endpoints_wante
 from sqe_core.protocols.flight.statements import MOST_PARAMETER_BYTES, Statements, Ticket, ensure_columns
 from sqe_core.protocols.flight.status import status_code, status_text, trailing_metadata
 from sqe_core.protocols.flight.turns import Turns
-from sqe_core.protocols.flight.user_calls import UserCalls
 from sqe_core.protocols.flight.wire import flight_pb2 as flight
 from sqe_core.protocols.flight.wire import flight_sql_pb2 as sql
 from sqe_core.spi.auth import ClientInfo, Credential
@@ -173,10 +172,17 @@ class FlightRpcs:
         self._limits = limits
         self._connections = connections
         self._pools = pools
-        self._calls = UserCalls(limits.most_of_user)
+        most = limits.most_of_user
+        self._calls = Places(most, f"You have {most} calls open", "end some of them")
         self._turns = Turns()
-        self._request_places = Places(_MOST_AWAITED_REQUESTS)
-        self._stream_places = Places(_MOST_AWAITED_STREAMS)
+        self._request_places, self._stream_places = (
+            Places(
+                most,
+                f"The server waits for {most} messages of yours already",
+                "send what was begun, or begin less at once",
+            )
+            for most in (_MOST_AWAITED_REQUESTS, _MOST_AWAITED_STREAMS)
+        )
         self._incoming = ByteBudget()
         self._enders = ThreadPoolExecutor(_MOST_ENDERS, thread_name_prefix="sqe-flight-end")
         self._actions = Actions(statements)
@@ -318,7 +324,7 @@ class FlightRpcs:
         def run(requests: Iterator[bytes], context: grpc.ServicerContext) -> Message:
             try:
                 call = self._signed_in(context)
-                with self._calls.one_more(call.session.identity.key):
+                with self._calls.one(call.session.identity.key):
                     return method(call, self._request_of(requests, call, flight.FlightDescriptor))
             except BaseException as error:  # noqa: BLE001 - becomes the status
                 _abort(context, error)
@@ -331,7 +337,7 @@ class FlightRpcs:
         def run(requests: Iterator[bytes], context: grpc.ServicerContext) -> Iterator[Any]:
             try:
                 call = self._signed_in(context)
-                with self._calls.one_more(call.session.identity.key, spare=spare), call.held:
+                with self._calls.one(call.session.identity.key, spare=spare), call.held:
                     for message in method(call, self._request_of(requests, call, kind)):
                         with self._watch.waiting(context, self._limits.idle_secs):
                             yield message
