@@ -15,6 +15,7 @@ import org.apache.spark.sql.catalyst.expressions.Add;
 import org.apache.spark.sql.catalyst.expressions.Divide;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.Literal$;
+import org.apache.spark.sql.catalyst.expressions.TryEval;
 import org.junit.jupiter.api.Test;
 import sqe.bridge.plan.Trees;
 
@@ -33,6 +34,7 @@ class ShieldTest {
   void noPartIsTakenOut() {
     Shield shield = new Shield(RAISES);
     assertFalse(shield.foldable());
+    assertEquals(new TryEval(RAISES).nullIntolerant(), shield.nullIntolerant());
     assertTrue(Trees.list(shield.alwaysEvaluatedInputs()).isEmpty());
     assertTrue(Trees.list(shield.branchGroups()).isEmpty());
   }

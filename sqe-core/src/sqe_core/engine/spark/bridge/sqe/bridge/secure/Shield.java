@@ -46,6 +46,10 @@ public final class Shield extends Expression implements ConditionalExpression, j
     return true;
   }
 
+  public boolean nullIntolerant() {
+    return guard.nullIntolerant();
+  }
+
   public DataType dataType() {
     return child.dataType();
   }
