@@ -364,10 +364,10 @@ def test_sigterm_lets_statements_finish_and_takes_no_other(tmp_path: Path) -> No
             flight_sql.connect(f"grpc://127.0.0.1:{flight_port}", autocommit=True) as connection,
             connection.cursor() as reading,
         ):
-            reading.execute("SELECT x FROM range(20000000) AS a(x)")
+            reading.execute("SELECT x FROM range(10000000) AS a(x)")
             batches = reading.fetch_record_batch()
             read = batches.read_next_batch().num_rows
-            busy.send("SELECT count(*) AS n FROM range(300000) AS a(x) JOIN range(8000) AS b(y) ON x <> y")
+            busy.send("SELECT count(*) AS n FROM range(300000) AS a(x) JOIN range(3000) AS b(y) ON x <> y")
             wait_for(lambda: running.samples()[("sqe_active_queries", ())] == 2)
             running.process.send_signal(signal.SIGTERM)
             running.event("draining")
@@ -378,8 +378,8 @@ def test_sigterm_lets_statements_finish_and_takes_no_other(tmp_path: Path) -> No
             status, body = running.ask("/readyz")
             assert (status, json.loads(body)["failed"]) == (503, ["draining"])
             assert json.loads(running.ask("/api/v1/status")[1])["state"] == "draining"
-            assert read + sum(batch.num_rows for batch in batches) == 20_000_000
-        assert busy.receive() == {"rows": [{"n": 300000 * 8000 - 8000}]}
+            assert read + sum(batch.num_rows for batch in batches) == 10_000_000
+        assert busy.receive() == {"rows": [{"n": 300000 * 3000 - 3000}]}
         assert running.process.wait(80) == 0
         running.settle()
         assert running.log[-1]["event"] == "stopped"
