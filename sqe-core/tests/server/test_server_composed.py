@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -24,6 +28,7 @@ from sqe_core.session.store import SessionStore
 from sqe_core.spi import (
     ConfigError,
     Endpoint,
+    ExternalError,
     NoConfig,
     PluginError,
     ProtocolContext,
@@ -301,3 +306,37 @@ def test_tuning_keys_become_settings_of_the_engine(tmp_path: Path, text: str, se
     found = options.spark_settings(configured(tmp_path, text))
     assert found == settings
     check_operator_settings(found)
+
+
+class Checked:
+    """A catalog or an engine that says how it is."""
+
+    def __init__(self, act: Callable[[], None]) -> None:
+        self.check = act
+
+
+def test_what_will_not_work_stops_the_start_and_what_is_down_is_logged(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(serving, "_CHECK_SECS", 0.3)
+    gate = threading.Event()
+
+    def raises(error: Exception) -> Callable[[], None]:
+        def act() -> None:
+            raise error
+
+        return act
+
+    def checked(*acts: Callable[[], None]) -> Any:
+        mounts = [SimpleNamespace(name=f"c{index}", backend=Checked(act)) for index, act in enumerate(acts)]
+        return SimpleNamespace(catalogs=SimpleNamespace(mounts=lambda: mounts), enforcers=())
+
+    down = ExternalError("the catalog did not answer")
+    serving._check(checked(raises(down), raises(ValueError("canary")), lambda: gate.wait(20) and None))
+    gate.set()
+    assert "catalog c0 cannot be used now: the catalog did not answer" in caplog.text
+    assert "catalog c1 cannot be used now: ValueError" in caplog.text
+    assert "catalog c2 has not answered within 0.3 s" in caplog.text
+    assert "canary" not in caplog.text
+    with pytest.raises(ConfigError, match="no such folder"):
+        serving._check(checked(raises(down), raises(ConfigError(("no such folder",)))))
