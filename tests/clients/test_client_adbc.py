@@ -538,12 +538,12 @@ def test_connections_with_one_token_are_independent(server: Any, table: str) -> 
         with connect() as second, second.cursor() as other:
             other.execute("SELECT current_schema")
             assert other.fetchone() == ("default",)
-            made = f"CREATE TABLE iceberg.default.{table} AS SELECT id, hash(id) AS h FROM range(20000000) AS r(id)"
+            made = f"CREATE TABLE iceberg.default.{table} AS SELECT id, id % 7 AS day FROM range(30000000) AS r(id)"
             writing = aside.submit(cursor.execute, made)
             time.sleep(0.5)
             assert not writing.done(), "more rows are needed for this test"
         writing.result()
         cursor.execute(f"SELECT count(*) FROM iceberg.default.{table}")
-        assert cursor.fetchone() == (20_000_000,)
+        assert cursor.fetchone() == (30_000_000,)
         cursor.execute("SELECT current_schema")
         assert cursor.fetchone() == ("information_schema",)
