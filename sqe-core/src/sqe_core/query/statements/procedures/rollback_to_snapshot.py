@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from sqe_core.engine.port import ResultStream
 from sqe_core.query.context import StatementContext
 from sqe_core.query.judge.relation_text import metadata_text, new_marker, quote_name
 from sqe_core.query.statements.handler import ExistingObject, denied
@@ -53,7 +54,9 @@ class RollbackToSnapshot(Procedure):
                 hint=f"{name.name}$history lists them",
             )
         if snapshot != loaded.current_snapshot_id:
-            _run(context, f"ALTER TABLE {quote_name(parts)} CREATE OR REPLACE BRANCH `main` AS OF VERSION {snapshot:d}")
+            _execute(
+                context, f"ALTER TABLE {quote_name(parts)} CREATE OR REPLACE BRANCH `main` AS OF VERSION {snapshot:d}"
+            ).close()
         return [(self.name, str(name), None, None, None, None, "ok")]
 
 
@@ -61,8 +64,12 @@ def _ancestors(context: StatementContext, parts: Sequence[str], table: TableMeta
     """Return the snapshots that the current one was made of, and itself."""
     text = metadata_text(tuple(parts), "snapshots", marker=new_marker(), partitioned=False)
     parents: dict[int, int | None] = {}
-    for row in _run(context, text):
-        parents[row["snapshot_id"]] = row["parent_id"]
+    stream = _execute(context, text)
+    try:
+        for batch in stream:
+            parents.update((row["snapshot_id"], row["parent_id"]) for row in batch.to_pylist())
+    finally:
+        stream.close()
     found: set[int] = set()
     current = table.current_snapshot_id
     while current is not None and current not in found:
@@ -71,11 +78,7 @@ def _ancestors(context: StatementContext, parts: Sequence[str], table: TableMeta
     return found
 
 
-def _run(context: StatementContext, sql: str) -> list[dict[str, Any]]:
+def _execute(context: StatementContext, sql: str) -> ResultStream:
     """Run a statement of ours, on an object that was resolved and allowed."""
     engine, tag = context.session.engine_session(), context.running.tag
-    stream = engine.execute(engine.analyse(engine.parse(sql), tag=tag), tag=tag)
-    try:
-        return [row for batch in stream for row in batch.to_pylist()]
-    finally:
-        stream.close()
+    return engine.execute(engine.analyse(engine.parse(sql), tag=tag), tag=tag)
