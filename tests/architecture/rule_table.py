@@ -22,7 +22,6 @@ UNTESTED: Mapping[str, str] = {
     "LIM-11": "Spark does it: a pool for each user, set in `Exec.java`",
     "TRI-2": "not built: the Trino protocol",
     "TRI-4": "not built: the Trino protocol",
-    "TRI-6": "not built: the Trino protocol",
 }
 _HEADING = re.compile(r"^### ([A-Z]+-[1-9][0-9]*)$", re.MULTILINE)
 _TESTS = re.compile(r"^Tests: .*$", re.MULTILINE)

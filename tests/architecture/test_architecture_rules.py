@@ -23,7 +23,7 @@ def table() -> ModuleType:
 def test_every_rule_has_a_test_or_a_reason(table: ModuleType) -> None:
     rules, tested = table.rules(), table.collect()
     assert len(rules) == len(set(rules))
-    assert not set(rules) - tested.keys() - table.UNTESTED.keys(), "these have neither a test nor a reason"
+    assert set(rules) - tested.keys() == set(table.UNTESTED), "these have neither a test nor a reason, or both"
 
 
 def test_tests_and_sources_name_rules_that_there_are(table: ModuleType) -> None:
