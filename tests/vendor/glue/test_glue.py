@@ -1,4 +1,4 @@
-"""The catalog keeps the contract of SQE, against moto."""
+"""The catalog keeps the contract of SQE, against moto; tests/integration/test_vendor_glue.py mounts two of them."""
 
 from __future__ import annotations
 
