@@ -174,6 +174,7 @@ def test_pyspark_opens_nothing_in_this_process(hurt: SparkEngine) -> None:
         assert repr(spark.sparkContext) == "<SparkContext master=local[*] appName=sqe>"
         assert spark.conf.get("spark.sql.defaultCatalog") == "_sqe_none"
         assert held() == before
+        assert "pyspark.testing" not in sys.modules
     finally:
         context.close()
 

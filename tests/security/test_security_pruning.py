@@ -18,6 +18,8 @@ from sqe_core.engine.spark.session import SparkEngineSession
 def tables(sqe: EmbeddedSqe) -> None:
     for sql in (
         "CREATE TABLE wide (id bigint, price decimal(15, 2), day date, divisor integer)",
+        "CREATE TABLE narrow (tenth double, word varchar)",
+        "INSERT INTO narrow VALUES (10, 'a'), (10, 'b'), (-10, 'a')",
         "INSERT INTO wide VALUES (1, 1.50, DATE '2021-05-06', 1), (2, 2.50, DATE '+294300-01-01', 0)",
     ):
         sqe.execute(sql).close()
@@ -38,6 +40,40 @@ def plans(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     monkeypatch.setattr(SparkEngineSession, "analyse", noting)
     return seen
+
+
+@pytest.fixture
+def joins_filter_early(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a join of big tables does: the filter of one side makes a Bloom filter for a scan of the other one."""
+    analyse = SparkEngineSession.analyse
+    bloom = "spark.sql.optimizer.runtime.bloomFilter"
+
+    def early(self: SparkEngineSession, plan: EnginePlan, **options: Any) -> AnalysedPlan:
+        self.spark.conf.set("spark.sql.autoBroadcastJoinThreshold", "-1")
+        self.spark.conf.set(f"{bloom}.applicationSideScanSizeThreshold", "0")
+        self.bridge.remember()
+        return analyse(self, plan, **options)
+
+    monkeypatch.setattr(SparkEngineSession, "analyse", early)
+
+
+@pytest.mark.rule("ENF-15")
+def test_what_a_join_knows_of_its_other_side_is_asked_above_the_barrier(
+    joins_filter_early: None, govern: Govern, plans: list[str]
+) -> None:
+    # The key of the join fails on the row that is hidden.
+    join = "SELECT w.id FROM wide w JOIN narrow n ON 10 / w.divisor = n.tenth WHERE n.word = 'a'"
+    analyst = govern({"wide": allow("divisor = 1"), "narrow": allow("tenth > 0")})
+    assert analyst.run(join) == [[1]]
+    lines = plans[-1].splitlines()
+    (asked,) = [number for number, line in enumerate(lines) if "might_contain" in line]
+    (scan,) = [number for number, line in enumerate(lines) if "BatchScan" in line and "wide" in line]
+    below = [line for line in lines[asked + 1 : scan] if "partition_id" in line.lower()]
+    assert below, plans[-1]
+    # The other way round: what makes the filter is what the user sees.
+    hidden = govern({"wide": allow("divisor = 1"), "narrow": allow("tenth > 10")})
+    assert hidden.run(join) == []
+    assert "might_contain" in plans[-1]
 
 
 @pytest.mark.rule("POL-11")

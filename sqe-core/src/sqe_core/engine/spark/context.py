@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from py4j.clientserver import ClientServer, JavaParameters, PythonParameters
+from py4j.java_collections import ListConverter, MapConverter
 from py4j.java_gateway import JVMView, java_import
 from py4j.protocol import Py4JJavaError, Py4JNetworkError
 from pyspark import SparkConf, SparkContext
@@ -58,6 +59,8 @@ class EngineContext(SparkContext):  # type: ignore[misc]  # PySpark is not type-
             # Nothing in the JVM calls Python back, so no callback server listens.
             python_parameters=PythonParameters(port=0, eager_load=False),
         )
+        # PySpark's own converters look at each argument of each call, and import its test tools (and pandas) to do so.
+        self._gateway._gateway_client.converters = [ListConverter(), MapConverter()]
         self._closed = False
 
     @cached_property
