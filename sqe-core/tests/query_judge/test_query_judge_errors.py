@@ -541,3 +541,11 @@ def test_text_in_double_quotes_is_told_from_a_column(sql: str, dialect: str, hin
 def test_whoever_names_no_snapshot_is_told_where_they_stand(text: str) -> None:
     error = told(fail("java.lang.IllegalArgumentException", raw=text))
     assert error.hint == 'SELECT * FROM "t$snapshots" lists the snapshots of t, "t$refs" its branches and tags'
+
+
+def test_a_column_of_null_alone_is_told_how_it_gets_a_type() -> None:
+    raw = "Invalid schema for v2: - Invalid type for x: {} is not supported until v3"
+    assert told(fail("ValidationException", None, raw=raw.format("unknown"))).hint == (
+        "NULL alone has no type; write CAST(NULL AS varchar), or another type"
+    )
+    assert told(fail("ValidationException", None, raw=raw.format("variant"))).hint is None

@@ -810,6 +810,13 @@ TEXTS: tuple[tuple[re.Pattern[str], Template], ...] = tuple(
             _semantic("A column by which the table is partitioned cannot be dropped", "drop the partition field first"),
         ),
         (
+            r"Invalid type for (?P<a>\S+): unknown is not supported until v3",
+            _unsupported(
+                "Column {a:token}: type unknown needs format-version 3",
+                "NULL alone has no type; write CAST(NULL AS varchar), or another type",
+            ),
+        ),
+        (
             r"Invalid type for (?P<a>\S+): (?P<b>\w+) is not supported until v(?P<c>\d)",
             _unsupported("Column {a:token}: type {b:type} needs format-version {c:number}"),
         ),
