@@ -2,8 +2,26 @@
 
 from __future__ import annotations
 
+import re
+from datetime import UTC, date, datetime
+
 import long_run
 import pytest
+
+
+def test_the_record_names_parts_of_the_lane() -> None:
+    assert long_run.read()
+    assert long_run.read().keys() <= long_run.PARTS.keys()
+
+
+@pytest.mark.parametrize("part", long_run.read())
+def test_the_record_of_a_part_is_whole(part: str) -> None:
+    entry = long_run.read()[part]
+    assert set(entry) == {"date", "commit", "command", "outcome", "seconds", "summary"}
+    assert date(2026, 1, 1) <= date.fromisoformat(str(entry["date"])) <= datetime.now(UTC).date()
+    assert re.fullmatch(r"[0-9a-f]{40}(-dirty)?", str(entry["commit"]))
+    assert entry["outcome"] == "passed"
+    assert entry["summary"]
 
 
 def test_what_was_written_is_read(monkeypatch: pytest.MonkeyPatch, tmp_path) -> None:
