@@ -27,6 +27,8 @@ type = "anonymous"
 [catalogs.lake]
 type = "sqlite"
 directory = "{folder}/lake"
+[policy]
+uncovered = "catalog"
 [policy.grants]
 path = "{folder}/grants.db"
 """
