@@ -13,13 +13,13 @@ from sqe_core.protocols.flight.server import FlightConfig, FlightServer
 from sqe_core.spi.catalog import ObjectType
 from sqe_core.spi.errors import ErrorCode, ObjectNotFoundError, Position, UserError
 from sqe_core.spi.names import ObjectName
-from sqe_core.spi.protocol import ProtocolContext, QueryProgress, TableListing
+from sqe_core.spi.protocol import ProtocolContext, QueryProgress, StatementState, TableListing
 from sqe_core.testing import FakeAnswer, FakeGateway
 
 
 def answers(gateway: FakeGateway) -> dict[str, pa.Table | FakeAnswer | Exception | None]:
     batch = pa.record_batch({"n": pa.array(range(100_000), pa.int64())})
-    running = QueryProgress(state="running", tasks=10, tasks_done=4, tasks_active=2, rows=1234)
+    running = QueryProgress(state=StatementState.RUNNING, tasks=10, tasks_done=4, tasks_active=2, rows=1234)
     return {
         "SELECT 1 AS one": pa.table({"one": pa.array([1], pa.int32())}),
         "SELECT 2": pa.table({"n": [2]}),

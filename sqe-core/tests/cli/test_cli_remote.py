@@ -33,7 +33,7 @@ from sqe_core.spi.errors import (
     UserError,
 )
 from sqe_core.spi.names import ObjectName
-from sqe_core.spi.protocol import ProtocolContext, QueryProgress, TableListing, TlsFiles
+from sqe_core.spi.protocol import ProtocolContext, QueryProgress, StatementState, TableListing, TlsFiles
 from sqe_core.sql.statement import StatementKind
 from sqe_core.testing import FakeAnswer, FakeGateway
 from sqe_http.testing import make_certificate
@@ -323,7 +323,7 @@ def test_cancelling_nothing(session: RemoteBackend) -> None:
 
 
 def test_progress_comes_from_the_server(session: RemoteBackend, gateway: FakeGateway) -> None:
-    told = QueryProgress(state="running", tasks=10, tasks_done=4, tasks_active=2, rows=1234)
+    told = QueryProgress(state=StatementState.RUNNING, tasks=10, tasks_done=4, tasks_active=2, rows=1234)
     gateway.answers["SELECT slow"] = FakeAnswer(table=pa.table({"n": [1]}), waits=True, progress=told)
     thread, _ = in_background(lambda: session.execute("SELECT slow"))
 
