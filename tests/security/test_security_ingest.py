@@ -36,11 +36,12 @@ from sqe_core.spi.protocol import IngestMode, IngestRequest
 WRITER = Identity(issuer="test", subject="writer", username="writer", provider="test", personal=False)
 HIDDEN = "salary_canary"
 DENIED = "vault_canary"
+DENIED_AND_MISSING = "vault_nobody"
 SEEN_ONLY = "ledger_canary"
 
 
 class WriterEnforcer(PolicyEnforcer):
-    """Denies `vault_canary`, lets `ledger_canary` be read only, and hides one column of `pay`."""
+    """Denies `vault_canary` and a name that means nothing, lets `ledger_canary` be read, and hides a column of `pay`."""
 
     def decide(self, request: PolicyRequest) -> PolicyResponse:
         return PolicyResponse(
@@ -48,12 +49,17 @@ class WriterEnforcer(PolicyEnforcer):
         )
 
     def visible(self, request: VisibilityRequest) -> list[Effect]:
-        return [Effect.DENY if getattr(name, "name", "") == DENIED else Effect.ALLOW for name in request.names]
+        return [
+            Effect.DENY if getattr(name, "name", "") in (DENIED, DENIED_AND_MISSING) else Effect.ALLOW
+            for name in request.names
+        ]
 
     @staticmethod
     def _decision(name: object, action: Action) -> Decision:
         table = name.name if isinstance(name, ObjectName) else ""
-        if table == DENIED or (table == SEEN_ONLY and action not in (Action.SELECT, Action.DESCRIBE)):
+        if table in (DENIED, DENIED_AND_MISSING) or (
+            table == SEEN_ONLY and action not in (Action.SELECT, Action.DESCRIBE)
+        ):
             return Decision.deny("a secret")
         return Decision(effect=Effect.ALLOW, hidden_columns=frozenset({HIDDEN}) if table == "pay" else frozenset())
 
@@ -105,17 +111,27 @@ IDS = pa.table({"id": pa.array([1, 2], pa.int32())})
 
 @pytest.mark.rule("DML-1")
 @pytest.mark.rule("ERR-5")
-@pytest.mark.parametrize("name", [DENIED, SEEN_ONLY])
-def test_a_denied_table_is_like_a_missing_one(writer: Writer, name: str) -> None:
-    before = writer.count(name)
-    denied = writer.refusal(IngestMode.APPEND, name, IDS)
-    missing = writer.refusal(IngestMode.APPEND, "x" + name[1:], IDS)
-    assert denied.code is missing.code is ErrorCode.TABLE_NOT_FOUND
-    assert denied.message.replace(name, "x" + name[1:]) == missing.message
-    for mode in (IngestMode.REPLACE, IngestMode.CREATE_APPEND, IngestMode.CREATE):
-        error = writer.refusal(mode, name, IDS)
-        assert error.code is ErrorCode.TABLE_NOT_FOUND
-    assert writer.count(name) == before
+@pytest.mark.rule("ERR-7")
+@pytest.mark.parametrize("mode", list(IngestMode))
+def test_a_denied_table_is_like_a_missing_one(writer: Writer, mode: IngestMode) -> None:
+    before = writer.count(DENIED)
+    denied = writer.refusal(mode, DENIED, IDS)
+    missing = writer.refusal(mode, DENIED_AND_MISSING, IDS)
+    assert denied.code is missing.code
+    assert denied.message.replace(DENIED, DENIED_AND_MISSING) == missing.message
+    assert denied.hint == missing.hint
+    assert writer.count(DENIED) == before
+    if mode is IngestMode.APPEND:
+        never = writer.refusal(mode, "xault_canary", IDS)
+        assert (never.code, never.message.replace("xault_canary", DENIED)) == (denied.code, denied.message)
+
+
+@pytest.mark.rule("DML-1")
+@pytest.mark.parametrize("mode", list(IngestMode))
+def test_who_may_only_read_is_told_so(writer: Writer, mode: IngestMode) -> None:
+    before = writer.count(SEEN_ONLY)
+    assert writer.refusal(mode, SEEN_ONLY, IDS).code in (ErrorCode.ACCESS_DENIED, ErrorCode.DUPLICATE_TABLE)
+    assert writer.count(SEEN_ONLY) == before
 
 
 @pytest.mark.rule("DML-2")
@@ -143,7 +159,7 @@ def test_rows_come_without_the_columns_that_are_hidden(writer: Writer, mode: Ing
 def test_a_hidden_column_is_like_a_missing_one(writer: Writer) -> None:
     hidden = writer.refusal(IngestMode.APPEND, "pay", pa.table({HIDDEN: [1]}))
     missing = writer.refusal(IngestMode.APPEND, "pay", pa.table({"salary_canarx": [1]}))
-    assert hidden.code is missing.code is ErrorCode.COLUMN_NOT_FOUND
+    assert hidden.code is missing.code is ErrorCode.DUPLICATE_TABLE
     assert hidden.message.replace(HIDDEN, "salary_canarx") == missing.message
     assert hidden.hint == missing.hint
 
