@@ -41,7 +41,7 @@ SEEN_ONLY = "ledger_canary"
 
 
 class WriterEnforcer(PolicyEnforcer):
-    """Denies `vault_canary` and a name that means nothing, lets `ledger_canary` be read, and hides a column of `pay`."""
+    """Denies `vault_canary` and a name of nothing, lets `ledger_canary` be read, and hides a column of `pay`."""
 
     def decide(self, request: PolicyRequest) -> PolicyResponse:
         return PolicyResponse(
