@@ -162,7 +162,7 @@ def test_columns_are_matched_by_name(client: Client) -> None:
         {"id": 7, "name": "ann", "city": "Utrecht", "place": {"x": 1, "y": 2}}
     ]
     error = client.refusal(IngestMode.APPEND, "matched", pa.table({"id": [1], "nam": ["x"]}))
-    assert (error.code, error.hint) == (ErrorCode.COLUMN_NOT_FOUND, 'did you mean "name"?')
+    assert (error.code, error.hint) == (ErrorCode.DUPLICATE_TABLE, 'did you mean "name"?')
     assert client.refusal(IngestMode.APPEND, "matched", pa.table({"name": ["x"]})).code is not None
     with pytest.raises(SqeError):
         client.send(IngestMode.APPEND, "matched", pa.table({"id": pa.array([1, None], pa.int64())}))
@@ -451,7 +451,7 @@ class Meddler(AllowAllEnforcer):
     [
         (IngestMode.CREATE_APPEND, "n bigint", 3),
         (IngestMode.CREATE_APPEND, "n integer", ErrorCode.COMMIT_CONFLICT),
-        (IngestMode.CREATE_APPEND, "m bigint", ErrorCode.COLUMN_NOT_FOUND),
+        (IngestMode.CREATE_APPEND, "m bigint", ErrorCode.DUPLICATE_TABLE),
         (IngestMode.CREATE, "n bigint", ErrorCode.DUPLICATE_TABLE),
         (IngestMode.REPLACE, "n bigint", 3),
     ],

@@ -69,7 +69,7 @@ def copy_source(source: Path, target: Path) -> Path:
 
 
 def new_environment(folder: Path) -> Environment:
-    """Make an environment that has sqe-core as a wheel."""
+    """Make an environment that has sqe-core, and what it stands on, as wheels."""
     environment = Environment(folder / "venv")
     uv = find_uv()
     make = [uv, "venv", "-q", "--offline", "--python", sys.executable] if uv else [sys.executable, "-m", "venv"]
@@ -77,7 +77,7 @@ def new_environment(folder: Path) -> Environment:
     purelib = environment.run("python", "-c", "import sysconfig; print(sysconfig.get_path('purelib'))").stdout.strip()
     # Third-party libraries of the running environment; what is installed here comes first.
     (Path(purelib) / "borrowed.pth").write_text(sysconfig.get_path("purelib") + "\n")
-    environment.install(copy_source(REPOSITORY / "sqe-core", folder / "sqe-core"))
+    environment.install(*(copy_source(REPOSITORY / name, folder / name) for name in ("sqe-http", "sqe-core")))
     return environment
 
 

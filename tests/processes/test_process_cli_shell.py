@@ -134,7 +134,7 @@ def test_the_shell_at_a_terminal(tmp_path: Path) -> None:
         type_keys("SELECT 40 +\r")
         expect(r"\.\.\.>")
         type_keys("2 AS answer;\r")
-        expect(r"answer\n-+\n42\n\(1 row\)\nTime: ", 180)
+        expect(r"answer\n-+\n +42\n\(1 row\)\nTime: ", 180)
         expect("sqe>")
         type_keys("CREATE TABLE orders AS SELECT 1 AS order_id;\r")
         expect("CREATE TABLE: 1 row")
@@ -151,7 +151,7 @@ def test_the_shell_at_a_terminal(tmp_path: Path) -> None:
             type_keys("\x03")
             expect("sqe>")
         type_keys(";\r")
-        expect(r"order_id\n-+\n1\n\(1 row\)")
+        expect(r"order_id\n-+\n +1\n\(1 row\)")
         expect("sqe>")
         type_keys("\x04")
         expect_end = time.monotonic() + 30
