@@ -159,7 +159,7 @@ def test_queries_only_when_asked_for_and_listings_never(make, selects: bool) -> 
 
 
 def test_a_sink_that_hangs_delays_nobody(make, caplog: pytest.LogCaptureFixture, monkeypatch) -> None:
-    monkeypatch.setattr(lineage, "_STOP_SECS", 0.2)
+    monkeypatch.setattr(lineage, "_STOP_SECS", 2.0)
     metrics, slow, quick = RecordingMetrics(), Hanging(), Kept()
     found = make(slow, quick, metrics=metrics, capacity=3)
     began = time.monotonic()
