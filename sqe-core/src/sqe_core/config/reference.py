@@ -50,7 +50,7 @@ Exit code 2 means that the configuration (or the command line) cannot be used, 1
 - **Unknown keys** stop SQE, with the known ones listed.
 - **Secrets** are text, `{ env = "NAME" }` or `{ file = "/run/secrets/name" }` (a newline at the end of the file does
   not count). An unset variable or an unreadable file is a fault. Secrets never print.
-- **Spelling**: keys are snake_case. what a plugin reads under other names too stands on its page.
+- **Spelling**: keys are snake_case. What a plugin reads under other names too stands on its page.
 - **Protocols**: `[protocols.<kind>]` serves any protocol that is installed, with `port` and the keys of the kind.
   `coordinator.flight_sql_port`, `trino_http_port` and `quack_port` are older names of the `port` of `flight`, `trino`
   and `quack`.

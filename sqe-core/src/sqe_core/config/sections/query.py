@@ -22,7 +22,10 @@ class SessionConfig:
     absolute_timeout_secs: int = setting(28800, "A session ends after this long in any case.", minimum=1)
     max_sessions: int = setting(10_000, "Sessions at a time; one more is refused.", minimum=1, maximum=100_000)
     max_sessions_per_user: int = setting(
-        200, "Sessions of one user; one more ends the longest unused of them.", minimum=1, maximum=100_000
+        200,
+        "One user's sessions; one more ends the longest unused one without a connection.",
+        minimum=1,
+        maximum=100_000,
     )
     persistence: Literal["memory", "file"] = setting(
         "memory",
@@ -190,7 +193,7 @@ class EngineConfig:
 
     master: str = setting(
         "local[*]",
-        "`local[*]`, `spark://…`, `k8s://…` or `yarn`.",
+        "`local[*]`, `spark://…` (needs `coordinator.worker_secret`), `k8s://…` or `yarn`.",
         pattern=(
             r"local(\[(\*|\d+)(,\s*\d+)?\])?|spark://[^\s/]+:\d+(,[^\s/]+:\d+)*|k8s://\S+|yarn",
             "`local[*]`, `local[N]`, `spark://host:port`, `k8s://…` or `yarn`",
