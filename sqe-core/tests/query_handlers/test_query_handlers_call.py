@@ -8,6 +8,7 @@ import pytest
 from handler_lake import ALICE, BOB, Lake
 
 from sqe_core.spi.errors import AccessDeniedError, ErrorCode, NotSupportedError, UserError
+from sqe_core.spi.policy import SupportsOwnership
 
 KEY = (("mine",), "t")
 
@@ -129,4 +130,16 @@ def test_it_takes_the_owner_who_sees_all_of_it(table: Lake) -> None:
     table.root("REVOKE ROWS ON mine.t FROM USER bob")
     table.root("GRANT SELECT, MANAGE ON mine.t TO USER bob")
     table.run(BOB, "CALL lake.system.rollback_to_snapshot('mine.t', 1)")
+    assert current(table) == 1
+
+
+@pytest.mark.rule("STMT-6")
+def test_where_nobody_keeps_owners_administrators_roll_back(table: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    table.root(*(f"GRANT SELECT, MANAGE ON mine.t TO USER {name}" for name in ("bob", "root")))
+    authorizer = table.sqe.service._parts.authorizer
+    kept = authorizer.stores
+    monkeypatch.setattr(authorizer, "stores", lambda kind: () if kind is SupportsOwnership else kept(kind))
+    assert isinstance(table.refusal(BOB, "CALL lake.system.rollback_to_snapshot('mine.t', 1)"), AccessDeniedError)
+    assert current(table) == 3
+    table.root("CALL lake.system.rollback_to_snapshot('mine.t', 1)")
     assert current(table) == 1

@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 from handler_lake import ALICE, BOB, ROOT, Lake
 
+from sqe_core.policy.grants.enforcer import GrantsEnforcer
 from sqe_core.spi.errors import AccessDeniedError, ErrorCode, NotSupportedError, ObjectNotFoundError, UserError
+from sqe_core.spi.names import ObjectName
 
 
 def explained(lake: Lake, sql: str) -> list[tuple[str, str, bool]]:
@@ -158,3 +160,21 @@ def test_a_schema_that_holds_what_is_hidden(lake: Lake) -> None:
 def test_explain_access_takes_what_reads_or_changes_objects(lake: Lake) -> None:
     for sql in ("SHOW CATALOGS", "SET SESSION query_max_run_time = '1m'", "GRANT SELECT ON people TO USER bob"):
         assert isinstance(lake.refusal(ALICE, f"EXPLAIN ACCESS {sql}"), UserError)
+
+
+@pytest.mark.rule("POL-10")
+def test_a_cascade_that_fails_half_way_leaves_no_owner_of_what_is_gone(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make(lake)
+    grants = lake.sqe.enforcers[0]
+    assert isinstance(grants, GrantsEnforcer)
+    gone = ObjectName(catalog="lake", namespace=("mine",), name="t")
+    assert grants.is_owner(gone, ROOT)
+
+    def fails(namespace: tuple[str, ...]) -> None:
+        raise UserError("somebody made a table meanwhile")
+
+    monkeypatch.setattr(lake.engine.catalogs["lake"], "drop_namespace", fails)
+    assert "meanwhile" in lake.refusal(ROOT, "DROP SCHEMA mine CASCADE").message
+    assert not grants.is_owner(gone, ROOT)

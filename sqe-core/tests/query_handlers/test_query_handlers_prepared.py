@@ -144,6 +144,8 @@ def test_nobody_records_what_is_prepared(lake: Lake) -> None:
         "PREPARE p FROM SELECT * FROM people WHERE canary = 'canary7'",
         "EXECUTE p",
         "EXECUTE IMMEDIATE 'SELECT * FROM people WHERE canary = ''canary7'''",
+        "DESCRIBE OUTPUT p",
+        "DESCRIBE INPUT p",
         "PREPARE s FROM CALL lake.system.rollback_to_snapshot('hr.canary7', 1)",
         "EXECUTE s",  # its error repeats the value
     ):
@@ -153,7 +155,7 @@ def test_nobody_records_what_is_prepared(lake: Lake) -> None:
             assert error.code in (ErrorCode.COLUMN_NOT_FOUND, ErrorCode.TABLE_NOT_FOUND)  # noqa: PT017 - not all fail
     assert "canary7" not in str(lake.events)
     assert [event.statement_kind for event in lake.events if event.phase.final] == [
-        *("prepare", "query", "query"),
+        *("prepare", "query", "query", "describe", "describe"),
         *("prepare", "call"),
     ]
 

@@ -95,3 +95,21 @@ def test_history_and_events_tell_what_the_client_calls_itself_and_its_trace(lake
             connected(lake, ALICE).execute(StatementRequest(sql="nonsense", source="x" * 999, trace_parent=wrong))
         assert lake.events[-1].trace_id is None
         assert lake.events[-1].source == "x" * 256
+
+
+@pytest.mark.rule("STMT-1")
+@pytest.mark.parametrize("text", ["DESCRIBE OUTPUT p", "DESCRIBE INPUT p", "EXECUTE p", "PREPARE q FROM SELECT 1"])
+@pytest.mark.parametrize("sql", ["DESCRIBE OUTPUT p", "DESCRIBE INPUT p"])
+def test_what_a_client_keeps_may_not_stand_for_itself(lake: Lake, sql: str, text: str) -> None:
+    with pytest.raises(SqeError, match="may not prepare or execute another one"):
+        connected(lake, ALICE).execute(StatementRequest(sql=sql, state=ClientState(prepared={"p": text})))
+
+
+@pytest.mark.rule("OBS-3")
+@pytest.mark.parametrize("sql", ["DESCRIBE OUTPUT p", "DESCRIBE INPUT p", "EXECUTE p"])
+def test_values_of_what_a_client_keeps_are_in_no_event(lake: Lake, sql: str) -> None:
+    text = "SELECT EXTRACT('topsecret4711' FROM current_timestamp)"
+    with pytest.raises(SqeError):
+        connected(lake, ALICE).execute(StatementRequest(sql=sql, state=ClientState(prepared={"p": text})))
+    assert lake.events
+    assert "topsecret4711" not in str(lake.events)

@@ -175,6 +175,31 @@ def test_what_was_said_of_a_credential_is_not_passed_on_for_ever(desk, users, ti
             desk.store.authenticate(ALICE, client)
 
 
+@pytest.mark.rule("JWT-9")
+@pytest.mark.rule("SESS-3")
+def test_who_renewed_a_session_gave_its_new_rights_to_nobody_else(desk, users, time) -> None:
+    live = desk.store.authenticate(ALICE, FIRST)
+    users.changes = {"roles": frozenset({"admin"}), "access_token": Secret("new")}
+    desk.store.renew_login(live, BasicCredential(username="alice", password=Secret("wonderland")), FIRST)
+    users.changes = {}
+    asked = len(users.asked)
+    other = desk.store.authenticate(ALICE, SECOND)
+
+    assert len(users.asked) == asked + 1, "the old token is asked for, and has what it has"
+    assert (live.identity.roles, other.identity.roles) == ({"admin"}, live.identity.roles - {"admin"})
+
+
+@pytest.mark.rule("JWT-9")
+def test_a_refusal_counts_for_every_connection(desk, users) -> None:
+    desk.store.authenticate(ALICE, FIRST)
+    users.users["alice"] = "changed"
+    with pytest.raises(InvalidCredentialsError):
+        desk.store.authenticate(ALICE, HERE, own=True)
+    for client in (SECOND, FIRST):
+        with pytest.raises(InvalidCredentialsError):
+            desk.store.authenticate(ALICE, client)
+
+
 @pytest.mark.rule("SESS-5")
 def test_connections_at_once_log_in_once(desk, users, race) -> None:
     users.gate = threading.Event()

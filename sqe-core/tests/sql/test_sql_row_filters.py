@@ -29,6 +29,18 @@ def test_no_value_is_in_nothing() -> None:
 
 
 @pytest.mark.rule("POL-5")
+@pytest.mark.parametrize("sizes", [None, [0, 2, 3], [1, 0, 1]])
+def test_queries_have_the_same_numbers_whatever_others_find(sizes: list[int] | None) -> None:
+    text = "(a IN (SELECT b FROM c.n.q0)) NOT IN (SELECT b FROM c.n.q1) AND region IN (SELECT r FROM c.n.q2)"
+    written, queries = Reader().translate_filter(text, dialect="sqe", sizes=sizes)
+    assert queries == Reader().translate_filter(text, dialect="sqe", sizes=None)[1]
+    assert [query[-4:-1] for query in queries] == ["`q0", "`q1", "`q2"]
+    assert written.endswith("`region` IN (:_sqe_mapping_2_0, :_sqe_mapping_2_1, :_sqe_mapping_2_2)") == (
+        sizes == [0, 2, 3]
+    )
+
+
+@pytest.mark.rule("POL-5")
 @pytest.mark.parametrize(
     "query",
     [

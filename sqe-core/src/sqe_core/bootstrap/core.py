@@ -140,8 +140,9 @@ def build(
         return {**(found.backends() if found else {}), **mounted}
 
     def closed(catalog: str) -> bool:
-        backend = backends().get(catalog) if closes_uncovered else None
-        return backend is not None and backend.identity_mode == "shared"
+        # One that was detached meanwhile says nothing any more: a statement that still holds its mount is refused.
+        backend = backends().get(catalog)
+        return closes_uncovered and (backend is None or backend.identity_mode == "shared")
 
     authorizer = Authorizer(
         enforcers,

@@ -10,6 +10,7 @@ A session ends when it is idle, too old, past its identity's expiry, revoked, lo
 from __future__ import annotations
 
 import logging
+import math
 import secrets
 import threading
 import time
@@ -157,6 +158,8 @@ class LiveSession:
         self.last_used = now
         self.validated = validated
         """When a provider last vouched for that credential."""
+        self.is_renewed = False
+        """Whether its rights and its end came with another credential than `login` names."""
         self._store = store
 
     @property
@@ -452,6 +455,7 @@ class SessionStore:
             self._observer.refused(credential, client, error)
             raise
         self._observer.logged_in(identity, client)
+        live.is_renewed = True  # before it has more rights: who still has the old credential gets none of them
         self.adopt(live, identity)
 
     def refuse(self, live: LiveSession, error: SqeError, *, at_once: bool) -> None:
@@ -481,7 +485,7 @@ class SessionStore:
             self._chain.attempts.check(client.address, account)
         if own:
             login = LoginKey(digest, client.protocol, None, None)
-            return self._open(self._ask(credential, client), login, client, own)
+            return self._open(self._ask(credential, client, login), login, client, own)
         login = LoginKey(digest, client.protocol, client.label, None if client.label else client.connection)
         deadline = self._monotonic() + 2 * self._chain.timeout_secs
         return self._alone(login, deadline, self._fresh, lambda: self._log_in(login, deadline, credential, client))
@@ -494,7 +498,7 @@ class SessionStore:
             return None if vouched is None else self._enter(vouched, login, client)
 
         def by_asking() -> LiveSession:
-            return self._enter(self._ask(credential, client), login, client)
+            return self._enter(self._ask(credential, client, login), login, client)
 
         try:
             return self._alone((login.credential, login.protocol), deadline, by_what_was_said, by_asking)
@@ -560,12 +564,20 @@ class SessionStore:
             others = tuple(self._by_credential.get(credential, ()))
         for live in others:
             identity = live.session.identity
-            if identity.refresh_token is None and self._is_fresh(live) and self._alive(live):
+            own = identity.refresh_token is None and not live.is_renewed
+            if own and self._is_fresh(live) and self._alive(live):
                 return Vouched(identity, live.validated)
         return None
 
-    def _ask(self, credential: Credential, client: ClientInfo) -> Vouched:
-        identity = self._chain.authenticate(LoginRequest(credential=credential, client=client))
+    def _ask(self, credential: Credential, client: ClientInfo, login: LoginKey) -> Vouched:
+        try:
+            identity = self._chain.authenticate(LoginRequest(credential=credential, client=client))
+        except InvalidCredentialsError:
+            # What was said before counts for nobody any more: each session of it is asked for again.
+            with self._lock:
+                for live in self._by_credential.get((login.credential, login.protocol), ()):
+                    live.validated = -math.inf
+            raise
         self._observer.logged_in(identity, client)
         return Vouched(identity, self._monotonic())
 

@@ -754,7 +754,9 @@ class Judge:
         )
         if not access.filters and not access.masks:
             return replace(everything, columns=tuple(pair for pair in columns if pair[1] in allowed))
-        # VIEW-2: a policy on the view holds besides those on what it reads.
+        # VIEW-2: a policy on the view holds besides those on what it reads. Columns that read as nothing mislead it.
+        if expanded.lost:
+            raise unreadable_view(str(name))
         marker = new_marker()
         compiled = self._compiler().compile(
             name,

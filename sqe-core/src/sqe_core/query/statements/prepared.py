@@ -88,11 +88,14 @@ class DescribePreparedHandler(Answer[DescribePrepared]):
 
     def rows(self, statement: DescribePrepared, context: StatementContext) -> pa.Table:
         """Judge the prepared statement, and tell what it expects or answers."""
-        inner = context.parts.reader.read(
-            _text(context, statement.name),
-            dialect=context.session.properties["dialect"],
-            limits=TextLimits(max_bytes=context.parts.limits.max_sql_bytes),
-        )
+        text, dialect = _text(context, statement.name), context.session.properties["dialect"]
+        limits = TextLimits(max_bytes=context.parts.limits.max_sql_bytes)
+        if len(text) <= limits.max_bytes:  # longer ones are refused by their length alone
+            context.watch.stands_for(text, dialect)
+        inner = context.parts.reader.read(text, dialect=dialect, limits=limits)
+        # PREPARE refuses these, but a client may keep its text itself.
+        if isinstance(inner, Prepare | Execute | ExecuteImmediate | Deallocate | DescribePrepared):
+            raise UserError("A prepared statement may not prepare or execute another one")
         told = self._input(inner, context) if statement.what == "input" else self._output(inner, context)
         return to_table(_INPUT if statement.what == "input" else _OUTPUT, list(told))
 

@@ -86,13 +86,14 @@ class DropSchemaHandler(Change[DropSchema]):
         metadata = context.session.metadata(mount)
         for inner in reversed(held):
             namespace = inner.schema.namespace
+            # Each is told of at once: what fails later leaves no owner of what is gone.
             for name in inner.views:
                 metadata.drop_view(namespace, name)
+                objects.lives.dropped(ObjectName(catalog=mount.name, namespace=namespace, name=name))
             for name in inner.tables:
                 metadata.drop_table(namespace, name, purge=False)
-            metadata.drop_namespace(namespace)
-            for name in (*inner.views, *inner.tables):
                 objects.lives.dropped(ObjectName(catalog=mount.name, namespace=namespace, name=name))
+            metadata.drop_namespace(namespace)
             objects.lives.dropped(inner.schema)
 
 

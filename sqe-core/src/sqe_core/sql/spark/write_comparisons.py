@@ -109,10 +109,11 @@ def _mapped(writer: Writer, mappings: MappingQueries, node: Any, word: str) -> s
     query = node.args["query"].this
     if mappings.inside or _mapping_table(query) is None or len(query.expressions) != 1:
         writer.refuse(_LOOKS_UP, node)
+    left = operand(writer, node.this)  # before anything is left out: queries have the same numbers in each pass
     markers = _looked_up(writer, mappings, query)
     if not markers:
         return "true" if word.startswith("NOT") else "false"
-    return f"{operand(writer, node.this)} {word} ({', '.join(markers)})"
+    return f"{left} {word} ({', '.join(markers)})"
 
 
 @rule(exp.Exists, "this")
@@ -144,10 +145,11 @@ def _exists(writer: Writer, node: Any) -> str:
     looked = exp.Select(expressions=[wanted], from_=exp.From(this=table))
     if own:
         looked.set("where", exp.Where(this=exp.and_(*own, copy=False)))
+    left = operand(writer, met[0][1]) if met else ""
     markers = _looked_up(writer, mappings, looked)
     if not markers or not met:
         return "true" if markers else "false"
-    return f"coalesce({operand(writer, met[0][1])} IN ({', '.join(markers)}), false)"
+    return f"coalesce({left} IN ({', '.join(markers)}), false)"
 
 
 def _mapping_table(query: Any) -> Any:

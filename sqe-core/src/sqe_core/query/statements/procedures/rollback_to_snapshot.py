@@ -43,7 +43,8 @@ class RollbackToSnapshot(Procedure):
         resolved, loaded = found
         assert isinstance(loaded, TableMetadata)
         stores = context.parts.authorizer.stores(SupportsOwnership)
-        if not context.is_admin and not all(store.is_owner(resolved.name, context.identity) for store in stores):
+        owns = bool(stores) and all(store.is_owner(resolved.name, context.identity) for store in stores)
+        if not (owns or context.is_admin):
             raise denied(f"roll {resolved.name} back: it takes its owner")
         name, snapshot, session = resolved.name, given["snapshot_id"], context.session
         parts = (session.alias_of(resolved.mount), *name.namespace, name.name)
