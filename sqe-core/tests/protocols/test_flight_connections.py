@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import socket
 import struct
 import threading
@@ -441,14 +442,25 @@ def reset(connection: socket.socket) -> None:
     connection.close()
 
 
+def reusable(host: str) -> tuple[str, int]:
+    """A free port that systems give to nobody by themselves, so that it is free a second time."""
+    for port in random.sample(range(20_000, 32_000), 100):
+        with (
+            suppress(OSError),
+            socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET),
+        ):
+            return host, port
+    raise AssertionError("no port is free")
+
+
 @pytest.mark.rule("SESS-2")
 @pytest.mark.parametrize("family", [socket.AF_INET, socket.AF_INET6])
 def test_a_port_that_is_used_again_is_another_connection(family: socket.AddressFamily) -> None:
     host = "127.0.0.1" if family is socket.AF_INET else "::1"
     with socket.create_server((host, 0), family=family) as listener:
         sockets = Sockets(listener.getsockname()[1])
-        client = socket.create_connection(listener.getsockname()[:2])
-        source = client.getsockname()[:2]
+        source = reusable(host)
+        client = socket.create_connection(listener.getsockname()[:2], source_address=source)
         end = FarEnd(*source)
         served, _ = listener.accept()
         with served:
@@ -467,7 +479,7 @@ class Relay:
     """Carries the bytes of one connection from a port of ours: what a client cannot choose, and an attacker can."""
 
     def __init__(self, target: tuple[str, int], source: tuple[str, int] | None = None) -> None:
-        self._far = socket.create_connection(target, source_address=source)
+        self._far = socket.create_connection(target, source_address=source or reusable("127.0.0.1"))
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.source: tuple[str, int] = self._far.getsockname()
         self.address = f"127.0.0.1:{self._listener.getsockname()[1]}"
