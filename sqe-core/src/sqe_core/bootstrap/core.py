@@ -140,9 +140,11 @@ def build(
         return {**(found.backends() if found else {}), **mounted}
 
     def closed(catalog: str) -> bool:
+        if not closes_uncovered:
+            return False
         # One that was detached meanwhile says nothing any more: a statement that still holds its mount is refused.
         backend = backends().get(catalog)
-        return closes_uncovered and (backend is None or backend.identity_mode == "shared")
+        return backend is None or backend.identity_mode == "shared"
 
     authorizer = Authorizer(
         enforcers,

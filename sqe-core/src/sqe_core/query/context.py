@@ -133,6 +133,11 @@ class StatementContext:
         """Where decisions are noted."""
         return self.circumstances.trail
 
+    def stands_for(self, sql: str, dialect: str) -> None:
+        """What is told of the statement names no value of this text either; a longer one is refused by its length."""
+        if len(sql) <= self.parts.limits.max_sql_bytes:
+            self.watch.stands_for(sql, dialect)
+
     def without_policies(self) -> StatementContext:
         """Return the same for somebody who sees every object: administrators, where they govern."""
         visible = self.visible.without_policies()

@@ -31,8 +31,7 @@ def read_statement(context: StatementContext, sql: str, parameters: Parameters, 
     if parameters:
         raise UserError("This statement takes no parameters", code=ErrorCode.INVALID_ARGUMENTS)
     meant = read.handler.meant(read.statement, context, dialect)
-    if len(meant.sql) <= context.parts.limits.max_sql_bytes:  # longer ones are refused by their length alone
-        context.watch.stands_for(meant.sql, meant.dialect)
+    context.stands_for(meant.sql, meant.dialect)
     inner = _read(context, meant.sql, meant.parameters, meant.dialect)
     if isinstance(inner.handler, StandsFor):
         raise UserError("A statement that is executed may not execute another one")

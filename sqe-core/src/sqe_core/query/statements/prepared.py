@@ -90,8 +90,7 @@ class DescribePreparedHandler(Answer[DescribePrepared]):
         """Judge the prepared statement, and tell what it expects or answers."""
         text, dialect = _text(context, statement.name), context.session.properties["dialect"]
         limits = TextLimits(max_bytes=context.parts.limits.max_sql_bytes)
-        if len(text) <= limits.max_bytes:  # longer ones are refused by their length alone
-            context.watch.stands_for(text, dialect)
+        context.stands_for(text, dialect)
         inner = context.parts.reader.read(text, dialect=dialect, limits=limits)
         # PREPARE refuses these, but a client may keep its text itself.
         if isinstance(inner, Prepare | Execute | ExecuteImmediate | Deallocate | DescribePrepared):
