@@ -403,6 +403,12 @@ def authorizer(catalog: object, *, engine: PolicyEnforcer | None = None, **optio
     return Authorizer([engine or AllowAllEnforcer()], catalogs=CatalogRestrictions(lambda: {"c": catalog}, **options))
 
 
+@pytest.mark.rule("POL-2")
+def test_a_catalog_that_is_gone_allows_nothing() -> None:
+    gone = Authorizer([AllowAllEnforcer()], catalogs=CatalogRestrictions(dict))
+    assert select(gone).denied
+
+
 def select(found: Authorizer, who: Identity = ALICE, circumstances: Circumstances = NOW) -> Verdict:
     request = AccessRequest(name=NAME, action=Action.SELECT, loaded=TABLE)
     return found.decide(who, [request], circumstances)[NAME, Action.SELECT]

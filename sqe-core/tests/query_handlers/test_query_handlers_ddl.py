@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from handler_lake import ALICE, BOB, ROOT, Lake
 
+from sqe_core.catalog.registry import Mount
 from sqe_core.policy.grants.enforcer import GrantsEnforcer
 from sqe_core.spi.errors import AccessDeniedError, ErrorCode, NotSupportedError, ObjectNotFoundError, UserError
 from sqe_core.spi.names import ObjectName
+from sqe_core.testing.engine import FakeBackend
 
 
 def explained(lake: Lake, sql: str) -> list[tuple[str, str, bool]]:
@@ -21,6 +25,43 @@ def make(lake: Lake) -> None:
         "CREATE TABLE mine.t AS SELECT id, name FROM lake.default.people",
         "CREATE VIEW mine.v AS SELECT id FROM mine.t",
     )
+
+
+@pytest.mark.rule("POL-9")
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "DESCRIBE other.default.t",
+        "SHOW COLUMNS FROM other.default.t",
+        "SHOW TABLES FROM other.default",
+        "DROP TABLE other.default.t",
+        "ALTER TABLE other.default.t ADD COLUMN b int DEFAULT 1",
+        "CREATE TABLE other.default.u (LIKE other.default.t)",
+        "CREATE SCHEMA other.new",
+        "DROP SCHEMA other.default CASCADE",
+        "SELECT * FROM other.default.t",
+    ],
+)
+def test_no_catalog_is_judged_as_the_one_that_took_its_name(
+    lake: Lake, sql: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake.root("CREATE SCHEMA IF NOT EXISTS other.default", "CREATE TABLE other.default.t (id int)")
+    catalogs = lake.sqe.catalogs
+    for method in ("decide", "visible"):
+        answer = getattr(GrantsEnforcer, method)
+
+        def attach_anew(self: GrantsEnforcer, request: Any, answer: Any = answer) -> Any:
+            former = catalogs.find("other")
+            assert former is not None
+            catalogs.replace(former, Mount(name="other", backend=FakeBackend("other"), attached=True))
+            return answer(self, request)
+
+        monkeypatch.setattr(GrantsEnforcer, method, attach_anew)
+    lake.sqe.service._parts.authorizer.flush()
+    assert "was detached" in lake.refusal(ROOT, sql).message
+    assert set(lake.engine.catalogs["other"].schemas) == {("default",)}
+    monkeypatch.undo()
+    assert lake.run(ROOT, "SHOW COLUMNS FROM other.default.t") == [("id", "integer", "YES")]
 
 
 def test_schemas(lake: Lake) -> None:

@@ -150,12 +150,14 @@ class CatalogRestrictions:
         return any(isinstance(backend, SupportsReadRestrictions) for backend in self._backends().values())
 
     def decide(self, identity: Identity, name: ObjectName, table: TableMetadata) -> CatalogDecision | None:
-        """Return what the catalog takes away from somebody; None where it restricts nothing.
+        """Return what the catalog takes away from somebody; None where it restricts nothing, all where it is gone.
 
         Raises:
             ExternalError: the catalog did not answer, or with what is not understood.
         """
         backend = self._backends().get(name.catalog)
+        if backend is None:
+            return CatalogDecision(decision=Decision.deny("the catalog was detached"))
         if not isinstance(backend, SupportsReadRestrictions):
             return None
         key = (_login(identity), name, table.uuid, table.schema_id, table.columns)

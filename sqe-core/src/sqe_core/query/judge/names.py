@@ -75,7 +75,7 @@ class NameResolver:
         self._shows = shows
         self._discover = discover
         self.used: set[Mount] = set()
-        """The mounts of the objects that were resolved."""
+        """The mounts of what was resolved."""
 
     def ensure_mounted(self) -> None:
         """Raise when a catalog was detached since a name was found in it: it may have been judged as another one."""
@@ -110,6 +110,7 @@ class NameResolver:
                 code=ErrorCode.CATALOG_NOT_FOUND,
                 hint=self.suggest(name),
             )
+        self.used.add(mount)
         return mount
 
     def schema(self, parts: Sequence[str], context: NameContext) -> tuple[Mount, NamespaceName]:

@@ -214,7 +214,9 @@ class StatementRun:
         if not isinstance(handler, Answer):
             return None
         handler.require_admin(self.context)
-        return handler.rows(read.statement, self.context)
+        rows = handler.rows(read.statement, self.context)
+        self.context.resolver.ensure_mounted()
+        return rows
 
     @staticmethod
     def _columns(read: ReadStatement, rows: pa.Table | None) -> pa.Schema | None:

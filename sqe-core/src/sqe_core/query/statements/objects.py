@@ -51,6 +51,7 @@ class CatalogObjects:
         """Raise unless the user may."""
         context = self.context
         context.parts.authorizer.require(context.identity, name, action, context.circumstances)
+        context.resolver.ensure_mounted()
 
     def schema(self, need: SchemaNeed) -> tuple[Mount, NamespaceName]:
         """Resolve a schema that is to be changed; whether it is there, and who may, is decided by the handler."""
@@ -88,6 +89,7 @@ class CatalogObjects:
         asked = tuple(dict.fromkeys((*needed, Action.SELECT)))
         requests = [AccessRequest(name=name, action=action, loaded=loaded) for action in asked]
         decisions = context.parts.authorizer.decide(context.identity, requests, context.circumstances)
+        context.resolver.ensure_mounted()
         # DML-8: what is done to a table as a whole takes somebody who may read it.
         needed = asked if isinstance(loaded, TableMetadata) else tuple(needed)
         denied = [action for action in needed if decisions[name, action].denied]

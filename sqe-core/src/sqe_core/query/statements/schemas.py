@@ -83,6 +83,7 @@ class DropSchemaHandler(Change[DropSchema]):
         # Everything is decided before anything is dropped (DML-4).
         if not all(may_drop_all(context, context.identity, mount, inner) for inner in held):
             raise AccessDeniedError(f"You may not drop everything that schema {schema} holds")
+        context.resolver.ensure_mounted()
         metadata = context.session.metadata(mount)
         for inner in reversed(held):
             namespace = inner.schema.namespace
