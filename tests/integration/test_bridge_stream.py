@@ -20,8 +20,8 @@ from sqe_core.engine.spark.engine import SparkEngine
 from sqe_core.engine.spark.session import SparkEngineSession
 from sqe_core.spi.errors import QueryCancelledError
 
-# They count what the engine holds, and how soon it lets go.
-pytestmark = pytest.mark.alone
+# Counts what the engine holds, or how soon it lets go.
+alone = pytest.mark.alone
 
 MIB = 1 << 20
 
@@ -185,6 +185,7 @@ def test_a_limit_looks_at_few_partitions(session: SparkEngineSession) -> None:
 # Streaming
 
 
+@alone
 def test_the_first_batch_comes_before_the_last_task_is_done(session: SparkEngineSession) -> None:
     # Eight tasks of 0.3 s; at most some of them run at once.
     sql = "SELECT id, reflect('java.lang.Thread', 'sleep', 300L) AS nothing FROM range(0, 32, 1, 32)"
@@ -203,6 +204,7 @@ def test_the_first_batch_comes_before_the_last_task_is_done(session: SparkEngine
     assert (done.stages, done.tasks, done.rows) == (1, 32, 32)
 
 
+@alone
 def test_rows_of_a_slow_query_come_as_they_are_made(session: SparkEngineSession) -> None:
     sql = "SELECT id, reflect('java.lang.Thread', 'sleep', 100L) AS nothing FROM range(0, 40, 1, 1)"
     began = time.monotonic()
@@ -212,6 +214,7 @@ def test_rows_of_a_slow_query_come_as_they_are_made(session: SparkEngineSession)
     assert sum(batch.num_rows for batch in reader) < 40
 
 
+@alone
 def test_a_slow_reader_holds_no_slot_and_loses_no_row(engine: SparkEngine, session: SparkEngineSession) -> None:
     stream = start(session, "SELECT id, repeat('x', 1000) AS text FROM range(0, 150000, 1, 12)")
     reader = iter(stream)
@@ -263,6 +266,7 @@ def test_an_error_at_once_comes_from_execute(session: SparkEngineSession) -> Non
 ENDLESS = "SELECT sum(id % 7) FROM range(0, 1000000000000, 1, 8)"
 
 
+@alone
 def test_cancel_frees_the_slots_within_a_second(engine: SparkEngine, session: SparkEngineSession) -> None:
     stream = start(session, ENDLESS)
     wait_until(lambda: active_tasks(engine) > 0, 10)
@@ -275,6 +279,7 @@ def test_cancel_frees_the_slots_within_a_second(engine: SparkEngine, session: Sp
     assert fetch(session, "SELECT 1 AS x").num_rows == 1
 
 
+@alone
 def test_cancel_by_tag_reaches_a_waiting_reader(engine: SparkEngine, session: SparkEngineSession) -> None:
     tag = uuid.uuid4().hex
     stream = start(session, ENDLESS, tag=tag)
@@ -288,6 +293,7 @@ def test_cancel_by_tag_reaches_a_waiting_reader(engine: SparkEngine, session: Sp
     wait_until(slots_are_free(engine), 1)
 
 
+@alone
 def test_closing_a_stream_ends_its_statement(engine: SparkEngine, session: SparkEngineSession) -> None:
     stream = start(session, "SELECT id, repeat('x', 1000) FROM range(0, 1000000000, 1, 8)")
     next(iter(stream))
@@ -296,6 +302,7 @@ def test_closing_a_stream_ends_its_statement(engine: SparkEngine, session: Spark
     wait_until(lambda: engine.context.bridge.stream.StreamHub.held() == 0, 1)
 
 
+@alone
 def test_a_reader_that_hangs_up_ends_its_statement(engine: SparkEngine, session: SparkEngineSession) -> None:
     stream = start(session, ENDLESS)
     wait_until(lambda: active_tasks(engine) > 0, 10)
@@ -303,6 +310,7 @@ def test_a_reader_that_hangs_up_ends_its_statement(engine: SparkEngine, session:
     wait_until(slots_are_free(engine), 2)
 
 
+@alone
 def test_a_job_that_was_on_its_way_when_its_statement_was_cancelled_ends_too(
     engine: SparkEngine, session: SparkEngineSession
 ) -> None:
@@ -365,6 +373,7 @@ def cancelled_in_planning(
     assert not session.bridge.isAbandoned()
 
 
+@alone
 def test_cancel_reaches_planning(engine: SparkEngine, session: SparkEngineSession) -> None:
     cancelled_in_planning(engine, session, many_joins(), {})
 
@@ -476,6 +485,7 @@ def test_commits_of_others_are_not_counted(engine: SparkEngine, writer: SparkEng
     assert tag in summaries.column(0).to_pylist()
 
 
+@alone
 def test_a_cancelled_write_leaves_the_table_as_it_was(engine: SparkEngine, writer: SparkEngineSession) -> None:
     name = new_table(writer)
     tag = uuid.uuid4().hex
@@ -499,6 +509,7 @@ def test_a_constant_that_cannot_be_folded_does_not_hang(writer: SparkEngineSessi
     assert ids(fetch(writer, ENDLESS_PLANNING.format(name=new_table(writer)))) == [0]
 
 
+@alone
 def test_cancel_reaches_a_rule_that_never_ends(engine: SparkEngine, writer: SparkEngineSession) -> None:
     sql = ENDLESS_PLANNING.format(name=new_table(writer))
     cancelled_in_planning(engine, writer, sql, {"spark.sql.optimizer.datasourceV2ExprFolding": "true"})

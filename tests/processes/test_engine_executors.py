@@ -21,6 +21,8 @@ def wide_batches(count: int) -> Iterator[pa.RecordBatch]:
         yield pa.RecordBatch.from_pydict({"n": list(values), "t": [f"{value:0400d}" for value in values]})
 
 
+# Two more JVMs take two minutes. That executors must prove themselves and encrypt, test_engine_settings.py sees in CI.
+@pytest.mark.long
 @pytest.mark.rule("ISO-11")
 def test_executors_in_processes_of_their_own_read_tables_and_ingested_rows(tmp_path: Path) -> None:
     options = EngineOptions(master="local-cluster[2,1,1024]", memory_bytes=512 << 20, local_dir=tmp_path / "run")

@@ -235,6 +235,33 @@ def production(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServ
         yield running
 
 
+@contextmanager
+def slow_statement(server: RunningServer, user: str) -> Iterator[tuple[str, list[Refused]]]:
+    """A statement of the user runs; yields its session, and how it will have ended."""
+    client, root = server.client(user), server.client("root")
+    # What runs from here on is the fetching: a ticket that nobody fetches is just gone with its session.
+    info = client.plan(SLOW)
+    ended: list[Refused] = []
+
+    def fetch() -> None:
+        with pytest.raises(Refused) as caught:
+            client.fetch(info)
+        ended.append(caught.value)
+
+    fetching = threading.Thread(target=fetch)
+    began = time.monotonic()
+    fetching.start()
+    try:
+        while True:
+            rows = root.query("SHOW SESSIONS").to_pylist()
+            if found := [row["session_id"] for row in rows if (row["user"], row["state"]) == (user, "RUNNING")]:
+                break
+            assert time.monotonic() - began < 5
+        yield found[0], ended
+    finally:
+        fetching.join(30)
+
+
 def refused(client: RawClient, text: str) -> Refused:
     with pytest.raises(Refused) as caught:
         client.query(text)
@@ -327,47 +354,18 @@ def test_a_statement_has_a_most_of_bytes(limited: RunningServer) -> None:
 
 @pytest.mark.rule("LIM-7")
 def test_a_user_has_a_most_of_statements_at_once(limited: RunningServer) -> None:
-    bob = limited.client("bob")
-    slow = threading.Thread(target=refused, args=(bob, SLOW))
-    slow.start()
-    try:
-        deadline = time.monotonic() + 10
-        while limited.samples()[("sqe_active_queries", ())] < 1:
-            assert time.monotonic() < deadline
+    with slow_statement(limited, "bob"):
         error = refused(limited.client("bob"), "SELECT 1")
         assert error.status is grpc.StatusCode.RESOURCE_EXHAUSTED
         assert "Too many concurrent queries" in error.text
         assert limited.client("carol").query("SELECT 1 AS one").num_rows == 1
-    finally:
-        slow.join(30)
 
 
 @pytest.mark.rule("TRI-9")
 def test_an_administrator_ends_a_session_and_what_runs_in_it(limited: RunningServer) -> None:
-    bob, root = limited.client("bob"), limited.client("root")
-    # What runs from here on is the fetching: a ticket that nobody fetches is just gone with its session.
-    info = bob.plan(SLOW)
-    ended: list[Refused] = []
-
-    def fetch() -> None:
-        with pytest.raises(Refused) as caught:
-            bob.fetch(info)
-        ended.append(caught.value)
-
-    slow = threading.Thread(target=fetch)
-    began = time.monotonic()
-    slow.start()
-    try:
-        while True:
-            rows = root.query("SHOW SESSIONS").to_pylist()
-            wanted = [row["session_id"] for row in rows if (row["user"], row["state"]) == ("bob", "RUNNING")]
-            if wanted:
-                break
-            assert time.monotonic() - began < 5
+    with slow_statement(limited, "bob") as (session, ended):
         assert {row["user"] for row in limited.client("alice").query("SHOW SESSIONS").to_pylist()} == {"alice"}
-        root.update(sql.CommandStatementUpdate(query=f"KILL SESSION '{wanted[0]}'"))
-    finally:
-        slow.join(30)
+        limited.client("root").update(sql.CommandStatementUpdate(query=f"KILL SESSION '{session}'"))
     assert (ended[0].status, ended[0].code) == (grpc.StatusCode.UNAUTHENTICATED, "SESSION_EXPIRED")
     assert "ended by its user or by an administrator" in ended[0].text
     assert limited.client("bob").query("SELECT 1 AS one").num_rows == 1
