@@ -57,6 +57,14 @@ def test_descriptions(lake: Lake) -> None:
     assert lake.run(ALICE, "DESCRIBE OUTPUT w") == []
 
 
+@pytest.mark.parametrize("sql", ["DESCRIBE OUTPUT p", "DESCRIBE INPUT p", "EXECUTE p USING 1"])
+def test_the_dialect_of_the_request_counts(lake: Lake, sql: str) -> None:
+    session, service = lake.session(ALICE), lake.sqe.service
+    service.execute(session, "PREPARE p FROM SELECT `id` FROM people WHERE id = ?", dialect="spark").close()
+    assert service.execute(session, sql, dialect="spark").read_all().num_rows == 1
+    assert lake.refusal(ALICE, sql).message.startswith("Backticks")
+
+
 def test_what_is_planned_and_described(lake: Lake) -> None:
     session, service = lake.session(ALICE), lake.sqe.service
     lake.run(ALICE, "PREPARE p FROM SELECT name FROM people WHERE city = ?")

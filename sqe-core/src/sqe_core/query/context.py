@@ -17,7 +17,7 @@ from sqe_core.query.run.running import RunningStatement
 from sqe_core.query.statements.traits import StatementTraits
 from sqe_core.session.statement_session import StatementSession
 from sqe_core.spi.identity import Identity
-from sqe_core.sql.statement import PositionMap, StatementKind
+from sqe_core.sql.statement import PositionMap, Statement, StatementKind
 
 if TYPE_CHECKING:
     from sqe_core.query.judge.judge import Judgement
@@ -86,6 +86,7 @@ class StatementContext:
         parts: the collaborators of every statement.
         handlers: who carries out which statement.
         session: what it sees of its session.
+        dialect: how it is written, and what it stands for.
         running: its life.
         visible: what its user may see.
         resolver: from names to objects.
@@ -99,6 +100,7 @@ class StatementContext:
     parts: QueryParts
     handlers: Handlers
     session: StatementSession
+    dialect: str
     running: RunningStatement
     visible: VisibleCatalogs
     resolver: NameResolver
@@ -133,10 +135,14 @@ class StatementContext:
         """Where decisions are noted."""
         return self.circumstances.trail
 
-    def stands_for(self, sql: str, dialect: str) -> None:
-        """What is told of the statement names no value of this text either; a longer one is refused by its length."""
+    def read_meant(self, sql: str) -> Statement:
+        """Read what the statement stands for; what is told of it names no value of this text either.
+
+        One that is too long is refused by its length, before anybody looks at it.
+        """
         if len(sql) <= self.parts.limits.max_sql_bytes:
-            self.watch.stands_for(sql, dialect)
+            self.watch.stands_for(sql, self.dialect)
+        return self.parts.read(sql, self.dialect)
 
     def without_policies(self) -> StatementContext:
         """Return the same for somebody who sees every object: administrators, where they govern."""

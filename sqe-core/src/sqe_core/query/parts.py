@@ -15,7 +15,7 @@ from sqe_core.query.run.admission import QueryLimits
 from sqe_core.query.run.record import Recorder
 from sqe_core.session.directory import SessionDirectory
 from sqe_core.spi.identity import Identity
-from sqe_core.sql.statement import SqlReader
+from sqe_core.sql.statement import SqlReader, Statement, TextLimits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,3 +40,7 @@ class QueryParts:
     admins: Callable[[Identity], bool] = field(default=lambda identity: False)
     sessions: SessionDirectory = field(default_factory=SessionDirectory)
     outside: OutsideGrants | None = None
+
+    def read(self, sql: str, dialect: str) -> Statement:
+        """Read a statement that is not too long."""
+        return self.reader.read(sql, dialect=dialect, limits=TextLimits(max_bytes=self.limits.max_sql_bytes))

@@ -53,7 +53,7 @@ from sqe_core.spi.identity import Identity
 from sqe_core.spi.names import ObjectName
 from sqe_core.spi.protocol import IngestRequest, StatementDescription, StatementState
 from sqe_core.sql.grammar.value_rows import value_row
-from sqe_core.sql.statement import EngineStatement, TextLimits
+from sqe_core.sql.statement import EngineStatement
 
 _log = logging.getLogger(__name__)
 _LONGEST_SOURCE = 256
@@ -118,7 +118,7 @@ class QueryService:
         """
         running = options.running or RunningStatement(new_query_id())
         with self._begun(session, running, sql, options, dialect) as begun:
-            result = begun.run.run(sql, parameters, begun.dialect, begun.ending)
+            result = begun.run.run(sql, parameters, begun.ending)
             return result.watched(begun.record.delivered)
 
     def plan(
@@ -139,7 +139,7 @@ class QueryService:
         """
         running = options.running or RunningStatement(new_query_id())
         with self._begun(session, running, sql, options, dialect) as begun:
-            plan = begun.run.plan(sql, parameters, begun.dialect, _Held(self, session, options, begun))
+            plan = begun.run.plan(sql, parameters, _Held(self, session, options, begun))
             begun.ending.leave()
         begun.record.pause()
         return plan
@@ -154,7 +154,7 @@ class QueryService:
         """
         running = options.running or RunningStatement(new_query_id())
         with self._begun(session, running, sql, options, dialect) as begun:
-            shape = begun.run.describe(sql, begun.dialect)
+            shape = begun.run.describe(sql)
             begun.record.described()
             begun.ending.tell(None)
             return shape
@@ -203,10 +203,8 @@ class QueryService:
         running = options.running or RunningStatement(new_query_id())
         with self.admitted(session, running, options) as leave:
             # A long text takes a while to read: that is a statement's work, and needs its slot (LIM-1).
-            limits = TextLimits(max_bytes=self._parts.limits.max_sql_bytes)
-            read_as = dialect or (options.at or session).properties["dialect"]
             try:
-                statement = self._parts.reader.read(sql, dialect=read_as, limits=limits)
+                statement = self._parts.read(sql, dialect or (options.at or session).properties["dialect"])
             except SqeError:
                 with _explained(self._begin(session, running, sql, options, dialect, leave)):
                     raise  # history has what could not be read, too
@@ -248,17 +246,23 @@ class QueryService:
         written = dialect or seen.properties["dialect"]
         origin = Origin(source=_printable(options.source), trace_id=options.trace_id, queued_ms=running.queued_ms)
         record = self._parts.recorder.begin(running.query_id, session, sql, written, origin)
-        context = self._context(seen, running, record, record.trail)
-        return _Begun(run=StatementRun(context), record=record, dialect=written, ending=_End(leave, record))
+        context = self._context(seen, written, running, record, record.trail)
+        return _Begun(run=StatementRun(context), record=record, ending=_End(leave, record))
 
     def _context(
-        self, seen: StatementSession, running: RunningStatement, watch: StatementWatch, trail: DecisionTrail | None
+        self,
+        seen: StatementSession,
+        dialect: str,
+        running: RunningStatement,
+        watch: StatementWatch,
+        trail: DecisionTrail | None,
     ) -> StatementContext:
         visible = self.visible(seen, running.query_id, trail)
         return StatementContext(
             parts=self._parts,
             handlers=HANDLERS,
             session=seen,
+            dialect=dialect,
             running=running,
             visible=visible,
             resolver=NameResolver(self._parts.catalogs, shows=visible.shows, discover=seen.discovered.find),
@@ -420,7 +424,7 @@ class QueryService:
         running = RunningStatement(new_query_id())
         seen = StatementSession(session)
         seen.find_roles(self._with_roles)
-        return Judging(self._context(seen, running, Unwatched(), None)).columns_of
+        return Judging(self._context(seen, seen.properties["dialect"], running, Unwatched(), None)).columns_of
 
     def _set_deadline(self, session: Session | StatementSession, running: RunningStatement) -> Callable[[], None]:
         own = session.properties["query_max_run_time"]
@@ -470,7 +474,6 @@ class _Begun:
 
     run: StatementRun
     record: StatementRecord
-    dialect: str
     ending: _End
 
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from sqe_core.query.context import StatementContext
 from sqe_core.query.run.result import Parameters
 from sqe_core.query.statements.handler import Handler, StandsFor
 from sqe_core.spi.errors import ErrorCode, UserError
-from sqe_core.sql.statement import Statement, TextLimits
+from sqe_core.sql.statement import Statement
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,19 +23,20 @@ class ReadStatement:
     """Whether it was sent as what stands for it, with its values."""
 
 
-def read_statement(context: StatementContext, sql: str, parameters: Parameters, dialect: str) -> ReadStatement:
+def read_statement(context: StatementContext, sql: str, parameters: Parameters) -> ReadStatement:
     """Read a statement; one that stands for another is that one."""
-    read = _read(context, sql, parameters, dialect)
-    if not isinstance(read.handler, StandsFor):
-        return read
+    statement = context.parts.read(sql, context.dialect)
+    handler = recognise(context, statement)
+    if not isinstance(handler, StandsFor):
+        return ReadStatement(statement=statement, handler=handler, parameters=parameters)
     if parameters:
         raise UserError("This statement takes no parameters", code=ErrorCode.INVALID_ARGUMENTS)
-    meant = read.handler.meant(read.statement, context, dialect)
-    context.stands_for(meant.sql, meant.dialect)
-    inner = _read(context, meant.sql, meant.parameters, meant.dialect)
-    if isinstance(inner.handler, StandsFor):
+    meant, values = handler.meant(statement, context)
+    inner = context.read_meant(meant)
+    its_handler = recognise(context, inner)
+    if isinstance(its_handler, StandsFor):
         raise UserError("A statement that is executed may not execute another one")
-    return replace(inner, stands_for=True)
+    return ReadStatement(statement=inner, handler=its_handler, parameters=values, stands_for=True)
 
 
 def recognise(context: StatementContext, statement: Statement) -> Handler[Any]:
@@ -45,9 +46,3 @@ def recognise(context: StatementContext, statement: Statement) -> Handler[Any]:
     context.watch.recognised(statement.kind, handler.traits_of(statement))
     context.running.check()
     return handler
-
-
-def _read(context: StatementContext, sql: str, parameters: Parameters, dialect: str) -> ReadStatement:
-    limits = TextLimits(max_bytes=context.parts.limits.max_sql_bytes)
-    statement = context.parts.reader.read(sql, dialect=dialect, limits=limits)
-    return ReadStatement(statement=statement, handler=recognise(context, statement), parameters=parameters)

@@ -48,17 +48,17 @@ class StatementRun:
     def _execution(self) -> Execution:
         return Execution(self.context)
 
-    def run(self, sql: str, parameters: Parameters, dialect: str, ending: Ending) -> StatementResult:
+    def run(self, sql: str, parameters: Parameters, ending: Ending) -> StatementResult:
         """Judge the statement and run it."""
-        read = read_statement(self.context, sql, parameters, dialect)
+        read = read_statement(self.context, sql, parameters)
         if not isinstance(read.statement, EngineStatement):
             return self._carry_out(read, self._rows(read), ending)
         statement, values = read.statement, bind_parameters(read.statement, read.parameters)
         return self._tried(lambda: self._judged(statement, values, ending), statement, values, ending)
 
-    def plan(self, sql: str, parameters: Parameters, dialect: str, lifecycle: PlanLifecycle) -> StatementPlan:
+    def plan(self, sql: str, parameters: Parameters, lifecycle: PlanLifecycle) -> StatementPlan:
         """Judge the statement, and run it when the plan is started; nothing changes before."""
-        read = read_statement(self.context, sql, parameters, dialect)
+        read = read_statement(self.context, sql, parameters)
         if not isinstance(read.statement, EngineStatement):
             rows = self._rows(read)
             return self._planned(
@@ -122,9 +122,9 @@ class StatementRun:
             is_constant=plan is not None and plan.is_constant,
         )
 
-    def describe(self, sql: str, dialect: str) -> StatementDescription:
+    def describe(self, sql: str) -> StatementDescription:
         """Judge the statement and say what it expects and answers, without values for its parameters."""
-        read = read_statement(self.context, sql, (), dialect)
+        read = read_statement(self.context, sql, ())
         statement, inner, columns = read.statement, None, None
         if isinstance(read.handler, AnswerAboutQuery):
             inner = read.handler.query(statement)

@@ -7,7 +7,7 @@ what EXPLAIN ACCESS tells (`needs`) are said there and nowhere else.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, TypeVar, get_args
 
@@ -149,21 +149,12 @@ class RunsInEngine(Handler[S]):
         """Return what it does with a table that its plan names as a command's; None for what holds no such name."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MeantStatement:
-    """The statement that another one stands for, with the values of its parameters and its own dialect."""
-
-    sql: str
-    dialect: str
-    parameters: Sequence[Any] | Mapping[str, Any] = ()
-
-
 class StandsFor(Handler[S]):
     """Stands for another statement, which is read and judged as if it had been sent (STMT-1)."""
 
     @abstractmethod
-    def meant(self, statement: S, context: StatementContext, dialect: str) -> MeantStatement:
-        """Return that statement."""
+    def meant(self, statement: S, context: StatementContext) -> tuple[str, Sequence[Any]]:
+        """Return that statement, and the values of its parameters."""
 
 
 class Handlers:

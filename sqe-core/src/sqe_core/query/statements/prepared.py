@@ -7,6 +7,7 @@ any statement, with the rights of that moment, and its values are values: nothin
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.types as kinds
@@ -16,9 +17,9 @@ from sqe_core.catalog.types import display_type
 from sqe_core.query.context import StatementContext
 from sqe_core.query.run.judging import Judging
 from sqe_core.query.run.without_values import plan_without_values
-from sqe_core.query.statements.handler import Answer, Change, MeantStatement, StandsFor
+from sqe_core.query.statements.handler import Answer, Change, StandsFor
 from sqe_core.spi.errors import ErrorCode, UserError
-from sqe_core.sql.statement import EngineStatement, Statement, TextLimits
+from sqe_core.sql.statement import EngineStatement, Statement
 from sqe_core.sql.statements.prepared import Deallocate, DescribePrepared, Execute, ExecuteImmediate, Prepare
 
 _INPUT = pa.schema([("Position", pa.int64()), ("Type", pa.string())])
@@ -70,17 +71,17 @@ class DeallocateHandler(Change[Deallocate]):
 class ExecuteHandler(StandsFor[Execute]):
     """EXECUTE name USING values."""
 
-    def meant(self, statement: Execute, context: StatementContext, dialect: str) -> MeantStatement:
+    def meant(self, statement: Execute, context: StatementContext) -> tuple[str, Sequence[Any]]:
         """Return the prepared statement with its values."""
-        return MeantStatement(sql=_text(context, statement.name), dialect=dialect, parameters=statement.values)
+        return _text(context, statement.name), statement.values
 
 
 class ExecuteImmediateHandler(StandsFor[ExecuteImmediate]):
     """EXECUTE IMMEDIATE text USING values."""
 
-    def meant(self, statement: ExecuteImmediate, context: StatementContext, dialect: str) -> MeantStatement:
+    def meant(self, statement: ExecuteImmediate, context: StatementContext) -> tuple[str, Sequence[Any]]:
         """Return the statement that came along."""
-        return MeantStatement(sql=statement.executed, dialect=dialect, parameters=statement.values)
+        return statement.executed, statement.values
 
 
 class DescribePreparedHandler(Answer[DescribePrepared]):
@@ -88,10 +89,7 @@ class DescribePreparedHandler(Answer[DescribePrepared]):
 
     def rows(self, statement: DescribePrepared, context: StatementContext) -> pa.Table:
         """Judge the prepared statement, and tell what it expects or answers."""
-        text, dialect = _text(context, statement.name), context.session.properties["dialect"]
-        limits = TextLimits(max_bytes=context.parts.limits.max_sql_bytes)
-        context.stands_for(text, dialect)
-        inner = context.parts.reader.read(text, dialect=dialect, limits=limits)
+        inner = context.read_meant(_text(context, statement.name))
         # PREPARE refuses these, but a client may keep its text itself.
         if isinstance(inner, Prepare | Execute | ExecuteImmediate | Deallocate | DescribePrepared):
             raise UserError("A prepared statement may not prepare or execute another one")
