@@ -594,6 +594,22 @@ def test_the_default_place_is_the_state_folder(tmp_path: Path, caplog: pytest.Lo
 
 
 @pytest.mark.rule("POL-1")
+def test_two_servers_share_a_store_only_when_told_to(tmp_path: Path) -> None:
+    context = PluginContext(state_dir=tmp_path)
+    first = GrantsFactory().create("grants", GrantsConfig(), context)
+    with pytest.raises(StartupError, match=r"another server of this user keeps its grants in .*/grants\.db") as refused:
+        GrantsFactory().create("grants", GrantsConfig(), context)
+    assert "path in [policy.grants]" in (refused.value.hint or "")
+    GrantsFactory().create("grants", GrantsConfig(), replace(context, rehearsal=True)).close()  # sqe config check
+    told = GrantsFactory().create("grants", GrantsConfig(path=tmp_path / "grants.db"), context)
+    told.put_grant(READ, author=ADMIN)
+    assert reads(first, "analyst")
+    told.close()
+    first.close()
+    GrantsFactory().create("grants", GrantsConfig(), context).close()
+
+
+@pytest.mark.rule("POL-1")
 @pytest.mark.parametrize("damage", [_truncated, _replaced_by_another_database, _garbled_records])
 def test_a_damaged_store_does_not_start(path: Path, opened, damage) -> None:
     engine = opened()

@@ -63,7 +63,7 @@ class GrantsFactory(PolicyEnforcerFactory[GrantsConfig]):
             if config.path is None and context.state_dir is None:
                 raise ConfigError(("policy.grants.path is missing: there is no state folder here",))
             path = config.path or Path(context.state_dir or "") / _FILE
-            store = SqliteStore(path, busy_secs=secs, now=now)
+            store = SqliteStore(path, busy_secs=secs, now=now, alone=config.path is None)
             where = f"at {path}"
         if context.rehearsal:
             # What would be made is empty.

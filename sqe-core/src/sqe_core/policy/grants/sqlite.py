@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import sqlite3
 import tempfile
@@ -29,11 +30,14 @@ class SqliteStore(GrantStore):
         path: the file.
         busy_secs: how long a transaction waits for another one.
         now: the clock.
+        alone: whether a second process is refused: nobody chose the file, so that two servers would share it unawares.
     """
 
-    def __init__(self, path: Path, *, busy_secs: float, now: Callable[[], datetime]) -> None:
+    def __init__(self, path: Path, *, busy_secs: float, now: Callable[[], datetime], alone: bool = False) -> None:
         super().__init__(now=now)
         self._path = path
+        self._alone = alone
+        self._claim: int | None = None
         self._busy_secs = busy_secs
         self._guard = threading.Lock()
         self._reader: sqlite3.Connection | None = None
@@ -51,6 +55,9 @@ class SqliteStore(GrantStore):
             StartupError: the file cannot be used.
         """
         try:
+            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if self._alone:
+                self._lock_out_others()
             made = self._make()
             with closing(self._examined()) as connection:
                 connection.execute("BEGIN IMMEDIATE")
@@ -125,14 +132,26 @@ class SqliteStore(GrantStore):
         with self._guard:
             self._closed = True
             self._drop()
+            if self._claim is not None:
+                os.close(self._claim)
+                self._claim = None
+
+    def _lock_out_others(self) -> None:
+        """The system frees the lock when the process ends, however it does."""
+        self._claim = os.open(f"{self._path}.lock", os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            fcntl.flock(self._claim, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise StartupError(
+                f"another server of this user keeps its grants in {self._path}",
+                hint="give each server a file of its own: path in [policy.grants]; those that name the same one share it",
+            ) from None
 
     def _make(self) -> bool:
         """Write a whole store beside the path and link it there: no process ever sees half of one."""
         if self._path.exists():
             return False
-        folder = self._path.parent
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=folder, prefix=".grants-") as private:
+        with tempfile.TemporaryDirectory(dir=self._path.parent, prefix=".grants-") as private:
             fresh = Path(private) / "new.db"
             os.close(os.open(fresh, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
             with closing(sqlite3.connect(fresh, isolation_level=None)) as connection:
