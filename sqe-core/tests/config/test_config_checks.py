@@ -156,23 +156,16 @@ CASES: dict[str, list[tuple[str, list[str]]]] = {
     "policies.check_engine_names": [
         ("[policy]\nengine = []", ["policy.engine"]),
         ('[policy]\nengine = ["opa", "grants", "opa"]', ["policy.engine"]),
-        ('[policy]\nengine = ["passthrough", "grants"]', ["policy.engine"]),
         ('[policy]\nenginee = "opa"', ["policy.enginee"]),
         ('[policy]\nengine = "acme"\nacme = 5', ["policy.acme"]),
         ('[policy]\nengine = ["grants", "acme"]\n[policy.acme]\nurl = 1', []),
         ('[policy]\nengine = "grants"\n[policy.opa]\nurl = "http://o"', []),
         ("[policy]\nopa = 5", ["policy.opa"]),
     ],
-    "policies.check_passthrough_is_confirmed": [
-        ('[policy]\nengine = "passthrough"', ["policy.engine"]),
-        ("[policy]\nenabled = false", ["policy.enabled"]),
-        ('[policy]\nengine = "passthrough"\ni_understand_no_enforcement = true', []),
-        ("[policy]\nenabled = false\ni_understand_no_enforcement = true", []),
-    ],
     "policies.check_metadata_cache_for_policies": [
         ("[catalog]\nmetadata_cache_ttl_secs = 0", ["catalog.metadata_cache_ttl_secs"]),
         ("[catalogs.a]\nmetadata_cache_ttl_secs = 0", ["catalogs.a.metadata_cache_ttl_secs"]),
-        ('[catalog]\nmetadata_cache_ttl_secs = 0\n[policy]\nengine = "passthrough"', []),
+        ("[catalog]\nmetadata_cache_ttl_secs = 0\n[policy]\ni_understand_no_enforcement = true", []),
     ],
     "policies.check_grant_store": [
         ('[access_control]\nbackendd = "polaris"', ["access_control.backendd"]),
@@ -302,11 +295,6 @@ CASES: dict[str, list[tuple[str, list[str]]]] = {
     "production.refuse_missing_rate_limit": [
         ("", ["rate_limit.enabled"]),
         ("[rate_limit]\nenabled = true", []),
-    ],
-    "production.refuse_passthrough": [
-        ('[policy]\nengine = "passthrough"', ["policy.engine"]),
-        ("[policy]\nenabled = false", ["policy.enabled"]),
-        ("", []),
     ],
     "production.refuse_open_tables": [
         ('[policy]\nuncovered = "catalog"', ["policy.uncovered"]),

@@ -49,6 +49,12 @@ def test_a_good_file(tmp_path: Path) -> None:
         ('[policy.grants]\npath = "{}/sqe.toml"', "policy.engine: the grant store {}/sqe.toml can"),
         ('[[auth.providers]]\ntype = "api_key"\nkeys_file = "{}/none"', "sqe.toml:2: auth.providers[0].type: "),
         ('[policy]\nengine = "allow_all"', "sqe.toml:2: policy.engine: enforces nothing; confirm it with"),
+        ('[policy]\nengine = "passthrough"', "sqe.toml:2: policy.engine: enforces nothing; confirm it with"),
+        ("[policy]\nenabled = false", "sqe.toml:2: policy.enabled: enforces nothing; confirm it with"),
+        (
+            '[policy]\nengine = ["passthrough", "grants"]\ni_understand_no_enforcement = true',
+            "sqe.toml:2: policy.engine: names `passthrough` beside an engine; it would decide nothing",
+        ),
     ],
 )
 def test_what_keeps_a_server_from_starting_is_a_fault(tmp_path: Path, text: str, fault: str) -> None:

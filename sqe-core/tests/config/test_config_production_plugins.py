@@ -19,6 +19,7 @@ BEARER = '[[auth.providers]]\ntype = "bearer_token"\njwks_url = "https://k"\n'
 ISSUED = BEARER + 'issuer = "https://i"\naudience = "a"\n'
 PASSWORD = '[auth]\nkeycloak_url = "https://k"\nrealm = "r"\nclient_id = "x"\n'
 EXTERNAL = '[auth.external]\nissuer = "https://i"\nclient_id = "x"\nchallenge_timeout_secs = 200\n'
+PASSTHROUGH = '[policy]\nengine = "passthrough"\ni_understand_no_enforcement = true'
 
 
 def refused(tmp_path: Path, text: str) -> list[str]:
@@ -52,6 +53,7 @@ def refused(tmp_path: Path, text: str) -> list[str]:
             '[[auth.providers]]\ntype = "aws_iam"\nvalidate_with_sts = false',
             "auth.providers[0].type: {}the login provider 'aws_iam' checks no key",
         ),
+        (PASSTHROUGH, "policy.engine: {}no policy is enforced"),
         (PASSWORD, "auth: {}people's passwords would pass through this server; security.allow_password_grant waives"),
         (BEARER + 'audience = "a"', "auth.providers[0].type: {}`bearer_token` needs the issuer of its tokens"),
         (

@@ -380,12 +380,22 @@ def create_all(instances: Sequence[Instance]) -> list[tuple[Instance, Any]]:
             config = instance.loaded.config
             if config.coordinator.production_mode:
                 faults += objections(instance, product)
-            if not getattr(product, "enforces", True) and not config.policy.i_understand_no_enforcement:
-                faults.append(instance.told("enforces nothing; confirm it with i_understand_no_enforcement = true"))
+            faults += _unenforced(instance, product)
         if faults:
             raise ConfigError(tuple(faults))
         made.pop_all()
     return products
+
+
+def _unenforced(instance: Instance, product: Any) -> Iterator[str]:
+    """Nobody switches enforcement off by accident, or half of it (POL-1)."""
+    policy = instance.loaded.config.policy
+    if getattr(product, "enforces", True):
+        return
+    if not policy.i_understand_no_enforcement:
+        yield instance.told("enforces nothing; confirm it with i_understand_no_enforcement = true")
+    if len(policy.engines) > 1:
+        yield instance.told(f"names `{instance.name}` beside an engine; it would decide nothing")
 
 
 def rehearse(instances: Sequence[Instance]) -> Iterator[str]:

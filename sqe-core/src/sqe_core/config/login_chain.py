@@ -1,4 +1,8 @@
-"""The providers that are asked, in order, whichever form of `[auth]` says so."""
+"""The providers that are asked, in order, whichever form of `[auth]` says so.
+
+The short forms are the file's own words and each means one kind, so their names stand here; what a kind is, and which
+keys it takes, says whoever provides it.
+"""
 
 from __future__ import annotations
 

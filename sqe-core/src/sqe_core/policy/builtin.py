@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
-from sqe_core.spi.errors import ConfigError
 from sqe_core.spi.factory import NoConfig, PluginContext
 from sqe_core.spi.policy import (
     Decision,
@@ -40,36 +38,11 @@ class AllowAllFactory(PolicyEnforcerFactory[NoConfig]):
     config_type = NoConfig
 
     def create(self, name: str, config: NoConfig, context: PluginContext) -> AllowAllEnforcer:
-        """Make an engine; a server that wants this has to say `passthrough`."""
-        if context.production_mode:
-            raise ConfigError((f"policy engine '{name}': allow_all is for embedded mode, not for production_mode",))
+        """Make an engine; whoever composes a server asks whether that is meant (POL-1)."""
         return AllowAllEnforcer()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PassthroughConfig:
-    """The keys of `[policy]` that passthrough needs."""
-
-    i_understand_no_enforcement: bool = field(
-        default=False, metadata={"doc": "has to be true: the catalog alone decides, nothing is filtered or masked"}
-    )
-
-
-class PassthroughFactory(PolicyEnforcerFactory[PassthroughConfig]):
-    """Makes the engine of `[policy] engine = "passthrough"` (POL-1)."""
+class PassthroughFactory(AllowAllFactory):
+    """Makes the engine of `[policy] engine = "passthrough"`."""
 
     kind = "passthrough"
-    config_type = PassthroughConfig
-
-    def create(self, name: str, config: PassthroughConfig, context: PluginContext) -> AllowAllEnforcer:
-        """Make an engine, if that is really wanted."""
-        if config.i_understand_no_enforcement is not True:
-            raise ConfigError(
-                (
-                    "policy engine 'passthrough' enforces nothing;"
-                    " if that is meant, set [policy] i_understand_no_enforcement = true",
-                )
-            )
-        if context.production_mode:
-            raise ConfigError(("policy engine 'passthrough' enforces nothing and is refused in production_mode",))
-        return AllowAllEnforcer()

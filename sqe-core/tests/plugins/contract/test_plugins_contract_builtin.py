@@ -20,7 +20,7 @@ from sqe_core.catalog.factories import (
     SqliteFactory,
 )
 from sqe_core.observe.lineage_file import FileLineageConfig, FileLineageFactory
-from sqe_core.policy.builtin import AllowAllFactory, PassthroughConfig, PassthroughFactory
+from sqe_core.policy.builtin import AllowAllFactory, PassthroughFactory
 from sqe_core.spi import (
     AttachRequest,
     AttachSecret,
@@ -219,18 +219,10 @@ class TestAllowAll(PolicyEnforcerContract):
         return make_policy_request(PEOPLE)
 
 
-class TestPassthrough(PolicyEnforcerContract):
+class TestPassthrough(TestAllowAll):
     @pytest.fixture
     def factory(self) -> PassthroughFactory:
         return PassthroughFactory()
-
-    @pytest.fixture
-    def config(self) -> PassthroughConfig:
-        return PassthroughConfig(i_understand_no_enforcement=True)
-
-    @pytest.fixture
-    def allowed(self) -> PolicyRequest:
-        return make_policy_request(PEOPLE)
 
 
 class TestFileLineage(LineageSinkContract):

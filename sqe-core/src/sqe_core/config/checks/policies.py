@@ -10,38 +10,24 @@ from sqe_core.config.origin import Fault, unknown_key
 from sqe_core.config.sections.policy import AccessControlConfig, PolicyConfig
 from sqe_core.config.sections.root import SqeConfig
 
-PASSTHROUGH = "passthrough"
-
 
 def check_engine_names(config: SqeConfig) -> Iterator[Fault]:
-    """At least one engine, none twice, no engine beside `passthrough`, no key that is none."""
+    """At least one engine, none twice, no key that is none."""
     policy = config.policy
     if not policy.engine:
-        yield Fault(("policy", "engine"), 'is empty; without an engine nothing is decided (write "passthrough")')
+        yield Fault(("policy", "engine"), "is empty; without an engine nothing is decided")
     for name in sorted({name for name in policy.engine if policy.engine.count(name) > 1}):
         yield Fault(("policy", "engine"), f'names "{name}" twice')
-    if PASSTHROUGH in policy.engine and len(set(policy.engine)) > 1:
-        yield Fault(("policy", "engine"), "names `passthrough` beside an engine; it would decide nothing")
     for key, node in policy.options.entries.items():
         if not isinstance(node.value, dict):
             known = [field.name for field in fields(PolicyConfig) if field.name != "options"]
             yield Fault(("policy", key), unknown_key(key, known), node.origin)
 
 
-def check_passthrough_is_confirmed(config: SqeConfig) -> Iterator[Fault]:
-    """Nobody switches enforcement off by accident (POL-1)."""
-    policy = config.policy
-    if PASSTHROUGH in policy.engines and not policy.i_understand_no_enforcement:
-        key = "engine" if policy.enabled else "enabled"
-        yield Fault(
-            ("policy", key), "means that no policy is enforced; confirm it with i_understand_no_enforcement = true"
-        )
-
-
 def check_metadata_cache_for_policies(config: SqeConfig) -> Iterator[Fault]:
     """Deciding for a table needs its columns more than once per statement."""
-    if config.policy.engines == (PASSTHROUGH,):
-        return
+    if config.policy.i_understand_no_enforcement:
+        return  # nothing else than `passthrough` wants that
     for path, catalog in configured_catalogs(config):
         if catalog.metadata_cache_ttl_secs < 1:
             yield Fault(

@@ -9,7 +9,6 @@ from typing import Any
 
 from sqe_core.config.checks.catalogs import configured_catalogs
 from sqe_core.config.checks.network import is_loopback
-from sqe_core.config.checks.policies import PASSTHROUGH
 from sqe_core.config.listeners import listeners
 from sqe_core.config.origin import Fault, KeyPath, Node
 from sqe_core.config.plugin_table import PluginTable
@@ -88,12 +87,6 @@ def refuse_missing_rate_limit(config: SqeConfig) -> Iterator[Fault]:
         yield _refuse(("rate_limit", "enabled"), "rate limiting must be on")
 
 
-def refuse_passthrough(config: SqeConfig) -> Iterator[Fault]:
-    """No policy would be enforced."""
-    if PASSTHROUGH in config.policy.engines:
-        yield _refuse(("policy", "engine" if config.policy.enabled else "enabled"), "`passthrough` enforces nothing")
-
-
 def refuse_open_tables(config: SqeConfig) -> Iterator[Fault]:
     """Everybody with a login could read and drop what nobody granted."""
     if config.policy.uncovered == "catalog":
@@ -148,8 +141,7 @@ def refuse_static_storage_keys(config: SqeConfig) -> Iterator[Fault]:
 
 def refuse_unkeyed_hash_masks(config: SqeConfig) -> Iterator[Fault]:
     """A plain hash of a short value is that value."""
-    unkeyed = not config.policy.mask_key and not config.security.allow_unkeyed_hash_masks
-    if unkeyed and PASSTHROUGH not in config.policy.engines:
+    if not config.policy.mask_key and not config.security.allow_unkeyed_hash_masks:
         yield _refuse(("policy", "mask_key"), "hash masks need a key; security.allow_unkeyed_hash_masks waives it")
 
 

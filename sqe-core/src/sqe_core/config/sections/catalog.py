@@ -126,5 +126,5 @@ class CatalogConfig:
 
     @property
     def kind(self) -> str:
-        """The kind in effect."""
+        """The kind in effect. What the file leaves out is a REST catalog, whoever provides it."""
         return self.type or "rest"

@@ -36,7 +36,7 @@ class PolicyConfig:
 
     @property
     def engines(self) -> tuple[str, ...]:
-        """The engines in effect."""
+        """The engines in effect; `enabled = false` is short for this one, whoever provides it."""
         return self.engine if self.enabled else ("passthrough",)
 
 
