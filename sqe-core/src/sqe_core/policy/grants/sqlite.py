@@ -144,7 +144,7 @@ class SqliteStore(GrantStore):
         except BlockingIOError:
             raise StartupError(
                 f"another server of this user keeps its grants in {self._path}",
-                hint="give each server a file of its own: path in [policy.grants]; those that name the same one share it",
+                hint="give each a file of its own: path in [policy.grants]; two that name the same one share it",
             ) from None
 
     def _make(self) -> bool:
