@@ -43,7 +43,12 @@ def server(bed: Bed, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serve
         stderr=subprocess.PIPE,
         text=True,
         cwd=folder,
-        env={**os.environ, "XDG_STATE_HOME": str(folder / "state"), "SQE_ENGINE__CLASS_ARCHIVE": "use", "SQE_LOG": "trace"},
+        env={
+            **os.environ,
+            "XDG_STATE_HOME": str(folder / "state"),
+            "SQE_ENGINE__CLASS_ARCHIVE": "use",
+            "SQE_LOG": "trace",
+        },
     )
     running = Server(process, folder, port, metrics_port)
     reader = threading.Thread(target=running.read_log, daemon=True)
