@@ -92,9 +92,9 @@ def test_hidden_columns_add_up() -> None:
 def test_what_a_reader_does_not_see_is_not_described() -> None:
     hides = Decision(effect=Effect.ALLOW, hidden_columns=frozenset({"a"}))
     for describe, select in ((Decision.allow(), hides), (hides, Decision.allow()), (hides, Decision.deny("no"))):
-        seen = Authorizer([Fixed(describe, select)]).visible_columns(ALICE, NAME, TABLE.columns, NOW)
+        seen = Authorizer([Fixed(describe, select)]).visible_columns(ALICE, NAME, TABLE, NOW)
         assert [column.name for column in seen] == ["b"]
-    assert Authorizer([Fixed(Decision.deny("no"), hides)]).visible_columns(ALICE, NAME, TABLE.columns, NOW) == ()
+    assert Authorizer([Fixed(Decision.deny("no"), hides)]).visible_columns(ALICE, NAME, TABLE, NOW) == ()
 
 
 @pytest.mark.rule("POL-2")
@@ -112,7 +112,7 @@ def test_an_engine_that_fails_denies_with_an_error_of_ours() -> None:
     for ask in (
         lambda: authorizer.decide(ALICE, [READ], NOW),
         lambda: authorizer.visible(ALICE, [NAME], NOW),
-        lambda: authorizer.visible_columns(ALICE, NAME, TABLE.columns, NOW),
+        lambda: authorizer.visible_columns(ALICE, NAME, TABLE, NOW),
     ):
         with pytest.raises(ExternalError) as raised:
             ask()

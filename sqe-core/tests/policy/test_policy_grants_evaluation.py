@@ -11,7 +11,9 @@ import pytest
 
 from sqe_core.policy.grants.enforcer import GrantsEnforcer
 from sqe_core.policy.grants.evaluation import ALLOWED_BY
+from sqe_core.policy.grants.records import Kind
 from sqe_core.policy.grants.sqlite import MemoryStore
+from sqe_core.policy.grants.store import Draft
 from sqe_core.spi.catalog import Column
 from sqe_core.spi.errors import ExternalError, NotSupportedError, UserError
 from sqe_core.spi.identity import Identity
@@ -558,6 +560,43 @@ def test_what_another_engine_made_anew_gains_nothing_and_sheds_nothing(engine: G
     assert not allows(engine, person("bob"), uuid="2")
     put(engine, grant(on(HR), user("bob"), Privilege.SELECT))
     assert ask(engine, person("bob"), uuid="2").row_filters == (EU,)
+
+
+@pytest.mark.rule("POL-10")
+def test_what_another_engine_made_anew_is_not_its_former_owners(engine: GrantsEnforcer) -> None:
+    put(engine, grant(on(LAKE), role("x"), Privilege.SELECT))
+    engine.object_created(PEOPLE, uuid="1", owner=ALICE)
+    engine.set_owner(ORDERS, user("alice"), uuid="2", author=ADMIN)
+    for name, own in ((PEOPLE, "1"), (ORDERS, "2")):
+        assert allows(engine, ALICE, name=name, uuid=own)
+        assert engine.is_owner(name, ALICE, uuid=own)
+        assert not allows(engine, ALICE, name=name, uuid="new")
+        assert not allows(engine, ALICE, Action.DESCRIBE, name=name, uuid="new")
+        assert not engine.is_owner(name, ALICE, uuid="new")
+    # What another engine renamed is the same object, and what took its name is not.
+    moved = replace(PEOPLE, name="persons")
+    assert allows(engine, ALICE, name=moved, uuid="1")
+    assert not engine.is_owner(replace(moved, catalog="elsewhere"), ALICE, uuid="1")
+    engine.object_renamed(PEOPLE, moved, author=ALICE)
+    assert allows(engine, ALICE, name=moved, uuid="1")
+    assert not allows(engine, ALICE, name=moved, uuid="new")
+
+
+@pytest.mark.rule("POL-10")
+def test_stores_of_earlier_versions_know_the_id_from_the_object() -> None:
+    store = MemoryStore(now=lambda: NOW)
+    engine = GrantsEnforcer(store, now=lambda: NOW)
+    put(engine, grant(on(LAKE), role("x"), Privilege.SELECT))
+    engine.object_created(PEOPLE, uuid="1", owner=ALICE)
+
+    def as_it_was(draft: Draft) -> None:
+        for key, body in draft.all(Kind.OWNER):
+            draft.put(Kind.OWNER, key, {name: value for name, value in body.items() if name != "uuid"})
+
+    store.change(ADMIN, "test", as_it_was)
+    assert allows(engine, ALICE, uuid="1")
+    assert not allows(engine, ALICE, uuid="new")
+    engine.close()
 
 
 @pytest.mark.rule("POL-10")

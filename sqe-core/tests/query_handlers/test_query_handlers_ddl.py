@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from handler_lake import ALICE, BOB, ROOT, Lake
 
@@ -201,6 +203,42 @@ def test_a_schema_that_holds_what_is_hidden(lake: Lake) -> None:
 def test_explain_access_takes_what_reads_or_changes_objects(lake: Lake) -> None:
     for sql in ("SHOW CATALOGS", "SET SESSION query_max_run_time = '1m'", "GRANT SELECT ON people TO USER bob"):
         assert isinstance(lake.refusal(ALICE, f"EXPLAIN ACCESS {sql}"), UserError)
+
+
+@pytest.mark.rule("POL-10")
+def test_what_another_engine_made_anew_is_not_its_former_owners(lake: Lake) -> None:
+    """Not its rows, not its columns, not to be given away: DESCRIBE and OWNER TO know as much as SELECT."""
+    lake.root("CREATE SCHEMA mine", "GRANT CREATE, CREATE VIEW ON SCHEMA mine TO USER bob")
+    for sql in (
+        "CREATE TABLE mine.made (id integer)",
+        "CREATE TABLE mine.alike (LIKE mine.made)",
+        "CREATE OR REPLACE TABLE mine.made (id integer)",
+        "CREATE VIEW mine.view AS SELECT 1 AS id",
+        "CREATE OR REPLACE VIEW mine.view AS SELECT 2 AS id",
+    ):
+        lake.run(BOB, sql)
+    lake.root("CREATE TABLE mine.given (id integer)", "ALTER TABLE mine.given OWNER TO USER bob")
+    names = ("made", "alike", "given", "view")
+    uses = ("SELECT * FROM mine.{}", "DESCRIBE mine.{}", "SHOW COLUMNS FROM mine.{}", "EXPLAIN SELECT * FROM mine.{}")
+    for name in names:
+        for sql in uses:
+            assert lake.run(BOB, sql.format(name)) or sql == uses[0]
+    catalog = lake.engine.catalogs["lake"]
+    for name in names[:3]:
+        catalog.put("mine", name, pa.table({"secret": pa.array([7], pa.int32())}))
+    view = ("mine",), "view"
+    catalog.views[view] = replace(catalog.views[view], uuid="new")
+
+    def told() -> list[tuple[ErrorCode, str]]:
+        owned = [f"ALTER {'VIEW' if name == 'view' else 'TABLE'} mine.{name} OWNER TO USER alice" for name in names]
+        refused = [lake.refusal(BOB, sql) for sql in (*owned, *(sql.format(name) for sql in uses for name in names))]
+        return [(error.code, error.message) for error in refused]
+
+    anew = told()
+    lake.root("GRANT SELECT ON mine.made TO USER bob")
+    assert lake.refusal(BOB, "ALTER TABLE mine.made OWNER TO USER alice").code is ErrorCode.ACCESS_DENIED
+    catalog.tables, catalog.views = {}, {}
+    assert anew == told(), "as if it were gone"
 
 
 @pytest.mark.rule("POL-10")

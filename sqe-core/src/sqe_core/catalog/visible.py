@@ -32,7 +32,7 @@ _ASKED_AT_ONCE = 1000
 MetadataOf = Callable[[Mount], CatalogMetadata]
 AnyName = ObjectName | NamespaceName
 VisibleOf = Callable[[Sequence[AnyName]], frozenset[AnyName]]
-ColumnsOf = Callable[[ObjectName, tuple[Column, ...]], tuple[Column, ...]]
+ColumnsOf = Callable[[ObjectName, TableMetadata | ViewMetadata | None], tuple[Column, ...]]
 
 
 class VisibleCatalogs:
@@ -77,7 +77,7 @@ class VisibleCatalogs:
             listing_of=self._listing_of,
             metadata_of=self._metadata_of,
             visible_of=frozenset,
-            columns_of=lambda name, columns: columns,
+            columns_of=lambda name, loaded: loaded.columns if loaded is not None else (),
             enforced=False,
             discovered=self._discovered,
         )
@@ -187,7 +187,7 @@ class VisibleCatalogs:
         shown = self.shows_object(name)
         loaded = self.load(mount, name) if shown else None
         # What is missing is asked about like what is hidden (ERR-5).
-        columns = self.columns_of(name, loaded.columns if loaded is not None else ())
+        columns = self.columns_of(name, loaded)
         if not shown or (loaded is not None and loaded.columns and not columns):
             self._refused(name)
             return None

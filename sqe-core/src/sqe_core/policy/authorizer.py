@@ -247,18 +247,22 @@ class Authorizer:
         return frozenset(shown)
 
     def visible_columns(
-        self, identity: Identity, name: ObjectName, columns: tuple[Column, ...], circumstances: Circumstances
+        self,
+        identity: Identity,
+        name: ObjectName,
+        loaded: TableMetadata | ViewMetadata | None,
+        circumstances: Circumstances,
     ) -> tuple[Column, ...]:
         """Return the columns that exist for this user (STMT-9)."""
-        resource = spi.Resource(name=name, columns=columns)
+        resource = _resource(name, loaded)
         # What a reader does not see is not described either, whatever an engine says of descriptions alone.
         accesses = tuple(spi.Access(action=action, resource=resource) for action in (Action.DESCRIBE, Action.SELECT))
         answers = self._ask(identity, accesses, circumstances)
         # Names of nothing are asked about too, and have no columns (ERR-5).
-        if not columns or _effect([answer[0] for answer in answers]) is not Effect.ALLOW:
+        if loaded is None or _effect([answer[0] for answer in answers]) is not Effect.ALLOW:
             return ()
-        hidden = _hidden([decision for answer in answers for decision in answer], columns)
-        return tuple(column for column in columns if column.name not in hidden)
+        hidden = _hidden([decision for answer in answers for decision in answer], loaded.columns)
+        return tuple(column for column in loaded.columns if column.name not in hidden)
 
     def _ask(
         self, identity: Identity, accesses: tuple[spi.Access, ...], circumstances: Circumstances

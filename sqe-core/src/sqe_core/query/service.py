@@ -411,8 +411,8 @@ class QueryService:
             listing_of=listing_of,
             metadata_of=session.metadata,
             visible_of=lambda names: self._parts.authorizer.visible(identity(), names, circumstances),
-            columns_of=lambda name, columns: self._parts.authorizer.visible_columns(
-                identity(), name, columns, circumstances
+            columns_of=lambda name, loaded: self._parts.authorizer.visible_columns(
+                identity(), name, loaded, circumstances
             ),
             enforced=self._parts.authorizer.enforces,
             refused=trail.refused if trail is not None else None,

@@ -718,18 +718,21 @@ class SupportsOwnership(ABC):
     def owner_of(self, name: ObjectName | NamespaceName) -> Grantee | None:
         """Return the owner of an object or a schema, None when nobody is recorded."""
 
-    def is_owner(self, name: ObjectName | NamespaceName, principal: Identity) -> bool:
+    def is_owner(self, name: ObjectName | NamespaceName, principal: Identity, *, uuid: str | None = None) -> bool:
         """Say whether somebody owns this, by login and not by name alone (SESS-4); nobody does unless overridden.
 
         Args:
             name: the object or schema.
             principal: who asks, with the roles in use.
+            uuid: the catalog's id of the object. One that was made anew under the name is not its former owner's.
         """
         return False
 
     @abstractmethod
-    def set_owner(self, name: ObjectName | NamespaceName, owner: Grantee, *, author: Identity) -> None:
-        """Give an object or a schema to a user or a role. The core has checked that the author may."""
+    def set_owner(
+        self, name: ObjectName | NamespaceName, owner: Grantee, *, uuid: str | None = None, author: Identity
+    ) -> None:
+        """Give an object, by its id, or a schema to a user or a role. The core has checked that the author may."""
 
     @abstractmethod
     def object_created(self, name: ObjectName | NamespaceName, *, uuid: str | None, owner: Identity) -> None:

@@ -12,13 +12,13 @@ from __future__ import annotations
 
 import re
 import tempfile
-import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
+from uuid import uuid4
 
 import pyarrow as pa
 
@@ -85,13 +85,14 @@ class FakeCatalog(EngineCatalog):
         self.snapshots: dict[tuple[tuple[str, ...], str], list[tuple[int, int | None]]] = {}
         """The snapshots of tables, each with the one before it."""
 
-    def put(self, namespace: str, name: str, rows: pa.Table) -> None:
-        """Make or replace a table.
+    def put(self, namespace: str, name: str, rows: pa.Table, *, uuid: str | None = None) -> None:
+        """Make a table, or another one in its place.
 
         Args:
             namespace: its schema.
             name: its name.
             rows: what it holds.
+            uuid: the id of the one that is replaced and stays the same table.
         """
         self.schemas.setdefault((namespace,), {})
         words = {type: word for word, type in _TYPES.items()}
@@ -99,7 +100,7 @@ class FakeCatalog(EngineCatalog):
         table = TableMetadata(
             namespace=(namespace,),
             name=name,
-            uuid=str(uuid.uuid4()),
+            uuid=uuid or str(uuid4()),
             location=f"memory:/{namespace}/{name}",
             format_version=2,
             schema_id=0,
@@ -189,10 +190,11 @@ class FakeCatalog(EngineCatalog):
         """Make or replace a view."""
         if not replace and ((namespace, name) in self.views or (namespace, name) in self.tables):
             raise UserError(f"View {name} already exists", code=ErrorCode.DUPLICATE_TABLE)
+        former = self.views.get((namespace, name))
         self.views[namespace, name] = ViewMetadata(
             namespace=namespace,
             name=name,
-            uuid=str(uuid.uuid4()),
+            uuid=str(uuid4()) if former is None else former.uuid,
             columns=tuple(columns),
             representations=dict(representations),
             default_catalog=default_catalog,
@@ -590,7 +592,8 @@ class FakeEngineSession(EngineSession):
             if key in catalog.tables and not command.startswith("Replace"):
                 raise _failure("TABLE_OR_VIEW_ALREADY_EXISTS")
             rows = self._rows(tree.below[1]) if len(tree.below) > 1 else _no_rows(tree.fields["columns"])
-            catalog.put(".".join(namespace), name, rows)
+            former = catalog.tables.get(key)
+            catalog.put(".".join(namespace), name, rows, uuid=None if former is None else former[0].uuid)
             return int(rows.num_rows) if len(tree.below) > 1 else None
         table, rows = catalog._find(*key)
         match command:

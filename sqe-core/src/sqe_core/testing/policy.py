@@ -325,7 +325,7 @@ class PolicyEnforcerContract(FactoryContract):
         enforcer.object_created(old.schema, uuid=None, owner=alice)
         enforcer.object_created(old, uuid="1", owner=alice)
         assert enforcer.owner_of(old) == enforcer.owner_of(old.schema) == Grantee(type="user", name="alice")
-        enforcer.set_owner(old, Grantee(type="role", name="stewards"), author=author)
+        enforcer.set_owner(old, Grantee(type="role", name="stewards"), uuid="1", author=author)
         enforcer.object_renamed(old, new, author=author)
         assert enforcer.owner_of(new) == Grantee(type="role", name="stewards")
         assert enforcer.owner_of(old) is None

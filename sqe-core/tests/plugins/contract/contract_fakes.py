@@ -857,7 +857,9 @@ class Governing(Table, SupportsRoles, SupportsPolicies, SupportsOwnership):
     def owner_of(self, name: ObjectName | NamespaceName) -> Grantee | None:
         return self.owners.get(name)
 
-    def set_owner(self, name: ObjectName | NamespaceName, owner: Grantee, *, author: Identity) -> None:
+    def set_owner(
+        self, name: ObjectName | NamespaceName, owner: Grantee, *, uuid: str | None = None, author: Identity
+    ) -> None:
         self.owners[name] = owner
 
     def object_created(self, name: ObjectName | NamespaceName, *, uuid: str | None, owner: Identity) -> None:

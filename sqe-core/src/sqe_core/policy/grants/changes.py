@@ -269,7 +269,7 @@ def object_created(draft: Draft, name: ObjectName | NamespaceName, *, uuid: str 
     _take_back(draft, name, but_of=uuid)
     if is_clean_name(owner.username):
         grantee = Grantee(type="user", name=owner.username)
-        set_owner(draft, Owner(name=name, grantee=grantee, key=owner.key))
+        set_owner(draft, Owner(name=name, grantee=grantee, key=owner.key, uuid=uuid))
     if isinstance(name, ObjectName):
         created = Created(name=name, uuid=uuid, version=draft.version)
         draft.put(Kind.OBJECT, records.name_key(name), records.encode_created(created))

@@ -177,15 +177,18 @@ class GrantsEnforcer(PolicyEnforcer, SupportsGrants, SupportsRoles, SupportsPoli
         owner = self._current().owner_of(name)
         return owner.grantee if owner else None
 
-    def is_owner(self, name: ObjectName | NamespaceName, principal: Identity) -> bool:
+    def is_owner(self, name: ObjectName | NamespaceName, principal: Identity, *, uuid: str | None = None) -> bool:
         """Say whether somebody owns something."""
         state = self._current()
-        owner = state.owner_of(name)
+        owner = state.owner_of(name, uuid)
         return owner is not None and state.principal(principal).owns(owner)
 
-    def set_owner(self, name: ObjectName | NamespaceName, owner: Grantee, *, author: Identity) -> None:
+    def set_owner(
+        self, name: ObjectName | NamespaceName, owner: Grantee, *, uuid: str | None = None, author: Identity
+    ) -> None:
         """Give something to a user or a role."""
-        self._change(author, "set_owner", lambda draft: changes.set_owner(draft, Owner(name=name, grantee=owner)))
+        given = Owner(name=name, grantee=owner, uuid=uuid)
+        self._change(author, "set_owner", lambda draft: changes.set_owner(draft, given))
 
     def object_created(self, name: ObjectName | NamespaceName, *, uuid: str | None, owner: Identity) -> None:
         """Record a new object and its owner."""

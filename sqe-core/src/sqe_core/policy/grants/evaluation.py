@@ -183,7 +183,7 @@ class Evaluation:
         covered = self._state.governed(place)
         if not covered and not (place.name.catalog in self._closed and _is_closable(action, place.name)):
             return Effect.ALLOW, "no grant ever covered it"
-        if self._is_own(action, place.name):
+        if self._is_own(action, place):
             return Effect.ALLOW, "its owner"
         if not covered:
             return Effect.DENY, "no grant covers it, and somebody else made it"
@@ -228,14 +228,14 @@ class Evaluation:
             and self._state.gives(row, place)
         ]
 
-    def _owns(self, name: ObjectName | NamespaceName) -> bool:
-        owner = self._state.owner_of(name)
+    def _owns(self, name: ObjectName | NamespaceName, uuid: str | None = None) -> bool:
+        owner = self._state.owner_of(name, uuid)
         return owner is not None and self._principal.owns(owner)
 
-    def _is_own(self, action: Action, name: ObjectName | NamespaceName) -> bool:
-        if isinstance(name, ObjectName):
-            return self._owns(name) or (action in _OF_SCHEMA_OWNER and self._owns(name.schema))
-        return action in _OF_SCHEMA_OWNER and self._owns(name)
+    def _is_own(self, action: Action, place: Place) -> bool:
+        if isinstance(place.name, ObjectName):
+            return self._owns(place.name, place.uuid) or (action in _OF_SCHEMA_OWNER and self._owns(place.name.schema))
+        return action in _OF_SCHEMA_OWNER and self._owns(place.name)
 
     def _passages(self) -> frozenset[Folded]:
         """The catalogs and schemas on the way to what the principal has: nobody uses a table without passing them."""

@@ -85,11 +85,15 @@ class Covered:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Owner:
-    """Who owns something; with issuer and subject where a login was seen, so that a namesake owns nothing."""
+    """Who owns something; with issuer and subject where a login was seen, so that a namesake owns nothing.
+
+    An object is what has the catalog's id, not what has the name now. Schemas have no ids.
+    """
 
     name: ObjectName | NamespaceName
     grantee: Grantee
     key: tuple[str, str] | None = None
+    uuid: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -282,6 +286,7 @@ def encode_owner(owner: Owner) -> dict[str, Any]:
         "object": encode_name(owner.name),
         "grantee": _encode_grantee(owner.grantee),
         "key": list(owner.key) if owner.key else None,
+        "uuid": owner.uuid,
     }
 
 
@@ -292,6 +297,7 @@ def decode_owner(body: Body) -> Owner:
         name=decode_name(body["object"]),
         grantee=_decode_grantee(body["grantee"]),
         key=(str(key[0]), str(key[1])) if key is not None else None,
+        uuid=body.get("uuid"),
     )
 
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from sqe_core.policy.grants import records
-from sqe_core.policy.grants.records import Covered, GrantRow, Kind, Owner, Records
+from sqe_core.policy.grants.records import Covered, Created, GrantRow, Kind, Owner, Records
 from sqe_core.policy.grants.store import Version, damaged
 from sqe_core.spi.identity import Identity
 from sqe_core.spi.names import NamespaceName, ObjectName
@@ -119,7 +119,7 @@ class State:
         self._covered_objects: dict[Folded, list[Covered]] = defaultdict(list)
         self._pinned: set[str] = set()
         # Names that differ in their case only may be one object or several, so all of them are kept apart.
-        self._created: dict[Folded, dict[ObjectName, int]] = defaultdict(dict)
+        self._created: dict[Folded, dict[ObjectName, Created]] = defaultdict(dict)
         self._owned: set[Folded] = set()
         try:
             for kept, body in held.items():
@@ -127,6 +127,14 @@ class State:
         except (KeyError, ValueError, TypeError, ArithmeticError) as error:
             raise damaged() from error
         self._former = {}
+        self._owned_ids: dict[tuple[str, str], Owner] = {}
+        for name, owner in self.owners.items():
+            # Stores of earlier versions have the id with the object only.
+            made = self._created.get(fold(name), {}).get(name)
+            if owner.uuid is None and made is not None:
+                owner = self.owners[name] = replace(owner, uuid=made.uuid)
+            if owner.uuid is not None:
+                self._owned_ids[name.catalog, owner.uuid] = owner
         self.held = members_of(self.members)
         self._rows_at: dict[Folded, list[GrantRow]] = defaultdict(list)
         self._rows_on: dict[Folded, list[GrantRow]] = defaultdict(list)
@@ -177,8 +185,7 @@ class State:
                 else:
                     self.schema_owners[owner.name] = owner
             case Kind.OBJECT:
-                created = decoded
-                self._created[fold(created.name)][created.name] = created.version
+                self._created[fold(decoded.name)][decoded.name] = decoded
 
     def principal(self, identity: Identity) -> Principal:
         """Return everything that stands for somebody: user, groups, roles of the token and of the store, PUBLIC.
@@ -193,9 +200,14 @@ class State:
         given = everything if identity.all_roles is None else chosen
         return Principal(identity=identity, holders=frozenset(everything), given=frozenset(given))
 
-    def owner_of(self, name: ObjectName | NamespaceName) -> Owner | None:
-        """Return who owns exactly this."""
-        return self.owners.get(name) if isinstance(name, ObjectName) else self.schema_owners.get(name)
+    def owner_of(self, name: ObjectName | NamespaceName, uuid: str | None = None) -> Owner | None:
+        """Return who owns exactly this: what has the id, where it is known, under whatever name."""
+        if isinstance(name, NamespaceName):
+            return self.schema_owners.get(name)
+        owner = self.owners.get(name)
+        if uuid is None or (owner is not None and owner.uuid is None):
+            return owner
+        return self._owned_ids.get((name.catalog, uuid))
 
     def rows_at(self, level: Folded) -> Sequence[GrantRow]:
         """Return the rows on a catalog or a schema and on all or future objects of it."""
@@ -273,7 +285,7 @@ class State:
         if wanted not in place.types:
             return False
         made = self._created.get(fold(place.name), {})
-        times = [made[place.name]] if place.name in made else [None, *made.values()]
+        times = [made[place.name].version] if place.name in made else [None, *(one.version for one in made.values())]
         if target.scope.startswith("future_"):
             reached = [time is not None and time > first for time in times]
         else:

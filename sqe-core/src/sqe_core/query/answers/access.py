@@ -28,7 +28,7 @@ from sqe_core.spi.identity import Identity
 from sqe_core.spi.names import NamespaceName, ObjectName, quote_part
 from sqe_core.spi.policy import Action, Privilege
 from sqe_core.sql.statement import EngineStatement, Statement
-from sqe_core.sql.statements.governance import CheckAccess, ExplainAccess, ShowEffectivePolicy
+from sqe_core.sql.statements.governance import CheckAccess, ExplainAccess, GrantObject, ShowEffectivePolicy
 
 NOT_FOR_YOU = "not allowed, or not there"
 
@@ -223,8 +223,8 @@ class AccessAnswers:
                     _, schema = self.steward.seen.resolver.schema(need.name, self.steward.context.names)
                     yield Asked(name=schema, action=need.action)
                 case SchemaNeed():
-                    _, schema = self.steward.find_schema(need.name)
-                    yield Asked(name=schema, action=need.action, whole=need.cascade)
+                    found = self.steward.find(GrantObject(scope="schema", name=need.name))
+                    yield Asked(name=found.name, action=need.action, whole=need.cascade)
 
     def _of_names(self, statement: EngineStatement) -> Iterator[Asked]:
         context, seen = self.steward.context, self.steward.seen

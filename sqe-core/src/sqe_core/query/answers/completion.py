@@ -118,7 +118,7 @@ def _columns_of(visible: VisibleCatalogs, mount: Mount, namespace: tuple[str, ..
             loaded = visible.find(mount, found)
             if loaded is None or (visible.enforced and isinstance(loaded, ViewMetadata)):
                 break  # what this user sees of a view takes the engine to tell (VIEW-4)
-            return tuple(column.name for column in visible.columns_of(found, loaded.columns))
+            return tuple(column.name for column in visible.columns_of(found, loaded))
     return ()
 
 

@@ -180,7 +180,7 @@ class Ingestion:
     def _append(
         self, resolved: ResolvedName, found: TableMetadata | ViewMetadata, schema: pa.Schema, rows: _Source
     ) -> _Write:
-        columns = {column.name.lower(): column for column in self.judging.visible_columns(resolved.name, found.columns)}
+        columns = {column.name.lower(): column for column in self.judging.visible_columns(resolved.name, found)}
         if not columns:
             raise table_not_found(_parts(resolved))
         values: dict[str, str | None] = {}

@@ -139,15 +139,14 @@ class Execution:
         return [
             resolved
             for resolved in made
-            if resolved is not None and uuid_of(self.context.session.metadata(resolved.mount), resolved.name) is None
+            if resolved is not None
+            and uuid_of(self.context.session.metadata(resolved.mount).load_table, resolved.name) is None
         ]
 
     def _tell_of(self, new: Sequence[ResolvedName]) -> None:
         """What a statement of the engine's has made belongs to whoever ran it."""
         for resolved in new:
-            uuid = uuid_of(self.context.session.metadata(resolved.mount), resolved.name)
-            if uuid is not None:
-                self._lives.created(resolved.name, uuid)
+            self._lives.created(resolved.name, self.context.session.metadata(resolved.mount).load_table)
 
 
 def shown_schema(statement: EngineStatement, schema: pa.Schema) -> pa.Schema:

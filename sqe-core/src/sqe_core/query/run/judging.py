@@ -126,14 +126,14 @@ class Judging:
 
     # What of tables and views exists for the user
 
-    def visible_columns(self, name: ObjectName, columns: tuple[Column, ...]) -> tuple[Column, ...]:
-        """Return those of a table's columns that exist for this user."""
+    def visible_columns(self, name: ObjectName, loaded: TableMetadata | ViewMetadata) -> tuple[Column, ...]:
+        """Return those of an object's columns that exist for this user."""
         context = self.context
-        return context.parts.authorizer.visible_columns(context.identity, name, columns, context.circumstances)
+        return context.parts.authorizer.visible_columns(context.identity, name, loaded, context.circumstances)
 
     def columns_of(self, name: ObjectName, loaded: TableMetadata | ViewMetadata) -> tuple[Column, ...]:
         """Return the columns of a table or view that exist for this user (STMT-9, VIEW-4)."""
-        columns = self.visible_columns(name, loaded.columns)
+        columns = self.visible_columns(name, loaded)
         if not isinstance(loaded, ViewMetadata) or not self.context.visible.enforced:
             return columns
         seen = self._sight_of(name, loaded).columns

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from sqe_core.policy.authorizer import Authorizer
-from sqe_core.spi.catalog import CatalogMetadata
+from sqe_core.spi.catalog import TableMetadata, ViewMetadata
 from sqe_core.spi.errors import ObjectNotFoundError
 from sqe_core.spi.identity import Identity
 from sqe_core.spi.names import NamespaceName, ObjectName
 from sqe_core.spi.policy import SupportsOwnership
+
+Load = Callable[[tuple[str, ...], str], TableMetadata | ViewMetadata]
+"""`load_table` or `load_view` of a catalog."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,8 +28,17 @@ class ObjectLives:
         """Whether anybody wants to know."""
         return bool(self.authorizer.stores(SupportsOwnership))
 
-    def created(self, name: ObjectName | NamespaceName, uuid: str | None = None) -> None:
-        """A new object belongs to whoever made it."""
+    def created(self, name: ObjectName, load: Load) -> None:
+        """A new object belongs to whoever made it; what has taken its name since does not."""
+        uuid = uuid_of(load, name) if self.watched else None
+        if uuid is not None:
+            self._made(name, uuid)
+
+    def created_schema(self, name: NamespaceName) -> None:
+        """A new schema, which has no id, belongs to whoever made it."""
+        self._made(name, None)
+
+    def _made(self, name: ObjectName | NamespaceName, uuid: str | None) -> None:
         for store in self.authorizer.stores(SupportsOwnership):
             store.object_created(name, uuid=uuid, owner=self.identity)
         self._flush()
@@ -47,9 +60,9 @@ class ObjectLives:
             self.authorizer.flush()
 
 
-def uuid_of(metadata: CatalogMetadata, name: ObjectName) -> str | None:
-    """Return the catalog's own id of a table that was just made; None when it is gone again."""
+def uuid_of(load: Load, name: ObjectName) -> str | None:
+    """Return the catalog's own id of an object that was just made; None when it is gone again, and nobody's."""
     try:
-        return metadata.load_table(name.namespace, name.name).uuid
+        return load(name.namespace, name.name).uuid
     except ObjectNotFoundError:
         return None

@@ -11,7 +11,7 @@ from sqe_core.query.answers.grants import GovernanceAnswers
 from sqe_core.query.statements.handler import denied
 from sqe_core.query.statements.steward import GovernedObject, Steward, StewardAnswer, StewardChange
 from sqe_core.spi.errors import ErrorCode, UserError
-from sqe_core.spi.names import NamespaceName, ObjectName
+from sqe_core.spi.names import ObjectName
 from sqe_core.spi.policy import ColumnMask, Mask, SqlMask, StoredPolicy, SupportsOwnership, SupportsPolicies
 from sqe_core.sql.statement import Name
 from sqe_core.sql.statements.governance import (
@@ -118,14 +118,12 @@ class SetOwnerHandler(StewardChange[SetOwner]):
         store = steward.store(SupportsOwnership)
         if not steward.is_admin and not _owns_unseen(steward, store, statement):
             raise denied("give this away")
-        name: ObjectName | NamespaceName
-        if statement.object == "schema":
-            _, name = steward.find_schema(statement.name)
-        else:
-            scope: Scope = "view" if statement.object == "view" else "object"
-            found = steward.find(GrantObject(scope=scope, name=statement.name))
-            name = found.name
-        store.set_owner(name, statement.owner, author=steward.identity)
+        scope: Scope = "object" if statement.object == "table" else statement.object
+        found = steward.find(GrantObject(scope=scope, name=statement.name))
+        uuid = None if found.loaded is None else found.loaded.uuid
+        if not steward.is_admin and not store.is_owner(found.name, steward.identity, uuid=uuid):
+            raise denied("give this away")
+        store.set_owner(found.name, statement.owner, uuid=uuid, author=steward.identity)
 
 
 def _owns_unseen(steward: Steward, store: SupportsOwnership, statement: SetOwner) -> bool:

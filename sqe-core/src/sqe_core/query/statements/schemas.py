@@ -53,7 +53,7 @@ class CreateSchemaHandler(Change[CreateSchema]):
             if not context.visible.has_schema(mount, schema.namespace):
                 raise
             raise CreatedMeanwhileError(exists, may_exist=statement.if_not_exists) from error
-        objects.lives.created(schema)
+        objects.lives.created_schema(schema)
 
 
 class DropSchemaHandler(Change[DropSchema]):

@@ -13,7 +13,6 @@ from typing import TypeVar
 
 import pyarrow as pa
 
-from sqe_core.catalog.registry import Mount
 from sqe_core.catalog.system import SYSTEM
 from sqe_core.catalog.visible import INFORMATION_SCHEMA
 from sqe_core.policy.authorizer import Authorizer, Verdict
@@ -179,12 +178,6 @@ class Steward:
         assert loaded is not None
         return resolved, loaded
 
-    def find_schema(self, name: Name) -> tuple[Mount, NamespaceName]:
-        """Resolve a schema that exists."""
-        found = self.find(GrantObject(scope="schema", name=name))
-        assert isinstance(found.name, NamespaceName)
-        return self.seen.resolver.catalog(found.name.catalog), found.name
-
     @staticmethod
     def _governed_object(written: GrantObject, resolved: ResolvedName, loaded: Loaded | None) -> GovernedObject:
         is_view = isinstance(loaded, ViewMetadata) if loaded is not None else written.scope == "view"
@@ -206,7 +199,7 @@ class Steward:
         """Return the columns that whoever asks may name: administrators all of them."""
         if self.is_admin:
             return loaded.columns
-        return Judging(self.context).visible_columns(name, loaded.columns)
+        return Judging(self.context).visible_columns(name, loaded)
 
     def column(self, name: ObjectName, loaded: Loaded, written: str) -> str:
         """Return the name of a column as the table has it."""

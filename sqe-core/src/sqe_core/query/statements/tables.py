@@ -10,7 +10,6 @@ from sqe_core.query.judge.names import table_not_found
 from sqe_core.query.judge.table_clauses import check_table_properties
 from sqe_core.query.statements.created_meanwhile import created_by_catalog
 from sqe_core.query.statements.handler import Change, ExistingObject, NewObject
-from sqe_core.query.statements.lifecycle import uuid_of
 from sqe_core.query.statements.objects import CatalogObjects
 from sqe_core.query.statements.traits import DDL, DDL_IF_EXISTS
 from sqe_core.spi.catalog import TableMetadata
@@ -105,8 +104,7 @@ class CreateTableLikeHandler(Change[CreateTableLike]):
                 (source.name.namespace, source.name.name),
                 statement.properties,
             )
-        if objects.lives.watched:
-            objects.lives.created(resolved.name, uuid_of(context.session.metadata(resolved.mount), resolved.name))
+        objects.lives.created(resolved.name, context.session.metadata(resolved.mount).load_table)
 
 
 class AddColumnHandler(Change[AddColumnWithDefault]):

@@ -125,7 +125,7 @@ class CreateViewHandler(Change[CreateView]):
                 replace=existing is not None,
             )
         if existing is None:
-            objects.lives.created(resolved.name)
+            objects.lives.created(resolved.name, context.session.metadata(resolved.mount).load_view)
 
 
 class DropViewHandler(Change[DropView]):

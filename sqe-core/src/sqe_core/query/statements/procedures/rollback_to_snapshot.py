@@ -43,7 +43,9 @@ class RollbackToSnapshot(Procedure):
         resolved, loaded = found
         assert isinstance(loaded, TableMetadata)
         stores = context.parts.authorizer.stores(SupportsOwnership)
-        owns = bool(stores) and all(store.is_owner(resolved.name, context.identity) for store in stores)
+        owns = bool(stores) and all(
+            store.is_owner(resolved.name, context.identity, uuid=loaded.uuid) for store in stores
+        )
         if not (owns or context.is_admin):
             raise denied(f"roll {resolved.name} back: it takes its owner")
         name, snapshot, session = resolved.name, given["snapshot_id"], context.session
