@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import socket
 import struct
 import threading
 from collections.abc import Callable
@@ -12,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from sqe_core.engine.port import EngineExecutionError, EngineFailure, Progress
-from sqe_core.engine.spark.stream import InlineFrames, SparkResultStream, parse_progress
+from sqe_core.engine.spark.stream import FrameSource, InlineFrames, SocketFrames, SparkResultStream, parse_progress
 from sqe_core.spi.errors import EngineLostError, InternalError, QueryCancelledError
 
 SCHEMA = pa.schema([pa.field("id", pa.int64()), pa.field("name", pa.string())])
@@ -69,6 +70,30 @@ def test_batches_arrive_in_order_and_the_end_closes() -> None:
     stream.cancel()
     stream.close()
     assert engine.cancelled == 0
+
+
+def test_the_last_batch_is_known_to_be_the_last_one() -> None:
+    stream = open_stream(batch_frame(1) + batch_frame(2) + END)
+    assert [stream.is_complete for _ in stream] == [False, True]
+    broken = open_stream(batch_frame(1) + frame(b"F", b"DIVIDE_BY_ZERO"))
+    next(iter(broken))
+    assert not broken.is_complete
+
+
+def test_a_batch_waits_a_moment_for_the_end_and_no_longer() -> None:
+    near, far = socket.socketpair()
+    with near, far:
+        frames = object.__new__(SocketFrames)
+        frames._socket = near
+        stream = stream_over(frames, lambda: None)
+        far.sendall(batch_frame(1))
+        reader = iter(stream)
+        assert next(reader).num_rows == 1
+        assert not stream.is_complete
+        far.sendall(batch_frame(2))
+        threading.Timer(0.005, far.sendall, [END]).start()
+        next(reader)
+        assert stream.is_complete
 
 
 def test_an_empty_result_keeps_its_schema() -> None:
@@ -141,6 +166,9 @@ def test_close_in_the_middle_does_not_look_like_an_end() -> None:
 class BlockedFrames:
     """A source that waits until somebody closes it."""
 
+    def ready(self) -> bool:
+        return False
+
     def __init__(self) -> None:
         self.waiting = threading.Event()
         self.closed = threading.Event()
@@ -154,7 +182,7 @@ class BlockedFrames:
         self.closed.set()
 
 
-def stream_over(frames: BlockedFrames, cancel: Callable[[], None]) -> SparkResultStream:
+def stream_over(frames: FrameSource, cancel: Callable[[], None]) -> SparkResultStream:
     return SparkResultStream(
         schema=SCHEMA,
         frames=frames,

@@ -73,7 +73,7 @@ class Part:
 
     def start(self) -> FakeResult:
         if self.closed:
-            raise UserError("This statement was started or cancelled before")
+            raise QueryCancelledError("The statement was cancelled")
         self.started = True
         with self._shared["starting"]:
             if "result" not in self._shared:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import random
+import resource
 import socket
 import struct
 import threading
 import time
-from collections.abc import Callable, ItemsView, Iterator, Mapping
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, ItemsView, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -19,8 +21,8 @@ from raw_flight import Core, RawClient, Refused, basic
 
 from sqe_core.protocols.flight.connections import ConnectionBounds, Connections
 from sqe_core.protocols.flight.server import FlightConfig, FlightServer, TransportConfig
-from sqe_core.protocols.flight.sockets import FarEnd, Sockets, close_sockets, connections_of, default_bound, far_end
-from sqe_core.spi.errors import InvalidCredentialsError, ResourcesError
+from sqe_core.protocols.flight.sockets import FarEnd, Sockets, close_sockets, default_bound, far_end
+from sqe_core.spi.errors import InvalidCredentialsError, QueryCancelledError, ResourcesError
 from sqe_core.spi.protocol import Endpoint, GatewaySession, ProtocolContext
 from sqe_core.testing.fakes import RecordingMetrics
 
@@ -104,6 +106,10 @@ def test_connections_and_streams_are_counted(
 # Which connections have places, and which end
 
 
+def session_of(user: tuple[str, str]) -> GatewaySession:
+    return cast(GatewaySession, SimpleNamespace(identity=SimpleNamespace(key=user)))
+
+
 class Network:
     """Connections as the kernel tells of them, and a time that passes when it is told to."""
 
@@ -117,11 +123,12 @@ class Network:
         self.names: list[str | None] = []
         self.connections = Connections(self.bounds, self, self.close, self.gone.append, lambda: self.now)
 
-    def established(self) -> Mapping[FarEnd, int] | None:
-        return dict(self.there) if self.known else None
+    def established(self) -> Mapping[int, FarEnd]:
+        return {number: end for end, number in self.there.items()} if self.known else {}
 
-    def number_of(self, end: FarEnd) -> int | None:
-        return self.there.get(end) if self.known else None
+    def number_of(self, peer: str) -> int | None:
+        end = far_end(peer)
+        return self.there.get(end) if end is not None and self.known else None
 
     def open(self, address: str, port: int) -> str:
         """Open a connection; return what gRPC calls its client."""
@@ -138,7 +145,7 @@ class Network:
         def authenticate(name: str | None) -> GatewaySession:
             meanwhile()
             self.names.append(name)
-            return cast(GatewaySession, SimpleNamespace(identity=SimpleNamespace(key=("here", user or peer))))
+            return session_of(("here", user or peer))
 
         self.connections.login(peer, authenticate)
 
@@ -170,28 +177,32 @@ def test_who_has_gone_is_forgotten() -> None:
         network.log_in(network.open("192.0.2.1", 3))
 
 
-def test_one_that_the_kernel_left_out_once_keeps_its_place() -> None:
+def test_one_that_the_kernel_left_out_once_keeps_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
     network = Network(2)
-    peer = network.open("127.0.0.1", 1)
-    network.log_in(peer)
-    left_out, network.there = network.there, {}
-    assert not network.connections.look()
-    network.there = left_out
+    network.log_in(network.open("127.0.0.1", 1))
     network.now = 100  # too old for a stranger
-    assert not network.connections.look()
-    network.there = {}
-    assert not network.connections.look()
-    assert not network.connections.look()
-    network.there = left_out
-    assert not network.connections.look()
+
+    def look(*, seen: bool) -> bool:
+        with monkeypatch.context() as patch:
+            if not seen:
+                patch.setattr(network, "established", dict)
+            return network.connections.look()
+
+    for seen in (False, True, False, True):
+        assert not look(seen=seen)
+    assert not network.gone
+    for _ in range(2):
+        assert not look(seen=False)
+    assert network.gone == ["1001"]
+    assert not look(seen=True)
     network.now = 200
-    assert network.connections.look(), "gone for good, and another one since"
+    assert look(seen=True), "gone for good, and another one since"
 
 
 def test_who_asks_again_and_again_does_not_make_the_server_look(monkeypatch: pytest.MonkeyPatch) -> None:
     network = Network(1)
     looks: list[int] = []
-    monkeypatch.setattr(network, "established", lambda: looks.append(1) or dict(network.there))
+    monkeypatch.setattr(network, "established", lambda: looks.append(1) or Network.established(network))
     network.log_in(network.open("127.0.0.1", 1))
     stranger = network.open("127.0.0.1", 2)
     for _ in range(50):
@@ -211,7 +222,7 @@ def test_a_login_that_fails_gives_no_place() -> None:
         network.connections.login(network.open("127.0.0.1", 1), refuse)
     network.log_in(network.open("127.0.0.1", 2))
     with pytest.raises(ResourcesError):
-        network.log_in("ipv4:127.0.0.1:1")
+        network.log_in(network.open("127.0.0.1", 1))
 
 
 @pytest.mark.rule("LIM-2")
@@ -260,8 +271,8 @@ def test_who_is_refused_does_not_make_the_server_count(monkeypatch: pytest.Monke
     """The lock is held meanwhile, for which all logins wait."""
     counted: list[int] = []
 
-    class Placed(dict[FarEnd, Any]):
-        def items(self) -> ItemsView[FarEnd, Any]:
+    class Placed(dict[int, Any]):
+        def items(self) -> ItemsView[int, Any]:
             counted.append(1)
             return super().items()
 
@@ -284,7 +295,7 @@ def test_a_connection_that_is_gone_is_told_by_its_name() -> None:
     network.log_in(network.open("127.0.0.1", 1))
     network.log_in(network.open("127.0.0.1", 2))
     network.log_in("ipv4:127.0.0.1:2")
-    assert network.names == ["ipv4:127.0.0.1:1#1001", "ipv4:127.0.0.1:2#1002", "ipv4:127.0.0.1:2#1002"]
+    assert network.names == ["1001", "1002", "1002"]
     del network.there[FarEnd("127.0.0.1", 1)]
     network.connections.look()
     assert not network.gone, "the kernel may have left it out"
@@ -301,9 +312,11 @@ def test_another_connection_from_the_same_port_is_another_one() -> None:
     network.log_in(peer, "bob")
     first, second = network.names
     assert first != second
-    assert network.gone == [first]
     with pytest.raises(ResourcesError):
         network.log_in(network.open("127.0.0.1", 2), "alice")
+    for _ in range(2):
+        network.connections.look()
+    assert network.gone == [first]
 
 
 def test_a_session_without_a_place_ends() -> None:
@@ -312,7 +325,7 @@ def test_a_session_without_a_place_ends() -> None:
     refused, placed = network.open("127.0.0.1", 1), network.open("127.0.0.1", 2)
     with pytest.raises(ResourcesError):
         network.log_in(refused, meanwhile=lambda: network.log_in(placed))
-    assert network.gone == ["ipv4:127.0.0.1:1#1001"]
+    assert network.gone == ["1001"]
 
     def leave() -> None:
         del network.there[FarEnd("127.0.0.1", 2)]
@@ -320,7 +333,7 @@ def test_a_session_without_a_place_ends() -> None:
         network.connections.look()
 
     network.log_in(placed, meanwhile=leave)
-    assert network.gone[1:] == ["ipv4:127.0.0.1:2#1002"] * 2
+    assert network.gone[1:] == ["1002"] * 2
 
 
 def test_how_many_one_user_gets() -> None:
@@ -421,13 +434,11 @@ def test_a_connection_is_found_and_closed(family: socket.AddressFamily) -> None:
         with socket.create_connection((host, port)) as client, socket.create_connection((host, port)) as other:
             client.settimeout(20)
             accepted = {peer[1]: connection for connection, peer in (listener.accept(), listener.accept())}
-            there = connections_of(port)
-            assert there is not None
-            ends = {FarEnd(host, each.getsockname()[1]) for each in (client, other)}
-            assert there.keys() == ends
             mine = client.getsockname()[1]
-            assert there[FarEnd(host, mine)] == os.fstat(accepted[mine].fileno()).st_ino
-            close_sockets(frozenset({there[FarEnd(host, mine)]}))
+            assert Sockets(port).established() == {
+                os.fstat(served.fileno()).st_ino: FarEnd(host, far) for far, served in accepted.items()
+            }
+            close_sockets(frozenset({os.fstat(accepted[mine].fileno()).st_ino}))
             assert client.recv(1) == b""
             assert accepted[mine].recv(1) == b""
             accepted[other.getsockname()[1]].sendall(b"x")
@@ -461,18 +472,119 @@ def test_a_port_that_is_used_again_is_another_connection(family: socket.AddressF
         sockets = Sockets(listener.getsockname()[1])
         source = reusable(host)
         client = socket.create_connection(listener.getsockname()[:2], source_address=source)
-        end = FarEnd(*source)
+        peer = named(*source)
         served, _ = listener.accept()
         with served:
-            number = sockets.number_of(end)
-            assert number == os.fstat(served.fileno()).st_ino == sockets.number_of(end)
-            assert sockets.number_of(FarEnd(host, 1)) is None
+            number = sockets.number_of(peer)
+            assert number == os.fstat(served.fileno()).st_ino == sockets.number_of(peer)
+            with pytest.raises(QueryCancelledError):
+                sockets.number_of(named(host, 1))
             reset(client)
             # The server has not noticed yet; its socket is there still.
             again = socket.create_connection(listener.getsockname()[:2], source_address=source)
             served_again, _ = listener.accept()
             with again, served_again:
-                assert sockets.number_of(end) == os.fstat(served_again.fileno()).st_ino != number
+                assert sockets.number_of(peer) == os.fstat(served_again.fileno()).st_ino != number
+
+
+def named(host: str, port: int) -> str:
+    """What gRPC calls a client."""
+    return f"ipv6:%5B{host}%5D:{port}" if ":" in host else f"ipv4:{host}:{port}"
+
+
+@contextmanager
+def no_descriptors() -> Iterator[None]:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (3, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+@pytest.mark.rule("SESS-2")
+def test_without_descriptors_nobody_comes_in_who_cannot_be_told_apart() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener, ExitStack() as opened:
+        sockets = Sockets(listener.getsockname()[1])
+        peers = []
+        for _ in range(2):
+            client = opened.enter_context(socket.create_connection(listener.getsockname()))
+            opened.enter_context(listener.accept()[0])
+            peers.append(named(*client.getsockname()))
+        known, unknown = peers
+        number = sockets.number_of(known)
+        connections = Connections(ConnectionBounds(most=1, stranger_secs=30), sockets, close_sockets)
+        connections.login(known, lambda name: session_of(("here", "alice")))
+        sockets._known = {far_end(known): sockets._known[far_end(known)]}  # type: ignore[dict-item, index]
+        with no_descriptors():
+            assert sockets.number_of(known) == number
+            for asked in (lambda: sockets.number_of(unknown), sockets.established, connections.look):
+                with pytest.raises(ResourcesError, match="The server cannot tell connections apart at the moment"):
+                    asked()
+            with pytest.raises(ResourcesError):
+                connections.login(unknown, lambda name: pytest.fail("as somebody else"))
+            assert sockets.number_of(known) == number, "it is not forgotten"
+        with pytest.raises(ResourcesError, match="The server has 1 connections"):
+            connections.login(unknown, lambda name: session_of(("here", "bob")))
+
+
+def test_a_descriptor_that_is_no_socket_any_more_costs_none() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        sockets = Sockets(listener.getsockname()[1])
+        with socket.create_connection(listener.getsockname()) as client, listener.accept()[0] as served:
+            peer = named(*client.getsockname())
+            sockets.number_of(peer)
+            with open(os.devnull) as other:
+                os.dup2(other.fileno(), served.fileno())
+            before = len(os.listdir("/proc/self/fd"))
+            for _ in range(20):
+                with pytest.raises(QueryCancelledError):
+                    sockets.number_of(peer)
+            assert len(os.listdir("/proc/self/fd")) == before
+
+
+@pytest.fixture
+def twice() -> Iterator[tuple[int, str, Sequence[Callable[[], socket.socket]]]]:
+    """One end of a client and a port, with what connects the one to two addresses of the other."""
+    source = reusable("127.0.0.1")
+    with socket.create_server(("127.0.0.1", 0)) as listener, ExitStack() as opened:
+        port = listener.getsockname()[1]
+        listeners = [listener, opened.enter_context(socket.create_server(("127.0.0.2", port)))]
+
+        def connect(to: socket.socket) -> socket.socket:
+            client = opened.enter_context(socket.socket())
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            client.bind(source)
+            client.connect(to.getsockname())
+            return opened.enter_context(to.accept()[0])
+
+        yield port, named(*source), [partial(connect, each) for each in listeners]
+
+
+@pytest.mark.rule("SESS-2")
+def test_of_two_connections_of_one_end_nobody_knows_which_it_is(twice: Any) -> None:
+    port, peer, (first, second) = twice
+    numbers = {os.fstat(connect().fileno()).st_ino for connect in (first, second)}
+    sockets = Sockets(port)
+    assert sockets.established().keys() == numbers, "they are two"
+    with pytest.raises(ResourcesError, match="connected to two addresses of the server"):
+        sockets.number_of(peer)
+
+
+@pytest.mark.rule("LIM-2")
+def test_a_second_connection_of_one_end_has_no_place_by_the_first(twice: Any) -> None:
+    port, peer, (first, second) = twice
+    now = [0.0]
+    ended: list[frozenset[int]] = []
+    bounds = ConnectionBounds(most=9, stranger_secs=30)
+    connections = Connections(bounds, Sockets(port), ended.append, monotonic=lambda: now[0])
+    first()
+    connections.login(peer, lambda name: session_of(("here", "alice")))
+    number = os.fstat(second().fileno()).st_ino
+    assert not connections.look()
+    now[0] = 31
+    assert connections.look()
+    assert ended == [frozenset({number})]
 
 
 class Relay:
@@ -566,4 +678,4 @@ def test_a_label_is_shared_and_outlives_its_connections(core: Core, connect: Cal
 
 def test_the_default_fits_the_descriptors() -> None:
     assert 16 <= default_bound() <= 10_000
-    assert not connections_of(1)
+    assert not Sockets(1).established()

@@ -405,7 +405,7 @@ def test_a_client_that_is_slow_but_comes_is_not(core: Core, impatient: Endpoint)
         for _ in call:
             time.sleep(0.4)
             count += 1
-    assert count == 7
+    assert count == 6
 
 
 def test_the_watch_ends_only_what_is_over() -> None:

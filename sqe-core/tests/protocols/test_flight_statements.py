@@ -17,6 +17,7 @@ from sqe_core.protocols.flight.wire import flight_pb2 as flight
 from sqe_core.protocols.flight.wire import flight_sql_pb2 as sql
 from sqe_core.spi.errors import ErrorCode, UserError
 from sqe_core.spi.protocol import IngestMode
+from sqe_core.testing.fakes import FakeAnswer
 
 INVALID, MISSING = grpc.StatusCode.INVALID_ARGUMENT, grpc.StatusCode.NOT_FOUND
 EVERYTHING = pa.table(
@@ -82,11 +83,32 @@ def test_batches_say_which_statement_they_are_of(core: Core, alice: RawClient) -
     core.answers["many"] = pa.table({"n": range(2500)})
     _, told = read_stream(alice.call("DoGet", alice.plan("many").endpoint[0].ticket))
     counts = [json.loads(each) for each in told]
-    assert [each["rows"] for each in counts] == [0, 1000, 2000, 2500, 2500]
-    assert [each.get("done", False) for each in counts] == [False, False, False, False, True]
+    assert [each["rows"] for each in counts] == [0, 1000, 2000, 2500]
+    assert [each.get("done", False) for each in counts] == [False, False, False, True]
     assert counts[-1]["bytes"] >= 2500 * 8
     assert counts[-1]["elapsed_ms"] >= 0
     assert {each["query_id"] for each in counts} == {core.plans[-1].query_id}
+
+
+def test_who_does_not_know_that_a_batch_is_the_last_one_says_so_after_it(core: Core, alice: RawClient) -> None:
+    core.answers["lazy"] = FakeAnswer(
+        table=pa.table({"n": [1]}), batches=lambda: iter([pa.record_batch({"n": [1]}), pa.record_batch({"n": [2]})])
+    )
+    rows, told = read_stream(alice.call("DoGet", alice.plan("lazy").endpoint[0].ticket))
+    counts = [json.loads(each) for each in told]
+    assert [each["rows"] for each in counts] == [0, 1, 2, 2]
+    assert [each.get("done", False) for each in counts] == [False, False, False, True]
+    assert rows.num_rows == 2
+
+
+def test_of_a_last_batch_in_pieces_the_last_one_says_so(core: Core, alice: RawClient) -> None:
+    core.answers["big"] = pa.table({"bytes": [bytes(4 << 20)] * 5})
+    rows, told = read_stream(alice.call("DoGet", alice.plan("big").endpoint[0].ticket))
+    counts = [json.loads(each) for each in told]
+    assert [each["rows"] for each in counts] == sorted({each["rows"] for each in counts}), "each has rows of its own"
+    assert [each.get("done", False) for each in counts] == [False] * (len(counts) - 1) + [True]
+    assert len(counts) > 3
+    assert counts[-1]["rows"] == rows.num_rows == 5
 
 
 def test_a_result_without_rows_has_its_schema(core: Core, alice: RawClient) -> None:

@@ -137,11 +137,13 @@ def test_parts_that_nobody_fetches_hold_nothing() -> None:
 def test_each_part_is_started_once() -> None:
     first, second = divide(Statement(3).plan(), 2)
     first.start()
-    with pytest.raises(UserError):
+    first.close()
+    with pytest.raises(UserError, match="This statement was started before"):
         first.start()
     second.close()
-    with pytest.raises(UserError):
-        second.start()
+    for _ in range(2):
+        with pytest.raises(QueryCancelledError, match="The statement was cancelled"):
+            second.start()
 
 
 def test_a_refusal_is_everybodys() -> None:

@@ -13,6 +13,7 @@ from sqe_core.query.gateway import ConnectedSession
 from sqe_core.spi.errors import ErrorCode, QueryCancelledError, SqeError
 from sqe_core.spi.identity import Identity
 from sqe_core.spi.protocol import ClientState, StatementRequest, StatementState
+from sqe_core.testing.engine import FakeCatalog, FakeEngineSession
 
 
 def connected(lake: Lake, who: Identity) -> ConnectedSession:
@@ -74,6 +75,37 @@ def test_who_gave_up_the_role_of_an_administrator_is_none(lake: Lake) -> None:
     lake.run(ROOT, "SET ROLE ALL")
     assert service.is_admin(session)
     assert not service.is_admin(lake.session(BOB))
+
+
+@pytest.mark.parametrize("plans", [True, False])
+@pytest.mark.parametrize(
+    "sql", ["CREATE TABLE made AS SELECT id FROM people", "CREATE SCHEMA made", "SELECT id FROM people"]
+)
+def test_while_it_works_a_statement_runs_and_with_its_last_rows_it_finishes(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch, sql: str, plans: bool
+) -> None:
+    seen: list[StatementState] = []
+
+    def watched(owner: type, name: str) -> None:
+        original = getattr(owner, name)
+
+        def method(*given: Any, **named: Any) -> Any:
+            seen.append(statement.state)
+            return original(*given, **named)
+
+        monkeypatch.setattr(owner, name, method)
+
+    watched(FakeEngineSession, "execute")
+    watched(FakeCatalog, "create_namespace")
+    statement = connected(lake, ROOT).begin(StatementRequest(sql=sql))
+    if plans:
+        statement.plan()
+        assert statement.state is StatementState.PLANNING
+    statement.start()
+    assert seen == [StatementState.RUNNING]
+    if statement.schema is not None:
+        assert [statement.state for _ in statement] == [StatementState.FINISHING]
+    assert statement.state is StatementState.FINISHED
 
 
 def test_a_statement_can_be_cancelled_before_anything_was_done(lake: Lake) -> None:

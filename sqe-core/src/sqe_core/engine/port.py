@@ -356,6 +356,9 @@ class Progress:
 class ResultStream(ABC):
     """The batches of one executed statement, in order, with bounded memory. Iterating to the end closes it."""
 
+    is_complete = False
+    """Whether the batch that came last is known to be the last one; it may be, and nobody knows yet."""
+
     @property
     @abstractmethod
     def schema(self) -> pa.Schema:

@@ -359,6 +359,11 @@ class _BegunStatement:
         return self._planned is not None and self._planned.is_constant
 
     @property
+    def state(self) -> StatementState:
+        """What becomes of it."""
+        return self._over or self._running.state
+
+    @property
     def affected_rows(self) -> int | None:
         """Rows written; None for queries and DDL."""
         return self._result.affected_rows if self._result is not None else None
@@ -414,7 +419,7 @@ class _BegunStatement:
         """How far it is."""
         now = self._running.progress()
         return QueryProgress(
-            state=self._over or self._running.state,
+            state=self.state,
             tasks=now.tasks,
             tasks_done=now.tasks_done,
             tasks_active=now.tasks_active,

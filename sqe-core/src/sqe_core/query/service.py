@@ -495,7 +495,6 @@ class _Held:
                 begun = replace(self.begun, ending=_End(leave, record))
                 with _explained(begun):
                     running.check()
-                    running.state = StatementState.RUNNING
                     return start(begun.ending).watched(record.delivered)
         except SqeError as error:
             record.end(error, None)  # a refusal comes before anybody could finish it

@@ -114,7 +114,11 @@ class SessionChanges:
 
 
 class StatementState(Enum):
-    """What becomes of a statement, in this order; one of the last three is its end."""
+    """What becomes of a statement, in this order; one of the last three is its end.
+
+    FINISHING is a statement whose work is done: what is written is written, or the batch that came last, of whichever
+    part, is the last of all. One whose rows come slowly may end without it.
+    """
 
     QUEUED = "queued"
     PLANNING = "planning"
@@ -171,6 +175,10 @@ class Statement(Protocol):
     def is_constant(self) -> bool:
         """Whether it is one row of constants, as `SELECT 1`: made in no time, so it may be started at once, before
         the client comes for it."""
+
+    @property
+    def state(self) -> StatementState:
+        """What becomes of it, as `progress` says too; to ask costs nothing."""
 
     @property
     def affected_rows(self) -> int | None:

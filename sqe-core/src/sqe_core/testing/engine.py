@@ -410,6 +410,8 @@ class FakePlan(AnalysedPlan):
 
 
 class _Stream(ResultStream):
+    is_complete = True
+
     def __init__(self, rows: pa.Table, affected: int | None) -> None:
         self._rows = rows
         self._affected = affected
@@ -419,7 +421,7 @@ class _Stream(ResultStream):
         return self._rows.schema
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
-        return iter(self._rows.to_batches())
+        return iter(self._rows.combine_chunks().to_batches())
 
     @property
     def affected_rows(self) -> int | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from types import MappingProxyType
 from typing import Self
@@ -149,7 +149,7 @@ class FakeResult:
         self.warnings: tuple[str, ...] = ()
         self.closed = False
         self.cancelled = threading.Event()
-        self._done = False
+        self.state = self._answer.progress.state
 
     def wait(self) -> None:
         """Go on for as long as the answer says; until a minute is over, so that no test hangs."""
@@ -162,17 +162,21 @@ class FakeResult:
             if self.cancelled.is_set():
                 raise QueryCancelledError("The statement was cancelled")
             yield batch
-        self._done = True
+        self.state = StatementState.FINISHED
 
     def _batches(self) -> Iterator[pa.RecordBatch]:
         if self._answer.batches is not None:
-            return self._answer.batches()
-        table = self._answer.table
-        return iter([] if table is None else table.to_batches(max_chunksize=1000))
+            yield from self._answer.batches()
+            return
+        known = [] if self._answer.table is None else self._answer.table.to_batches(max_chunksize=1000)
+        for number, batch in enumerate(known, 1):
+            if number == len(known):
+                self.state = StatementState.FINISHING
+            yield batch
 
     def progress(self) -> QueryProgress:
         """Return what the answer says, until it is done."""
-        return QueryProgress(state=StatementState.FINISHED) if self._done else self._answer.progress
+        return replace(self._answer.progress, state=self.state)
 
     def cancel(self) -> None:
         """Remember the wish."""
@@ -240,6 +244,11 @@ class FakeStatement:
     def is_constant(self) -> bool:
         """Whether its plan says so."""
         return self._planned is not None and self._planned.is_constant
+
+    @property
+    def state(self) -> StatementState:
+        """What becomes of it."""
+        return self._result.state if self._result is not None else StatementState.QUEUED
 
     @property
     def affected_rows(self) -> int | None:

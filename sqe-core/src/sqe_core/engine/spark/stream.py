@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import select
 import socket
 import struct
 import threading
@@ -19,6 +20,8 @@ from sqe_core.spi.messages import keep_message
 
 _HEADER = struct.Struct(">cq")
 _WINDOW = struct.Struct(">qq")
+# The last frame comes so soon after the last batch. While rows come it is no delay: the next ones are here before.
+_MOMENT_MILLIS = 20
 
 # The letters of StreamReader.java.
 WINDOW = b"W"
@@ -33,6 +36,9 @@ class FrameSource(Protocol):
 
     def read(self, size: int) -> pa.Buffer:
         """Return exactly `size` bytes, or raise EngineLostError."""
+
+    def ready(self) -> bool:
+        """Whether something can be read now, or in a moment."""
 
     def close(self) -> None:
         """Free it; a `read` in another thread ends."""
@@ -51,6 +57,9 @@ class InlineFrames:
         part = self._frames.slice(self._position, size)
         self._position += size
         return part
+
+    def ready(self) -> bool:
+        return True
 
     def close(self) -> None:
         """Nothing is open."""
@@ -85,6 +94,14 @@ class SocketFrames:
         except OSError as error:
             raise engine_lost() from error
         return buffer
+
+    def ready(self) -> bool:
+        poll = select.poll()
+        try:
+            poll.register(self._socket, select.POLLIN)
+        except ValueError:
+            return True  # closed, as whoever reads will find
+        return bool(poll.poll(_MOMENT_MILLIS))
 
     def close(self) -> None:
         try:
@@ -163,8 +180,10 @@ class SparkResultStream(ResultStream):
 
     def _read(self) -> Iterator[pa.RecordBatch]:
         try:
+            header = None
             while True:
-                kind, size = self._read_header()
+                kind, size = header or self._read_header()
+                header = None
                 body = self._read_body(size)
                 if kind == BATCH:
                     message = pa.ipc.read_message(body)
@@ -172,6 +191,9 @@ class SparkResultStream(ResultStream):
                     batch = self._cut(whole)
                     if batch is whole and self._plain:
                         keep_message(batch, message)
+                    if self._frames.ready():
+                        header = self._read_header()
+                        self.is_complete = header[0] == END
                     if batch.num_rows:
                         yield batch
                 elif kind == END:

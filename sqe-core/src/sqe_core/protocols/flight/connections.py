@@ -15,9 +15,9 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
-from sqe_core.protocols.flight.sockets import FarEnd, far_end, network_of
+from sqe_core.protocols.flight.sockets import FarEnd, network_of
 from sqe_core.spi.errors import ResourcesError
 from sqe_core.spi.protocol import GatewaySession
 
@@ -30,20 +30,16 @@ _FRESH_SECS = 0.5
 
 
 class KnowsSockets(Protocol):
-    """What tells of connections; `Sockets`, but in tests."""
+    """What tells of connections, each by the number of its socket; `Sockets`, but in tests.
 
-    def established(self) -> Mapping[FarEnd, int] | None:
-        """Return those that are there, with the numbers of their sockets; None when nobody knows."""
+    Both raise a ResourcesError when the kernel cannot be asked now: whoever cannot be told apart does not come in.
+    """
 
-    def number_of(self, end: FarEnd) -> int | None:
-        """Return the number of the one socket whose client is there; None when nobody knows."""
+    def established(self) -> Mapping[int, FarEnd]:
+        """Return the numbers of those that are there, and where their clients are."""
 
-
-class _Place(NamedTuple):
-    """The place of a connection: who has it, and what the connection is called."""
-
-    user: UserKey
-    name: str | None
+    def number_of(self, peer: str) -> int | None:
+        """Return the number of the one that gRPC gives this name; None where no connection has any."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,13 +102,12 @@ class Connections:
         self._gone = gone
         self._monotonic = monotonic
         self._lock = threading.Lock()
-        self._placed: dict[FarEnd, _Place] = {}
-        self._placed_of: Counter[UserKey] = Counter()
+        self._placed: dict[int, UserKey] = {}
         # Of these, those that were there at the last look, or came since.
         self._here_of: Counter[UserKey] = Counter()
-        self._missed: set[FarEnd] = set()
-        self._seen: tuple[float, Mapping[FarEnd, int] | None] = (float("-inf"), None)
-        self._logging_in: Counter[FarEnd] = Counter()
+        self._missed: set[int] = set()
+        self._seen = float("-inf")
+        self._logging_in: Counter[int] = Counter()
         self._strangers: dict[int, float] = {}
         self._count = 0
 
@@ -126,142 +121,127 @@ class Connections:
 
         Args:
             peer: gRPC's name of the other end of the connection.
-            authenticate: logs in; it is told what the connection is called, None where nobody can tell them apart.
+            authenticate: logs in; it is told what the connection is called, None where no connection has a name.
 
         Raises:
-            ResourcesError: there is no place, or none for this user, and this connection has none yet.
+            ResourcesError: there is no place, or none for this user, and this connection has none yet; or nobody can
+                tell now which connection it is.
         """
-        end = far_end(peer)
-        if end is None:
+        number = self._sockets.number_of(peer)
+        if number is None:
             return authenticate(None)
-        number = self._sockets.number_of(end)
-        name = f"{peer}#{number}" if number is not None else None
-        place = self._placed.get(end)
-        if place is not None and place.name == name:
+        name = str(number)
+        if number in self._placed:
             session = authenticate(name)
         else:
-            with self.spared(peer):
+            with self._spared(number):
                 with self._lock:
-                    self._ensure_place(end, name)
+                    self._ensure_place(number)
                 session = authenticate(name)
                 try:
                     with self._lock:
-                        self._ensure_place(end, name)
-                        self._ensure_place_of(end, session.identity.key)
-                        self._place(end, _Place(session.identity.key, name))
+                        self._ensure_place(number)
+                        self._ensure_place_of(number, session.identity.key)
+                        self._place(number, session.identity.key)
                 except ResourcesError:
-                    self._tell_gone(name)
+                    self._gone(name)
                     raise
-        if end not in self._placed:
-            self._tell_gone(name)  # it went while somebody logged in
+        if number not in self._placed:
+            self._gone(name)  # it went while somebody logged in
         return session
-
-    def _tell_gone(self, name: str | None) -> None:
-        if name is not None:
-            self._gone(name)
 
     @contextmanager
     def spared(self, peer: str) -> Iterator[None]:
         """Do not end this connection meanwhile: somebody is about to log in."""
-        end = far_end(peer)
-        if end is None:
+        number = self._sockets.number_of(peer)
+        if number is None:
             yield
             return
+        with self._spared(number):
+            yield
+
+    @contextmanager
+    def _spared(self, number: int) -> Iterator[None]:
         with self._lock:
-            self._logging_in[end] += 1
+            self._logging_in[number] += 1
         try:
             yield
         finally:
             with self._lock:
-                self._logging_in[end] -= 1
-                if not self._logging_in[end]:
-                    del self._logging_in[end]
+                self._logging_in[number] -= 1
+                if not self._logging_in[number]:
+                    del self._logging_in[number]
 
     def look(self) -> bool:
         """End the strangers that are too many or have been there for too long; tell whether there were some."""
         there = self._sockets.established()
-        if there is None:
-            return False
         self._count = len(there)
         now = self._monotonic()
         with self._lock:
             self._see(now, there)
             # Gone is what is missing twice: the kernel's table is no snapshot, and one may have come since it was read.
             missing = self._placed.keys() - there.keys()
-            for end in missing & self._missed:
-                self._forget(end)
-            self._missed = missing & self._placed.keys()
-            strangers = {inode: end for end, inode in there.items() if inode and end not in self._placed}
-            self._strangers = {inode: self._strangers.get(inode, now) for inode in strangers}
-            ended = self._to_end(strangers, now)
+            over = missing & self._missed
+            for number in over:
+                del self._placed[number]
+            self._missed = missing - over
+            strangers = there.keys() - self._placed.keys()
+            self._strangers = {number: self._strangers.get(number, now) for number in strangers}
+            ended = self._to_end(there, now)
+        for number in over:
+            self._gone(str(number))
         if ended:
             self._close(ended)
         return bool(ended)
 
-    def _to_end(self, strangers: Mapping[int, FarEnd], now: float) -> frozenset[int]:
+    def _to_end(self, there: Mapping[int, FarEnd], now: float) -> frozenset[int]:
         """Choose the oldest: who has just come, and is about to log in, is not pushed out by those who never do."""
         ended: set[int] = set()
         kept: Counter[str] = Counter()
         kept_in_all = 0
-        for inode in sorted(strangers, key=lambda inode: (self._strangers[inode], inode), reverse=True):
-            end = strangers[inode]
-            network = network_of(end.address)
+        for number, since in sorted(self._strangers.items(), key=lambda known: known[::-1], reverse=True):
+            network = network_of(there[number].address)
             too_many = kept[network] >= self._bounds.strangers_of_address or kept_in_all >= self._bounds.strangers
-            too_old = now - self._strangers[inode] > self._bounds.stranger_secs
-            if (too_many or too_old) and end not in self._logging_in:
-                ended.add(inode)
+            too_old = now - since > self._bounds.stranger_secs
+            if (too_many or too_old) and number not in self._logging_in:
+                ended.add(number)
             else:
                 kept[network] += 1
                 kept_in_all += 1
         return frozenset(ended)
 
-    def _place(self, end: FarEnd, place: _Place) -> None:
-        self._missed.discard(end)
-        if end in self._placed:
+    def _place(self, number: int, user: UserKey) -> None:
+        self._missed.discard(number)
+        if number in self._placed:
             return  # of logins at once the first has it: for the others no bound was looked at
-        self._placed[end] = place
-        self._placed_of[place.user] += 1
-        self._here_of[place.user] += 1
+        self._placed[number] = user
+        self._here_of[user] += 1
 
-    def _forget(self, end: FarEnd) -> None:
-        user, name = self._placed.pop(end)
-        self._placed_of[user] -= 1
-        if not self._placed_of[user]:
-            del self._placed_of[user]
-        self._tell_gone(name)
-
-    def _ensure_place(self, end: FarEnd, name: str | None) -> None:
+    def _ensure_place(self, number: int) -> None:
         most = self._bounds.most
-        place = self._placed.get(end)
-        if place is not None and place.name != name:
-            self._forget(end)  # the port is another connection's now
-        if end in self._placed or len(self._placed) < most:
+        if number in self._placed or self._here_of.total() < most:
             return
-        if self._there() is not None and self._here_of.total() >= most:
+        self._look_again()
+        if self._here_of.total() >= most:
             raise _refused(f"The server has {most} connections, the most that it takes")
 
-    def _ensure_place_of(self, end: FarEnd, user: UserKey) -> None:
+    def _ensure_place_of(self, number: int, user: UserKey) -> None:
         most = self._bounds.most_of_user
-        if end in self._placed or self._placed_of[user] < most:
+        if number in self._placed or self._here_of[user] < most:
             return
-        if self._there() is not None and self._here_of[user] >= most:
+        self._look_again()
+        if self._here_of[user] >= most:
             raise _refused(f"One user may have {most} of the server's connections, and you have as many")
 
-    def _there(self) -> Mapping[FarEnd, int] | None:
-        """Return those that are there, or were a moment ago: whoever is refused may ask again and again.
-
-        Where nobody knows who has gone, everybody comes in.
-        """
+    def _look_again(self) -> None:
+        """Find out who has gone, unless that was done a moment ago: whoever is refused may ask again and again."""
         now = self._monotonic()
-        seen, there = self._seen
-        if now - seen >= _FRESH_SECS:
-            there = self._sockets.established()
-            self._see(now, there)
-        return there
+        if now - self._seen >= _FRESH_SECS:
+            self._see(now, self._sockets.established())
 
-    def _see(self, now: float, there: Mapping[FarEnd, int] | None) -> None:
-        self._seen = (now, there)
-        self._here_of = Counter(place.user for end, place in self._placed.items() if there is not None and end in there)
+    def _see(self, now: float, there: Mapping[int, FarEnd]) -> None:
+        self._seen = now
+        self._here_of = Counter(user for number, user in self._placed.items() if number in there)
 
 
 def _refused(what: str) -> ResourcesError:

@@ -6,7 +6,7 @@ data_header (2), app_metadata (3) and data_body (1000).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 
@@ -29,24 +29,18 @@ def schema_message(schema: pa.Schema, app_metadata: bytes = b"") -> bytes:
     return _encode(pa.ipc.read_message(schema.serialize()), app_metadata)
 
 
+def pieces(batch: pa.RecordBatch) -> Sequence[pa.RecordBatch]:
+    """Cut a batch into pieces that clients take; one that is small enough is its only piece."""
+    rows = batch.num_rows
+    if rows < 2 or pa.ipc.get_record_batch_size(batch) <= _MOST_MESSAGE_BYTES:
+        return [batch]
+    return [*pieces(batch.slice(0, rows // 2)), *pieces(batch.slice(rows // 2))]
+
+
 def batch_messages(
     batch: pa.RecordBatch, options: pa.ipc.IpcWriteOptions = _UNCOMPRESSED, app_metadata: bytes = b""
 ) -> Iterator[bytes]:
-    """Yield the messages of a batch: its dictionaries if it has some, then its rows, in pieces that clients take."""
-    for piece in _pieces(batch):
-        yield from _messages(piece, options, app_metadata)
-
-
-def _pieces(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    rows = batch.num_rows
-    if rows < 2 or pa.ipc.get_record_batch_size(batch) <= _MOST_MESSAGE_BYTES:
-        yield batch
-        return
-    yield from _pieces(batch.slice(0, rows // 2))
-    yield from _pieces(batch.slice(rows // 2))
-
-
-def _messages(batch: pa.RecordBatch, options: pa.ipc.IpcWriteOptions, app_metadata: bytes) -> Iterator[bytes]:
+    """Yield the messages of a batch: its dictionaries if it has some, then its rows."""
     if options.compression is None and not _has_dictionaries(batch.schema):
         yield _encode(message_of(batch) or pa.ipc.read_message(batch.serialize()), app_metadata)
         return

@@ -32,7 +32,7 @@ from sqe_core.protocols.flight.connections import Connections
 from sqe_core.protocols.flight.idle import IdleWatch
 from sqe_core.protocols.flight.incoming import PutStream, read_request
 from sqe_core.protocols.flight.incoming_bytes import ByteBudget, HeldBytes
-from sqe_core.protocols.flight.messages import batch_messages, schema_bytes, schema_message
+from sqe_core.protocols.flight.messages import batch_messages, pieces, schema_bytes, schema_message
 from sqe_core.protocols.flight.metadata import answer_to
 from sqe_core.protocols.flight.places import Places
 from sqe_core.protocols.flight.session_options import ENDPOINTS, endpoints_wanted
@@ -409,7 +409,8 @@ class FlightRpcs:
         rows = answer.rows(call.session)
         yield schema_message(answer.schema)
         for batch in rows.to_batches(max_chunksize=10_000):
-            yield from batch_messages(batch)
+            for piece in pieces(batch):
+                yield from batch_messages(piece)
 
     def _do_put(self, call: Call, messages: ClientMessages) -> Iterator[flight.PutResult]:
         with closing(messages):

@@ -155,15 +155,15 @@ class FlightServer(ProtocolServer):
         look_secs = _LOOK_SECS
         while not self._ended.wait(look_secs):
             try:
+                if time.monotonic() - swept >= _SWEEP_SECS:
+                    swept = time.monotonic()
+                    self._statements.sweep()
                 # Who opens more than it may goes on with that: the less time, the less often others are kept out. But
                 # to look is work, on a machine with many sockets much of it.
                 began = time.monotonic()
                 look_secs = _LOOK_AGAIN_SECS if self._connections.look() else _LOOK_SECS
                 look_secs = max(look_secs, _LOOK_SHARE * (time.monotonic() - began))
                 self._context.metrics.gauge("sqe_protocol_connections", self._connections.count, {"protocol": PROTOCOL})
-                if time.monotonic() - swept >= _SWEEP_SECS:
-                    swept = time.monotonic()
-                    self._statements.sweep()
             except Exception:  # noqa: BLE001 - the next sweep may work
                 _log.exception("a sweep failed")
 

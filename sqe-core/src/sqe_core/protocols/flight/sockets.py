@@ -9,12 +9,14 @@ import stat
 import sys
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import lru_cache
 from ipaddress import IPv6Address, ip_address, ip_network
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import unquote
+
+from sqe_core.spi.errors import QueryCancelledError, ResourcesError
 
 _TABLES = (Path("/proc/self/net/tcp"), Path("/proc/self/net/tcp6"))
 _DESCRIPTORS = Path("/proc/self/fd")
@@ -27,6 +29,7 @@ _IPV6_CLIENT_BITS = 64
 _MOST = 10_000
 # Files, the engine, catalogs: what a server needs descriptors for beside its clients.
 _RESERVED_DESCRIPTORS = 256
+_RETRY_SECS = 1
 
 
 class FarEnd(NamedTuple):
@@ -69,7 +72,7 @@ def network_of(address: str) -> str:
 
 
 class Sockets:
-    """The connections of a port that this process serves, each under a name that no other has or had.
+    """The connections of a port that this process serves, each under a number that no other has or had.
 
     gRPC says where a call comes from, and a client may use a port again as soon as its connection is gone: the same
     words, and another connection. The number of a socket is not used again.
@@ -80,36 +83,61 @@ class Sockets:
         self._lock = threading.Lock()
         self._known: Mapping[FarEnd, _Socket] = {}
 
-    def established(self) -> Mapping[FarEnd, int] | None:
-        """Return the connections, as `connections_of`."""
-        return connections_of(self.port) if self.port else {}
+    def established(self) -> Mapping[int, FarEnd]:
+        """Return the connections by their numbers, without those that nobody serves yet; none where nobody knows.
 
-    def number_of(self, end: FarEnd) -> int | None:
-        """Return the number of the socket whose client is there now; None when there is none, or nobody knows."""
+        Raises:
+            ResourcesError: the kernel cannot be asked now.
+        """
+        found: dict[int, FarEnd] = {}
+        for table in _TABLES:
+            with _asking(), suppress(FileNotFoundError):
+                found.update(_established(table.read_bytes(), b":%04X" % self.port))
+        found.pop(0, None)
+        return found
+
+    def number_of(self, peer: str) -> int | None:
+        """Return the number of the socket whose client is there now, by gRPC's name of it; None where nobody knows.
+
+        Raises:
+            ResourcesError: the kernel cannot be asked now, or two sockets have the same client: it is connected to two
+                addresses of this server, and gRPC does not say which of them a call comes by.
+            QueryCancelledError: there is none.
+        """
+        end = far_end(peer)
+        if end is None:
+            return None
         known = self._known.get(end)
         if known is None or not _is_at(known, end):
             with self._lock:
                 known = self._known.get(end)  # others may have looked meanwhile
                 if known is None or not _is_at(known, end):
-                    self._known = dict(self._served())
+                    try:
+                        self._known = self._served(end)
+                    except FileNotFoundError:
+                        return None
                     known = self._known.get(end)
-        return known.inode if known is not None else None
+        if known is None:
+            raise QueryCancelledError("The client went away")
+        return known.inode
 
-    def _served(self) -> Iterator[tuple[FarEnd, _Socket]]:
-        try:
+    def _served(self, wanted: FarEnd) -> Mapping[FarEnd, _Socket]:
+        before = {known: end for end, known in self._known.items() if end != wanted}
+        found: dict[FarEnd, _Socket] = {}
+        with _asking():
             names = os.listdir(_DESCRIPTORS)
-        except OSError:
-            return
-        before = {known: end for end, known in self._known.items()}
         for name in names:
-            with suppress(OSError, ValueError):
+            with suppress(OSError):  # it is none, or not connected, or closed by now
                 looked = os.stat(int(name))
                 if not stat.S_ISSOCK(looked.st_mode):
                     continue
-                found = _Socket(int(name), looked.st_ino)
-                end = before.get(found) or _client_of(found, self.port)
+                each = _Socket(int(name), looked.st_ino)
+                end = before.get(each) or _client_of(each, self.port)
+                if end == wanted and end in found:
+                    raise _unknown("This address is connected to two addresses of the server")
                 if end is not None:
-                    yield end, found
+                    found[end] = each
+        return found
 
 
 class _Socket(NamedTuple):
@@ -123,39 +151,43 @@ def _is_at(known: _Socket, end: FarEnd) -> bool:
     """Whether a socket is there still, and the client at its other end."""
     try:
         return _client_of(known, None) == end
-    except (OSError, ValueError):
+    except OSError:
         return False
 
 
 def _client_of(known: _Socket, port: int | None) -> FarEnd | None:
     """Return where the client of a socket is; None when it is one of another port, or another one by now.
 
+    It takes no descriptor: there may be none left.
+
     Raises:
         OSError: it is not connected.
     """
-    with socket.socket(fileno=os.dup(known.descriptor)) as own:
-        if os.fstat(own.fileno()).st_ino != known.inode or own.family not in (socket.AF_INET, socket.AF_INET6):
-            return None
-        if port is not None and own.getsockname()[1] != port:
-            return None
-        address, client_port = own.getpeername()[:2]
-    return FarEnd(_canonical(address.partition("%")[0]), client_port)
+    lent = socket.socket(fileno=known.descriptor)
+    try:
+        near, far = lent.getsockname(), lent.getpeername()
+        is_of_network = lent.family in (socket.AF_INET, socket.AF_INET6)
+    finally:
+        lent.detach()
+    # What was asked of a descriptor was this socket's if it is so afterwards: no number comes again.
+    if not is_of_network or os.stat(known.descriptor).st_ino != known.inode or port not in (None, near[1]):
+        return None
+    return FarEnd(_canonical(far[0].partition("%")[0]), far[1])
 
 
-def connections_of(port: int) -> Mapping[FarEnd, int] | None:
-    """Return the connections to a port, each with the number of its socket; None where the kernel does not say."""
-    found: dict[FarEnd, int] = {}
-    known = False
-    for table in _TABLES:
-        try:
-            content = table.read_bytes()
-        except FileNotFoundError:
-            continue
-        except OSError:
-            return None  # with half of them, the others would seem to have gone
-        known = True
-        found.update(_established(content, b":%04X" % port))
-    return found if known else None
+@contextmanager
+def _asking() -> Iterator[None]:
+    """Refuse whoever asks when the kernel cannot be asked: no descriptor is left for that."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise _unknown("The server cannot tell connections apart at the moment") from error
+
+
+def _unknown(what: str) -> ResourcesError:
+    return ResourcesError(what, hint="try again later, or from another port", retry_after_secs=_RETRY_SECS)
 
 
 def close_sockets(inodes: frozenset[int]) -> None:
@@ -170,18 +202,17 @@ def close_sockets(inodes: frozenset[int]) -> None:
                 continue
             own = os.dup(int(name))
             try:
-                status = os.fstat(own)
-                if stat.S_ISSOCK(status.st_mode) and status.st_ino in inodes:
-                    connection = socket.socket(fileno=own)
-                    own = -1
-                    with connection:
-                        connection.shutdown(socket.SHUT_RDWR)
+                if os.path.samestat(os.stat(own), looked):
+                    lent = socket.socket(fileno=own)
+                    try:
+                        lent.shutdown(socket.SHUT_RDWR)
+                    finally:
+                        lent.detach()
             finally:
-                if own >= 0:
-                    os.close(own)
+                os.close(own)
 
 
-def _established(content: bytes, local: bytes) -> Iterator[tuple[FarEnd, int]]:
+def _established(content: bytes, local: bytes) -> Iterator[tuple[int, FarEnd]]:
     written = local + b" "
     for line in content.splitlines()[1:]:
         if written not in line:  # before anything dearer: there may be many sockets of others
@@ -189,7 +220,7 @@ def _established(content: bytes, local: bytes) -> Iterator[tuple[FarEnd, int]]:
         fields = line.split(None, _INODE + 1)
         if len(fields) > _INODE and fields[_STATE] == _ESTABLISHED and fields[_LOCAL].endswith(local):
             address, _, port = fields[_REMOTE].partition(b":")
-            yield FarEnd(_address_of(address), int(port, 16)), int(fields[_INODE])
+            yield int(fields[_INODE]), FarEnd(_address_of(address), int(port, 16))
 
 
 @lru_cache(_MOST)

@@ -22,7 +22,7 @@ import pyarrow as pa
 from sqe_core.protocols.flight.columns import described
 from sqe_core.protocols.flight.handles import Handles
 from sqe_core.protocols.flight.leaving import Leaving, OnEnd
-from sqe_core.protocols.flight.messages import batch_messages, schema_message
+from sqe_core.protocols.flight.messages import batch_messages, pieces, schema_message
 from sqe_core.protocols.flight.sign_in import PROTOCOL
 from sqe_core.spi.batch_bytes import batch_bytes
 from sqe_core.spi.errors import ErrorCode, NotSupportedError, QueryCancelledError, ResourcesError, UserError
@@ -33,6 +33,7 @@ from sqe_core.spi.protocol import (
     Statement,
     StatementDescription,
     StatementRequest,
+    StatementState,
 )
 
 TICKET_SECS = 300.0
@@ -53,6 +54,7 @@ _PLAN_PER_BYTE_OF_COLUMNS = 8
 _HELD_PER_BYTE_OF_COLUMNS = 4
 _SMALL_VALUE_BYTES = 64
 _NO_COLUMNS = pa.schema([])
+_DONE = (StatementState.FINISHING, StatementState.FINISHED)
 # Rows of constants that are made before they are asked for, at a time.
 _MOST_EARLY = 16
 # How big such a row may be, which is kept for its reader: it may have the value of a parameter as often as its text has
@@ -413,11 +415,14 @@ class Statements:
             batches = fetch.run()
             counts = _Counts(ticket.statement)
             yield schema_message(ticket.schema, counts.told())
-            only_row = ticket.statement.is_constant
+            done = not len(ticket.schema)
             for batch in batches:
-                counts.add(batch)
-                yield from batch_messages(batch, options, counts.told(done=only_row))
-            if len(ticket.schema) and not only_row:
+                *most, last = pieces(batch)
+                for piece in most:
+                    yield from batch_messages(piece, options, counts.told(piece))
+                done = ticket.statement.state in _DONE
+                yield from batch_messages(last, options, counts.told(last, done=done))
+            if not done:
                 # A batch of no rows: some clients cannot read a message of metadata alone.
                 yield from batch_messages(_no_rows(ticket.schema), options, counts.told(done=True))
         finally:
@@ -594,13 +599,11 @@ class _Counts:
         self._began = time.monotonic()
         self._rows = self._bytes = 0
 
-    def add(self, batch: pa.RecordBatch) -> None:
-        """Count a batch."""
-        self._rows += batch.num_rows
-        self._bytes += pa.ipc.get_record_batch_size(batch)
-
-    def told(self, *, done: bool = False) -> bytes:
-        """Return the counts; with `done` they are those of everything that came through this stream."""
+    def told(self, batch: pa.RecordBatch | None = None, *, done: bool = False) -> bytes:
+        """Count a batch and return the counts; with `done` they are those of everything that came through here."""
+        if batch is not None:
+            self._rows += batch.num_rows
+            self._bytes += pa.ipc.get_record_batch_size(batch)
         told: dict[str, object] = {
             "query_id": self._statement.query_id,
             "statement": self._statement.statement_kind,

@@ -20,6 +20,7 @@ from sqe_core.query.run.running import Ending
 from sqe_core.query.statements.created_meanwhile import created_table, is_created_meanwhile
 from sqe_core.query.statements.lifecycle import ObjectLives, uuid_of
 from sqe_core.spi.errors import SqeError
+from sqe_core.spi.protocol import StatementState
 from sqe_core.sql.statement import EngineStatement, Statement, StatementKind
 
 
@@ -36,6 +37,7 @@ class Execution:
         context = self.context
         context.watch.planned(statement.kind, judgement)
         context.running.check()
+        context.running.state = StatementState.RUNNING
         new = self._new_tables(judgement)
         try:
             stream: ResultStream = engine.execute(judgement.plan, tag=context.running.tag, settings=judgement.settings)
@@ -51,6 +53,7 @@ class Execution:
         release = context.session.begin_result()
         context.running.attach_stream(stream, counted=not judgement.restricted)
         if judgement.plan.is_command:
+            context.running.state = StatementState.FINISHING
             release()  # the statement holds on to its engine session itself
             affected = stream.affected_rows
             context.watch.scanned(stream)
@@ -81,11 +84,12 @@ class Execution:
     def answered(self, statement: Statement, rows: pa.Table | None, ending: Ending) -> StatementResult:
         """Return what SQE itself answers; None is a change that is done."""
         self.context.watch.planned(statement.kind, None)
+        self.context.running.state = StatementState.FINISHING
         result = StatementResult(
             query_id=self.context.running.query_id,
             kind=statement.kind,
             schema=rows.schema if rows is not None else None,
-            batches=iter(rows.to_batches()) if rows is not None else iter(()),
+            batches=rows.combine_chunks().to_batches() if rows is not None else (),  # one: all is known
         )
         ending.tell(None, rows.num_rows if rows is not None else None)
         return result
@@ -106,6 +110,8 @@ class Execution:
         try:
             for batch in bounded(iter(stream), self._max_rows(), self.context.parts.limits.max_result_bytes):
                 rows += batch.num_rows
+                if stream.is_complete:
+                    self.context.running.state = StatementState.FINISHING
                 yield batch if batch.schema.equals(schema) else batch.rename_columns(schema.names)
             self.context.running.check()
         except GeneratorExit:

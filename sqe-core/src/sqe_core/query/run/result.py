@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from sqe_core.engine.port import Progress
 from sqe_core.query.run.running import Ending
-from sqe_core.spi.errors import UserError
+from sqe_core.spi.errors import QueryCancelledError, SqeError, UserError
 from sqe_core.sql.statement import StatementKind
 
 Parameters = Sequence[Any] | Mapping[str, Any]
@@ -52,18 +52,27 @@ class StatementPlan:
         self.is_constant = is_constant
         self._start = start
         self._abandon = abandon
-        self._unused = threading.Lock()
+        # Reentrant: what nobody closed is closed by the garbage collector, anywhere.
+        self._lock = threading.RLock()
+        self._used: SqeError | None = None
 
     def start(self) -> StatementResult:
         """Run it. Raises like `QueryService.execute`."""
-        if not self._unused.acquire(blocking=False):
-            raise UserError("This statement was started or cancelled before")
+        used = self._use(UserError("This statement was started before"))
+        if used is not None:
+            raise used
         return self._start()
 
     def close(self) -> None:
         """Forget it when it was not started. Idempotent."""
-        if self._unused.acquire(blocking=False):
+        if self._use(QueryCancelledError("The statement was cancelled")) is None:
             self._abandon()
+
+    def _use(self, refusal: SqeError) -> SqeError | None:
+        """Use the plan up; return what was said of that when it is not the first time."""
+        with self._lock:
+            before, self._used = self._used, self._used or refusal
+            return before
 
 
 class StatementResult:

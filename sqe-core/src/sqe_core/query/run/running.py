@@ -89,7 +89,6 @@ class RunningStatement:
         """
         with self._lock:
             self._stream, self._counted = stream, counted
-            self.state = StatementState.RUNNING
             ended = self.reason is not None
         if ended:
             stream.cancel()

@@ -26,7 +26,7 @@ from sqe_core.query.run.without_values import plan_without_values
 from sqe_core.query.statements.created_meanwhile import tried
 from sqe_core.query.statements.handler import Answer, AnswerAboutQuery, Change
 from sqe_core.spi.errors import ErrorCode, SqeError, UserError
-from sqe_core.spi.protocol import IngestRequest, StatementDescription
+from sqe_core.spi.protocol import IngestRequest, StatementDescription, StatementState
 from sqe_core.sql.grammar.value_rows import ValueRow
 from sqe_core.sql.statement import EngineStatement, Statement
 
@@ -249,6 +249,7 @@ class StatementRun:
         if handler.changes_rights:
             context.watch.begins_change(statement.kind)
         handler.require_admin(context)
+        context.running.state = StatementState.RUNNING
         keepers = handler.change_keepers(context) if context.trail is not None else ()
         before = [(store, store.last_change()) for store in keepers]
         try:
