@@ -2,63 +2,42 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import secrets
 import shutil
-import socket
 import subprocess
-import sys
-import threading
-import time
 import tomllib
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import adbc_driver_flightsql.dbapi
-import psutil
 import pyspark
 import pytest
 from clients.go_toolchain import fetched_go, installed_go
+from testbed.sqe_server import NO_POLICY, SqeServer, api_keys
 
 from sqe_core.engine.spark.jars import LockedJar, fetch_jars
 from sqe_core.engine.spark.options import EngineOptions
+from sqe_http.testing import make_certificate
 
 HERE = Path(__file__).parent
-SERVER = Path(sys.executable).with_name("sqe-server")
 _FIRST_JAVA = 17  # the driver needs 11; the questions are written for this
 
 
-@dataclass
-class RunningServer:
-    """A server process, and who may log in."""
+class RunningServer(SqeServer):
+    """A server, and who may log in."""
 
-    process: subprocess.Popen[str]
-    port: int
-    folder: Path
-    keys: dict[str, str]
-    log: list[dict[str, Any]] = field(default_factory=list)
-    raw: list[str] = field(default_factory=list)
-
-    secure: bool = False
+    def __init__(self, folder: Path, more: str = "") -> None:
+        self.keys, provider = api_keys(folder, "etl", "ana")
+        self.secure = "tls" in more
+        lake = f'[catalogs.iceberg]\ntype = "sqlite"\ndirectory = "{folder / "lake"}"\n'
+        super().__init__(folder, f'{more}\n{lake}{NO_POLICY}{provider}[[auth.providers]]\ntype = "anonymous"\n')
 
     @property
     def uri(self) -> str:
-        return f"{'grpc+tls' if self.secure else 'grpc'}://127.0.0.1:{self.port}"
-
-    def read_log(self) -> None:
-        assert self.process.stderr is not None
-        for line in self.process.stderr:
-            self.raw.append(line)
-            if line.startswith("{"):
-                self.log.append(json.loads(line))
-
-    def has_said(self, event: str) -> bool:
-        return any(entry.get("event") == event for entry in list(self.log))
+        return super().uri.replace("grpc:", "grpc+tls:" if self.secure else "grpc:")
 
     def connect(self, user: str = "etl", **more: Any) -> adbc_driver_flightsql.dbapi.Connection:
         """A connection of ADBC in the way that most people make one."""
@@ -66,93 +45,19 @@ class RunningServer:
         return adbc_driver_flightsql.dbapi.connect(self.uri, db_kwargs={**login, **more}, autocommit=True)
 
 
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port: int = listener.getsockname()[1]
-        return port
-
-
-@contextmanager
-def serving(folder: Path, more: str = "") -> Iterator[RunningServer]:
-    port = free_port()
-    keys = {user: f"sqe_{secrets.token_urlsafe(32)}" for user in ("etl", "ana")}
-    (folder / "keys.toml").write_text(
-        "".join(f'[[keys]]\nkey = "{key}"\nuser = "{user}"\n' for user, key in keys.items())
-    )
-    (folder / "keys.toml").chmod(0o600)
-    (folder / "sqe.toml").write_text(
-        f"""
-        [coordinator]
-        bind_address = "127.0.0.1"
-        flight_sql_port = {port}
-        trino_http_port = 0
-        memory_limit = "1GB"
-        spill_dir = "{folder / "spill"}"
-        {more}
-        [metrics]
-        prometheus_port = 0
-        [catalogs.iceberg]
-        type = "sqlite"
-        directory = "{folder / "lake"}"
-        [policy]
-        engine = "passthrough"
-        i_understand_no_enforcement = true
-        [[auth.providers]]
-        type = "api_key"
-        keys_file = "{folder / "keys.toml"}"
-        [[auth.providers]]
-        type = "anonymous"
-        """
-    )
-    process = subprocess.Popen(
-        [str(SERVER), "--config", str(folder / "sqe.toml")],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-        cwd=folder,
-        env={**os.environ, "SQE_ENGINE__CLASS_ARCHIVE": "use"},
-    )
-    running = RunningServer(process, port, folder, keys, secure="tls" in more)
-    reader = threading.Thread(target=running.read_log, daemon=True)
-    reader.start()
-    try:
-        deadline = time.monotonic() + 300
-        while not running.has_said("ready"):
-            assert process.poll() is None, "".join(running.raw)
-            assert time.monotonic() < deadline, "".join(running.raw)
-            time.sleep(0.05)
-        yield running
-    finally:
-        children = psutil.Process(process.pid).children(recursive=True) if process.poll() is None else []
-        process.terminate()
-        try:
-            process.wait(40)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait(20)
-        for child in children:
-            child.wait(20)
-        reader.join(10)
-        assert process.stderr is not None
-        process.stderr.close()
-
-
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
-    with serving(tmp_path_factory.mktemp("server")) as running:
+    with RunningServer(tmp_path_factory.mktemp("server")) as running:
         yield running
 
 
 @pytest.fixture(scope="session")
 def tls_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
-    """A server whose certificate is its own authority, `certificate.pem` in its folder."""
+    """A server whose certificate is its own authority, `localhost.pem` in its folder."""
     folder = tmp_path_factory.mktemp("tls")
-    made = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=localhost"
-    names = ["-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"]
-    files = ["-keyout", str(folder / "key.pem"), "-out", str(folder / "certificate.pem")]
-    subprocess.run(["openssl", *made.split(), *names, *files], check=True, capture_output=True)
-    tls = f'[coordinator.tls]\ncert_file = "{folder / "certificate.pem"}"\nkey_file = "{folder / "key.pem"}"'
-    with serving(folder, tls) as running:
+    certificate, key = make_certificate(folder, "DNS:localhost", "IP:127.0.0.1")
+    tls = f'[coordinator.tls]\ncert_file = "{certificate}"\nkey_file = "{key}"'
+    with RunningServer(folder, tls) as running:
         yield running
 
 

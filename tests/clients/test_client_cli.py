@@ -73,7 +73,7 @@ def test_where_the_session_begins(server: Any, run: Run) -> None:
 
 def test_tls(tls_server: Any, run: Run) -> None:
     key = {"SQE_TOKEN": tls_server.keys["etl"]}
-    authority = str(tls_server.folder / "certificate.pem")
+    authority = str(tls_server.folder / "localhost.pem")
     assert run(tls_server, "--tls-ca", authority, *WHO, **key).stdout == "who\netl\n"
     assert run(tls_server, "--insecure", *WHO, **key).stdout == "who\netl\n"
     for refused in ((), ("--tls",)):
@@ -83,7 +83,7 @@ def test_tls(tls_server: Any, run: Run) -> None:
 
 def test_adbc_with_tls(tls_server: Any) -> None:
     """The same server and authority, as docs/clients.md tells ADBC."""
-    authority = (tls_server.folder / "certificate.pem").read_text()
+    authority = (tls_server.folder / "localhost.pem").read_text()
     option = {"adbc.flight.sql.client_option.tls_root_certs": authority}
     with tls_server.connect(**option) as connection, connection.cursor() as cursor:
         cursor.execute("SELECT current_user")

@@ -80,7 +80,7 @@ def test_a_catalog_in_the_url(jdbc: Jdbc, url: str, login: dict[str, str]) -> No
 def test_tls(jdbc: Jdbc, tls_server: Any, java: str, tmp_path: Path) -> None:
     url = f"jdbc:arrow-flight-sql://localhost:{tls_server.port}/"
     login = {"user": "etl", "password": tls_server.keys["etl"]}
-    authority = str(tls_server.folder / "certificate.pem")
+    authority = str(tls_server.folder / "localhost.pem")
     store = str(tmp_path / "trust.p12")
     keytool = [java, "-m", "java.base/sun.security.tools.keytool.Main", "-importcert", "-noprompt", "-file", authority]
     subprocess.run(

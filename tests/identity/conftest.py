@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 import gc
-import os
-import subprocess
-import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 
 import adbc_driver_flightsql.dbapi as flight_sql
-import psutil
 import pytest
-from identity.people import ALICE, BOB, SERVER, Bed, RawClient, Server, configuration
-from testbed.keycloak import CLIENT, CLIENT_SECRET, Keycloak
+from identity.people import ALICE, BOB, Bed, RawClient, Server
+from testbed.keycloak import CLIENT, Keycloak
 from testbed.nessie import Nessie
-from testbed.processes import free_ports
 from testbed.seaweedfs import BROWSE, READ, SeaweedFS
 
 
@@ -29,61 +23,8 @@ def bed(keycloak: Keycloak) -> Iterator[Bed]:
 
 @pytest.fixture(scope="session")
 def server(bed: Bed, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """Our server, which talks at debug level."""
-    folder = tmp_path_factory.mktemp("server")
-    secret = folder / "client-secret"
-    secret.write_text(CLIENT_SECRET)
-    secret.chmod(0o600)
-    (port,) = free_ports(1)
-    metrics_port = _two_neighbours()
-    (folder / "sqe.toml").write_text(configuration(bed, folder, port, metrics_port))
-    process = subprocess.Popen(
-        [str(SERVER), "--config", str(folder / "sqe.toml")],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-        cwd=folder,
-        env={
-            **os.environ,
-            "XDG_STATE_HOME": str(folder / "state"),
-            "SQE_ENGINE__CLASS_ARCHIVE": "use",
-            "SQE_LOG": "trace",
-        },
-    )
-    running = Server(process, folder, port, metrics_port)
-    reader = threading.Thread(target=running.read_log, daemon=True)
-    reader.start()
-    try:
-        deadline = time.monotonic() + 240
-        while not running.has_said("ready"):
-            assert process.poll() is None, "".join(running.raw)
-            assert time.monotonic() < deadline, "".join(running.raw)
-            time.sleep(0.05)
+    with Server(bed, tmp_path_factory.mktemp("server")) as running:
         yield running
-    finally:
-        children = [] if process.poll() is not None else psutil.Process(process.pid).children(recursive=True)
-        process.terminate()
-        try:
-            process.wait(40)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait(20)
-        for child in children:
-            with suppress(psutil.NoSuchProcess):
-                child.wait(20)
-        reader.join(10)
-        assert process.stderr is not None
-        process.stderr.close()
-
-
-def _two_neighbours() -> int:
-    """Health is the port after metrics."""
-    while True:
-        (first,) = free_ports(1)
-        import socket
-
-        with suppress(OSError, OverflowError), socket.create_server(("127.0.0.1", first + 1)):
-            return first
 
 
 @pytest.fixture(scope="session")

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import http.client
 import json
 import re
-import subprocess
-import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,14 +15,14 @@ import pyarrow as pa
 import pyarrow.flight as flight
 import pytest
 from google.protobuf.any_pb2 import Any as AnyMessage
-from testbed.keycloak import SUBJECTS, Keycloak
+from testbed.keycloak import CLIENT_SECRET, SUBJECTS, Keycloak
 from testbed.nessie import Nessie
 from testbed.seaweedfs import REGION, SeaweedFS
+from testbed.sqe_server import SqeServer
 
 from sqe_core.protocols.flight.wire import flight_pb2
 from sqe_core.protocols.flight.wire import flight_sql_pb2 as sql
 
-SERVER = Path(sys.executable).with_name("sqe-server")
 ALICE, BOB = SUBJECTS["alice"], SUBJECTS["bob"]
 KEYS_SECS = 30
 """How old the keys of the identity provider get in the server, the least that it takes."""
@@ -40,31 +37,18 @@ class Bed:
     nessie: Nessie
 
 
-@dataclass
-class Server:
-    """Our server."""
+class Server(SqeServer):
+    """Our server, which talks at debug level."""
 
-    process: subprocess.Popen[str]
-    folder: Path
-    port: int
-    metrics_port: int
-    raw: list[str] = field(default_factory=list)
-    errors: list[str] = field(default_factory=list)
-    """The texts of all errors that its clients saw."""
-    tokens: set[str] = field(default_factory=set)
-    """The tokens that its clients sent."""
-
-    @property
-    def uri(self) -> str:
-        return f"grpc://127.0.0.1:{self.port}"
-
-    def read_log(self) -> None:
-        assert self.process.stderr is not None
-        for line in self.process.stderr:
-            self.raw.append(line)
-
-    def has_said(self, event: str) -> bool:
-        return any(f'"event": "{event}"' in line or f'"event":"{event}"' in line for line in list(self.raw))
+    def __init__(self, bed: Bed, folder: Path) -> None:
+        secret = folder / "client-secret"
+        secret.touch(0o600)
+        secret.write_text(CLIENT_SECRET)
+        self.errors: list[str] = []
+        """The texts of all errors that its clients saw."""
+        self.tokens: set[str] = set()
+        """The tokens that its clients sent."""
+        super().__init__(folder, configuration(bed, folder), SQE_LOG="trace")
 
     def connect(self, user: str) -> flight_sql.Connection:
         """Log in with user and password, which the server sends to the identity provider."""
@@ -92,18 +76,9 @@ class Server:
             self.run(connection, text)
         return str(raised.value)
 
-    def ask(self, path: str, *, health: bool = False) -> str:
-        """Return what a page of metrics or health says."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.metrics_port + health, timeout=10)
-        connection.request("GET", path)
-        body = connection.getresponse().read().decode()
-        connection.close()
-        return body
-
-    def metric(self, begin: str) -> float:
-        """Return the sum of the samples that begin so."""
-        lines = self.ask("/metrics").splitlines()
-        return sum(float(line.rpartition(" ")[2]) for line in lines if line.startswith(begin))
+    def metric(self, name: str) -> float:
+        """Return the sum of a metric's samples."""
+        return sum(value for (each, _), value in self.samples().items() if each == name)
 
     def audit(self) -> list[dict[str, Any]]:
         """Return the events of the audit log."""
@@ -111,14 +86,13 @@ class Server:
 
     def processes(self) -> Sequence[psutil.Process]:
         """Return it and its children."""
-        this = psutil.Process(self.process.pid)
-        return [this, *this.children(recursive=True)]
+        return [psutil.Process(self.process.pid), *self.children()]
 
 
 PAGE = Path(__file__).parents[2] / "docs/identity.md"
 
 
-def configuration(bed: Bed, folder: Path, port: int, metrics_port: int) -> str:
+def configuration(bed: Bed, folder: Path) -> str:
     """The example of the page with the addresses of the test, and what only the tests need."""
     (example,) = re.findall(r"```toml\n(.*?)```", PAGE.read_text(encoding="utf-8"), flags=re.DOTALL)
     tls = example[example.index("[coordinator.tls]") : example.index("[[auth.providers]]")]
@@ -126,8 +100,6 @@ def configuration(bed: Bed, folder: Path, port: int, metrics_port: int) -> str:
     quick = f"leeway_secs = 0\njwks_refresh_secs = {KEYS_SECS}\ntimeout_secs = 60\n"
     changes = {
         tls: "[auth]\ntoken_refresh_buffer_secs = 6\n",
-        "flight_sql_port = 50051": f'bind_address = "127.0.0.1"\nflight_sql_port = {port}\ntrino_http_port = 0\n'
-        f'memory_limit = "1GB"\nspill_dir = "{folder / "spill"}"',
         "https://login.example.com/realms/main": bed.keycloak.issuer,
         'groups_claim = "groups"\n': f'groups_claim = "groups"\n{quick}',
         "/run/secrets/sqe-client": str(folder / "client-secret"),
@@ -140,7 +112,6 @@ def configuration(bed: Bed, folder: Path, port: int, metrics_port: int) -> str:
         example = example.replace(before, after)
     return f"""{example}
 [metrics]
-prometheus_port = {metrics_port}
 audit_log_path = "{folder / "audit.log"}"
 [catalogs.nessie]
 type = "nessie"

@@ -62,8 +62,8 @@ def test_nothing_that_is_shown_holds_a_secret(bed: Bed, server: Server, run_of_b
     places = {
         "answers": "\n".join([*run_of_both, *server.errors]),
         "log": "".join(server.raw),
-        "metrics": server.ask("/metrics"),
-        "status": server.ask("/api/v1/status", health=True),
+        "metrics": server.ask("/metrics", port=server.metrics_port)[1].decode(),
+        "status": server.ask("/api/v1/status")[1].decode(),
         "audit": (server.folder / "audit.log").read_text(),
     }
     for process in server.processes():

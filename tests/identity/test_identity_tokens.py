@@ -66,12 +66,12 @@ def test_a_statement_outlives_its_token(
         alice = connect("alice")
         server.run(alice, "CREATE TABLE lake.hr.long (n bigint)")
         number = rows_for(server, alice, STATEMENT_SECS)
-        renewed = server.metric("sqe_auth_refreshes_total{")
+        renewed = server.metric("sqe_auth_refreshes_total")
         began = time.monotonic()
         server.run(alice, f"INSERT INTO lake.hr.long {busy(number)}")
         took = time.monotonic() - began
         assert took > LIFETIME_SECS + 2, "the statement was too short to prove anything"
-        assert server.metric("sqe_auth_refreshes_total{") > renewed
+        assert server.metric("sqe_auth_refreshes_total") > renewed
         assert server.run(alice, "SELECT count(*) FROM lake.hr.long") == [(1,)]
 
 
@@ -154,13 +154,13 @@ def test_keys_come_and_go_without_a_failed_statement(
 
     with ThreadPoolExecutor(2) as pool, short_tokens(bed):
         busy = [pool.submit(work, user) for user in ("alice", "bob")]
-        renewed = server.metric("sqe_auth_refreshes_total{")
+        renewed = server.metric("sqe_auth_refreshes_total")
         try:
             time.sleep(2)
             key = bed.keycloak.add_signing_key()
             # Both are renewed with tokens that the new key signed.
             deadline = time.monotonic() + 2 * LIFETIME_SECS
-            while server.metric("sqe_auth_refreshes_total{") < renewed + 4 and time.monotonic() < deadline:
+            while server.metric("sqe_auth_refreshes_total") < renewed + 4 and time.monotonic() < deadline:
                 time.sleep(0.5)
             assert all(not each.done() for each in busy)
         finally:

@@ -5,89 +5,24 @@ from __future__ import annotations
 import json
 import os
 import signal
-import socket
 import subprocess
-import sys
 import time
-import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import NamedTuple
 
-import psutil
 import pytest
+from testbed.sqe_server import BIN, SqeServer
 
-BIN = Path(sys.executable).parent
 BIG = "SELECT x, x * 2 AS y FROM range(300000) AS a(x)"
 NEVER_ENDS = "SELECT count(*) AS n FROM range(40000) AS a(x) JOIN range(9000000000) AS b(y) ON x <> y"
 
 RunCli = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
-class Server(NamedTuple):
-    """Where a server listens."""
-
-    port: int
-    metrics_port: int
-
-
-def free_ports() -> Server:
-    """Ports that nobody uses; health is the port after metrics."""
-    while True:
-        with socket.create_server(("127.0.0.1", 0)) as flight, socket.create_server(("127.0.0.1", 0)) as metrics:
-            server = Server(flight.getsockname()[1], metrics.getsockname()[1])
-            try:
-                with socket.create_server(("127.0.0.1", server.metrics_port + 1)):
-                    return server
-            except (OSError, OverflowError):
-                continue
-
-
-def metrics_of(server: Server) -> str:
-    with urllib.request.urlopen(f"http://127.0.0.1:{server.metrics_port}/metrics", timeout=10) as answer:
-        return str(answer.read(), "utf-8")
-
-
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    folder = tmp_path_factory.mktemp("server")
-    server = free_ports()
-    (folder / "sqe.toml").write_text(
-        f"""
-        [coordinator]
-        bind_address = "127.0.0.1"
-        flight_sql_port = {server.port}
-        trino_http_port = 0
-        memory_limit = "1GB"
-        spill_dir = "{folder / "spill"}"
-        [metrics]
-        prometheus_port = {server.metrics_port}
-        [catalogs.iceberg]
-        type = "sqlite"
-        directory = "{folder / "lake"}"
-        [policy]
-        engine = "passthrough"
-        i_understand_no_enforcement = true
-        """
-    )
-    with (folder / "log").open("w") as log:
-        process = subprocess.Popen([str(BIN / "sqe-server"), "-c", "sqe.toml"], cwd=folder, stdout=log, stderr=log)
-        try:
-            deadline = time.monotonic() + 120
-            while '"ready"' not in (folder / "log").read_text():
-                assert process.poll() is None, (folder / "log").read_text()
-                assert time.monotonic() < deadline, (folder / "log").read_text()
-                time.sleep(0.1)
-            yield server
-        finally:
-            children = psutil.Process(process.pid).children(recursive=True) if process.poll() is None else []
-            process.terminate()
-            try:
-                process.wait(40)
-            finally:
-                process.kill()
-                for child in children:
-                    child.wait(20)
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SqeServer]:
+    with SqeServer(tmp_path_factory.mktemp("server")) as running:
+        yield running
 
 
 @pytest.fixture
@@ -96,7 +31,7 @@ def environment(tmp_path: Path) -> dict[str, str]:
 
 
 @pytest.fixture
-def run(server: Server, environment: dict[str, str]) -> RunCli:
+def run(server: SqeServer, environment: dict[str, str]) -> RunCli:
     def run(*arguments: str) -> subprocess.CompletedProcess[str]:
         command = [str(BIN / "sqe-cli"), "--port", str(server.port), *arguments]
         return subprocess.run(
@@ -131,7 +66,7 @@ def test_statements_of_every_kind(run: RunCli, tmp_path: Path) -> None:
     ]
     described = run("-f", "csv", "-e", ".schema sales.orders")
     assert "id,bigint" in described.stdout
-    assert run("--catalog", "iceberg", "-f", "csv", "-e", "SELECT count(*) AS n FROM sales.orders").stdout == "n\n2\n"
+    assert run("--catalog", "lake", "-f", "csv", "-e", "SELECT count(*) AS n FROM sales.orders").stdout == "n\n2\n"
 
 
 def test_errors_point_into_the_text(run: RunCli) -> None:
@@ -151,11 +86,11 @@ def test_many_rows(run: RunCli) -> None:
     assert sum(int(line.split(",")[1]) for line in lines[1:]) == 299_999 * 300_000
 
 
-def test_ctrl_c_ends_the_statement_on_the_server(server: Server, environment: dict[str, str]) -> None:
+def test_ctrl_c_ends_the_statement_on_the_server(server: SqeServer, environment: dict[str, str]) -> None:
     command = [str(BIN / "sqe-cli"), "--port", str(server.port), "-e", f"{NEVER_ENDS}; SELECT 2 AS two"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment) as one:
         deadline = time.monotonic() + 30
-        while "sqe_active_queries 1.0" not in metrics_of(server):
+        while server.samples()[("sqe_active_queries", ())] != 1:
             assert one.poll() is None
             assert time.monotonic() < deadline
             time.sleep(0.1)
@@ -164,6 +99,6 @@ def test_ctrl_c_ends_the_statement_on_the_server(server: Server, environment: di
     assert (one.returncode, out) == (130, "")
     assert told.splitlines()[0] == "USER_ERROR QUERY_CANCELLED: The statement was cancelled"
     deadline = time.monotonic() + 20
-    while "sqe_active_queries 0.0" not in metrics_of(server):
+    while server.samples()[("sqe_active_queries", ())] != 0:
         assert time.monotonic() < deadline
         time.sleep(0.1)

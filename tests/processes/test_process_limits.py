@@ -2,32 +2,21 @@
 
 from __future__ import annotations
 
-import json
 import os
-import socket
-import subprocess
-import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import grpc
-import psutil
 import pytest
-from prometheus_client.parser import text_string_to_metric_families
 from raw_flight import RawClient, Refused, basic
+from testbed.sqe_server import NO_POLICY, SqeServer, api_keys
 
-from sqe_core.auth.key_file import hash_key, make_key
 from sqe_core.protocols.flight.wire import flight_sql_pb2 as sql
-from sqe_core.spi.identity import Secret
 from sqe_http.testing import make_certificate
 
-SERVER = Path(sys.executable).with_name("sqe-server")
-NO_POLICY = '[policy]\nengine = "passthrough"\ni_understand_no_enforcement = true\n'
 # A policy engine of somebody else's: whoever has the group may read everything.
 POLICY_ENGINE = """
 from dataclasses import dataclass
@@ -74,32 +63,19 @@ policy.groups = policy_groups:Plugin
 SLOW = "SELECT count(*) AS n FROM range(40000) AS a(x) JOIN range(9000000000) AS b(y) ON x <> y"
 
 
-@dataclass
-class RunningServer:
-    """A started server, its log, and the keys of those who may log in."""
+class Limited(SqeServer):
+    """A server with users, and the channels to it."""
 
-    process: subprocess.Popen[str]
-    port: int
-    metrics_port: int
-    keys: dict[str, Secret]
-    certificate: bytes | None = None
-    log: list[dict[str, Any]] = field(default_factory=list)
-    raw: list[str] = field(default_factory=list)
-    channels: list[grpc.Channel] = field(default_factory=list)
+    def __init__(self, folder: Path, text: str, *users: str, certificate: bytes | None = None, **environ: str) -> None:
+        self.keys, provider = api_keys(folder, *users, more='groups = ["readers"]\n')
+        self.certificate = certificate
+        self.channels: list[grpc.Channel] = []
+        super().__init__(folder, f"{text}\n{provider}", **environ)
 
-    def read_log(self) -> None:
-        assert self.process.stderr is not None
-        for line in self.process.stderr:
-            self.raw.append(line)
-            if line.startswith("{"):
-                self.log.append(json.loads(line))
-
-    def wait_ready(self) -> None:
-        deadline = time.monotonic() + 120
-        while not any(entry.get("event") == "ready" for entry in list(self.log)):
-            assert self.process.poll() is None, "".join(self.raw)
-            assert time.monotonic() < deadline, "".join(self.raw)
-            time.sleep(0.05)
+    def __exit__(self, *_: object) -> None:
+        for channel in self.channels:
+            channel.close()
+        super().__exit__()
 
     def channel(self) -> grpc.Channel:
         address = f"localhost:{self.port}"
@@ -112,96 +88,11 @@ class RunningServer:
 
     def client(self, user: str) -> RawClient:
         """Somebody with a session of their own."""
-        return RawClient(self.channel()).signed_in(f"Bearer {self.keys[user].reveal()}")
-
-    def samples(self) -> dict[tuple[str, tuple[str, ...]], float]:
-        from http.client import HTTPConnection
-
-        connection = HTTPConnection("127.0.0.1", self.metrics_port, timeout=10)
-        connection.request("GET", "/metrics")
-        body = connection.getresponse().read().decode()
-        connection.close()
-        return {
-            (sample.name, tuple(value for _, value in sorted(sample.labels.items()))): sample.value
-            for family in text_string_to_metric_families(body)
-            for sample in family.samples
-        }
-
-
-def free_ports() -> Sequence[int]:
-    """A port for clients, and two neighbours for metrics and health."""
-    while True:
-        with socket.create_server(("127.0.0.1", 0)) as first, socket.create_server(("127.0.0.1", 0)) as other:
-            metrics, port = first.getsockname()[1], other.getsockname()[1]
-            try:
-                with socket.create_server(("127.0.0.1", metrics + 1)):
-                    return port, metrics
-            except (OSError, OverflowError):
-                continue
-
-
-def certified(folder: Path) -> tuple[Path, Path]:
-    """Certificate and key for `localhost`; the certificate is its own authority."""
-    cert, key = map(Path, make_certificate(folder, "DNS:localhost", "IP:127.0.0.1"))
-    key.chmod(0o600)
-    return cert, key
-
-
-@contextmanager
-def serving(folder: Path, text: str, *, certificate: bytes | None = None, users: str = "alice bob") -> Iterator[Any]:
-    keys = {user: make_key() for user in users.split()}
-    entries = (
-        f'[[keys]]\nkey = "{hash_key(key)}"\nuser = "{user}"\ngroups = ["readers"]\n' for user, key in keys.items()
-    )
-    (folder / "keys.toml").write_text("".join(entries))
-    (folder / "keys.toml").chmod(0o600)
-    port, metrics = free_ports()
-    (folder / "sqe.toml").write_text(
-        f'{text}\n[[auth.providers]]\ntype = "api_key"\nkeys_file = "{folder / "keys.toml"}"\n'
-        f'[catalogs.lake]\ntype = "sqlite"\ndirectory = "{folder / "lake"}"\n'
-    )
-    process = subprocess.Popen(
-        [str(SERVER), "--config", str(folder / "sqe.toml")],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-        cwd=folder,
-        env={
-            **os.environ,
-            "PYTHONPATH": os.pathsep.join([str(folder / "site"), os.environ.get("PYTHONPATH", "")]),
-            "SQE_COORDINATOR__BIND_ADDRESS": "127.0.0.1",
-            "SQE_COORDINATOR__FLIGHT_SQL_PORT": str(port),
-            "SQE_COORDINATOR__TRINO_HTTP_PORT": "0",
-            "SQE_COORDINATOR__SPILL_DIR": str(folder / "spill"),
-            "SQE_COORDINATOR__MEMORY_LIMIT": "1GB",
-            "SQE_METRICS__PROMETHEUS_PORT": str(metrics),
-        },
-    )
-    running = RunningServer(process, port, metrics, keys, certificate)
-    reader = threading.Thread(target=running.read_log, daemon=True)
-    reader.start()
-    try:
-        running.wait_ready()
-        yield running
-    finally:
-        for channel in running.channels:
-            channel.close()
-        children = psutil.Process(process.pid).children(recursive=True) if process.poll() is None else []
-        process.terminate()
-        try:
-            process.wait(40)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait(20)
-        for child in children:
-            child.wait(20)
-        reader.join(10)
-        assert process.stderr is not None
-        process.stderr.close()
+        return RawClient(self.channel()).signed_in(f"Bearer {self.keys[user]}")
 
 
 @pytest.fixture(scope="module")
-def limited(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
+def limited(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Limited]:
     """A server whose limits are small."""
     text = (
         f"{NO_POLICY}[query]\ntimeout_secs = 6\nmax_result_rows = 10000\nmax_result_bytes = '32MB'\n"
@@ -209,15 +100,15 @@ def limited(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]
         "[session]\nidle_timeout_secs = 9\nexpiry_sweep_interval_secs = 1\n"
         '[auth.role_mappings]\nroot = "catalog_admin"\n'
     )
-    with serving(tmp_path_factory.mktemp("limited"), text, users="alice bob carol root") as running:
+    with Limited(tmp_path_factory.mktemp("limited"), text, "alice", "bob", "carol", "root") as running:
         yield running
 
 
 @pytest.fixture(scope="module")
-def production(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
+def production(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Limited]:
     """A server with everything that production mode demands."""
     folder = tmp_path_factory.mktemp("production")
-    certificate, key = certified(folder)
+    certificate, key = make_certificate(folder, "DNS:localhost", "IP:127.0.0.1")
     info = folder / "site" / "sqe_policy_groups-1.0.dist-info"
     info.mkdir(parents=True)
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: sqe-policy-groups\nVersion: 1.0\n")
@@ -231,12 +122,14 @@ def production(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServ
         "[rate_limit]\nenabled = true\nper_user_queries_per_minute = 6\nglobal_queries_per_minute = 10\n"
         "auth_attempts_per_minute = 3\nmetadata_per_user_per_minute = 2\n"
     )
-    with serving(folder, text, certificate=certificate.read_bytes(), users="alice bob carol dan") as running:
+    site = os.pathsep.join([str(folder / "site"), os.environ.get("PYTHONPATH", "")])
+    users = ("alice", "bob", "carol", "dan")
+    with Limited(folder, text, *users, certificate=Path(certificate).read_bytes(), PYTHONPATH=site) as running:
         yield running
 
 
 @contextmanager
-def slow_statement(server: RunningServer, user: str) -> Iterator[tuple[str, list[Refused]]]:
+def slow_statement(server: Limited, user: str) -> Iterator[tuple[str, list[Refused]]]:
     """A statement of the user runs; yields its session, and how it will have ended."""
     client, root = server.client(user), server.client("root")
     # What runs from here on is the fetching: a ticket that nobody fetches is just gone with its session.
@@ -269,14 +162,14 @@ def refused(client: RawClient, text: str) -> Refused:
 
 
 @pytest.mark.rule("OBS-8")
-def test_production_mode_starts_with_what_it_demands(production: RunningServer) -> None:
+def test_production_mode_starts_with_what_it_demands(production: Limited) -> None:
     assert production.client("carol").query("SELECT 1 AS one").to_pylist() == [{"one": 1}]
     # Nothing in the file is without effect: what plugins take is theirs.
     assert not [entry for entry in production.log if "has no effect" in entry["message"]]
 
 
 @pytest.mark.rule("LIM-1")
-def test_statements_above_the_rate_are_refused_with_a_time_to_wait(production: RunningServer) -> None:
+def test_statements_above_the_rate_are_refused_with_a_time_to_wait(production: Limited) -> None:
     alice = production.client("alice")
     for number in range(6):
         alice.query(f"SELECT {number} AS n")
@@ -298,7 +191,7 @@ def test_statements_above_the_rate_are_refused_with_a_time_to_wait(production: R
 
 
 @pytest.mark.rule("LIM-1")
-def test_metadata_above_the_rate_is_refused(production: RunningServer) -> None:
+def test_metadata_above_the_rate_is_refused(production: Limited) -> None:
     dan = production.client("dan")
     for _ in range(2):
         dan.fetch(dan.info(sql.CommandGetCatalogs()))
@@ -310,7 +203,7 @@ def test_metadata_above_the_rate_is_refused(production: RunningServer) -> None:
 
 
 @pytest.mark.rule("AUTHN-7")
-def test_sign_ins_above_the_rate_are_refused(production: RunningServer) -> None:
+def test_sign_ins_above_the_rate_are_refused(production: Limited) -> None:
     guest = RawClient(production.channel()).signed_in(basic("mallory", "wrong"))
     for _ in range(3):
         assert refused(guest, "SELECT 1").status is grpc.StatusCode.UNAUTHENTICATED
@@ -319,7 +212,7 @@ def test_sign_ins_above_the_rate_are_refused(production: RunningServer) -> None:
     assert int(error.trailing["retry-after"]) > 0
 
 
-def test_a_statement_ends_at_its_time(limited: RunningServer) -> None:
+def test_a_statement_ends_at_its_time(limited: Limited) -> None:
     began = time.monotonic()
     error = refused(limited.client("alice"), SLOW)
     assert error.status is grpc.StatusCode.DEADLINE_EXCEEDED
@@ -328,7 +221,7 @@ def test_a_statement_ends_at_its_time(limited: RunningServer) -> None:
 
 
 @pytest.mark.rule("LIM-8")
-def test_a_result_has_a_most_of_rows(limited: RunningServer) -> None:
+def test_a_result_has_a_most_of_rows(limited: Limited) -> None:
     alice = limited.client("alice")
     assert alice.query("SELECT x FROM range(10000) AS r(x)").num_rows == 10000
     error = refused(alice, "SELECT x FROM range(10001) AS r(x)")
@@ -337,7 +230,7 @@ def test_a_result_has_a_most_of_rows(limited: RunningServer) -> None:
 
 
 @pytest.mark.rule("LIM-8")
-def test_a_result_has_a_most_of_bytes(limited: RunningServer) -> None:
+def test_a_result_has_a_most_of_bytes(limited: Limited) -> None:
     alice = limited.client("alice")
     assert alice.query("SELECT x, rpad('', 1000, 'y') AS t FROM range(10000) AS r(x)").num_rows == 10000
     error = refused(alice, "SELECT x, rpad('', 5000, 'y') AS t FROM range(10000) AS r(x)")
@@ -346,14 +239,14 @@ def test_a_result_has_a_most_of_bytes(limited: RunningServer) -> None:
 
 
 @pytest.mark.rule("LIM-3")
-def test_a_statement_has_a_most_of_bytes(limited: RunningServer) -> None:
+def test_a_statement_has_a_most_of_bytes(limited: Limited) -> None:
     error = refused(limited.client("alice"), "SELECT 1 AS one " + " " * 500)
     assert error.status is not grpc.StatusCode.INTERNAL
     assert "500 bytes" in error.text
 
 
 @pytest.mark.rule("LIM-7")
-def test_a_user_has_a_most_of_statements_at_once(limited: RunningServer) -> None:
+def test_a_user_has_a_most_of_statements_at_once(limited: Limited) -> None:
     with slow_statement(limited, "bob"):
         error = refused(limited.client("bob"), "SELECT 1")
         assert error.status is grpc.StatusCode.RESOURCE_EXHAUSTED
@@ -362,7 +255,7 @@ def test_a_user_has_a_most_of_statements_at_once(limited: RunningServer) -> None
 
 
 @pytest.mark.rule("TRI-9")
-def test_an_administrator_ends_a_session_and_what_runs_in_it(limited: RunningServer) -> None:
+def test_an_administrator_ends_a_session_and_what_runs_in_it(limited: Limited) -> None:
     with slow_statement(limited, "bob") as (session, ended):
         assert {row["user"] for row in limited.client("alice").query("SHOW SESSIONS").to_pylist()} == {"alice"}
         limited.client("root").update(sql.CommandStatementUpdate(query=f"KILL SESSION '{session}'"))
@@ -371,7 +264,7 @@ def test_an_administrator_ends_a_session_and_what_runs_in_it(limited: RunningSer
     assert limited.client("bob").query("SELECT 1 AS one").num_rows == 1
 
 
-def test_an_ingest_has_a_most_of_columns(limited: RunningServer) -> None:
+def test_an_ingest_has_a_most_of_columns(limited: Limited) -> None:
     import pyarrow as pa
 
     command = sql.CommandStatementIngest(
@@ -388,9 +281,9 @@ def test_an_ingest_has_a_most_of_columns(limited: RunningServer) -> None:
 
 
 @pytest.mark.rule("SESS-6")
-def test_a_session_ends_when_nobody_uses_it(limited: RunningServer) -> None:
+def test_a_session_ends_when_nobody_uses_it(limited: Limited) -> None:
     channel = limited.channel()
-    login = RawClient(channel).signed_in(f"Bearer {limited.keys['carol'].reveal()}")
+    login = RawClient(channel).signed_in(f"Bearer {limited.keys['carol']}")
     call = login.begin("Handshake", [b""])
     list(call)
     (token,) = [value for key, value in call.initial_metadata() or () if key == "authorization"]
@@ -404,7 +297,7 @@ def test_a_session_ends_when_nobody_uses_it(limited: RunningServer) -> None:
 
 
 @pytest.mark.rule("LIM-8")
-def test_a_result_that_nobody_reads_is_ended(limited: RunningServer) -> None:
+def test_a_result_that_nobody_reads_is_ended(limited: Limited) -> None:
     carol = limited.client("carol")
     info = carol.plan("SELECT x, rpad('', 5000, 'y') AS t FROM range(6000) AS r(x)")
     call = carol.begin("DoGet", [info.endpoint[0].ticket.SerializeToString()])

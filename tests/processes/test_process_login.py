@@ -12,17 +12,15 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import psutil
 import pytest
 from testbed.keycloak import CLIENT, PUBLIC_CLIENT, Keycloak
 from testbed.people import log_in_as
-from testbed.processes import free_ports
+from testbed.sqe_server import BIN, NO_POLICY, SqeServer
 
 from sqe_core.cli import logs
 from sqe_core.cli.arguments import ServerOptions
 from sqe_core.cli.remote.backend import open_remote
 
-BIN = Path(sys.executable).parent
 PEOPLE = Path(__file__).parents[1] / "testbed" / "people.py"
 LIFETIME_SECS = 8
 
@@ -40,18 +38,7 @@ def keycloak(keycloak: Keycloak) -> Iterator[Keycloak]:
 @pytest.fixture(scope="module")
 def port(keycloak: Keycloak, tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
     """A server that takes tokens of that provider, and nothing else."""
-    folder = tmp_path_factory.mktemp("server")
-    (port,) = free_ports(1)
-    (folder / "sqe.toml").write_text(
-        f"""
-        [coordinator]
-        bind_address = "127.0.0.1"
-        flight_sql_port = {port}
-        trino_http_port = 0
-        memory_limit = "1GB"
-        spill_dir = "{folder / "spill"}"
-        [metrics]
-        prometheus_port = 0
+    provider = f"""
         [auth]
         token_refresh_buffer_secs = 3
         [[auth.providers]]
@@ -59,32 +46,9 @@ def port(keycloak: Keycloak, tmp_path_factory: pytest.TempPathFactory) -> Iterat
         issuer = "{keycloak.issuer}"
         audience = "{CLIENT}"
         user_claim = "preferred_username"
-        [catalogs.iceberg]
-        type = "sqlite"
-        directory = "{folder / "lake"}"
-        [policy]
-        engine = "passthrough"
-        i_understand_no_enforcement = true
         """
-    )
-    with (folder / "log").open("w") as log:
-        process = subprocess.Popen([str(BIN / "sqe-server"), "-c", "sqe.toml"], cwd=folder, stdout=log, stderr=log)
-        try:
-            deadline = time.monotonic() + 240
-            while '"ready"' not in (folder / "log").read_text():
-                assert process.poll() is None, (folder / "log").read_text()
-                assert time.monotonic() < deadline, (folder / "log").read_text()
-                time.sleep(0.1)
-            yield port
-        finally:
-            children = psutil.Process(process.pid).children(recursive=True) if process.poll() is None else []
-            process.terminate()
-            try:
-                process.wait(40)
-            finally:
-                process.kill()
-                for child in children:
-                    child.wait(20)
+    with SqeServer(tmp_path_factory.mktemp("server"), NO_POLICY + provider) as running:
+        yield running.port
 
 
 @pytest.fixture

@@ -2,28 +2,20 @@
 
 from __future__ import annotations
 
-import http.client
 import json
 import os
-import queue
 import signal
 import socket
-import subprocess
-import sys
-import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import adbc_driver_flightsql.dbapi as flight_sql
 import psutil
 import pytest
-from prometheus_client.parser import text_string_to_metric_families
-
-SERVER = Path(sys.executable).with_name("sqe-server")
-NO_POLICY = '[policy]\nengine = "passthrough"\ni_understand_no_enforcement = true\n'
+from testbed.processes import free_ports
+from testbed.sqe_server import NO_POLICY, SqeServer, wait_for
 
 # A wire protocol of a line: a statement in, its rows out as JSON. It stands in the place of one that is not installed.
 LINE_PROTOCOL = """
@@ -89,91 +81,32 @@ protocol.quack = line_protocol:Plugin
 """
 
 
-def wait_for(happened: Callable[[], bool], secs: float = 60) -> None:
-    deadline = time.monotonic() + secs
-    while not happened():
-        assert time.monotonic() < deadline, "it did not happen"
-        time.sleep(0.05)
+class LineServer(SqeServer):
+    """A server with the protocol of a line; nobody waits until it is ready."""
 
-
-def free_ports(count: int) -> list[int]:
-    """Ports that nobody uses, the first two of them neighbours: health is the port after metrics."""
-    while True:
-        with socket.create_server(("127.0.0.1", 0)) as first:
-            port = first.getsockname()[1]
-            try:
-                with socket.create_server(("127.0.0.1", port + 1)):
-                    pass
-            except (OSError, OverflowError):
-                continue
-            others = [socket.create_server(("127.0.0.1", 0)) for _ in range(count - 2)]
-            ports = [port, port + 1, *(other.getsockname()[1] for other in others)]
-            for other in others:
-                other.close()
-            return ports
-
-
-class RunningServer:
-    """A started `sqe-server`, with its log read as it comes."""
-
-    def __init__(self, process: subprocess.Popen[str], metrics_port: int, line_port: int) -> None:
-        self.process = process
-        self.metrics_port, self.health_port, self.line_port = metrics_port, metrics_port + 1, line_port
-        self.log: list[dict[str, Any]] = []
-        self.raw: list[str] = []
+    def __init__(self, folder: Path, more: str = "", **environ: str) -> None:
+        site = folder / "site"
+        info = site / "sqe_protocol_line-1.0.dist-info"
+        info.mkdir(parents=True)
+        (info / "METADATA").write_text("Metadata-Version: 2.1\nName: sqe-protocol-line\nVersion: 1.0\n")
+        (info / "entry_points.txt").write_text(ENTRY_POINTS)
+        (site / "line_protocol.py").write_text(LINE_PROTOCOL)
+        (self.line_port,) = free_ports(1)
         self.clients: list[LineClient] = []
-        self._arrived: queue.Queue[None] = queue.Queue()
-        self._reader = threading.Thread(target=self._read, daemon=True)
-        self._reader.start()
+        settings = {"PYTHONPATH": str(site), "SQE_COORDINATOR__QUACK_PORT": str(self.line_port), **environ}
+        super().__init__(folder, NO_POLICY + more, **{"SQE_COORDINATOR__FLIGHT_SQL_PORT": "0", **settings})
 
-    def _read(self) -> None:
-        assert self.process.stderr is not None
-        for line in self.process.stderr:
-            self.raw.append(line)
-            if line.startswith("{"):
-                self.log.append(json.loads(line))
+    def __enter__(self) -> Self:
+        return self
 
-    def event(self, name: str, secs: float = 120) -> dict[str, Any]:
-        def found() -> list[dict[str, Any]]:
-            return [entry for entry in list(self.log) if entry.get("event") == name]
-
-        wait_for(lambda: bool(found()) or self.process.poll() is not None, secs)
-        self.settle()
-        assert found(), "".join(self.raw)
-        return found()[0]
-
-    def settle(self) -> None:
-        """When the process has ended, its whole log has been read."""
-        if self.process.poll() is not None:
-            self._reader.join(10)
-
-    def ask(self, path: str, *, port: int | None = None, method: str = "GET") -> tuple[int, bytes]:
-        connection = http.client.HTTPConnection("127.0.0.1", port or self.health_port, timeout=10)
-        connection.request(method, path)
-        response = connection.getresponse()
-        body = response.read()
-        connection.close()
-        return response.status, body
-
-    def samples(self) -> dict[tuple[str, tuple[str, ...]], float]:
-        status, body = self.ask("/metrics", port=self.metrics_port)
-        assert status == 200
-        return {
-            (sample.name, tuple(value for _, value in sorted(sample.labels.items()))): sample.value
-            for family in text_string_to_metric_families(body.decode())
-            for sample in family.samples
-        }
+    def __exit__(self, *_: object) -> None:
+        for client in self.clients:
+            client.close()
+        super().__exit__()
 
     def connect(self) -> LineClient:
-        client = LineClient(self.line_port)
-        self.clients.append(client)
-        return client
-
-    def end(self, number: int = signal.SIGTERM, secs: float = 40) -> int:
-        self.process.send_signal(number)
-        code = self.process.wait(secs)
-        self.settle()
-        return code
+        self.clients.append(LineClient(self.line_port))
+        return self.clients[-1]
 
 
 class LineClient:
@@ -199,71 +132,16 @@ class LineClient:
         self._connection.close()
 
 
-@contextmanager
-def server(folder: Path, more: str = "", *, environment: Mapping[str, str] | None = None) -> Iterator[RunningServer]:
-    site = folder / "site"
-    info = site / "sqe_protocol_line-1.0.dist-info"
-    info.mkdir(parents=True)
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: sqe-protocol-line\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text(ENTRY_POINTS)
-    (site / "line_protocol.py").write_text(LINE_PROTOCOL)
-    metrics, _, line = free_ports(3)
-    (folder / "sqe.toml").write_text(
-        f'{NO_POLICY}[metrics]\nprometheus_port = {metrics}\n[catalogs.lake]\ntype = "sqlite"\n'
-        f'directory = "{folder / "lake"}"\n{more}'
-    )
-    process = subprocess.Popen(
-        [str(SERVER), "--config", str(folder / "sqe.toml")],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-        cwd=folder,
-        env={
-            **os.environ,
-            "SQE_COORDINATOR__BIND_ADDRESS": "127.0.0.1",
-            "PYTHONPATH": str(site),
-            "SQE_COORDINATOR__FLIGHT_SQL_PORT": "0",
-            "SQE_COORDINATOR__TRINO_HTTP_PORT": "0",
-            "SQE_COORDINATOR__QUACK_PORT": str(line),
-            "SQE_COORDINATOR__SPILL_DIR": str(folder / "spill"),
-            "SQE_COORDINATOR__MEMORY_LIMIT": "1GB",
-            **(environment or {}),
-        },
-    )
-    running = RunningServer(process, metrics, line)
-    try:
-        yield running
-    finally:
-        for client in running.clients:
-            client.close()
-        children = descendants(process.pid)
-        if process.poll() is None:
-            process.kill()
-        process.wait(20)
-        for child in children:
-            child.wait(20)
-        running.settle()
-        assert process.stderr is not None
-        process.stderr.close()
-
-
-def descendants(pid: int) -> Sequence[psutil.Process]:
-    try:
-        return psutil.Process(pid).children(recursive=True)
-    except psutil.NoSuchProcess:
-        return []
-
-
 @pytest.fixture(scope="module")
-def ready(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
+def ready(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LineServer]:
     """One server for the tests that only look."""
-    with server(tmp_path_factory.mktemp("server"), "[query]\nslow_query_threshold_secs = 1\n") as running:
+    with LineServer(tmp_path_factory.mktemp("server"), "[query]\nslow_query_threshold_secs = 1\n") as running:
         running.event("ready")
         yield running
 
 
 def test_health_is_there_before_the_engine(tmp_path: Path) -> None:
-    with server(tmp_path) as running:
+    with LineServer(tmp_path) as running:
         listening = running.event("listening")
         assert {each["protocol"]: each["host"] for each in listening["endpoints"]} == {
             "quack": "127.0.0.1",
@@ -282,7 +160,7 @@ def test_health_is_there_before_the_engine(tmp_path: Path) -> None:
         assert running.log[-1]["event"] == "stopped"
 
 
-def test_it_gets_ready(ready: RunningServer) -> None:
+def test_it_gets_ready(ready: LineServer) -> None:
     assert ready.ask("/readyz") == (200, b'{"status": "ready"}\n')
     assert json.loads(ready.ask("/api/v1/status")[1])["state"] == "active"
     samples = ready.samples()
@@ -293,14 +171,14 @@ def test_it_gets_ready(ready: RunningServer) -> None:
     assert samples[("sqe_engine_rss_bytes", ())] > 50_000_000
 
 
-def test_methods_and_paths(ready: RunningServer) -> None:
+def test_methods_and_paths(ready: LineServer) -> None:
     assert ready.ask("/healthz", method="HEAD") == (200, b"")
     assert ready.ask("/healthz", method="POST")[0] == 405
     assert ready.ask("/metrics")[0] == 404
     assert ready.ask("/healthz", port=ready.metrics_port)[0] == 404
 
 
-def test_garbage_on_the_ports_harms_nobody(ready: RunningServer) -> None:
+def test_garbage_on_the_ports_harms_nobody(ready: LineServer) -> None:
     for port in (ready.health_port, ready.metrics_port):
         for garbage in (
             b"\x00" * 1000 + b"\r\n\r\n",
@@ -318,7 +196,7 @@ def test_garbage_on_the_ports_harms_nobody(ready: RunningServer) -> None:
     assert not [entry for entry in ready.log if "error" in entry]
 
 
-def test_statements_are_answered_and_counted(ready: RunningServer) -> None:
+def test_statements_are_answered_and_counted(ready: LineServer) -> None:
     client = ready.connect()
     before = ready.samples()
     assert client.execute("SELECT 1 AS one") == {"rows": [{"one": 1}]}
@@ -338,7 +216,7 @@ def test_statements_are_answered_and_counted(ready: RunningServer) -> None:
 
 
 @pytest.mark.rule("OBS-3")
-def test_a_slow_statement_is_logged_without_its_literals(ready: RunningServer) -> None:
+def test_a_slow_statement_is_logged_without_its_literals(ready: LineServer) -> None:
     client = ready.connect()
     client.execute(
         "SELECT count(*) AS n, 'canary-51fa' AS c FROM range(400000) AS a(x) JOIN range(4000) AS b(y) ON x <> y"
@@ -352,11 +230,11 @@ def test_a_slow_statement_is_logged_without_its_literals(ready: RunningServer) -
 
 def test_sigterm_lets_statements_finish_and_takes_no_other(tmp_path: Path) -> None:
     """A statement is answered, a result that a client is reading arrives whole; new statements are refused."""
-    flight_port = str(free_ports(3)[2])
-    environment = {"SQE_COORDINATOR__FLIGHT_SQL_PORT": flight_port, "SQE_QUERY__MAX_RESULT_ROWS": "100000000"}
-    with server(tmp_path, "[coordinator]\nshutdown_drain_secs = 60\n", environment=environment) as running:
+    (flight_port,) = map(str, free_ports(1))
+    environ = {"SQE_COORDINATOR__FLIGHT_SQL_PORT": flight_port, "SQE_QUERY__MAX_RESULT_ROWS": "100000000"}
+    with LineServer(tmp_path, "[coordinator]\nshutdown_drain_secs = 60\n", **environ) as running:
         running.event("ready")
-        engine = descendants(running.process.pid)
+        engine = running.children()
         assert engine
         busy, late = running.connect(), running.connect()
         assert late.execute("SELECT 1 AS one")["rows"]
@@ -387,7 +265,7 @@ def test_sigterm_lets_statements_finish_and_takes_no_other(tmp_path: Path) -> No
 
 
 def test_a_statement_that_takes_too_long_is_ended(tmp_path: Path) -> None:
-    with server(tmp_path, "[coordinator]\nshutdown_drain_secs = 1\n") as running:
+    with LineServer(tmp_path, "[coordinator]\nshutdown_drain_secs = 1\n") as running:
         running.event("ready")
         busy = running.connect()
         busy.send("SELECT count(*) AS n FROM range(40000) AS a(x) JOIN range(9000000000) AS b(y) ON x <> y")
@@ -400,9 +278,9 @@ def test_a_statement_that_takes_too_long_is_ended(tmp_path: Path) -> None:
 
 
 def test_a_second_signal_does_not_ask(tmp_path: Path) -> None:
-    with server(tmp_path) as running:
+    with LineServer(tmp_path) as running:
         running.event("ready")
-        engine = descendants(running.process.pid)
+        engine = running.children()
         busy = running.connect()
         busy.send("SELECT count(*) AS n FROM range(40000) AS a(x) JOIN range(9000000000) AS b(y) ON x <> y")
         wait_for(lambda: running.samples()[("sqe_active_queries", ())] == 1)
@@ -413,7 +291,7 @@ def test_a_second_signal_does_not_ask(tmp_path: Path) -> None:
 
 
 def test_an_engine_that_cannot_start_ends_the_server(tmp_path: Path) -> None:
-    with server(tmp_path, '[engine]\njava_home = "/nonexistent/java"\n') as running:
+    with LineServer(tmp_path, '[engine]\njava_home = "/nonexistent/java"\n') as running:
         assert running.process.wait(60) == 1
         running.settle()
         failed = running.event("engine_failed")
@@ -424,22 +302,22 @@ def test_an_engine_that_cannot_start_ends_the_server(tmp_path: Path) -> None:
 def test_a_taken_port_ends_the_server(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
-        with server(tmp_path, environment={"SQE_COORDINATOR__QUACK_PORT": port}) as running:
+        with LineServer(tmp_path, SQE_COORDINATOR__QUACK_PORT=port) as running:
             assert running.process.wait(60) == 1
             running.settle()
             assert "Traceback" not in "".join(running.raw)
             assert "Address already in use" in running.raw[-1]
 
 
-def test_a_taken_metrics_port_is_named(tmp_path: Path, ready: RunningServer) -> None:
+def test_a_taken_metrics_port_is_named(tmp_path: Path, ready: LineServer) -> None:
     port = str(ready.metrics_port)
-    with server(tmp_path, environment={"SQE_METRICS__PROMETHEUS_PORT": port}) as running:
+    with LineServer(tmp_path, SQE_METRICS__PROMETHEUS_PORT=port) as running:
         assert running.process.wait(60) == 1
         running.settle()
         assert f"Cannot listen on 127.0.0.1:{int(port) + 1} (health)" in running.raw[-1]
 
 
-def test_every_line_of_the_log_is_json(ready: RunningServer) -> None:
+def test_every_line_of_the_log_is_json(ready: LineServer) -> None:
     assert ready.raw
     assert len(ready.log) == len(ready.raw), "".join(ready.raw)
     assert all({"time", "level", "logger", "message"} <= entry.keys() for entry in ready.log)
