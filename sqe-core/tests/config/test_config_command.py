@@ -48,6 +48,20 @@ def test_a_good_file(tmp_path: Path) -> None:
         ('[catalogs.a]\ntype = "sqlite"\ndirectory = "{}"\nfile = "sqe.toml"', "sqe.toml:2: catalogs.a.type: the cata"),
         ('[policy.grants]\npath = "{}/sqe.toml"', "policy.engine: the grant store {}/sqe.toml can"),
         ('[[auth.providers]]\ntype = "api_key"\nkeys_file = "{}/none"', "sqe.toml:2: auth.providers[0].type: "),
+        (
+            '[session]\nsecrets_path = "{}/none/s"\nsecrets_key = "short"',
+            "sqe.toml:2: session.secrets_path: sess",
+        ),
+        (
+            '[metrics]\naudit_log_path = "{}/none/audit"',
+            "metrics.audit_log_path: The audit log {}/none/audit cannot",
+        ),
+        (
+            '[coordinator.tls]\ncert_file = "{0}/sqe.toml"\nkey_file = "{0}/sqe.toml"',
+            "sqe.toml:2: coordinator.tls.cert_file: The TLS files cannot be used",
+        ),
+        ('[engine]\njar_groups = ["kafka"]', "sqe.toml:2: engine.jar_groups: Unknown jar group: kafka"),
+        ('[engine]\njava_home = "{}"', "sqe.toml:2: engine.java_home: "),
         ('[policy]\nengine = "allow_all"', "sqe.toml:2: policy.engine: enforces nothing; confirm it with"),
         ('[policy]\nengine = "passthrough"', "sqe.toml:2: policy.engine: enforces nothing; confirm it with"),
         ("[policy]\nenabled = false", "sqe.toml:2: policy.enabled: enforces nothing; confirm it with"),

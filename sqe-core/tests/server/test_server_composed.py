@@ -13,8 +13,9 @@ import pytest
 
 from sqe_core import bootstrap
 from sqe_core.bootstrap import options, serving
+from sqe_core.bootstrap.checking import check_configuration
 from sqe_core.catalog.registry import CatalogRegistry
-from sqe_core.config.loading import LoadedConfig, load
+from sqe_core.config.loading import LoadedConfig, Reading, load
 from sqe_core.engine.port import EngineState
 from sqe_core.engine.spark.conf import check_operator_settings
 from sqe_core.observe.metrics import PrometheusMetrics
@@ -37,6 +38,7 @@ from sqe_core.spi import (
     QueryGateway,
     SqePlugin,
     StartupContext,
+    StartupError,
     hookimpl,
 )
 
@@ -103,9 +105,9 @@ def _loading(load_other, here: DeclaredPlugin, manager: PluginManager):  # type:
     """A test module cannot be imported by its name: its plugin is handed over."""
 
     def load_plugin(declared: DeclaredPlugin) -> SqePlugin:
-        if declared is not here:
+        if declared is not here or here in manager._loaded:
             return load_other(declared)  # type: ignore[no-any-return]
-        plugin = RememberedPlugin()
+        plugin = manager._loaded[here] = RememberedPlugin()
         manager.calls.register(plugin, declared.label)
         manager._factories.update(manager._provided(declared))
         return plugin
@@ -219,6 +221,50 @@ def test_a_port_is_given_once(tmp_path: Path) -> None:
 def test_the_keys_of_a_protocol_are_its_own(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"protocols\.quack\.feathers: unknown key"):
         serve(tmp_path, "[protocols.quack]\nport = 9495\nfeathers = 3\n")
+
+
+class Unwilling:
+    """Raises whatever it is asked for."""
+
+    def __init__(self, error: Exception) -> None:
+        self._error = error
+
+    def __call__(self, *args: object) -> None:
+        raise self._error
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "what"),
+    [
+        ("[protocols.quack]\nport = 9495\n", (RememberedFactory, "create"), "protocol quack"),
+        ("[plugins.remembered]\n", (RememberedPlugin, "start"), "plugin remembered"),
+    ],
+)
+def test_whatever_a_plugin_raises_is_told_with_its_place(
+    tmp_path: Path,
+    text: str,
+    place: tuple[type, str],
+    what: str,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    text = "[metrics]\nprometheus_port = 0\n" + text
+    for error, told in (
+        (ConfigError(("no feathers",)), "no feathers"),
+        (StartupError("no pond", hint="dig one"), "no pond (dig one)"),
+        (ValueError("login=hunter2"), f"the {what} cannot be made: ValueError (the log has the cause)"),
+    ):
+        monkeypatch.setattr(*place, Unwilling(error))
+        loaded = configured(tmp_path, text)
+        (fault,) = check_configuration(Reading(loaded=loaded, faults=()), plugins()).faults
+        assert "sqe.toml:" in fault
+        assert fault.endswith(f": {told}")
+        with pytest.raises((ConfigError, StartupError)) as caught:
+            serve(tmp_path, text)._parts.components[-1].start()
+        assert told.partition(" (")[0] in str(caught.value)
+        assert "sqe.toml:" in str(caught.value)
+        assert "hunter2" not in str(caught.value)
+    assert "hunter2" in caplog.text
 
 
 def test_a_port_of_zero_is_off_and_not_worth_a_word(tmp_path: Path) -> None:

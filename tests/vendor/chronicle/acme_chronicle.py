@@ -29,7 +29,8 @@ class ChroniclePlugin(SqePlugin):
         self._metrics = context.metrics
         self._waiting: queue.Queue[QueryEvent | None] = queue.Queue(config.most_waiting)
         self._writer = threading.Thread(target=self._write, args=(config.path,), daemon=True)
-        self._writer.start()
+        if not context.rehearsal:
+            self._writer.start()
 
     @hookimpl
     def sqe_on_query_event(self, event: QueryEvent) -> None:

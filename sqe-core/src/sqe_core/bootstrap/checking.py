@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from sqe_core import __version__
-from sqe_core.bootstrap.instances import configured_instances, rehearse
+from sqe_core.bootstrap.instances import configured_instances, rehearse, with_hint
+from sqe_core.bootstrap.options import own_faults
 from sqe_core.config.loading import LoadedConfig, Reading
 from sqe_core.config.origin import Fault
 from sqe_core.config.status import unbuilt, without_effect
@@ -45,9 +47,14 @@ def check_configuration(reading: Reading, plugins: PluginManager | None = None, 
         str(Fault(fault.path, fault.message, loaded.sources.place(*fault.path)))
         for fault in unbuilt(loaded.config, found.consumed)
     ]
-    tried = rehearse(found.found) if rehearsed else ()
+    tried = (*_own(loaded), *rehearse(found.found)) if rehearsed else ()
     return Checked(
         loaded=loaded,
         faults=tuple(dict.fromkeys((*reading.faults, *found.faults, *missing, *tried))),
         notes=without_effect(loaded.config, loaded.sources, found.consumed),
     )
+
+
+def _own(loaded: LoadedConfig) -> Iterator[str]:
+    for path, error in own_faults(loaded):
+        yield str(Fault(path, with_hint(error), loaded.sources.place(*path)))

@@ -5,8 +5,9 @@ An instance has its kind, its name, its settings and its context. Nothing is mad
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, TypeVar
@@ -27,10 +28,12 @@ from sqe_core.plugins.lifecycle import Component
 from sqe_core.plugins.manager import PluginManager
 from sqe_core.spi.auth import AuthProvider
 from sqe_core.spi.catalog import CatalogBackend, CatalogContext
-from sqe_core.spi.errors import ConfigError, PluginError, StartupError
+from sqe_core.spi.errors import ConfigError, PluginError, SqeError, StartupError
 from sqe_core.spi.factory import Metrics, NoMetrics, PluginContext, PluginFactory
 from sqe_core.spi.grants import GrantStoreContext
 from sqe_core.spi.protocol import ProtocolContext, ProtocolFactory, RequestLimits
+
+_log = logging.getLogger(__name__)
 
 ContextT = TypeVar("ContextT", bound=PluginContext)
 
@@ -74,11 +77,26 @@ class Instance:
         return f"{label} {self.name}" + (f" ({self.kind.name})" if self.name != self.kind.name else "")
 
     def create(self, **offered: Any) -> Any:
-        """Make the object. A ConfigError says where the fault is; `offered` goes into the context."""
+        """Make the object; `offered` goes into the context."""
+        return self.attempt(lambda: self.factory.create(self.name, self.settings, replace(self.context, **offered)))
+
+    def attempt(self, work: Callable[[], Any]) -> Any:
+        """Let the plugin work.
+
+        Raises:
+            ConfigError, StartupError: whatever it raises, with the place of the instance. What is no error of ours may
+                hold a login in its text: its kind is told, and the log has the rest.
+        """
         try:
-            return self.factory.create(self.name, self.settings, replace(self.context, **offered))
+            return work()
         except ConfigError as error:
             raise ConfigError(tuple(self.told(text) for text in error.faults)) from error
+        except SqeError as error:
+            raise StartupError(self.told(error.message), hint=error.hint) from error
+        except Exception as error:
+            _log.error("%s cannot be made", self.label, exc_info=error)
+            text = f"the {self.label} cannot be made: {type(error).__name__}"
+            raise StartupError(self.told(text), hint="the log has the cause") from error
 
     def told(self, text: str, *keys: str) -> str:
         """A fault of this instance, with the place of its key."""
@@ -121,7 +139,7 @@ def configured_instances(
         try:
             factory = plugins.factory(use.kind) if use.kind else _ObserverFactory(use.name, plugins)
         except PluginError as error:
-            faults.append(Fault(use.path, f"{error.message} ({error.hint})" if error.hint else error.message))
+            faults.append(Fault(use.path, with_hint(error)))
             continue
         settings, wrong = bind_table(use.table, factory.config_type)
         faults += (_explained(fault, use) for fault in wrong)
@@ -401,15 +419,26 @@ def _unenforced(instance: Instance, product: Any) -> Iterator[str]:
 def rehearse(instances: Sequence[Instance]) -> Iterator[str]:
     """Say why these could not be made. They were found with `rehearsal`, so that nothing is left behind."""
     for instance in instances:
-        if isinstance(instance.factory, ProtocolFactory | _ObserverFactory):
-            continue  # made whole at the start only
         try:
+            if isinstance(instance.factory, ProtocolFactory):
+                instance.create()
+                continue
+            if instance.kind is None:
+                observer = instance.create()
+                instance.attempt(observer.start)
+                observer.stop()
+                continue
             for _, product in create_all([instance]):
                 product.close()
         except ConfigError as error:
             yield from error.faults
         except StartupError as error:
-            yield instance.told(f"{error.message} ({error.hint})" if error.hint else error.message)
+            yield with_hint(error)
+
+
+def with_hint(error: SqeError) -> str:
+    """A fault as one line."""
+    return f"{error.message} ({error.hint})" if error.hint else error.message
 
 
 def objections(instance: Instance, product: Any) -> Iterator[str]:

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
 import sqe_core
-from sqe_core.catalog.secret_file import SecretFile, read_or_make_key
+from sqe_core.catalog.secret_file import SecretFile, new_key, read_or_make_key
 from sqe_core.catalog.secret_store import Secrets
 from sqe_core.config.loading import LoadedConfig
+from sqe_core.config.origin import KeyPath
 from sqe_core.config.places import configured_places
 from sqe_core.config.sections.policy import RateLimitConfig
 from sqe_core.config.sections.query import EngineConfig, QueryConfig
 from sqe_core.config.sections.root import SqeConfig
 from sqe_core.engine.spark.engine import ClassArchive, EngineOptions
+from sqe_core.engine.spark.jars import check_groups
+from sqe_core.engine.spark.java import find_java
 from sqe_core.engine.spark.options import default_cache_dir, home_dir
 from sqe_core.observe.audit import AuditLog
 from sqe_core.query.ingest.rows import IngestLimits
@@ -26,6 +29,7 @@ from sqe_core.session.rate_limits import RateLimits
 from sqe_core.spi.errors import StartupError
 from sqe_core.spi.factory import Metrics
 from sqe_core.spi.protocol import TlsFiles
+from sqe_http.listener import ListenError, ListenerTls
 
 
 def engine_options(engine: EngineConfig) -> EngineOptions:
@@ -107,8 +111,12 @@ def protected_places(loaded: LoadedConfig) -> frozenset[Path]:
     return configured_places(loaded) | {path for path in own if path is not None} | frozenset(code)
 
 
-def secrets_of(loaded: LoadedConfig) -> Secrets:
-    """Return where CREATE SECRET keeps what it is given. Raises StartupError when the file cannot be used."""
+def secrets_of(loaded: LoadedConfig, *, rehearsal: bool = False) -> Secrets:
+    """Return where CREATE SECRET keeps what it is given; a rehearsal makes no key for it.
+
+    Raises:
+        StartupError: the file cannot be used.
+    """
     session = loaded.config.session
     if not session.secrets_path:
         return Secrets()
@@ -117,7 +125,9 @@ def secrets_of(loaded: LoadedConfig) -> Secrets:
         folder = state_dir(loaded.environ)
         if folder is None:
             raise StartupError("session.secrets_path needs session.secrets_key here", hint="this user has no home")
-        key = read_or_make_key(folder / "secrets.key")
+        file = folder / "secrets.key"
+        # A new key opens no file that is there.
+        key = new_key() if rehearsal and not file.exists() else read_or_make_key(file)
     return Secrets(SecretFile(Path(session.secrets_path).expanduser().absolute(), key))
 
 
@@ -149,3 +159,36 @@ def tls_files(config: SqeConfig) -> TlsFiles | None:
         key_file=Path(tls.key_file),
         ca_file=Path(tls.ca_file) if tls.ca_file else None,
     )
+
+
+def listener_tls(tls: TlsFiles | None, client_ca_file: Path | None = None) -> ListenerTls | None:
+    """Return what health and metrics speak TLS with. Raises StartupError when the files are not what they should be."""
+    try:
+        return ListenerTls(tls.cert_file, tls.key_file, client_ca_file) if tls else None
+    except ListenError as error:
+        raise StartupError(str(error)) from error
+
+
+def own_faults(loaded: LoadedConfig) -> Iterator[tuple[KeyPath, StartupError]]:
+    """Say what a server could not begin with, of what it opens itself; nothing is made."""
+    tls, engine = tls_files(loaded.config), loaded.config.engine
+    attempts: Mapping[KeyPath, Callable[[], object]] = {
+        ("coordinator", "tls", "cert_file"): lambda: listener_tls(tls, tls.ca_file if tls else None),
+        ("session", "secrets_path"): lambda: secrets_of(loaded, rehearsal=True),
+        ("metrics", "audit_log_path"): lambda: _check_audit_log(loaded),
+        ("engine", "jar_groups"): lambda: check_groups(engine.jar_groups),
+        ("engine", "java_home"): lambda: engine.java_home and find_java(Path(engine.java_home)),
+    }
+    for path, attempt in attempts.items():
+        try:
+            attempt()
+        except StartupError as error:
+            yield path, error
+
+
+def _check_audit_log(loaded: LoadedConfig) -> None:
+    written = loaded.config.metrics.audit_log_path
+    path = Path(written or os.devnull).expanduser()
+    place = path if path.exists() else path.absolute().parent
+    if place.is_dir() == path.exists() or not os.access(place, os.W_OK):
+        raise StartupError(f"The audit log {path} cannot be written")

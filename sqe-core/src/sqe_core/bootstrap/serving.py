@@ -8,14 +8,15 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
-from pathlib import Path
+from dataclasses import replace
+from functools import partial
 
 from sqe_core import __version__
 from sqe_core.bootstrap.composing import compose
 from sqe_core.bootstrap.core import Sqe
 from sqe_core.bootstrap.instances import configured_instances
 from sqe_core.bootstrap.logins import browser_logins, device_logins, session_store
-from sqe_core.bootstrap.options import rate_limits, tls_files
+from sqe_core.bootstrap.options import listener_tls, rate_limits, tls_files
 from sqe_core.config.listeners import LOOPBACK, bind_host
 from sqe_core.config.loading import LoadedConfig
 from sqe_core.engine.port import Engine, EngineState
@@ -29,8 +30,8 @@ from sqe_core.query.gateway import Gateway
 from sqe_core.server import Server, ServerParts, StatusBoard
 from sqe_core.session.rate_limits import RateLimiter
 from sqe_core.spi.errors import ConfigError, SqeError, StartupError
-from sqe_core.spi.protocol import ServerState, TlsFiles
-from sqe_http.listener import HttpListener, ListenError, ListenerTls
+from sqe_core.spi.protocol import ServerState
+from sqe_http.listener import HttpListener
 
 _log = logging.getLogger(__name__)
 
@@ -62,7 +63,7 @@ def serve(
     plugins = plugins or PluginManager(sqe_version=__version__, metrics=metrics)
     instances = configured_instances(loaded, plugins, metrics=metrics)
     protocols = [(instance.name, instance.create()) for instance in instances.of(ExtensionPoint.PROTOCOL)]
-    observers = [instance.create() for instance in instances.of(None)]
+    observers = [(instance, instance.create()) for instance in instances.of(None)]
     with ExitStack() as made:
         sqe = compose(loaded, plugins, engine=engine, metrics=metrics, instances=instances)
         made.callback(sqe.release)
@@ -89,7 +90,7 @@ def serve(
                 components=[
                     Component(name="the checks of catalogs and policies", start=lambda: _check(sqe)),
                     Component(name="sessions", stop=sessions.close),
-                    *observers,
+                    *(replace(each, start=partial(instance.attempt, each.start)) for instance, each in observers),
                 ],
                 close=sqe.release,
                 drain_secs=config.coordinator.shutdown_drain_secs,
@@ -121,7 +122,7 @@ def _listeners(
             config.health_bind_address or host,
             config.prometheus_port + 1,
             health_routes(readiness, status.current),
-            tls=_listener_tls(tls),
+            tls=listener_tls(tls),
         ),
         HttpListener(
             "metrics",
@@ -129,17 +130,10 @@ def _listeners(
             config.bind_address or (host if guarded or not loaded.config.coordinator.production_mode else LOOPBACK),
             config.prometheus_port,
             metrics_route(metrics),
-            tls=_listener_tls(tls, tls.ca_file if tls else None),
+            tls=listener_tls(tls, tls.ca_file if tls else None),
             bearer=token.reveal() if token else None,
         ),
     )
-
-
-def _listener_tls(tls: TlsFiles | None, client_ca_file: Path | None = None) -> ListenerTls | None:
-    try:
-        return ListenerTls(tls.cert_file, tls.key_file, client_ca_file) if tls else None
-    except ListenError as error:
-        raise StartupError(str(error)) from error
 
 
 def _check(sqe: Sqe) -> None:
@@ -155,8 +149,10 @@ def _check(sqe: Sqe) -> None:
     def run(name: str, check: Callable[[], None]) -> None:
         try:
             check()
-        except (ConfigError, StartupError) as error:
-            fatal.append(error)
+        except ConfigError as error:
+            fatal.append(ConfigError(tuple(f"{name}: {fault}" for fault in error.faults)))
+        except StartupError as error:
+            fatal.append(StartupError(f"{name}: {error.message}", hint=error.hint))
         except Exception as error:  # noqa: BLE001 - a plugin; its text may hold a login
             text = error.message if isinstance(error, SqeError) else type(error).__name__
             _log.warning("%s cannot be used now: %s", name, text)

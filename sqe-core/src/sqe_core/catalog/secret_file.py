@@ -66,12 +66,17 @@ def read_or_make_key(path: Path) -> Secret:
         raise StartupError(f"The key file {path} cannot be used: {error.strerror or error}") from error
 
 
+def new_key() -> Secret:
+    """Make a key."""
+    return Secret(base64.b64encode(secrets.token_bytes(KEY_BYTES)).decode())
+
+
 def _make_key(path: Path) -> None:
     """A finished file appears under the name; of two servers that make one, the second finds the first's."""
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
     file = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, _MODE)
     try:
-        os.write(file, base64.b64encode(secrets.token_bytes(KEY_BYTES)) + b"\n")
+        os.write(file, f"{new_key().reveal()}\n".encode())
         os.fsync(file)
         with suppress(FileExistsError):
             os.link(temporary, path)

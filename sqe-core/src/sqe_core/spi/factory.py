@@ -70,8 +70,8 @@ class PluginContext:
         state_dir: a private folder that survives restarts, made at first use; None when nothing may be kept.
         production_mode: whether the server refuses unsafe settings.
         sqe_version: the version of the core, for user agents.
-        rehearsal: `sqe config check` and `sqe doctor` want to know whether it would work: `create` and `check` then
-            look, and make or change nothing on disk or elsewhere.
+        rehearsal: `sqe config check` and `sqe doctor` want to know whether it would work: `create`, `check` and
+            the `start` of observers then look, and make or change nothing on disk or elsewhere.
 
     Example:
         >>> PluginContext().production_mode

@@ -64,6 +64,8 @@ class SqePlugin:
     def start(self, config: Any, context: PluginContext) -> None:
         """Prepare to observe. Called once, for a plugin that has a `[plugins.<name>]` table.
 
+        With `context.rehearsal` it looks whether that would work, and makes or changes nothing; `stop` follows.
+
         Args:
             config: an instance of `config_type`.
             context: what the core offers.

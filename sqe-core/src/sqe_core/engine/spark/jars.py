@@ -17,7 +17,7 @@ import urllib.error
 import urllib.parse
 import urllib.request
 import zipfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -87,6 +87,13 @@ def read_lock() -> tuple[LockedJar, ...]:
         return tuple(LockedJar(**entry) for entry in tomllib.load(file)["jar"])
 
 
+def check_groups(groups: Collection[str], known: Sequence[LockedJar] | None = None) -> None:
+    """Raise StartupError for groups of jars that there are none of."""
+    unknown = set(groups) - {jar.group for jar in known or read_lock()}
+    if unknown:
+        raise StartupError(f"Unknown jar group: {', '.join(sorted(unknown))}")
+
+
 def fetch_jars(
     options: EngineOptions,
     spark_jars: Sequence[Path],
@@ -98,9 +105,7 @@ def fetch_jars(
     The order of the places: `jar_dir`, the cache, the local Maven repository, `jar_mirror` or the default repository.
     """
     known = read_lock() if lock is None else lock
-    unknown = options.jar_groups - {jar.group for jar in known}
-    if unknown:
-        raise StartupError(f"Unknown jar group: {', '.join(sorted(unknown))}")
+    check_groups(options.jar_groups, known)
     wanted = [jar for jar in known if jar.group == _BASE_GROUP or jar.group in options.jar_groups]
     files, fetchable = _merged(options.plugin_jars, known)
     wanted += [jar for jar in fetchable if jar not in wanted]
