@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, dataclass_transform
 
 from sqe_core.spi.errors import Position
 from sqe_core.spi.statement_kinds import StatementKind as StatementKind
@@ -55,18 +55,26 @@ class PositionMap(Protocol):
         """Return where the user wrote what stands at `start` (code points) or reads `fragment`; None if unknown."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(field,))
+@dataclass(frozen=True, kw_only=True)
 class Statement:
-    """One recognised statement. `text` is the user's, without the final semicolon."""
+    """One recognised statement. Each class is a frozen dataclass, and says of which kind its statements are."""
 
-    kind: StatementKind
-    text: str
+    kind: StatementKind = StatementKind.UTILITY
+
+    def __init_subclass__(cls, *, kind: StatementKind = StatementKind.UTILITY) -> None:
+        """Make the class a dataclass."""
+        cls.__annotations__["kind"] = "StatementKind"
+        setattr(cls, "kind", kind)  # noqa: B010 - frozen are its instances
+        dataclass(frozen=True, kw_only=True)(cls)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class EngineStatement(Statement):
     """A statement that Spark parses, is judged as that plan, rewritten, verified and executed."""
 
+    kind: StatementKind
+    text: str
+    """The user's, without the final semicolon."""
     spark_sql: str
     positions: PositionMap
     parameters: tuple[str, ...] = ()
@@ -83,19 +91,16 @@ class EngineStatement(Statement):
     """Whether values that would lose digits in their columns are refused; Spark's own dialect cuts them."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ShowCatalogs(Statement):
+class ShowCatalogs(Statement, kind=StatementKind.SHOW):
     like: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ShowSchemas(Statement):
+class ShowSchemas(Statement, kind=StatementKind.SHOW):
     catalog: str | None = None
     like: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ShowTables(Statement):
+class ShowTables(Statement, kind=StatementKind.SHOW):
     """SHOW TABLES lists tables and views, SHOW VIEWS (`views_only`) views."""
 
     schema: Name | None = None
@@ -103,84 +108,71 @@ class ShowTables(Statement):
     views_only: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ShowColumns(Statement):
+class ShowColumns(Statement, kind=StatementKind.SHOW):
     """SHOW COLUMNS FROM t and DESCRIBE t, the same rows."""
 
     name: Name
     like: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DescribeQuery(Statement):
+class DescribeQuery(Statement, kind=StatementKind.DESCRIBE):
     """DESCRIBE <query>: the columns of its result."""
 
     query: EngineStatement
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ShowCreate(Statement):
+class ShowCreate(Statement, kind=StatementKind.SHOW):
     object: Literal["table", "view", "schema"]
     name: Name
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ShowFunctions(Statement):
+class ShowFunctions(Statement, kind=StatementKind.SHOW):
     like: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ShowSession(Statement):
+class ShowSession(Statement, kind=StatementKind.SHOW):
     like: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ShowStats(Statement):
+class ShowStats(Statement, kind=StatementKind.SHOW):
     name: Name
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Explain(Statement):
+class Explain(Statement, kind=StatementKind.EXPLAIN):
     mode: Literal["plan", "analyze", "full"]
     inner: Statement
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Use(Statement):
+class Use(Statement, kind=StatementKind.USE):
     """USE catalog.schema, USE schema, or USE catalog; `query` decides what one part means."""
 
     name: Name
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SetSession(Statement):
+class SetSession(Statement, kind=StatementKind.SESSION):
     """SET SESSION name = literal. `value` is the Python value of the literal."""
 
     name: str
     value: Any
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResetSession(Statement):
+class ResetSession(Statement, kind=StatementKind.SESSION):
     """RESET SESSION name, or all of them."""
 
     name: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TransactionControl(Statement):
+class TransactionControl(Statement, kind=StatementKind.TRANSACTION):
     """BEGIN, START TRANSACTION, COMMIT, ROLLBACK: accepted, do nothing."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NoOperation(Statement):
+class NoOperation(Statement, kind=StatementKind.UTILITY):
     """Accepted and without effect: SET TIME ZONE, DROP MATERIALIZED VIEW IF EXISTS. ANALYZE names its table."""
 
     must_exist: Name | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CreateView(Statement):
+class CreateView(Statement, kind=StatementKind.CREATE_VIEW):
     name: Name
     query: EngineStatement
     columns: tuple[tuple[str, str | None], ...] = ()  # (name, comment)
@@ -191,14 +183,12 @@ class CreateView(Statement):
     temporary: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DropView(Statement):
+class DropView(Statement, kind=StatementKind.DROP_VIEW):
     name: Name
     if_exists: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RenameTable(Statement):
+class RenameTable(Statement, kind=StatementKind.ALTER_TABLE):
     """ALTER TABLE t RENAME TO …: the target has 1 to 3 parts and stays in the same catalog."""
 
     name: Name
@@ -206,51 +196,44 @@ class RenameTable(Statement):
     if_exists: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RenameView(Statement):
+class RenameView(Statement, kind=StatementKind.ALTER_VIEW):
     name: Name
     target: Name
     if_exists: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SetViewProperties(Statement):
+class SetViewProperties(Statement, kind=StatementKind.ALTER_VIEW):
     name: Name
     properties: Mapping[str, str | None]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CreateSchema(Statement):
+class CreateSchema(Statement, kind=StatementKind.CREATE_SCHEMA):
     name: Name
     if_not_exists: bool = False
     location: str | None = None
     properties: Mapping[str, str] = field(default_factory=lambda: _EMPTY)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DropSchema(Statement):
+class DropSchema(Statement, kind=StatementKind.DROP_SCHEMA):
     name: Name
     if_exists: bool = False
     cascade: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DropTable(Statement):
+class DropTable(Statement, kind=StatementKind.DROP_TABLE):
     name: Name
     if_exists: bool = False
     purge: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CreateTableLike(Statement):
+class CreateTableLike(Statement, kind=StatementKind.CREATE_TABLE):
     name: Name
     source: Name
     if_not_exists: bool = False
     properties: Mapping[str, str] = field(default_factory=lambda: _EMPTY)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AddColumnWithDefault(Statement):
+class AddColumnWithDefault(Statement, kind=StatementKind.ALTER_TABLE):
     """ALTER TABLE t ADD COLUMN c type DEFAULT literal. `type` is in Spark's notation."""
 
     name: Name
@@ -261,8 +244,7 @@ class AddColumnWithDefault(Statement):
     if_not_exists: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CommentOn(Statement):
+class CommentOn(Statement, kind=StatementKind.COMMENT):
     """COMMENT ON VIEW and COMMENT ON SCHEMA; tables and columns go to Spark. None removes the comment."""
 
     object: Literal["view", "schema"]

@@ -60,7 +60,7 @@ def alter(statement: StatementText) -> Statement:
     if cursor.accept("view"):
         return _alter_view(statement, cursor)
     if cursor.accept_any("schema", "database", "namespace") is not None:
-        owned = alter_owner(statement, cursor, "schema", cursor.name("the name of a schema", most=2))
+        owned = alter_owner(cursor, "schema", cursor.name("the name of a schema", most=2))
         if owned is not None:
             return owned
         cursor.refuse("ALTER SCHEMA is not supported", hint="create a new schema and move the tables")
@@ -89,8 +89,8 @@ def alter(statement: StatementText) -> Statement:
 def _governance(altered: _Alter) -> Statement | None:
     """Tags, masking policies and owners, which are no business of the engine's."""
     cursor = altered.cursor
-    found = alter_owner(altered.statement, cursor, "table", altered.table.name)
-    found = found or alter_tags(altered.statement, cursor, altered.table.name)
+    found = alter_owner(cursor, "table", altered.table.name)
+    found = found or alter_tags(cursor, altered.table.name)
     if found is not None and altered.if_exists:
         cursor.refuse("IF EXISTS is not supported here", hint="leave it out", at=altered.statement.tokens[2])
     return found
@@ -108,7 +108,6 @@ def _rename(altered: _Alter) -> Statement:
     cursor.done()
     return RenameTable(
         kind=StatementKind.ALTER_TABLE,
-        text=altered.statement.own_text,
         name=altered.table.name,
         target=target,
         if_exists=altered.if_exists,
@@ -161,8 +160,6 @@ def _add_column(altered: _Alter, if_not_exists: bool) -> Statement:
         cursor.refuse("A field inside a column cannot have a default")
     cursor.done()
     return AddColumnWithDefault(
-        kind=StatementKind.ALTER_TABLE,
-        text=statement.own_text,
         name=altered.table.name,
         column=name[0],
         type=spark_type,
@@ -438,15 +435,13 @@ def _columns(cursor: Cursor) -> str:
 def _alter_view(statement: StatementText, cursor: Cursor) -> Statement:
     if_exists = cursor.if_exists()
     name = cursor.name("the name of a view")
-    owned = None if if_exists else alter_owner(statement, cursor, "view", name)
+    owned = None if if_exists else alter_owner(cursor, "view", name)
     if owned is not None:
         return owned
     if cursor.accept("rename", "to"):
         target = cursor.name("the new name")
         cursor.done()
-        return RenameView(
-            kind=StatementKind.ALTER_VIEW, text=statement.own_text, name=name, target=target, if_exists=if_exists
-        )
+        return RenameView(name=name, target=target, if_exists=if_exists)
     if if_exists:
         cursor.refuse("ALTER VIEW IF EXISTS allows only RENAME TO")
     properties: dict[str, str | None]
@@ -464,7 +459,7 @@ def _alter_view(statement: StatementText, cursor: Cursor) -> Statement:
     else:
         cursor.fail("RENAME TO, SET TBLPROPERTIES or UNSET TBLPROPERTIES")
     cursor.done()
-    return SetViewProperties(kind=StatementKind.ALTER_VIEW, text=statement.own_text, name=name, properties=properties)
+    return SetViewProperties(name=name, properties=properties)
 
 
 def comment(statement: StatementText) -> Statement:
@@ -492,8 +487,6 @@ def comment(statement: StatementText) -> Statement:
         sql = f"ALTER TABLE {target} COMMENT {quote_string(text or '')}"
         return statement.engine.composed(statement, StatementKind.ALTER_TABLE, sql)
     return CommentOn(
-        kind=StatementKind.COMMENT,
-        text=statement.own_text,
         object="view" if word == "view" else "schema",
         name=name,
         comment=text,

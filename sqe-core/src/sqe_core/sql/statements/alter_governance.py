@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from sqe_core.spi.policy import Grantee
-from sqe_core.sql.statement import Name, Statement, StatementKind
+from sqe_core.sql.statement import Name, Statement
 from sqe_core.sql.statements.governance import Owned, SetMaskingPolicy, SetOwner, SetTags, UnsetTags
 from sqe_core.sql.statements.grant_parts import clean, grantee, tag_name
-from sqe_core.sql.text.context import StatementText
 from sqe_core.sql.text.cursor import Cursor
 from sqe_core.sql.text.tokens import Kind
 
@@ -14,7 +13,7 @@ _A_COLUMN = "the name of a column"
 _MANY_TAGS = 100
 
 
-def alter_owner(statement: StatementText, cursor: Cursor, what: Owned, name: Name) -> Statement | None:
+def alter_owner(cursor: Cursor, what: Owned, name: Name) -> Statement | None:
     """Read SET AUTHORIZATION or OWNER TO if it comes next. As in Trino, a bare name after AUTHORIZATION is a user's."""
     if cursor.accept("set", "authorization"):
         bare = not cursor.at_any("user", "role", "group", "public")
@@ -30,28 +29,28 @@ def alter_owner(statement: StatementText, cursor: Cursor, what: Owned, name: Nam
     if owner.type not in ("user", "role"):
         cursor.refuse("An owner is a user or a role", at=cursor.peek(-1))
     cursor.done()
-    return SetOwner(kind=StatementKind.SET_OWNER, text=statement.own_text, object=what, name=name, owner=owner)
+    return SetOwner(object=what, name=name, owner=owner)
 
 
-def alter_tags(statement: StatementText, cursor: Cursor, name: Name) -> Statement | None:
+def alter_tags(cursor: Cursor, name: Name) -> Statement | None:
     """Read SET TAGS, UNSET TAGS, and the tags and masking policy of one column, if one of them comes next."""
     if cursor.accept("set", "tags"):
-        return _set_tags(statement, cursor, name)
+        return _set_tags(cursor, name)
     if cursor.accept("unset", "tags"):
-        return _unset_tags(statement, cursor, name)
+        return _unset_tags(cursor, name)
     start = cursor.index
     if cursor.accept_any("alter", "modify", "change") is not None:
         cursor.accept("column")
         if cursor.token.kind in (Kind.WORD, Kind.QUOTED):
             column = cursor.part(_A_COLUMN)
-            found = _one_column(statement, cursor, name, column)
+            found = _one_column(cursor, name, column)
             if found is not None:
                 return found
     cursor.index = start
     return None
 
 
-def _one_column(statement: StatementText, cursor: Cursor, name: Name, column: str) -> Statement | None:
+def _one_column(cursor: Cursor, name: Name, column: str) -> Statement | None:
     word = cursor.token.value if cursor.at_any("set", "unset") else None
     if word is None or not (cursor.peek().is_word("tag") or cursor.peek().is_word("masking")):
         return None
@@ -60,15 +59,13 @@ def _one_column(statement: StatementText, cursor: Cursor, name: Name, column: st
         tag = tag_name(cursor)
         if word == "unset":
             cursor.done()
-            return UnsetTags(
-                kind=StatementKind.SET_TAGS, text=statement.own_text, name=name, columns=(column,), tag=tag
-            )
+            return UnsetTags(name=name, columns=(column,), tag=tag)
         tags = {tag}
         equals = cursor.accept_symbol("=")
         if equals or not cursor.at_end:
             tags.add(f"{tag}={tag_name(cursor)}")
         cursor.done()
-        return SetTags(kind=StatementKind.SET_TAGS, text=statement.own_text, name=name, tags={column: frozenset(tags)})
+        return SetTags(name=name, tags={column: frozenset(tags)})
     cursor.expect("masking", "policy")
     policy = None
     if word == "set":
@@ -76,10 +73,10 @@ def _one_column(statement: StatementText, cursor: Cursor, name: Name, column: st
     elif not cursor.at_end:
         clean(cursor, "the name of a policy")
     cursor.done()
-    return SetMaskingPolicy(kind=StatementKind.POLICY, text=statement.own_text, name=name, column=column, policy=policy)
+    return SetMaskingPolicy(name=name, column=column, policy=policy)
 
 
-def _set_tags(statement: StatementText, cursor: Cursor, name: Name) -> Statement:
+def _set_tags(cursor: Cursor, name: Name) -> Statement:
     cursor.expect_symbol("(")
     tags: dict[str, frozenset[str]] = {}
     while True:
@@ -93,7 +90,7 @@ def _set_tags(statement: StatementText, cursor: Cursor, name: Name) -> Statement
             break
     cursor.expect_symbol(")")
     cursor.done()
-    return SetTags(kind=StatementKind.SET_TAGS, text=statement.own_text, name=name, tags=tags)
+    return SetTags(name=name, tags=tags)
 
 
 def _tag_list(cursor: Cursor) -> frozenset[str]:
@@ -108,13 +105,11 @@ def _tag_list(cursor: Cursor) -> frozenset[str]:
     return frozenset(found)
 
 
-def _unset_tags(statement: StatementText, cursor: Cursor, name: Name) -> Statement:
+def _unset_tags(cursor: Cursor, name: Name) -> Statement:
     cursor.expect_symbol("(")
     columns = [cursor.part(_A_COLUMN)]
     while cursor.accept_symbol(","):
         columns.append(cursor.part(_A_COLUMN))
     cursor.expect_symbol(")")
     cursor.done()
-    return UnsetTags(
-        kind=StatementKind.SET_TAGS, text=statement.own_text, name=name, columns=tuple(dict.fromkeys(columns))
-    )
+    return UnsetTags(name=name, columns=tuple(dict.fromkeys(columns)))

@@ -12,8 +12,7 @@ from typing import NoReturn
 
 from sqe_core.spi.errors import NotSupportedError
 from sqe_core.spi.identity import Secret, is_clean_name
-from sqe_core.spi.names import quote_part
-from sqe_core.sql.statement import Statement, StatementKind
+from sqe_core.sql.statement import Statement
 from sqe_core.sql.statements.attachments import Attach, CreateSecret, Detach, DropSecret
 from sqe_core.sql.text.context import StatementText
 from sqe_core.sql.text.cursor import Cursor
@@ -80,8 +79,6 @@ def attach(statement: StatementText) -> Statement:
     kind = options.pop("type").name.lower()
     secret = options.pop("secret").name if "secret" in options else None
     return Attach(
-        kind=StatementKind.ATTACH,
-        text=f"ATTACH AS {quote_part(name)}",
         name=name,
         type=kind,
         location=location,
@@ -100,7 +97,7 @@ def detach(statement: StatementText) -> Statement:
     if_exists = cursor.if_exists()
     name = _name(cursor, _A_CATALOG)
     cursor.done()
-    return Detach(kind=StatementKind.DETACH, text=f"DETACH {quote_part(name)}", name=name, if_exists=if_exists)
+    return Detach(name=name, if_exists=if_exists)
 
 
 def at_secret(cursor: Cursor) -> bool:
@@ -128,8 +125,6 @@ def create_secret(statement: StatementText, place: Cursor, *, replace: bool) -> 
         raise cursor.text.error("CREATE SECRET needs TYPE", statement.tokens[0].start, hint=_CREATE_HINT)
     kind = options.pop("type").name.lower()
     return CreateSecret(
-        kind=StatementKind.SECRET,
-        text=f"CREATE SECRET {quote_part(name)}",
         name=name,
         type=kind,
         values={key: Secret(option.value) for key, option in options.items()},
@@ -147,7 +142,7 @@ def drop_secret(statement: StatementText, place: Cursor) -> Statement:
     if_exists = cursor.if_exists()
     name = _name(cursor, _OF_A_SECRET)
     cursor.done()
-    return DropSecret(kind=StatementKind.SECRET, text=f"DROP SECRET {quote_part(name)}", name=name, if_exists=if_exists)
+    return DropSecret(name=name, if_exists=if_exists)
 
 
 def refuse_create_catalog(statement: StatementText, cursor: Cursor) -> NoReturn:

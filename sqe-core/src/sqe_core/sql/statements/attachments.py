@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from sqe_core.spi.identity import Secret
-from sqe_core.sql.statement import Statement
+from sqe_core.sql.statement import Statement, StatementKind
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Attach(Statement):
+class Attach(Statement, kind=StatementKind.ATTACH):
     """ATTACH '<location>' AS name (TYPE type, option value, SECRET secret).
 
     `options` has the other options with keys in lower case. Like the location, they may hold a login.
@@ -25,14 +24,12 @@ class Attach(Statement):
     replace: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Detach(Statement):
+class Detach(Statement, kind=StatementKind.DETACH):
     name: str
     if_exists: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CreateSecret(Statement):
+class CreateSecret(Statement, kind=StatementKind.SECRET):
     """CREATE SECRET name (TYPE type, key value). `lasting` None lets the server's configuration decide."""
 
     name: str
@@ -43,12 +40,10 @@ class CreateSecret(Statement):
     replace: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DropSecret(Statement):
+class DropSecret(Statement, kind=StatementKind.SECRET):
     name: str
     if_exists: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ShowSecrets(Statement):
+class ShowSecrets(Statement, kind=StatementKind.SHOW):
     like: str | None = None

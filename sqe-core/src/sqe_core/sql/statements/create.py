@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from sqe_core.sql.statement import CreateSchema, CreateView, Statement, StatementKind
+from sqe_core.sql.statement import CreateSchema, CreateView, Statement
 from sqe_core.sql.statements.attach import at_secret, create_secret, refuse_create_catalog
 from sqe_core.sql.statements.create_table import create_table
 from sqe_core.sql.statements.policies import create_policy
@@ -53,11 +53,11 @@ def create(statement: StatementText) -> Statement:
     if cursor.accept("table"):
         return create_table(statement, cursor, replace=replace)
     if cursor.accept_any("schema", "database", "namespace"):
-        return _schema(statement, cursor)
+        return _schema(cursor)
     if cursor.accept("policy"):
         return create_policy(statement, cursor, replace=replace)
     if not replace and cursor.accept("role"):
-        return create_role(statement, cursor)
+        return create_role(cursor)
     if cursor.at("catalog"):
         refuse_create_catalog(statement, cursor)
     word = cursor.token.value
@@ -66,7 +66,7 @@ def create(statement: StatementText) -> Statement:
     cursor.fail("TABLE, VIEW or SCHEMA")
 
 
-def _schema(statement: StatementText, cursor: Cursor) -> Statement:
+def _schema(cursor: Cursor) -> Statement:
     if_not_exists = cursor.if_not_exists()
     name = cursor.name("the name of a schema", most=2)
     location: str | None = None
@@ -90,8 +90,6 @@ def _schema(statement: StatementText, cursor: Cursor) -> Statement:
         else:
             cursor.fail("LOCATION, COMMENT or WITH")
     return CreateSchema(
-        kind=StatementKind.CREATE_SCHEMA,
-        text=statement.own_text,
         name=name,
         if_not_exists=if_not_exists,
         location=location,
@@ -126,8 +124,6 @@ def _view(statement: StatementText, cursor: Cursor, *, replace: bool, temporary:
     if query.parameters:
         cursor.refuse("A view cannot hold parameters", hint="write the values into its query")
     return CreateView(
-        kind=StatementKind.CREATE_VIEW,
-        text=statement.own_text,
         name=name,
         query=query,
         columns=columns,

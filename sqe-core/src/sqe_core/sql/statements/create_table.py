@@ -248,8 +248,6 @@ def _like(statement: StatementText, cursor: Cursor, table: _Table) -> Statement:
     if table.partitioning or table.comment is not None or table.replace:
         cursor.refuse("CREATE TABLE … LIKE takes no clauses but WITH", at=cursor.tokens[0])
     return CreateTableLike(
-        kind=StatementKind.CREATE_TABLE,
-        text=statement.own_text,
         name=table.name.name,
         source=source,
         if_not_exists=table.if_not_exists,

@@ -25,24 +25,26 @@ def drop(statement: StatementText) -> Statement:
     """DROP TABLE, VIEW, SCHEMA, ROLE, POLICY, SECRET; DROP MATERIALIZED VIEW IF EXISTS does nothing."""
     cursor = statement.cursor(1)
     if cursor.accept("table"):
-        return _table(statement, cursor)
+        return _table(cursor)
     if cursor.accept("view"):
         if_exists = cursor.if_exists()
         name = _one(cursor, "the name of a view")
         cursor.done()
-        return DropView(kind=StatementKind.DROP_VIEW, text=statement.own_text, name=name, if_exists=if_exists)
+        return DropView(name=name, if_exists=if_exists)
     if cursor.accept_any("schema", "database", "namespace"):
-        return _schema(statement, cursor)
+        return _schema(cursor)
     if cursor.accept("materialized", "view"):
         if not cursor.if_exists():
             cursor.refuse("SQE has no materialized views", at=cursor.peek(-1))
         cursor.name("the name of a view")
         cursor.done()
-        return NoOperation(kind=StatementKind.DROP_VIEW, text=statement.own_text)
+        return NoOperation(
+            kind=StatementKind.DROP_VIEW,
+        )
     if cursor.accept("role"):
-        return drop_role(statement, cursor)
+        return drop_role(cursor)
     if cursor.accept("policy"):
-        return drop_policy(statement, cursor)
+        return drop_policy(cursor)
     if at_secret(cursor):
         return drop_secret(statement, cursor)
     word = cursor.token.value
@@ -51,7 +53,7 @@ def drop(statement: StatementText) -> Statement:
     cursor.fail("TABLE, VIEW or SCHEMA")
 
 
-def _table(statement: StatementText, cursor: Cursor) -> Statement:
+def _table(cursor: Cursor) -> Statement:
     if_exists = cursor.if_exists()
     name = _one(cursor, "the name of a table")
     purge = cursor.accept("purge")
@@ -60,21 +62,17 @@ def _table(statement: StatementText, cursor: Cursor) -> Statement:
             "DROP TABLE … CASCADE is not supported", hint="views that use the table stay; drop them one by one"
         )
     cursor.done()
-    return DropTable(
-        kind=StatementKind.DROP_TABLE, text=statement.own_text, name=name, if_exists=if_exists, purge=purge
-    )
+    return DropTable(name=name, if_exists=if_exists, purge=purge)
 
 
-def _schema(statement: StatementText, cursor: Cursor) -> Statement:
+def _schema(cursor: Cursor) -> Statement:
     if_exists = cursor.if_exists()
     name = _one(cursor, "the name of a schema", most=2)
     cascade = cursor.accept("cascade")
     if not cascade:
         cursor.accept("restrict")
     cursor.done()
-    return DropSchema(
-        kind=StatementKind.DROP_SCHEMA, text=statement.own_text, name=name, if_exists=if_exists, cascade=cascade
-    )
+    return DropSchema(name=name, if_exists=if_exists, cascade=cascade)
 
 
 def _one(cursor: Cursor, what: str, *, most: int = 3) -> Name:

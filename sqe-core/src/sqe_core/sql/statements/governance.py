@@ -11,7 +11,7 @@ from typing import Literal
 
 from sqe_core.spi.policy import ColumnMask, Grantee, Mask, Privilege
 from sqe_core.spi.sql import SqlExpression
-from sqe_core.sql.statement import Name, Statement
+from sqe_core.sql.statement import Name, Statement, StatementKind
 
 Scope = Literal[
     "catalog", "schema", "table", "view", "object", "all_tables", "all_views", "future_tables", "future_views"
@@ -29,8 +29,7 @@ class GrantObject:
     name: Name
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GrantPrivileges(Statement):
+class GrantPrivileges(Statement, kind=StatementKind.GRANT):
     """GRANT and DENY.
 
     `columns` restricts SELECT, or its denial, to these; `row_filter` and `column_masks` restrict all of `privileges`.
@@ -47,8 +46,7 @@ class GrantPrivileges(Statement):
     deny: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RevokePrivileges(Statement):
+class RevokePrivileges(Statement, kind=StatementKind.REVOKE):
     """REVOKE. `columns` revokes SELECT on these only, `rows` the row filter only, `option_only` the grant option.
 
     `denial` lifts what DENY said.
@@ -63,8 +61,7 @@ class RevokePrivileges(Statement):
     denial: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GrantRoles(Statement):
+class GrantRoles(Statement, kind=StatementKind.GRANT):
     """GRANT ROLE r TO …"""
 
     roles: tuple[str, ...]
@@ -72,8 +69,7 @@ class GrantRoles(Statement):
     with_admin_option: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RevokeRoles(Statement):
+class RevokeRoles(Statement, kind=StatementKind.REVOKE):
     """REVOKE ROLE r FROM …; `option_only` for ADMIN OPTION FOR."""
 
     roles: tuple[str, ...]
@@ -81,71 +77,61 @@ class RevokeRoles(Statement):
     option_only: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CreateRole(Statement):
+class CreateRole(Statement, kind=StatementKind.ROLE):
     role: str
     if_not_exists: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DropRole(Statement):
+class DropRole(Statement, kind=StatementKind.ROLE):
     role: str
     if_exists: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SetRole(Statement):
+class SetRole(Statement, kind=StatementKind.ROLE):
     """SET ROLE r, ALL or NONE: the roles of the session that count from now on; never more than it has."""
 
     mode: Literal["one", "all", "none"]
     role: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ShowRoles(Statement):
+class ShowRoles(Statement, kind=StatementKind.SHOW):
     """SHOW ROLES, SHOW CURRENT ROLES, SHOW ROLE GRANTS."""
 
     which: Literal["all", "current", "grants"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ShowGrants(Statement):
+class ShowGrants(Statement, kind=StatementKind.SHOW):
     """SHOW GRANTS [ON object] [TO grantee]."""
 
     object: GrantObject | None = None
     grantee: Grantee | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ShowEffectiveGrants(Statement):
+class ShowEffectiveGrants(Statement, kind=StatementKind.SHOW):
     """SHOW EFFECTIVE GRANTS; None is the user of the session, as everywhere below."""
 
     user: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ShowEffectivePolicy(Statement):
+class ShowEffectivePolicy(Statement, kind=StatementKind.SHOW):
     name: Name
     user: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CheckAccess(Statement):
+class CheckAccess(Statement, kind=StatementKind.CHECK_ACCESS):
     privilege: Privilege
     object: GrantObject
     user: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExplainAccess(Statement):
+class ExplainAccess(Statement, kind=StatementKind.EXPLAIN):
     """What would be filtered, masked or refused if the statement ran; it does not run."""
 
     inner: Statement
     user: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CreatePolicy(Statement):
+class CreatePolicy(Statement, kind=StatementKind.POLICY):
     """CREATE POLICY: a row filter or a mask on a table, or a mask on whatever carries a tag.
 
     `mask` None is MASK_NONE: these grantees see the column as it is.
@@ -161,32 +147,27 @@ class CreatePolicy(Statement):
     replace: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DropPolicy(Statement):
+class DropPolicy(Statement, kind=StatementKind.POLICY):
     name: str
     if_exists: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ShowMaskingPolicies(Statement):
+class ShowMaskingPolicies(Statement, kind=StatementKind.SHOW):
     name: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ShowTags(Statement):
+class ShowTags(Statement, kind=StatementKind.SHOW):
     name: Name
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SetTags(Statement):
+class SetTags(Statement, kind=StatementKind.SET_TAGS):
     """ALTER TABLE … SET TAGS: these are added to the tags of each column."""
 
     name: Name
     tags: Mapping[str, frozenset[str]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UnsetTags(Statement):
+class UnsetTags(Statement, kind=StatementKind.SET_TAGS):
     """ALTER TABLE … UNSET TAGS: all tags of these columns, or the one tag of them."""
 
     name: Name
@@ -194,8 +175,7 @@ class UnsetTags(Statement):
     tag: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SetMaskingPolicy(Statement):
+class SetMaskingPolicy(Statement, kind=StatementKind.POLICY):
     """ALTER COLUMN … SET MASKING POLICY p, or UNSET."""
 
     name: Name
@@ -203,8 +183,7 @@ class SetMaskingPolicy(Statement):
     policy: str | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SetOwner(Statement):
+class SetOwner(Statement, kind=StatementKind.SET_OWNER):
     """ALTER … SET AUTHORIZATION, ALTER … OWNER TO."""
 
     object: Owned

@@ -25,7 +25,7 @@ def grant(statement: StatementText) -> Statement:
     """GRANT privileges ON …, GRANT ROWS WHERE … ON …, GRANT ROLE r TO …"""
     cursor = statement.cursor(1)
     if roles.names_roles(cursor, "to"):
-        return roles.grant_roles(statement, cursor)
+        return roles.grant_roles(cursor)
     restrictions = Restrictions()
     at = cursor.token
     rows_only = cursor.at("rows")
@@ -40,8 +40,6 @@ def grant(statement: StatementText) -> Statement:
     _check_levels(cursor, privileges, granted_on)
     _check_restrictions(cursor, restrictions, granted_on, at, option=option and rows_only)
     return GrantPrivileges(
-        kind=StatementKind.GRANT,
-        text=statement.own_text,
         privileges=frozenset(privileges),
         object=granted_on,
         grantees=receivers,
@@ -73,7 +71,6 @@ def deny(statement: StatementText) -> Statement:
             cursor.refuse("Columns are denied for SELECT alone", hint="send a DENY for the other privileges", at=at)
     return GrantPrivileges(
         kind=StatementKind.DENY,
-        text=statement.own_text,
         privileges=frozenset(privileges),
         object=granted_on,
         grantees=receivers,
@@ -87,10 +84,10 @@ def revoke(statement: StatementText) -> Statement:
     cursor = statement.cursor(1)
     option_only = cursor.accept("grant", "option", "for")
     if cursor.accept("admin", "option", "for"):
-        return roles.revoke_roles(statement, cursor, option_only=True)
+        return roles.revoke_roles(cursor, option_only=True)
     denial = not option_only and cursor.at("deny") and not cursor.peek().is_word("from") and cursor.accept("deny")
     if not option_only and not denial and roles.names_roles(cursor, "from"):
-        return roles.revoke_roles(statement, cursor, option_only=False)
+        return roles.revoke_roles(cursor, option_only=False)
     restrictions = Restrictions()
     at = cursor.token
     rows = cursor.accept("rows")
@@ -112,8 +109,6 @@ def revoke(statement: StatementText) -> Statement:
     if rows or restrictions.columns is not None:
         _check_one_object(cursor, granted_on, at)
     return RevokePrivileges(
-        kind=StatementKind.REVOKE,
-        text=statement.own_text,
         privileges=frozenset(privileges),
         object=granted_on,
         grantees=losers,

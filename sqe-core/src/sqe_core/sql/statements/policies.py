@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sqe_core.spi.policy import Grantee, Mask, SqlMask
-from sqe_core.sql.statement import Name, Statement, StatementKind
+from sqe_core.sql.statement import Name, Statement
 from sqe_core.sql.statements.governance import CreatePolicy, DropPolicy
 from sqe_core.sql.statements.grant_parts import MASKS, bracketed_expression, clean, grantees, named_mask, tag_name
 from sqe_core.sql.text.context import StatementText
@@ -37,8 +37,6 @@ def create_policy(statement: StatementText, cursor: Cursor, *, replace: bool) ->
     found = kind.finish(statement, cursor)
     cursor.done()
     return CreatePolicy(
-        kind=StatementKind.POLICY,
-        text=statement.own_text,
         name=name,
         grantees=receivers,
         table=table,
@@ -54,8 +52,6 @@ def _row_filter(statement: StatementText, cursor: Cursor, name: str, table: Name
     found = bracketed_expression(statement, cursor, "a condition")
     cursor.done()
     return CreatePolicy(
-        kind=StatementKind.POLICY,
-        text=statement.own_text,
         name=name,
         grantees=receivers,
         table=table,
@@ -77,8 +73,6 @@ def _on_tag(statement: StatementText, cursor: Cursor, name: str, *, replace: boo
     found = kind.finish(statement, cursor)
     cursor.done()
     return CreatePolicy(
-        kind=StatementKind.POLICY,
-        text=statement.own_text,
         name=name,
         grantees=receivers,
         tag=tag,
@@ -126,9 +120,9 @@ class _MaskType:
         return SqlMask(expression=bracketed_expression(statement, cursor, "an expression"))
 
 
-def drop_policy(statement: StatementText, cursor: Cursor) -> Statement:
+def drop_policy(cursor: Cursor) -> Statement:
     """DROP POLICY [IF EXISTS] p; the cursor stands after POLICY."""
     if_exists = cursor.if_exists()
     name = clean(cursor, _A_POLICY)
     cursor.done()
-    return DropPolicy(kind=StatementKind.POLICY, text=statement.own_text, name=name, if_exists=if_exists)
+    return DropPolicy(name=name, if_exists=if_exists)

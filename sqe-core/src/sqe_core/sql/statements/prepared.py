@@ -7,7 +7,7 @@ DESCRIBE INPUT p            DESCRIBE OUTPUT p            CALL catalog.system.pro
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal
 
 from sqe_core.sql.statement import Statement, StatementKind
@@ -20,43 +20,37 @@ _A_NAME = "the name of a prepared statement"
 _VALUE = "A value of EXECUTE"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Prepare(Statement):
+class Prepare(Statement, kind=StatementKind.PREPARE):
     """`prepared` is the text of a statement that was recognised; it is judged when it is executed."""
 
     name: str
     prepared: str = field(repr=False)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Execute(Statement):
+class Execute(Statement, kind=StatementKind.EXECUTE):
     name: str
     values: tuple[Any, ...] = field(default=(), repr=False)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExecuteImmediate(Statement):
+class ExecuteImmediate(Statement, kind=StatementKind.EXECUTE):
     """The text comes with the statement."""
 
     executed: str = field(repr=False)
     values: tuple[Any, ...] = field(default=(), repr=False)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Deallocate(Statement):
+class Deallocate(Statement, kind=StatementKind.PREPARE):
     name: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DescribePrepared(Statement):
+class DescribePrepared(Statement, kind=StatementKind.DESCRIBE):
     """DESCRIBE INPUT: the parameters; DESCRIBE OUTPUT: the columns of the result."""
 
     name: str
     what: Literal["input", "output"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Call(Statement):
+class Call(Statement, kind=StatementKind.CALL):
     """Arguments are literals, by their places or by their names. Without a catalog it is the current one."""
 
     catalog: str | None
@@ -76,12 +70,13 @@ def prepare(statement: StatementText, recognise: Callable[[StatementText], State
     if cursor.at_end:
         cursor.fail("a statement")
     start = cursor.token
-    inner = recognise(statement.part(cursor.index, statement.last))
+    part = statement.part(cursor.index, statement.last)
+    inner = recognise(part)
     if isinstance(inner, _STANDING_FOR_OTHERS):
         cursor.refuse("A prepared statement may not prepare or execute another one", at=start)
     if isinstance(inner, Attach | CreateSecret):
         cursor.refuse("A statement that holds a login cannot be prepared", hint="send it as it is", at=start)
-    return Prepare(kind=StatementKind.PREPARE, text=statement.own_text, name=name, prepared=inner.text)
+    return Prepare(name=name, prepared=part.own_text)
 
 
 def execute(statement: StatementText) -> Statement:
@@ -99,10 +94,10 @@ def execute(statement: StatementText) -> Statement:
         while cursor.accept_symbol(","):
             values.append(literal_value(statement, cursor, what=_VALUE))
     cursor.done()
-    own, given = statement.own_text, tuple(values)
+    given = tuple(values)
     if text is not None:
-        return ExecuteImmediate(kind=StatementKind.EXECUTE, text=own, executed=text, values=given)
-    return Execute(kind=StatementKind.EXECUTE, text=own, name=name, values=given)
+        return ExecuteImmediate(executed=text, values=given)
+    return Execute(name=name, values=given)
 
 
 def deallocate(statement: StatementText) -> Statement:
@@ -111,15 +106,15 @@ def deallocate(statement: StatementText) -> Statement:
     cursor.expect("prepare")
     name = cursor.part(_A_NAME)
     cursor.done()
-    return Deallocate(kind=StatementKind.PREPARE, text=statement.own_text, name=name)
+    return Deallocate(name=name)
 
 
-def describe(statement: StatementText, cursor: Cursor) -> Statement:
+def describe(cursor: Cursor) -> Statement:
     """DESCRIBE INPUT name, DESCRIBE OUTPUT name; the cursor stands before INPUT or OUTPUT."""
     what: Literal["input", "output"] = "input" if cursor.advance().value == "input" else "output"
     name = cursor.part(_A_NAME)
     cursor.done()
-    return DescribePrepared(kind=StatementKind.DESCRIBE, text=statement.own_text, name=name, what=what)
+    return DescribePrepared(name=name, what=what)
 
 
 def call(statement: StatementText, cursor: Cursor) -> Statement:
@@ -145,8 +140,6 @@ def call(statement: StatementText, cursor: Cursor) -> Statement:
     if places and named:
         cursor.refuse("Arguments are given by their places or by their names, not both")
     return Call(
-        kind=StatementKind.CALL,
-        text=statement.own_text,
         catalog=catalog[0] if catalog else None,
         procedure=procedure,
         places=tuple(places),

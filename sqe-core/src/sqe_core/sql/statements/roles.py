@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from sqe_core.sql.statement import Statement, StatementKind
+from sqe_core.sql.statement import Statement
 from sqe_core.sql.statements.governance import CreateRole, DropRole, GrantRoles, RevokeRoles, SetRole
 from sqe_core.sql.statements.grant_parts import clean, grantees
 from sqe_core.sql.statements.privileges import at_privilege
-from sqe_core.sql.text.context import StatementText
 from sqe_core.sql.text.cursor import Cursor
 from sqe_core.sql.text.tokens import Kind
 
@@ -48,7 +47,7 @@ def _role(cursor: Cursor) -> str:
     return clean(cursor, _A_ROLE)
 
 
-def grant_roles(statement: StatementText, cursor: Cursor) -> Statement:
+def grant_roles(cursor: Cursor) -> Statement:
     """GRANT [ROLE] r TO …"""
     granted = _roles(cursor)
     cursor.expect("to")
@@ -60,56 +59,52 @@ def grant_roles(statement: StatementText, cursor: Cursor) -> Statement:
         cursor.expect("admin", "option")
     _no_more(cursor)
     return GrantRoles(
-        kind=StatementKind.GRANT,
-        text=statement.own_text,
         roles=granted,
         grantees=receivers,
         with_admin_option=option,
     )
 
 
-def revoke_roles(statement: StatementText, cursor: Cursor, *, option_only: bool) -> Statement:
+def revoke_roles(cursor: Cursor, *, option_only: bool) -> Statement:
     """REVOKE [ADMIN OPTION FOR] [ROLE] r FROM …"""
     revoked = _roles(cursor)
     cursor.expect("from")
     losers = grantees(cursor)
     _no_more(cursor)
     return RevokeRoles(
-        kind=StatementKind.REVOKE,
-        text=statement.own_text,
         roles=revoked,
         grantees=losers,
         option_only=option_only,
     )
 
 
-def create_role(statement: StatementText, cursor: Cursor) -> Statement:
+def create_role(cursor: Cursor) -> Statement:
     """CREATE ROLE [IF NOT EXISTS] r; the cursor stands after ROLE."""
     if_not_exists = cursor.if_not_exists()
     role = _role(cursor)
     if cursor.at("with", "admin"):
         cursor.refuse("CREATE ROLE … WITH ADMIN is not supported", hint="use GRANT r TO USER u WITH ADMIN OPTION")
     _no_more(cursor)
-    return CreateRole(kind=StatementKind.ROLE, text=statement.own_text, role=role, if_not_exists=if_not_exists)
+    return CreateRole(role=role, if_not_exists=if_not_exists)
 
 
-def drop_role(statement: StatementText, cursor: Cursor) -> Statement:
+def drop_role(cursor: Cursor) -> Statement:
     """DROP ROLE [IF EXISTS] r; the cursor stands after ROLE."""
     if_exists = cursor.if_exists()
     role = _role(cursor)
     _no_more(cursor)
-    return DropRole(kind=StatementKind.ROLE, text=statement.own_text, role=role, if_exists=if_exists)
+    return DropRole(role=role, if_exists=if_exists)
 
 
-def set_role(statement: StatementText, cursor: Cursor) -> Statement:
+def set_role(cursor: Cursor) -> Statement:
     """SET ROLE r | ALL | NONE; the cursor stands after ROLE."""
     word = cursor.accept_any("all", "none")
     if word is not None:
         _no_more(cursor)
-        return SetRole(kind=StatementKind.ROLE, text=statement.own_text, mode="all" if word == "all" else "none")
+        return SetRole(mode="all" if word == "all" else "none")
     role = clean(cursor, "the name of a role, ALL or NONE")
     _no_more(cursor)
-    return SetRole(kind=StatementKind.ROLE, text=statement.own_text, mode="one", role=role)
+    return SetRole(mode="one", role=role)
 
 
 def _no_more(cursor: Cursor) -> None:

@@ -6,8 +6,6 @@ KILL SESSION 'id'           CALL system.runtime.kill_session(session_id => 'id',
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from sqe_core.sql.statement import Statement, StatementKind
 from sqe_core.sql.statements import prepared, refusals
 from sqe_core.sql.text.context import StatementText
@@ -18,37 +16,23 @@ _LONGEST = 128
 _LONGEST_MESSAGE = 1000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ShowSessions(Statement):
+class ShowSessions(Statement, kind=StatementKind.SHOW):
     """The caller's own; for administrators everybody's."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ShowQueries(Statement):
+class ShowQueries(Statement, kind=StatementKind.SHOW):
     """The caller's own, those that run and the last ones; for administrators everybody's."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KillQuery(Statement):
+class KillQuery(Statement, kind=StatementKind.KILL):
     query_id: str
     message: str | None = None
     """Why, for the audit log."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KillSession(Statement):
+class KillSession(Statement, kind=StatementKind.KILL):
     session_id: str
     message: str | None = None
-
-
-def show_sessions(statement: StatementText, cursor: Cursor) -> Statement:
-    """SHOW SESSIONS."""
-    return ShowSessions(kind=StatementKind.SHOW, text=statement.own_text)
-
-
-def show_queries(statement: StatementText, cursor: Cursor) -> Statement:
-    """SHOW QUERIES, and MySQL's SHOW PROCESSLIST."""
-    return ShowQueries(kind=StatementKind.SHOW, text=statement.own_text)
 
 
 def kill(statement: StatementText) -> Statement:
@@ -57,7 +41,7 @@ def kill(statement: StatementText) -> Statement:
     what = cursor.accept_any("query", "session", "connection") or "query"
     found = _id(cursor, "query" if what == "query" else "session")
     cursor.done()
-    return _kill(statement, found, None, of_session=what != "query")
+    return KillQuery(query_id=found) if what == "query" else KillSession(session_id=found)
 
 
 def call(statement: StatementText) -> Statement:
@@ -79,13 +63,9 @@ def call(statement: StatementText) -> Statement:
     found, message = values.get(f"{what}_id"), values.get("message")
     if not found:
         cursor.fail(f"{what}_id => '…'")
-    return _kill(statement, found, message, of_session=what == "session")
-
-
-def _kill(statement: StatementText, found: str, message: str | None, *, of_session: bool) -> Statement:
-    if of_session:
-        return KillSession(kind=StatementKind.KILL, text=statement.own_text, session_id=found, message=message)
-    return KillQuery(kind=StatementKind.KILL, text=statement.own_text, query_id=found, message=message)
+    if what == "session":
+        return KillSession(session_id=found, message=message)
+    return KillQuery(query_id=found, message=message)
 
 
 def _arguments(cursor: Cursor, names: tuple[str, ...]) -> dict[str, str]:

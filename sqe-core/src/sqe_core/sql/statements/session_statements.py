@@ -30,7 +30,7 @@ def use(statement: StatementText) -> Statement:
         cursor.advance()
     name = cursor.name("the name of a catalog or a schema", most=2)
     cursor.done()
-    return Use(kind=StatementKind.USE, text=statement.own_text, name=name)
+    return Use(name=name)
 
 
 def set_(statement: StatementText) -> Statement:
@@ -41,9 +41,9 @@ def set_(statement: StatementText) -> Statement:
     if cursor.accept("time", "zone"):
         return _time_zone(statement, cursor)
     if cursor.accept("role"):
-        return set_role(statement, cursor)
+        return set_role(cursor)
     if cursor.at("transaction") or cursor.at("session", "characteristics"):
-        return TransactionControl(kind=StatementKind.TRANSACTION, text=statement.own_text)
+        return TransactionControl()
     if cursor.at("write_branch"):
         cursor.refuse("SET WRITE_BRANCH is not supported", hint="it comes with a later release")
     if not cursor.accept("session"):
@@ -52,7 +52,7 @@ def set_(statement: StatementText) -> Statement:
     cursor.expect_symbol("=")
     value = _value(cursor)
     cursor.done()
-    return SetSession(kind=StatementKind.SESSION, text=statement.own_text, name=name, value=value)
+    return SetSession(name=name, value=value)
 
 
 def _time_zone(statement: StatementText, cursor: Cursor) -> Statement:
@@ -76,7 +76,9 @@ def _time_zone(statement: StatementText, cursor: Cursor) -> Statement:
             hint="for the time in a zone write x AT TIME ZONE 'Europe/Amsterdam'",
             position=statement.text.position(start.start),
         )
-    return NoOperation(kind=StatementKind.SESSION, text=statement.own_text)
+    return NoOperation(
+        kind=StatementKind.SESSION,
+    )
 
 
 def _value(cursor: Cursor) -> Any:
@@ -102,7 +104,7 @@ def reset(statement: StatementText) -> Statement:
         cursor.refuse("RESET SESSION AUTHORIZATION is not supported")
     name = None if cursor.at_end or cursor.accept("all") else ".".join(cursor.name("the name of a session property"))
     cursor.done()
-    return ResetSession(kind=StatementKind.SESSION, text=statement.own_text, name=name)
+    return ResetSession(name=name)
 
 
 def begin(statement: StatementText) -> Statement:
@@ -116,7 +118,7 @@ def begin(statement: StatementText) -> Statement:
     while cursor.accept_any(*modes) or cursor.accept_symbol(","):
         pass
     cursor.done()
-    return TransactionControl(kind=StatementKind.TRANSACTION, text=statement.own_text)
+    return TransactionControl()
 
 
 def end_transaction(statement: StatementText) -> Statement:
@@ -126,7 +128,7 @@ def end_transaction(statement: StatementText) -> Statement:
     if cursor.at("to"):
         cursor.refuse("Savepoints are not supported: each statement commits by itself")
     cursor.done()
-    return TransactionControl(kind=StatementKind.TRANSACTION, text=statement.own_text)
+    return TransactionControl()
 
 
 def analyze(statement: StatementText) -> Statement:
@@ -140,4 +142,4 @@ def analyze(statement: StatementText) -> Statement:
         # Which statistics are asked for does not matter: none are computed.
         cursor = statement.cursor(statement.last)
     cursor.done()
-    return NoOperation(kind=StatementKind.UTILITY, text=statement.own_text, must_exist=name)
+    return NoOperation(must_exist=name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Literal
 
 from sqe_core.sql.statement import (
@@ -23,7 +24,7 @@ from sqe_core.sql.statement import (
 )
 from sqe_core.sql.statements import prepared
 from sqe_core.sql.statements.attachments import ShowSecrets
-from sqe_core.sql.statements.session_control import show_queries, show_sessions
+from sqe_core.sql.statements.session_control import ShowQueries, ShowSessions
 from sqe_core.sql.statements.show_governance import explain_access, show_governance
 from sqe_core.sql.text.context import Dialect, StatementText
 from sqe_core.sql.text.cursor import Cursor
@@ -59,7 +60,7 @@ _SHOW_HINTS = {
 def show(statement: StatementText) -> Statement:
     """SHOW …"""
     cursor = statement.cursor(1)
-    governance = show_governance(statement, cursor)
+    governance = show_governance(cursor)
     if governance is not None:
         return governance
     first = cursor.token
@@ -75,45 +76,32 @@ def show(statement: StatementText) -> Statement:
     if full is not None:
         cursor.refuse(f"SHOW {full.upper()} is not supported", hint=f"leave {full.upper()} out", at=first)
     cursor.advance()
-    result = reader(statement, cursor)
+    made = reader(cursor)
+    if isinstance(made, _Listing):
+        made = replace(made, like=_like(statement, cursor))
     cursor.done()
-    return result
+    return made
 
 
-def _catalogs(statement: StatementText, cursor: Cursor) -> Statement:
-    return ShowCatalogs(kind=StatementKind.SHOW, text=statement.own_text, like=_like(statement, cursor))
+def _schemas(cursor: Cursor) -> Statement:
+    return ShowSchemas(catalog=cursor.part("the name of a catalog") if cursor.accept_any("from", "in") else None)
 
 
-def _schemas(statement: StatementText, cursor: Cursor) -> Statement:
-    catalog = cursor.part("the name of a catalog") if cursor.accept_any("from", "in") else None
-    like = _like(statement, cursor)
-    return ShowSchemas(kind=StatementKind.SHOW, text=statement.own_text, catalog=catalog, like=like)
+def _objects(cursor: Cursor) -> Statement:
+    views_only = cursor.peek(-1).is_word("views")
+    return ShowTables(schema=_schema(cursor) if cursor.accept_any("from", "in") else None, views_only=views_only)
 
 
-def _tables(statement: StatementText, cursor: Cursor) -> Statement:
-    return _objects(statement, cursor, views_only=False)
-
-
-def _views(statement: StatementText, cursor: Cursor) -> Statement:
-    return _objects(statement, cursor, views_only=True)
-
-
-def _objects(statement: StatementText, cursor: Cursor, *, views_only: bool) -> Statement:
-    schema = _schema(cursor) if cursor.accept_any("from", "in") else None
-    like = _like(statement, cursor)
-    return ShowTables(kind=StatementKind.SHOW, text=statement.own_text, schema=schema, like=like, views_only=views_only)
-
-
-def _columns(statement: StatementText, cursor: Cursor) -> Statement:
+def _columns(cursor: Cursor) -> Statement:
     if cursor.accept_any("from", "in") is None:
         cursor.fail("FROM")
     name = cursor.name("the name of a table")
     if len(name) == 1 and cursor.accept_any("from", "in"):
         name = (*_schema(cursor), *name)
-    return ShowColumns(kind=StatementKind.SHOW, text=statement.own_text, name=name, like=_like(statement, cursor))
+    return ShowColumns(name=name)
 
 
-def _create(statement: StatementText, cursor: Cursor) -> Statement:
+def _create(cursor: Cursor) -> Statement:
     if cursor.at("materialized", "view") or cursor.at("function"):
         cursor.refuse("SQE has no materialized views and no functions of its own")
     kind: Literal["table", "view", "schema"]
@@ -122,48 +110,40 @@ def _create(statement: StatementText, cursor: Cursor) -> Statement:
     elif cursor.accept("view"):
         kind = "view"
     elif cursor.accept_any("schema", "database"):
-        return ShowCreate(kind=StatementKind.SHOW, text=statement.own_text, object="schema", name=_schema(cursor))
+        return ShowCreate(object="schema", name=_schema(cursor))
     else:
         cursor.fail("TABLE, VIEW or SCHEMA")
-    name = cursor.name(f"the name of a {kind}")
-    return ShowCreate(kind=StatementKind.SHOW, text=statement.own_text, object=kind, name=name)
+    return ShowCreate(object=kind, name=cursor.name(f"the name of a {kind}"))
 
 
-def _functions(statement: StatementText, cursor: Cursor) -> Statement:
+def _functions(cursor: Cursor) -> Statement:
     if cursor.at_any("from", "in"):
         cursor.refuse("Schemas hold no functions", hint="use SHOW FUNCTIONS [LIKE …]")
-    return ShowFunctions(kind=StatementKind.SHOW, text=statement.own_text, like=_like(statement, cursor))
+    return ShowFunctions()
 
 
-def _session(statement: StatementText, cursor: Cursor) -> Statement:
-    return ShowSession(kind=StatementKind.SHOW, text=statement.own_text, like=_like(statement, cursor))
-
-
-def _secrets(statement: StatementText, cursor: Cursor) -> Statement:
-    return ShowSecrets(kind=StatementKind.SHOW, text=statement.own_text, like=_like(statement, cursor))
-
-
-def _stats(statement: StatementText, cursor: Cursor) -> Statement:
+def _stats(cursor: Cursor) -> Statement:
     cursor.expect("for")
     if cursor.at_symbol("("):
         cursor.refuse("SHOW STATS FOR a query is not supported", hint="name a table")
-    name = cursor.name("the name of a table")
-    return ShowStats(kind=StatementKind.SHOW, text=statement.own_text, name=name)
+    return ShowStats(name=cursor.name("the name of a table"))
 
 
-_SHOWS: dict[str, Callable[[StatementText, Cursor], Statement]] = {
+# What all of these may say at their end: LIKE 'pattern'.
+_Listing = ShowCatalogs | ShowSchemas | ShowTables | ShowColumns | ShowFunctions | ShowSession | ShowSecrets
+
+_SHOWS: dict[str, Callable[[Cursor], Statement]] = {
     # A database is a catalog, as in GRANT … ON DATABASE and ATTACH DATABASE.
-    **dict.fromkeys(("catalogs", "databases"), _catalogs),
+    **dict.fromkeys(("catalogs", "databases"), lambda cursor: ShowCatalogs()),
     **dict.fromkeys(("schemas", "namespaces"), _schemas),
-    "tables": _tables,
-    "views": _views,
+    **dict.fromkeys(("tables", "views"), _objects),
     "columns": _columns,
     "create": _create,
     "functions": _functions,
-    "session": _session,
-    "sessions": show_sessions,
-    **dict.fromkeys(("queries", "processlist"), show_queries),
-    "secrets": _secrets,
+    "session": lambda cursor: ShowSession(),
+    "sessions": lambda cursor: ShowSessions(),
+    **dict.fromkeys(("queries", "processlist"), lambda cursor: ShowQueries()),
+    "secrets": lambda cursor: ShowSecrets(),
     "stats": _stats,
 }
 
@@ -197,7 +177,7 @@ def describe(statement: StatementText) -> Statement:
     if cursor.accept("query"):
         return _describe_query(statement, 2)
     if cursor.at_any("input", "output") and cursor.peek().kind in (Kind.WORD, Kind.QUOTED):
-        return prepared.describe(statement, cursor)
+        return prepared.describe(cursor)
     for words in (("schema",), ("database",), ("function",), ("catalog",)):
         if cursor.at(*words) and cursor.peek().kind in (Kind.WORD, Kind.QUOTED):
             cursor.refuse(
@@ -211,12 +191,12 @@ def describe(statement: StatementText) -> Statement:
         cursor.advance()
     name = cursor.name("the name of a table")
     cursor.done()
-    return ShowColumns(kind=StatementKind.DESCRIBE, text=statement.own_text, name=name)
+    return ShowColumns(kind=StatementKind.DESCRIBE, name=name)
 
 
 def _describe_query(statement: StatementText, first: int) -> Statement:
     query = statement.engine.query(statement, first, statement.last)
-    return DescribeQuery(kind=StatementKind.DESCRIBE, text=statement.own_text, query=query)
+    return DescribeQuery(query=query)
 
 
 def explain(statement: StatementText, recognise: Callable[[StatementText], Statement]) -> Statement:
@@ -241,7 +221,7 @@ def explain(statement: StatementText, recognise: Callable[[StatementText], State
     inner = recognise(statement.part(cursor.index, statement.last))
     if not isinstance(inner, EngineStatement):
         cursor.refuse("EXPLAIN takes a query, INSERT, UPDATE, DELETE, MERGE or CREATE TABLE")
-    return Explain(kind=StatementKind.EXPLAIN, text=statement.own_text, mode=mode, inner=inner)
+    return Explain(mode=mode, inner=inner)
 
 
 def _explain_options(cursor: Cursor) -> None:

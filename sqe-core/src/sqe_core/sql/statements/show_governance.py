@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from sqe_core.sql.statement import Statement, StatementKind
+from sqe_core.sql.statement import Statement
 from sqe_core.sql.statements.governance import (
     CheckAccess,
     ExplainAccess,
@@ -22,30 +22,30 @@ from sqe_core.sql.text.cursor import Cursor
 from sqe_core.sql.text.tokens import Kind
 
 
-def show_governance(statement: StatementText, cursor: Cursor) -> Statement | None:
+def show_governance(cursor: Cursor) -> Statement | None:
     """Read what stands after SHOW, if it is one of ours."""
     if cursor.token.kind is not Kind.WORD:
         return None
     if cursor.at("current") and cursor.peek().is_word("roles"):
         cursor.advance()
-        return _roles(statement, cursor)
+        return _roles(cursor)
     if cursor.at("role") and not cursor.peek().is_word("grants"):
         return None
     reader = _READERS.get(cursor.token.value)
-    return reader(statement, cursor) if reader is not None else None
+    return reader(cursor) if reader is not None else None
 
 
-def _roles(statement: StatementText, cursor: Cursor) -> Statement:
+def _roles(cursor: Cursor) -> Statement:
     current = cursor.peek(-1).is_word("current")
     cursor.expect("roles")
     _no_catalog(cursor)
-    return ShowRoles(kind=StatementKind.SHOW, text=statement.own_text, which="current" if current else "all")
+    return ShowRoles(which="current" if current else "all")
 
 
-def _role_grants(statement: StatementText, cursor: Cursor) -> Statement:
+def _role_grants(cursor: Cursor) -> Statement:
     cursor.expect("role", "grants")
     _no_catalog(cursor)
-    return ShowRoles(kind=StatementKind.SHOW, text=statement.own_text, which="grants")
+    return ShowRoles(which="grants")
 
 
 def _no_catalog(cursor: Cursor) -> None:
@@ -54,20 +54,20 @@ def _no_catalog(cursor: Cursor) -> None:
     cursor.done()
 
 
-def _grants(statement: StatementText, cursor: Cursor) -> Statement:
+def _grants(cursor: Cursor) -> Statement:
     cursor.advance()
     granted_on = granted_object(cursor) if cursor.accept("on") else None
     receiver = grantee(cursor) if cursor.accept_any("to", "for") else None
     cursor.done()
-    return ShowGrants(kind=StatementKind.SHOW, text=statement.own_text, object=granted_on, grantee=receiver)
+    return ShowGrants(object=granted_on, grantee=receiver)
 
 
-def _effective(statement: StatementText, cursor: Cursor) -> Statement:
+def _effective(cursor: Cursor) -> Statement:
     cursor.advance()
     if cursor.accept("grants"):
         user = user_name(cursor)
         cursor.done()
-        return ShowEffectiveGrants(kind=StatementKind.SHOW, text=statement.own_text, user=user)
+        return ShowEffectiveGrants(user=user)
     if not cursor.accept("policy"):
         cursor.fail("GRANTS or POLICY")
     user = user_name(cursor)
@@ -76,20 +76,20 @@ def _effective(statement: StatementText, cursor: Cursor) -> Statement:
         cursor.advance()
     name = cursor.name("the name of a table or a view")
     cursor.done()
-    return ShowEffectivePolicy(kind=StatementKind.SHOW, text=statement.own_text, name=name, user=user)
+    return ShowEffectivePolicy(name=name, user=user)
 
 
-def _tags(statement: StatementText, cursor: Cursor) -> Statement:
+def _tags(cursor: Cursor) -> Statement:
     cursor.advance()
     cursor.expect("on")
     if cursor.at("table") and cursor.peek().kind in (Kind.WORD, Kind.QUOTED):
         cursor.advance()
     name = cursor.name("the name of a table")
     cursor.done()
-    return ShowTags(kind=StatementKind.SHOW, text=statement.own_text, name=name)
+    return ShowTags(name=name)
 
 
-def _masking(statement: StatementText, cursor: Cursor) -> Statement:
+def _masking(cursor: Cursor) -> Statement:
     cursor.advance()
     name: str | None = None
     if not cursor.accept("policies"):
@@ -97,10 +97,10 @@ def _masking(statement: StatementText, cursor: Cursor) -> Statement:
             cursor.fail("POLICIES or POLICY")
         name = clean(cursor, "the name of a policy")
     cursor.done()
-    return ShowMaskingPolicies(kind=StatementKind.SHOW, text=statement.own_text, name=name)
+    return ShowMaskingPolicies(name=name)
 
 
-_READERS: dict[str, Callable[[StatementText, Cursor], Statement]] = {
+_READERS: dict[str, Callable[[Cursor], Statement]] = {
     "roles": _roles,
     "role": _role_grants,
     "grants": _grants,
@@ -129,9 +129,7 @@ def check(statement: StatementText) -> Statement:
         cursor.refuse(fault.replace("granted", "checked"), at=at)
     user = user_name(cursor)
     cursor.done()
-    return CheckAccess(
-        kind=StatementKind.CHECK_ACCESS, text=statement.own_text, privilege=wanted, object=granted_on, user=user
-    )
+    return CheckAccess(privilege=wanted, object=granted_on, user=user)
 
 
 def explain_access(
@@ -142,7 +140,7 @@ def explain_access(
     if cursor.index >= first:
         cursor.fail("a statement")
     inner = recognise(statement.part(cursor.index, first))
-    return ExplainAccess(kind=StatementKind.EXPLAIN, text=statement.own_text, inner=inner, user=user)
+    return ExplainAccess(inner=inner, user=user)
 
 
 def _for_user(statement: StatementText, after: int) -> tuple[int, str | None]:
