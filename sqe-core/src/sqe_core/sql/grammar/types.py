@@ -10,7 +10,7 @@ from typing import NoReturn
 from sqe_core.spi.errors import ErrorCode, UserError
 from sqe_core.sql.text.cursor import Cursor
 from sqe_core.sql.text.similar import meant
-from sqe_core.sql.text.tokens import Kind, Token
+from sqe_core.sql.text.tokens import NAMES, Kind, Token
 
 MAX_DECIMAL_PRECISION = 38
 MAX_TIME_PRECISION = 6
@@ -154,7 +154,7 @@ class TypeReader:
     def _read_plain(self) -> SqlType:
         cursor = self._cursor
         start = cursor.token
-        if start.kind not in (Kind.WORD, Kind.QUOTED):
+        if start.kind not in NAMES:
             cursor.fail("a type")
         word = start.value
         name = _SIMPLE.get(word)
@@ -285,13 +285,7 @@ class TypeReader:
 
     def _numbers(self) -> tuple[int, ...]:
         cursor = self._cursor
-        if not cursor.accept_symbol("("):
-            return ()
-        numbers = [cursor.integer()]
-        while cursor.accept_symbol(","):
-            numbers.append(cursor.integer())
-        cursor.expect_symbol(")")
-        return tuple(numbers)
+        return tuple(cursor.bracketed(Cursor.integer)) if cursor.at_symbol("(") else ()
 
     def _unknown(self, start: Token) -> NoReturn:
         written = self._cursor.text.sql[start.start : start.end][:60]

@@ -25,7 +25,7 @@ from sqe_core.sql.text.clauses import (
     column,
     column_path,
     marked_name,
-    property_keys,
+    property_key,
     property_list,
     transform,
 )
@@ -124,16 +124,11 @@ def _add(altered: _Alter) -> Statement:
         cursor.refuse("Iceberg tables have no constraints but NOT NULL")
     if cursor.at("partition"):
         cursor.refuse("Partitions are not added by hand: Iceberg derives them from the rows")
-    plural = cursor.accept_any("columns", "column") == "columns"
+    cursor.accept_any("columns", "column")
     if_not_exists = cursor.if_not_exists()
     if cursor.at_symbol("(") and not if_not_exists:
-        cursor.advance()
-        columns = [_new_column(altered)]
-        while cursor.accept_symbol(","):
-            columns.append(_new_column(altered))
-        cursor.expect_symbol(")")
+        columns = cursor.bracketed(lambda cursor: _new_column(altered))
         return altered.engine(f"ADD COLUMNS ({', '.join(columns)})")
-    del plural
     return _add_column(altered, if_not_exists)
 
 
@@ -146,7 +141,7 @@ def _add_column(altered: _Alter, if_not_exists: bool) -> Statement:
     has_default, comment = False, None
     while not cursor.at_end:
         if cursor.accept("default"):
-            default, has_default = literal_value(statement, cursor), True
+            default, has_default = literal_value(cursor), True
         elif cursor.accept("comment"):
             comment = cursor.string()
         elif has_default or if_not_exists:
@@ -197,19 +192,15 @@ def _drop(altered: _Alter) -> Statement:
         exists = " IF EXISTS" if cursor.if_exists() else ""
         return altered.engine(f"DROP {kind.upper()}{exists} {column(cursor)}")
     if cursor.accept("identifier", "fields"):
-        return altered.engine(f"DROP IDENTIFIER FIELDS {_columns(cursor)}")
+        return altered.engine(f"DROP IDENTIFIER FIELDS {', '.join(cursor.items(column_path))}")
     if cursor.at_any("constraint", "primary"):
         cursor.refuse("Iceberg tables have no constraints but NOT NULL")
     if cursor.at("partition"):
         cursor.refuse("Partitions are not dropped by hand", hint="use DELETE FROM t WHERE …")
     cursor.accept_any("column", "columns")
     exists = " IF EXISTS" if cursor.if_exists() else ""
-    if cursor.accept_symbol("("):
-        columns = [column_path(cursor)]
-        while cursor.accept_symbol(","):
-            columns.append(column_path(cursor))
-        cursor.expect_symbol(")")
-        return altered.engine(f"DROP COLUMNS{exists} ({', '.join(columns)})")
+    if cursor.at_symbol("("):
+        return altered.engine(f"DROP COLUMNS{exists} ({', '.join(cursor.bracketed(column_path))})")
     path = column_path(cursor)
     cursor.accept("restrict")
     return altered.engine(f"DROP COLUMN{exists} {path}")
@@ -255,7 +246,7 @@ def _set(altered: _Alter) -> Statement:
     if cursor.accept("properties"):
         return _set_properties(altered, brackets=False)
     if cursor.accept("identifier", "fields"):
-        return altered.engine(f"SET IDENTIFIER FIELDS {_columns(cursor)}")
+        return altered.engine(f"SET IDENTIFIER FIELDS {', '.join(cursor.items(column_path))}")
     if cursor.at("location"):
         cursor.refuse("SET LOCATION is not supported: the catalog chooses where a table's files lie")
     if cursor.at_any("tag", "masking"):
@@ -291,7 +282,7 @@ def _unset(altered: _Alter) -> Statement:
     cursor = altered.cursor
     cursor.expect("tblproperties")
     exists = " IF EXISTS" if cursor.if_exists() else ""
-    return altered.engine(f"UNSET TBLPROPERTIES{exists} {quote_keys(property_keys(cursor))}")
+    return altered.engine(f"UNSET TBLPROPERTIES{exists} {quote_keys(cursor.bracketed(property_key))}")
 
 
 def _replace(altered: _Alter) -> Statement:
@@ -345,19 +336,7 @@ def _duration(cursor: Cursor) -> str:
 
 
 def _retention(cursor: Cursor) -> str:
-    values: dict[str, int] = {}
-    cursor.expect_symbol("(")
-    while True:
-        key = cursor.part("the name of a setting")
-        if key not in ("min_snapshots_to_keep", "max_snapshot_age_ms", "max_ref_age_ms"):
-            cursor.refuse(f"Unknown setting {key}", at=cursor.peek(-1))
-        cursor.expect_symbol("=>")
-        values[key] = cursor.integer()
-        if key.endswith("_ms") and (values[key] < _MINUTE_MS or values[key] % _MINUTE_MS):
-            cursor.refuse(f"{key} must be whole minutes: a multiple of {_MINUTE_MS}", at=cursor.peek(-1))
-        if not cursor.accept_symbol(","):
-            break
-    cursor.expect_symbol(")")
+    values = dict(cursor.bracketed(_retention_setting))
     written = ""
     if "max_ref_age_ms" in values:
         written += f" RETAIN {values['max_ref_age_ms'] // _MINUTE_MS} MINUTES"
@@ -368,6 +347,17 @@ def _retention(cursor: Cursor) -> str:
     if "max_snapshot_age_ms" in values:
         written += f" {values['max_snapshot_age_ms'] // _MINUTE_MS} MINUTES"
     return written
+
+
+def _retention_setting(cursor: Cursor) -> tuple[str, int]:
+    key = cursor.part("the name of a setting")
+    if key not in ("min_snapshots_to_keep", "max_snapshot_age_ms", "max_ref_age_ms"):
+        cursor.refuse(f"Unknown setting {key}", at=cursor.peek(-1))
+    cursor.expect_symbol("=>")
+    value = cursor.integer()
+    if key.endswith("_ms") and (value < _MINUTE_MS or value % _MINUTE_MS):
+        cursor.refuse(f"{key} must be whole minutes: a multiple of {_MINUTE_MS}", at=cursor.peek(-1))
+    return key, value
 
 
 def _write(altered: _Alter) -> Statement:
@@ -382,10 +372,7 @@ def _write(altered: _Alter) -> Statement:
     if cursor.at_end and action != "WRITE":
         return altered.engine(action)
     cursor.expect("ordered", "by")
-    fields = [_sort_field(cursor)]
-    while cursor.accept_symbol(","):
-        fields.append(_sort_field(cursor))
-    return altered.engine(f"{action} ORDERED BY {', '.join(fields)}")
+    return altered.engine(f"{action} ORDERED BY {', '.join(cursor.items(_sort_field))}")
 
 
 def _sort_field(cursor: Cursor) -> str:
@@ -425,13 +412,6 @@ _ACTIONS: dict[str, Callable[[_Alter], Statement]] = {
 }
 
 
-def _columns(cursor: Cursor) -> str:
-    columns = [column_path(cursor)]
-    while cursor.accept_symbol(","):
-        columns.append(column_path(cursor))
-    return ", ".join(columns)
-
-
 def _alter_view(statement: StatementText, cursor: Cursor) -> Statement:
     if_exists = cursor.if_exists()
     name = cursor.name("the name of a view")
@@ -453,7 +433,7 @@ def _alter_view(statement: StatementText, cursor: Cursor) -> Statement:
             properties[one.key] = one.value
     elif cursor.accept("unset", "tblproperties"):
         cursor.if_exists()
-        properties = dict.fromkeys(property_keys(cursor))
+        properties = dict.fromkeys(cursor.bracketed(property_key))
     elif cursor.at("as"):
         cursor.refuse("ALTER VIEW … AS is not supported", hint="use CREATE OR REPLACE VIEW")
     else:

@@ -7,7 +7,7 @@ from sqe_core.sql.statement import Name, Statement
 from sqe_core.sql.statements.governance import Owned, SetMaskingPolicy, SetOwner, SetTags, UnsetTags
 from sqe_core.sql.statements.grant_parts import clean, grantee, tag_name
 from sqe_core.sql.text.cursor import Cursor
-from sqe_core.sql.text.tokens import Kind
+from sqe_core.sql.text.tokens import NAMES
 
 _A_COLUMN = "the name of a column"
 _MANY_TAGS = 100
@@ -41,7 +41,7 @@ def alter_tags(cursor: Cursor, name: Name) -> Statement | None:
     start = cursor.index
     if cursor.accept_any("alter", "modify", "change") is not None:
         cursor.accept("column")
-        if cursor.token.kind in (Kind.WORD, Kind.QUOTED):
+        if cursor.token.kind in NAMES:
             column = cursor.part(_A_COLUMN)
             found = _one_column(cursor, name, column)
             if found is not None:
@@ -77,39 +77,31 @@ def _one_column(cursor: Cursor, name: Name, column: str) -> Statement | None:
 
 
 def _set_tags(cursor: Cursor, name: Name) -> Statement:
-    cursor.expect_symbol("(")
     tags: dict[str, frozenset[str]] = {}
-    while True:
+
+    def tagged(cursor: Cursor) -> None:
         at = cursor.token
         column = cursor.part(_A_COLUMN)
         if column in tags:
             raise cursor.text.error(f"Column {column} is named twice", at.start)
         cursor.expect_symbol("=")
         tags[column] = _tag_list(cursor)
-        if not cursor.accept_symbol(","):
-            break
-    cursor.expect_symbol(")")
+
+    cursor.bracketed(tagged)
     cursor.done()
     return SetTags(name=name, tags=tags)
 
 
 def _tag_list(cursor: Cursor) -> frozenset[str]:
-    if not cursor.accept_symbol("("):
+    if not cursor.at_symbol("("):
         return frozenset((tag_name(cursor),))
-    found = {tag_name(cursor)}
-    while cursor.accept_symbol(","):
-        found.add(tag_name(cursor))
-        if len(found) > _MANY_TAGS:
-            cursor.refuse(f"A column has at most {_MANY_TAGS} tags")
-    cursor.expect_symbol(")")
-    return frozenset(found)
+    found = frozenset(cursor.bracketed(tag_name))
+    if len(found) > _MANY_TAGS:
+        cursor.refuse(f"A column has at most {_MANY_TAGS} tags")
+    return found
 
 
 def _unset_tags(cursor: Cursor, name: Name) -> Statement:
-    cursor.expect_symbol("(")
-    columns = [cursor.part(_A_COLUMN)]
-    while cursor.accept_symbol(","):
-        columns.append(cursor.part(_A_COLUMN))
-    cursor.expect_symbol(")")
+    columns = cursor.bracketed(lambda cursor: cursor.part(_A_COLUMN))
     cursor.done()
     return UnsetTags(name=name, columns=tuple(dict.fromkeys(columns)))

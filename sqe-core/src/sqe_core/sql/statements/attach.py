@@ -16,7 +16,7 @@ from sqe_core.sql.statement import Statement
 from sqe_core.sql.statements.attachments import Attach, CreateSecret, Detach, DropSecret
 from sqe_core.sql.text.context import StatementText
 from sqe_core.sql.text.cursor import Cursor
-from sqe_core.sql.text.tokens import Kind, Token
+from sqe_core.sql.text.tokens import NAMES, Kind, Token
 
 _MANY = 64
 _ATTACH_HINT = "write ATTACH '<location>' AS name (TYPE type, option value, SECRET secret)"
@@ -92,7 +92,7 @@ def attach(statement: StatementText) -> Statement:
 def detach(statement: StatementText) -> Statement:
     """DETACH [DATABASE | CATALOG] [IF EXISTS] name"""
     cursor = _cursor(statement, 1)
-    if cursor.at_any("database", "catalog") and cursor.peek().kind in (Kind.WORD, Kind.QUOTED):
+    if cursor.before_name("database", "catalog"):
         cursor.advance()
     if_exists = cursor.if_exists()
     name = _name(cursor, _A_CATALOG)
@@ -181,7 +181,7 @@ def _options(cursor: Cursor, hint: str) -> list[_Option]:
 
 def _option(cursor: Cursor, hint: str) -> _Option:
     at = cursor.token
-    if at.kind not in (Kind.WORD, Kind.QUOTED):
+    if at.kind not in NAMES:
         cursor.fail("the name of an option", hint=hint)
     key = cursor.advance().value.lower()
     if not (cursor.accept_symbol("=") or cursor.accept_symbol("=>")):

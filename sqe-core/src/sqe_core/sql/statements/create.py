@@ -102,7 +102,7 @@ def _view(statement: StatementText, cursor: Cursor, *, replace: bool, temporary:
     if if_not_exists and replace:
         cursor.fail("no IF NOT EXISTS after OR REPLACE")
     name = cursor.name("the name of a view", most=1 if temporary else 3)
-    columns = _view_columns(cursor) if cursor.at_symbol("(") else ()
+    columns = tuple(cursor.bracketed(_view_column)) if cursor.at_symbol("(") else ()
     comment: str | None = None
     security: Literal["definer", "invoker"] = "invoker"
     while not cursor.at("as"):
@@ -135,13 +135,5 @@ def _view(statement: StatementText, cursor: Cursor, *, replace: bool, temporary:
     )
 
 
-def _view_columns(cursor: Cursor) -> tuple[tuple[str, str | None], ...]:
-    cursor.expect_symbol("(")
-    columns: list[tuple[str, str | None]] = []
-    while True:
-        name = cursor.part("the name of a column")
-        columns.append((name, cursor.string() if cursor.accept("comment") else None))
-        if not cursor.accept_symbol(","):
-            break
-    cursor.expect_symbol(")")
-    return tuple(columns)
+def _view_column(cursor: Cursor) -> tuple[str, str | None]:
+    return cursor.part("the name of a column"), cursor.string() if cursor.accept("comment") else None

@@ -111,21 +111,15 @@ def _head(cursor: Cursor, table: _Table, words: str) -> str:
 
 
 def _columns(statement: StatementText, cursor: Cursor, table: _Table) -> None:
-    cursor.expect_symbol("(")
-    if cursor.peek().is_symbol(",") or cursor.peek().is_symbol(")"):
-        table.aliases.append(column(cursor))
-        while cursor.accept_symbol(","):
-            table.aliases.append(column(cursor))
+    if any(cursor.peek(2).is_symbol(symbol) for symbol in (",", ")")):
+        table.aliases = cursor.bracketed(column)
     else:
-        table.columns.append(_column(statement, cursor, table))
-        while cursor.accept_symbol(","):
-            if cursor.at("like"):
-                cursor.refuse("LIKE beside columns is not supported", hint="name all columns")
-            table.columns.append(_column(statement, cursor, table))
-    cursor.expect_symbol(")")
+        table.columns = cursor.bracketed(lambda cursor: _column(statement, cursor, table))
 
 
 def _column(statement: StatementText, cursor: Cursor, table: _Table) -> str:
+    if cursor.at("like"):
+        cursor.refuse("LIKE beside columns is not supported", hint="name all columns")
     if cursor.at_any(*_CONSTRAINTS) and cursor.peek().kind is not Kind.SYMBOL and _is_constraint(cursor):
         _refuse_constraint(cursor)
     written = f"{column(cursor)} {stored_type(statement, cursor)}"
@@ -179,7 +173,7 @@ def _clauses(statement: StatementText, cursor: Cursor, table: _Table) -> None:
         if cursor.accept("comment"):
             table.comment = cursor.string()
         elif cursor.accept("partitioned", "by"):
-            _partitioning(cursor, table)
+            table.partitioning += cursor.bracketed(transform)
         elif cursor.accept("with") or cursor.accept("tblproperties"):
             for one in property_list(cursor):
                 _property(cursor, table, one)
@@ -200,14 +194,6 @@ def _using(cursor: Cursor) -> None:
             f"USING {cursor.token.value.upper()} is not supported: every table is an Iceberg table",
             hint="leave USING out",
         )
-
-
-def _partitioning(cursor: Cursor, table: _Table) -> None:
-    cursor.expect_symbol("(")
-    table.partitioning.append(transform(cursor))
-    while cursor.accept_symbol(","):
-        table.partitioning.append(transform(cursor))
-    cursor.expect_symbol(")")
 
 
 def _property(cursor: Cursor, table: _Table, one: Property) -> None:

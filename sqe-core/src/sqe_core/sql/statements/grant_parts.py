@@ -26,7 +26,7 @@ from sqe_core.spi.sql import SqlExpression
 from sqe_core.sql.statements.governance import GrantObject, Scope
 from sqe_core.sql.text.context import StatementText
 from sqe_core.sql.text.cursor import Cursor
-from sqe_core.sql.text.tokens import Kind, Token
+from sqe_core.sql.text.tokens import NAMES, Kind, Token
 
 _MANY = 1_000
 """Columns, grantees or tags that one statement may list."""
@@ -71,7 +71,7 @@ def granted_object(cursor: Cursor) -> GrantObject:
         return GrantObject(scope="catalog", name=(_catalog(cursor),))
     if cursor.accept("table"):
         scope = "table"
-    elif cursor.at("view") and cursor.peek().kind in (Kind.WORD, Kind.QUOTED) and not _ends_object(cursor.peek()):
+    elif cursor.before_name("view") and not _ends_object(cursor.peek()):
         cursor.advance()
         scope = "view"
     return GrantObject(scope=scope, name=cursor.name("the name of a table or a view"))
@@ -120,7 +120,7 @@ def clean(cursor: Cursor, what: str) -> str:
 def tag_name(cursor: Cursor) -> str:
     """Read a tag. It is a word of the policies, not a name of SQL: as written, whatever its case."""
     at = cursor.token
-    if at.kind not in (Kind.STRING, Kind.WORD, Kind.QUOTED):
+    if at.kind not in (Kind.STRING, *NAMES):
         cursor.fail("a tag in single quotes")
     written = cursor.source(cursor.index, cursor.index + 1) if at.kind is Kind.WORD else at.value
     if len(clean(cursor, "a tag")) > _LONGEST_TAG:
@@ -140,7 +140,7 @@ def grantee(cursor: Cursor) -> Grantee:
         if word == "user":
             return Grantee(type="user", name=name)
         return Grantee(type="role" if word == "role" else "group", name=name)
-    if cursor.token.kind not in (Kind.WORD, Kind.QUOTED):
+    if cursor.token.kind not in NAMES:
         cursor.fail("USER, ROLE, GROUP or PUBLIC")
     return Grantee(type="role", name=clean(cursor, "the name of a role"))
 
@@ -278,18 +278,17 @@ class Restrictions:
 
     def read_columns(self, statement: StatementText, cursor: Cursor, *, masks: bool = True) -> None:
         """Read (c1, c2 MASKED WITH …)."""
-        cursor.expect_symbol("(")
-        self.columns = [] if self.columns is None else self.columns
-        while True:
+        columns = self.columns = [] if self.columns is None else self.columns
+
+        def granted(cursor: Cursor) -> None:
             at = cursor.token
             column = cursor.part("the name of a column")
-            self._check_column(cursor, column, at, self.columns)
-            self.columns.append(column)
+            self._check_column(cursor, column, at, columns)
+            columns.append(column)
             if masks and cursor.accept("masked", "with"):
                 self._add_mask(cursor, column, at, mask(statement, cursor, ends=_ends_item))
-            if not cursor.accept_symbol(","):
-                break
-        cursor.expect_symbol(")")
+
+        cursor.bracketed(granted)
 
     def read_clauses(self, statement: StatementText, cursor: Cursor, *, ends: Callable[[Cursor], bool]) -> None:
         """Read ROWS WHERE … and MASKED WITH (…), in any order, as long as they come."""
@@ -306,21 +305,16 @@ class Restrictions:
                 )
             elif cursor.accept("masked"):
                 cursor.expect("with")
-                self._read_masks(statement, cursor)
+                cursor.bracketed(lambda cursor: self._read_mask(statement, cursor))
             else:
                 return
 
-    def _read_masks(self, statement: StatementText, cursor: Cursor) -> None:
-        cursor.expect_symbol("(")
-        while True:
-            at = cursor.token
-            column = cursor.part("the name of a column")
-            if not cursor.accept("as"):
-                cursor.expect_symbol("=")
-            self._add_mask(cursor, column, at, mask(statement, cursor, ends=_ends_item))
-            if not cursor.accept_symbol(","):
-                break
-        cursor.expect_symbol(")")
+    def _read_mask(self, statement: StatementText, cursor: Cursor) -> None:
+        at = cursor.token
+        column = cursor.part("the name of a column")
+        if not cursor.accept("as"):
+            cursor.expect_symbol("=")
+        self._add_mask(cursor, column, at, mask(statement, cursor, ends=_ends_item))
 
     def _add_mask(self, cursor: Cursor, column: str, at: Token, found: Mask) -> None:
         self._check_column(cursor, column, at, self.masks)

@@ -88,11 +88,7 @@ def execute(statement: StatementText) -> Statement:
         name = ""
     else:
         name = cursor.part(_A_NAME)
-    values: list[Any] = []
-    if cursor.accept("using"):
-        values.append(literal_value(statement, cursor, what=_VALUE))
-        while cursor.accept_symbol(","):
-            values.append(literal_value(statement, cursor, what=_VALUE))
+    values = cursor.items(lambda cursor: literal_value(cursor, what=_VALUE)) if cursor.accept("using") else ()
     cursor.done()
     given = tuple(values)
     if text is not None:
@@ -117,7 +113,7 @@ def describe(cursor: Cursor) -> Statement:
     return DescribePrepared(name=name, what=what)
 
 
-def call(statement: StatementText, cursor: Cursor) -> Statement:
+def call(cursor: Cursor) -> Statement:
     """CALL [catalog.]system.procedure(…); the cursor stands before the name."""
     *catalog, _, procedure = cursor.name("the name of a procedure")
     places: list[Any] = []
@@ -130,9 +126,9 @@ def call(statement: StatementText, cursor: Cursor) -> Statement:
             cursor.advance()
             if name in named:
                 cursor.refuse(f"Argument {name} is given twice", at=at)
-            named[name] = literal_value(statement, cursor, what="An argument")
+            named[name] = literal_value(cursor, what="An argument")
         else:
-            places.append(literal_value(statement, cursor, what="An argument"))
+            places.append(literal_value(cursor, what="An argument"))
         if not cursor.accept_symbol(","):
             break
     cursor.expect_symbol(")")

@@ -10,7 +10,7 @@ from sqe_core.sql.statement import Statement, StatementKind
 from sqe_core.sql.statements import prepared, refusals
 from sqe_core.sql.text.context import StatementText
 from sqe_core.sql.text.cursor import Cursor
-from sqe_core.sql.text.tokens import Kind
+from sqe_core.sql.text.tokens import NAMES, Kind
 
 _LONGEST = 128
 _LONGEST_MESSAGE = 1000
@@ -47,11 +47,11 @@ def kill(statement: StatementText) -> Statement:
 def call(statement: StatementText) -> Statement:
     """CALL system.runtime.kill_query(…) and kill_session(…), and the procedures of catalogs."""
     cursor = statement.cursor(1)
-    if cursor.token.kind not in (Kind.WORD, Kind.QUOTED):
+    if cursor.token.kind not in NAMES:
         refusals.refuse(statement)
     name = statement.cursor(1).name("the name of a procedure")
     if name[-2:-1] == ("system",):
-        return prepared.call(statement, cursor)
+        return prepared.call(cursor)
     if name[:2] != ("system", "runtime"):
         refusals.refuse(statement)
     cursor.name()

@@ -26,7 +26,7 @@ _PROPERTIES_HINT = "session properties are set with SET SESSION name = value; SH
 def use(statement: StatementText) -> Statement:
     """USE catalog.schema, USE schema, USE catalog."""
     cursor = statement.cursor(1)
-    if cursor.at_any("schema", "database", "catalog", "namespace") and cursor.peek().kind in (Kind.WORD, Kind.QUOTED):
+    if cursor.before_name("schema", "database", "catalog", "namespace"):
         cursor.advance()
     name = cursor.name("the name of a catalog or a schema", most=2)
     cursor.done()

@@ -176,19 +176,14 @@ def describe(statement: StatementText) -> Statement:
         return _describe_query(statement, 1)
     if cursor.accept("query"):
         return _describe_query(statement, 2)
-    if cursor.at_any("input", "output") and cursor.peek().kind in (Kind.WORD, Kind.QUOTED):
+    if cursor.before_name("input", "output"):
         return prepared.describe(cursor)
-    for words in (("schema",), ("database",), ("function",), ("catalog",)):
-        if cursor.at(*words) and cursor.peek().kind in (Kind.WORD, Kind.QUOTED):
-            cursor.refuse(
-                f"DESCRIBE {words[0].upper()} is not supported",
-                hint="DESCRIBE takes a table, a view or a query",
-            )
-    for word in ("extended", "formatted", "detail"):
-        if cursor.at(word) and cursor.peek().kind in (Kind.WORD, Kind.QUOTED):
-            cursor.refuse(f"DESCRIBE {word.upper()} is not supported", hint="use DESCRIBE t and SHOW CREATE TABLE t")
-    if cursor.at("table") or cursor.at("view"):
-        cursor.advance()
+    word = cursor.token.value.upper()
+    if cursor.before_name("schema", "database", "function", "catalog"):
+        cursor.refuse(f"DESCRIBE {word} is not supported", hint="DESCRIBE takes a table, a view or a query")
+    if cursor.before_name("extended", "formatted", "detail"):
+        cursor.refuse(f"DESCRIBE {word} is not supported", hint="use DESCRIBE t and SHOW CREATE TABLE t")
+    cursor.accept_any("table", "view")
     name = cursor.name("the name of a table")
     cursor.done()
     return ShowColumns(kind=StatementKind.DESCRIBE, name=name)
@@ -215,7 +210,7 @@ def explain(statement: StatementText, recognise: Callable[[StatementText], State
     elif cursor.at("codegen"):
         cursor.refuse("EXPLAIN CODEGEN is not supported")
     if cursor.at_symbol("(") and cursor.peek().kind is Kind.WORD and cursor.peek().value in ("type", "format"):
-        _explain_options(cursor)
+        cursor.bracketed(_explain_option)
     if cursor.at_end:
         cursor.fail("a statement to explain")
     inner = recognise(statement.part(cursor.index, statement.last))
@@ -224,15 +219,10 @@ def explain(statement: StatementText, recognise: Callable[[StatementText], State
     return Explain(mode=mode, inner=inner)
 
 
-def _explain_options(cursor: Cursor) -> None:
-    cursor.expect_symbol("(")
-    while True:
-        option = cursor.accept_any("type", "format")
-        if option is None:
-            cursor.fail("TYPE or FORMAT")
-        value = cursor.part("a value")
-        if (option, value) not in (("type", "logical"), ("type", "distributed"), ("format", "text")):
-            cursor.refuse(f"EXPLAIN ({option.upper()} {value.upper()}) is not supported", hint="leave the option out")
-        if not cursor.accept_symbol(","):
-            break
-    cursor.expect_symbol(")")
+def _explain_option(cursor: Cursor) -> None:
+    option = cursor.accept_any("type", "format")
+    if option is None:
+        cursor.fail("TYPE or FORMAT")
+    value = cursor.part("a value")
+    if (option, value) not in (("type", "logical"), ("type", "distributed"), ("format", "text")):
+        cursor.refuse(f"EXPLAIN ({option.upper()} {value.upper()}) is not supported", hint="leave the option out")

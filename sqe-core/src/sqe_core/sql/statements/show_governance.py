@@ -72,7 +72,7 @@ def _effective(cursor: Cursor) -> Statement:
         cursor.fail("GRANTS or POLICY")
     user = user_name(cursor)
     cursor.expect("on")
-    if cursor.at_any("table", "view") and cursor.peek().kind in (Kind.WORD, Kind.QUOTED):
+    if cursor.before_name("table", "view"):
         cursor.advance()
     name = cursor.name("the name of a table or a view")
     cursor.done()
@@ -82,7 +82,7 @@ def _effective(cursor: Cursor) -> Statement:
 def _tags(cursor: Cursor) -> Statement:
     cursor.advance()
     cursor.expect("on")
-    if cursor.at("table") and cursor.peek().kind in (Kind.WORD, Kind.QUOTED):
+    if cursor.before_name("table"):
         cursor.advance()
     name = cursor.name("the name of a table")
     cursor.done()

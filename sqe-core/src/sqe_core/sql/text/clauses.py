@@ -60,29 +60,14 @@ class Property:
 
 def property_list(cursor: Cursor, *, brackets: bool = True) -> list[Property]:
     """Read (key = value, …); keys are names or strings, values literals or ARRAY['…', …]."""
-    if brackets:
-        cursor.expect_symbol("(")
-    properties: list[Property] = []
-    while True:
-        at = cursor.token
-        key = property_key(cursor)
-        cursor.accept_symbol("=")
-        properties.append(Property(key, _property_value(cursor), at))
-        if not cursor.accept_symbol(","):
-            break
-    if brackets:
-        cursor.expect_symbol(")")
-    return properties
+    return cursor.bracketed(_property) if brackets else cursor.items(_property)
 
 
-def property_keys(cursor: Cursor) -> list[str]:
-    """Read (key, …)."""
-    cursor.expect_symbol("(")
-    keys = [property_key(cursor)]
-    while cursor.accept_symbol(","):
-        keys.append(property_key(cursor))
-    cursor.expect_symbol(")")
-    return keys
+def _property(cursor: Cursor) -> Property:
+    at = cursor.token
+    key = property_key(cursor)
+    cursor.accept_symbol("=")
+    return Property(key, _property_value(cursor), at)
 
 
 def property_key(cursor: Cursor) -> str:

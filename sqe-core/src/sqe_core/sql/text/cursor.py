@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NoReturn
+from collections.abc import Callable, Sequence
+from typing import NoReturn, TypeVar
 
 from sqe_core.spi.errors import NotSupportedError
 from sqe_core.sql.statement import Name
 from sqe_core.sql.text.similar import keywords, meant
-from sqe_core.sql.text.tokens import Kind, Text, Token
+from sqe_core.sql.text.tokens import NAMES, Kind, Text, Token
+
+T = TypeVar("T")
 
 MAX_NAME_PARTS = 3
 
@@ -85,9 +87,27 @@ class Cursor:
         if not self.accept_symbol(symbol):
             self.fail(f'"{symbol}"')
 
+    def items(self, read: Callable[[Cursor], T]) -> list[T]:
+        """Read one or more of the same, with commas between them."""
+        found = [read(self)]
+        while self.accept_symbol(","):
+            found.append(read(self))
+        return found
+
+    def bracketed(self, read: Callable[[Cursor], T]) -> list[T]:
+        """Read them in brackets."""
+        self.expect_symbol("(")
+        found = self.items(read)
+        self.expect_symbol(")")
+        return found
+
+    def before_name(self, *words: str) -> bool:
+        """Whether one of these words comes next, and a name behind it: alone it would be the name."""
+        return self.at_any(*words) and self.peek().kind in NAMES
+
     def part(self, what: str = "a name") -> str:
         """Read one part of a name, folded."""
-        if self.token.kind not in (Kind.WORD, Kind.QUOTED):
+        if self.token.kind not in NAMES:
             self.fail(what)
         return self.advance().value
 

@@ -6,14 +6,13 @@ import datetime
 from decimal import Decimal
 from typing import Any
 
-from sqe_core.sql.text.context import StatementText
 from sqe_core.sql.text.cursor import Cursor
 from sqe_core.sql.text.tokens import Kind
 
 _HINT = "such as 0, 'text', TRUE or DATE '2026-01-01'"
 
 
-def literal_value(statement: StatementText, cursor: Cursor, *, what: str = "A default") -> Any:
+def literal_value(cursor: Cursor, *, what: str = "A default") -> Any:
     """Read a literal and return its value."""
     token = cursor.token
     for word, value in (("true", True), ("false", False), ("null", None)):
@@ -31,7 +30,6 @@ def literal_value(statement: StatementText, cursor: Cursor, *, what: str = "A de
     if cursor.token.kind is not Kind.NUMBER:
         cursor.refuse(f"{what} must be a literal", hint=_HINT)
     number = cursor.advance().value
-    del statement
     if number.isdigit():
         return sign * int(number)
     return sign * (float(number) if "e" in number else Decimal(number))

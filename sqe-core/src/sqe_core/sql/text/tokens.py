@@ -26,6 +26,9 @@ class Kind(Enum):
     END = "end of the statement"
 
 
+NAMES = (Kind.WORD, Kind.QUOTED)
+
+
 @dataclass(frozen=True, slots=True)
 class Token:
     """A piece of the text, `start` to `end` (exclusive).
