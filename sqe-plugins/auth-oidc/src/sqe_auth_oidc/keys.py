@@ -183,6 +183,7 @@ class KeyStore:
         self._fetched_at: float | None = None
         self._began_at: float | None = None
         self._fetching = False
+        self._failure: ExternalError | None = None
         self._turn = 0
 
     def find(self, kid: str, *, just_made: bool = False) -> SigningKey:
@@ -255,7 +256,7 @@ class KeyStore:
             if age is None or age >= self._ttl_secs:
                 raise ExternalError(
                     "The keys of the identity provider cannot be fetched", code=ErrorCode.CATALOG_UNAVAILABLE
-                )
+                ) from self._failure
             found = self._keys.get(kid)
         if found is None:
             raise BadToken("is signed with a key that its issuer does not have")
@@ -280,6 +281,7 @@ class KeyStore:
             if not keys:
                 _log.warning("the identity provider has no key that checks signatures")
         except ExternalError as error:
+            self._failure = error
             _log.warning("the keys of the identity provider cannot be fetched: %s", error)
         finally:
             self._metrics.count(

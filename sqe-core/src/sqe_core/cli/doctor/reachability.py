@@ -6,20 +6,17 @@ keeps none of the others from being looked at. What is printed holds no secret o
 
 from __future__ import annotations
 
-import json
 import socket
-import ssl
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, fields, is_dataclass
 from email.utils import parsedate_to_datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
-from urllib.error import HTTPError, URLError
 from urllib.parse import urlsplit
-from urllib.request import HTTPRedirectHandler, HTTPSHandler, OpenerDirector, ProxyHandler, Request, build_opener
 
 from sqe_core import __version__
 from sqe_core.bootstrap.instances import Instance, configured_instances, objections
@@ -35,16 +32,19 @@ from sqe_core.spi.catalog import CatalogBackend, CatalogContext
 from sqe_core.spi.errors import ConfigError, ExternalError, SqeError, StartupError
 from sqe_core.spi.grants import GrantStoreContext
 from sqe_core.spi.identity import Secret
+from sqe_http.client import Bounds, HttpClient
+from sqe_http.deadline import Tls
+from sqe_http.errors import HttpFailedError, Reason
 
 # All of it, so that `sqe doctor` itself answers in time.
 PATIENCE_SECS = 12.0
 _REQUEST_SECS = 5.0
-_LARGEST_ANSWER = 256 * 1024
 # Tokens are accepted up to the first difference (JWT-5), and refused now and then from the second on.
 _TOO_FAR_SECS, _FAR_SECS = 30.0, 5.0
 # A stamp in whole seconds says no more.
 _STAMP_SECS = 1.0
-_METADATA = "/.well-known/openid-configuration"
+_ABSENT = (Reason.UNREACHABLE, Reason.LATE, Reason.UNTRUSTED)
+_LOOK = "check its address, port and certificate, whether it runs, and what is between"
 _ADDRESSES = ("issuer", "jwks_url", "token_url", "token_endpoint", "introspection_url")
 _PORTS = {"postgresql": 5432, "postgres": 5432, "mysql": 3306}
 _SHORTEST_SECRET = 4
@@ -87,8 +87,9 @@ def _ask_all(tasks: Sequence[_Task], patience_secs: float) -> Iterator[Sequence[
         try:
             task.ask(lambda level, subject, text: found.append((level, subject, text)))
         except SqeError as error:
+            why = f": {error.__cause__}" if isinstance(error.__cause__, SqeError) else ""
             hint = f"; {error.hint}" if error.hint else ""
-            found.append((Level.PROBLEM, task.subject, f"{task.name}: {error.message}{hint}"))
+            found.append((Level.PROBLEM, task.subject, f"{task.name} cannot be used: {error.message}{why}{hint}"))
         except Exception as error:  # noqa: BLE001 - whatever it raises, the others are looked at
             # Its text may hold addresses with credentials (OBS-2).
             found.append((Level.PROBLEM, task.subject, f"{task.name} failed with {type(error).__name__}"))
@@ -158,8 +159,8 @@ def _connect(url: object) -> None:
     try:
         socket.create_connection((parts.hostname, port), timeout=_REQUEST_SECS).close()
     except OSError as error:
-        fault = _Answer(error=error).fault("") or ""
-        raise ExternalError(f"{parts.hostname}:{port} {fault}") from None
+        what = error.strerror or "it does not answer"
+        raise ExternalError(f"{parts.hostname}:{port} cannot be reached: {what}", hint=_LOOK) from None
 
 
 def _stores(loaded: LoadedConfig) -> Iterator[_Task]:
@@ -168,10 +169,14 @@ def _stores(loaded: LoadedConfig) -> Iterator[_Task]:
         name = f"store {_shown(url)}"
 
         def ask(say: Say, url: str = url, name: str = name) -> None:
-            answer = _ask(url, None, skip_verify=False)
-            # Whatever it says to nobody in particular: it is there.
-            fault = answer.fault("the store's certificate has to be one that this machine trusts")
-            say(Level.PROBLEM if fault else Level.OK, "storage", f"{name} {fault or 'answers'}")
+            try:
+                _ask(name, url, Tls())
+            except HttpFailedError as failure:
+                # Whatever it says to nobody in particular: it is there.
+                if failure.reason in _ABSENT:
+                    say(Level.PROBLEM, "storage", f"{failure}; {_LOOK}")
+                    return
+            say(Level.OK, "storage", f"{name} answers")
 
         yield _Task(subject="storage", name=name, ask=ask)
 
@@ -186,115 +191,51 @@ def _clocks(loaded: LoadedConfig) -> Iterator[_Task]:
             url = entry.options.get(key)
             if not isinstance(url, str) or not url.startswith(("https://", "http://")):
                 continue
-            place = urlsplit(url).netloc
-            if place in asked and key != "issuer":
+            if urlsplit(url).netloc in asked:
                 continue
-            asked.add(place)
-            ca_file, skip = entry.options.get("ca_file"), entry.options.get("tls_skip_verify")
-            ask = _clock_of(url, issuer=key == "issuer", ca_file=ca_file, skip_verify=skip is True)
-            yield _Task(subject="clock", name=f"identity provider {_shown(url)}", ask=ask)
+            asked.add(urlsplit(url).netloc)
+            file = entry.options.get("ca_file")
+            tls = Tls(
+                ca_file=Path(file).expanduser() if isinstance(file, str) else None,
+                skip_verify=entry.options.get("tls_skip_verify") is True,
+            )
+            name = f"identity provider {_shown(url)}"
+            yield _Task(subject="clock", name=name, ask=partial(_compare_clocks, name, url, tls))
 
 
-def _clock_of(url: str, *, issuer: bool, ca_file: object, skip_verify: bool) -> Callable[[Say], None]:
-    def ask(say: Say) -> None:
-        name = f"identity provider {_shown(url)}"
-        file = Path(ca_file).expanduser() if isinstance(ca_file, str) else None
-        answer = _ask(url.rstrip("/") + _METADATA if issuer else url, file, skip_verify=skip_verify)
-        fault = answer.fault("name its authority with `ca_file`")
-        if fault is not None:
-            say(Level.PROBLEM, "login", f"{name} {fault}")
-            return
-        if issuer:
-            fault = _metadata_fault(answer, url)
-            if fault is not None:
-                say(Level.PROBLEM, "login", f"{name} {fault}")
-        if answer.skew_secs is None:
-            say(Level.NOTE, "clock", f"{name} does not say what time it is; compare it by hand")
-            return
-        off = abs(answer.skew_secs)
-        text = f"this machine is {off:.0f} s {'behind' if answer.skew_secs > 0 else 'ahead of'} {name}"
-        if off > _TOO_FAR_SECS:
-            say(Level.PROBLEM, "clock", f"{text}: good tokens are refused; set both by NTP")
-        elif off > _FAR_SECS:
-            say(Level.NOTE, "clock", f"{text}; set both by NTP")
+def _compare_clocks(name: str, url: str, tls: Tls, say: Say) -> None:
+    try:
+        skew_secs = _ask(name, url, tls)
+    except HttpFailedError as failure:
+        if failure.reason in _ABSENT:
+            say(Level.PROBLEM, "login", f"{failure}; {_LOOK}")
         else:
-            say(Level.OK, "clock", f"as {name} says, to a few seconds")
-
-    return ask
-
-
-def _metadata_fault(answer: _Answer, issuer: str) -> str | None:
-    hint = "for Keycloak that is https://<host>/realms/<realm>"
-    if answer.status != 200:
-        return f"answers {answer.status} for its metadata ({_METADATA}); check `issuer`: {hint}"
-    try:
-        metadata = json.loads(answer.body)
-    except (ValueError, RecursionError):
-        return f"answers something that is no JSON for its metadata ({_METADATA}); check `issuer`: {hint}"
-    told = metadata.get("issuer") if isinstance(metadata, dict) else None
-    if told != issuer:
-        name = _shown(told) if isinstance(told, str) else "nothing"
-        return f"calls itself {name} in its metadata; write that as `issuer`"
-    return None
+            say(Level.NOTE, "clock", f"{failure}; compare its clock by hand")
+        return
+    if skew_secs is None:
+        say(Level.NOTE, "clock", f"{name} does not say what time it is; compare it by hand")
+        return
+    off = abs(skew_secs)
+    text = f"this machine is {off:.0f} s {'behind' if skew_secs > 0 else 'ahead of'} {name}"
+    if off > _TOO_FAR_SECS:
+        say(Level.PROBLEM, "clock", f"{text}: good tokens are refused; set both by NTP")
+    elif off > _FAR_SECS:
+        say(Level.NOTE, "clock", f"{text}; set both by NTP")
+    else:
+        say(Level.OK, "clock", f"as {name} says, to a few seconds")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Answer:
-    """What came back, or why nothing did."""
+def _ask(name: str, url: str, tls: Tls) -> float | None:
+    """Return how far the clock of whoever answers is ahead of ours; None when it does not tell the time.
 
-    status: int = 0
-    body: bytes = b""
-    skew_secs: float | None = None
-    error: Exception | None = None
-
-    def fault(self, untrusted: str) -> str | None:
-        """Say why there was no answer, and what to do about it; `untrusted` when its certificate is not trusted."""
-        match self.error:
-            case None:
-                return None
-            case ssl.SSLCertVerificationError():
-                return f"has a certificate that is not trusted or of another name; {untrusted}"
-            case ssl.SSLError():
-                return "does not speak TLS as we do; check the port, and https against http"
-            case socket.gaierror():
-                return "has a name that nobody knows; check its address and DNS"
-            case ConnectionRefusedError():
-                return "refuses connections; check the port, and whether it runs"
-            case TimeoutError():
-                return f"does not answer within {_REQUEST_SECS:g} s; check its address, and what is between"
-        return f"cannot be asked ({type(self.error).__name__}); check its address, and what is between"
-
-
-class _NoRedirects(HTTPRedirectHandler):
-    def redirect_request(self, *args: Any, **kwargs: Any) -> None:
-        """Follow none: whoever answers is who was named."""
-
-
-def _opener(ca_file: Path | None, *, skip_verify: bool) -> OpenerDirector:
-    context = ssl.create_default_context(cafile=ca_file)
-    if skip_verify:
-        context.check_hostname = False
-        context.verify_mode = ssl.CERT_NONE
-    return build_opener(ProxyHandler({}), _NoRedirects(), HTTPSHandler(context=context))
-
-
-def _ask(url: str, ca_file: Path | None, *, skip_verify: bool) -> _Answer:
-    try:
-        opener = _opener(ca_file, skip_verify=skip_verify)
-        request = Request(url, headers={"User-Agent": f"sqe-doctor/{__version__}"})  # noqa: S310 - http and https only
+    Raises:
+        HttpFailedError: nobody answers, or not as should be.
+    """
+    bounds = Bounds(timeout_secs=_REQUEST_SECS, connections=1)
+    headers = {"User-Agent": f"sqe-doctor/{__version__}"}
+    with closing(HttpClient(name, bounds, tls=tls, headers=headers)) as client:
         began = time.time()
-        try:
-            with opener.open(request, timeout=_REQUEST_SECS) as response:
-                status, headers, body = response.status, response.headers, response.read(_LARGEST_ANSWER)
-        except HTTPError as refused:
-            with refused:
-                status, headers, body = refused.code, refused.headers, b""
-        ended = time.time()
-    except URLError as error:
-        return _Answer(error=error.reason if isinstance(error.reason, Exception) else error)
-    except Exception as error:  # noqa: BLE001 - it becomes a finding
-        return _Answer(error=error)
-    return _Answer(status=status, body=body, skew_secs=_skew(headers.get("Date"), began, ended))
+        return client.send("GET", url, read=lambda answer: _skew(answer.headers.get("date"), began, time.time()))
 
 
 def _skew(stamp: str | None, began: float, ended: float) -> float | None:
