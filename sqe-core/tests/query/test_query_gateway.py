@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from types import SimpleNamespace
@@ -160,6 +161,22 @@ def test_what_a_client_keeps_is_seen_by_its_statement_alone() -> None:
     assert (session.schema, session.properties()["dialect"]) == (("default",), "sqe")
     with pytest.raises(UserError, match="Session property nonsense does not exist"):
         session.execute(StatementRequest(sql="x", state=ClientState(properties={"nonsense": "1"})))
+
+
+@pytest.mark.rule("JWT-9")
+def test_before_each_statement_its_session_is_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    session = session_of(Executing([]))
+    looked: list[int] = []
+    monkeypatch.setattr(session._live, "ensure_usable", lambda: looked.append(1))
+    session.execute(StatementRequest(sql="x"))
+    assert not looked, "whoever logged in a moment ago was looked at"
+    session.execute(StatementRequest(sql="x"))
+    assert len(looked) == 1
+    late = session_of(Executing([]))
+    monkeypatch.setattr(late._live, "ensure_usable", lambda: looked.append(1))
+    time.sleep(0.11)
+    late.execute(StatementRequest(sql="x"))
+    assert len(looked) == 2
 
 
 def test_the_states_of_a_statement() -> None:

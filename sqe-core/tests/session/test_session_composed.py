@@ -12,6 +12,7 @@ from sqe_core.bootstrap import compose, login_providers, session_store
 from sqe_core.config.loading import LoadedConfig, load
 from sqe_core.plugins.manager import PluginManager
 from sqe_core.session.login import LoginChain
+from sqe_core.session.statement_session import StatementSession
 from sqe_core.session.store import SessionStore
 from sqe_core.spi.auth import (
     BasicCredential,
@@ -25,6 +26,7 @@ from sqe_core.spi.errors import (
     AccessDeniedError,
     ConfigError,
     InvalidCredentialsError,
+    NotSupportedError,
     ResourcesError,
     StartupError,
 )
@@ -70,6 +72,32 @@ def test_without_auth_there_is_one_anonymous_user(make_store) -> None:
     assert named.identity == live.identity, "a name that nobody vouches for is no name"
     with pytest.raises(InvalidCredentialsError):
         store.authenticate(BearerCredential(token=Secret("eyJ.eyJ.x")), HERE)
+
+
+@pytest.mark.rule("SESS-2")
+def test_roles_are_chosen_where_no_new_connection_gets_them_back(make_store) -> None:
+    """A client whose connection broke goes on in another one, and would have all its roles there without a word."""
+    store = make_store("")
+    silent = replace(HERE, connection="7", reconnects=True)
+
+    def statement(client: ClientInfo, *, own: bool = False) -> StatementSession:
+        return StatementSession(store.authenticate(NoCredential(), client, own=own).session)
+
+    alone = statement(silent)
+    for roles in ((), ("reader",)):
+        with pytest.raises(NotSupportedError, match="SET ROLE would be lost") as caught:
+            alone.choose_roles(roles)
+        assert alone.session.chosen_roles is None
+    assert "x-session-id" in str(caught.value.hint)
+    alone.choose_roles(None)
+    found_again = (
+        statement(replace(silent, label="mine")),
+        statement(HERE, own=True),
+        statement(replace(HERE, connection="8")),
+    )
+    for session in found_again:
+        session.choose_roles(())
+        assert session.session.chosen_roles == ()
 
 
 def test_where_the_file_says_anonymous_a_user_name_is_refused(make_store) -> None:

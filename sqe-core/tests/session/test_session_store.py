@@ -147,11 +147,13 @@ def test_connections_of_a_user_are_bounded_and_none_takes_the_session_of_another
     labelled = desk.store.authenticate(ALICE, replace(HERE, label="x"))
     first = desk.store.authenticate(ALICE, FIRST)
     second = desk.store.authenticate(ALICE, SECOND)
-    assert (labelled.ended, first.ended, second.ended) == (True, False, False)
     with pytest.raises(ResourcesError, match="Too many sessions") as caught:
         desk.store.authenticate(ALICE, replace(HERE, connection="third"))
     assert "session.max_sessions_per_user" in str(caught.value.hint)
-    assert not first.ended
+    signed_in = [desk.store.authenticate(ALICE, HERE, own=True) for _ in range(2)]
+    assert (labelled.ended, first.ended, second.ended) == (True, False, False), "connections keep no handshake out"
+    desk.store.authenticate(ALICE, HERE, own=True)
+    assert [live.ended for live in signed_in] == [True, False]
     desk.store.end_connection("flight", FIRST.connection)
     assert desk.store.authenticate(ALICE, replace(HERE, connection="third"))
 
@@ -575,7 +577,7 @@ def test_a_user_who_has_too_many_loses_the_one_that_was_not_used(make_desk, time
     desk.store.authenticate(ALICE, clients[3])
 
     assert [live.ended for live in (*lives, bob)] == [False, False, True, False]
-    for live in desk.store._by_user["test", "alice"]:
+    for live in desk.store._by_owner[(("test", "alice"), False)]:
         live.session.busy = True
     with pytest.raises(ResourcesError):
         desk.store.authenticate(ALICE, clients[4])
@@ -612,7 +614,7 @@ def test_the_maps_stay_bounded(make_desk, time) -> None:
     time.advance(2001)
     store.sweep()
     store.sweep()
-    assert (store.count, len(store._by_login), len(store._by_user), len(store._opening)) == (0, 0, 0, 0)
+    assert (store.count, len(store._by_login), len(store._by_owner), len(store._opening)) == (0, 0, 0, 0)
     time.advance(1001)
     store.sweep()
     assert not store._ended
@@ -664,7 +666,7 @@ def test_threads_that_log_in_and_out_leave_a_consistent_store(make_desk, race) -
     store = desk.store
     lives = set(store._by_token.values())
     assert set(store._by_login.values()) <= lives
-    assert {live for mine in store._by_user.values() for live in mine} == lives
+    assert {live for mine in store._by_owner.values() for live in mine} == lives
     assert not store._opening
     assert not store._building
     assert len(desk.opened) == len(desk.closed) + len(lives)

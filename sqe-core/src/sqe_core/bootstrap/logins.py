@@ -64,7 +64,9 @@ def session_store(
     catalog = next((mount.name for mount in mounts if mount.default), mounts[0].name if mounts else FALLBACK_NAME)
 
     def open_session(identity: Identity, client: ClientInfo) -> Session:
-        return sqe.open_session(identity, catalog=catalog, protocol=client.protocol, client_address=client.address)
+        session = sqe.open_session(identity, catalog=catalog, protocol=client.protocol, client_address=client.address)
+        session.keeps_roles = not client.reconnects or client.connection is None or client.label is not None
+        return session
 
     store = SessionStore(
         chain,

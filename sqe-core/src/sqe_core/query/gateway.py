@@ -5,6 +5,7 @@ A protocol holds a `GatewaySession` for each client and hands it statements; wha
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from bisect import bisect
@@ -55,6 +56,7 @@ from sqe_core.spi.protocol import (
 from sqe_core.spi.types import ResultColumn, result_columns
 
 _SYSTEM_TABLES = sorted(SCHEMAS)
+_JUST_NOW_SECS = 0.1
 
 
 class Gateway:
@@ -114,7 +116,7 @@ class Gateway:
 
 
 class ConnectedSession:
-    """Implements `GatewaySession` for one session of the store. Holds no state: there may be several for a session."""
+    """Implements `GatewaySession` for one session of the store that was found usable; there may be several of one."""
 
     def __init__(
         self,
@@ -130,6 +132,7 @@ class ConnectedSession:
         self._service = self.service = service
         self._take = take
         self._renew = renew
+        live.let_in_at = time.monotonic()
 
     @property
     def token(self) -> Secret:
@@ -250,8 +253,10 @@ class ConnectedSession:
         self._take(traffic)
 
     def ensure_usable(self) -> None:
-        """Raise when no statement may start any more."""
-        self._live.ensure_usable()
+        """Raise when no statement may start any more; who has just been let in is not asked about twice."""
+        let_in_at, self._live.let_in_at = self._live.let_in_at, -math.inf
+        if time.monotonic() - let_in_at > _JUST_NOW_SECS:
+            self._live.ensure_usable()
 
     def _visible(self) -> VisibleCatalogs:
         self.count(Traffic.METADATA)

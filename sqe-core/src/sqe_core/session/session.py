@@ -111,6 +111,8 @@ class Session:
         self._current = (catalog, schema)
         self._views: dict[str, SessionView] = {}
         self._prepared: dict[str, str] = {}
+        self.keeps_roles = True
+        """Whether its client would notice if it worked in another one."""
         self.chosen_roles: tuple[str, ...] | None = None
         """What SET ROLE chose: None is ALL, `()` is NONE."""
 

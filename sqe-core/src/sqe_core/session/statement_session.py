@@ -96,6 +96,11 @@ class StatementSession:
 
     def choose_roles(self, roles: tuple[str, ...] | None) -> None:
         """Use these roles only; None is all of them."""
+        if not (self._apart or self.session.keeps_roles or roles is None):
+            raise NotSupportedError(
+                "SET ROLE would be lost without a word when the client connects anew",
+                hint="sign in by name and password, or give the session a name: the header x-session-id",
+            )
         self._chosen_roles, self._identity = roles, None
         if not self._apart:
             self.session.chosen_roles = roles

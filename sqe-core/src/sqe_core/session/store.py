@@ -14,7 +14,7 @@ import math
 import secrets
 import threading
 import time
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -60,6 +60,13 @@ class LoginKey(NamedTuple):
     label: str | None
     connection: str | None
     """Which connection it is of; None where the client named its session, or its protocol keeps none."""
+
+
+class Owner(NamedTuple):
+    """Whose sessions count together: those of connections, which end with these, keep no handshake out."""
+
+    user: tuple[str, str]
+    by_connection: bool
 
 
 class Vouched(NamedTuple):
@@ -158,6 +165,8 @@ class LiveSession:
         self.last_used = now
         self.validated = validated
         """When a provider last vouched for that credential."""
+        self.let_in_at = -math.inf
+        """When it was found usable for a call that has asked for nothing yet."""
         self.is_renewed = False
         """Whether its rights and its end came with another credential than `login` names."""
         self._store = store
@@ -239,8 +248,8 @@ class SessionStore:
         self._by_login: dict[LoginKey, LiveSession] = {}
         self._by_credential: dict[tuple[bytes, str], dict[LiveSession, None]] = {}
         self._by_connection: dict[tuple[str, str], dict[LiveSession, None]] = {}
-        self._by_user: dict[tuple[str, str], dict[LiveSession, None]] = {}
-        self._opening: dict[tuple[str, str], int] = {}
+        self._by_owner: dict[Owner, dict[LiveSession, None]] = {}
+        self._opening: Counter[Owner] = Counter()
         self._building: dict[Hashable, _Building] = {}
         self._ended: OrderedDict[bytes, float] = OrderedDict()
         self._closed = False
@@ -599,7 +608,8 @@ class SessionStore:
 
     def _open(self, vouched: Vouched, login: LoginKey, client: ClientInfo, own: bool) -> LiveSession:
         identity = vouched.identity
-        self._reserve(identity)
+        owner = _owner(identity, login)
+        self._reserve(owner, identity.personal)
         live: LiveSession | None = None
         try:
             session = self._open_session(identity, client)
@@ -611,7 +621,7 @@ class SessionStore:
             live = self._live(session, login, client, vouched.at)
         finally:
             with self._lock:
-                self._release(identity)
+                self._opening -= Counter([owner])
                 refused = self._closed
                 if live is not None and not refused:
                     self._by_token[self._fingerprints.of_token(live.token)] = live
@@ -626,7 +636,7 @@ class SessionStore:
 
     def _indexes(self, live: LiveSession) -> Iterator[tuple[dict[Any, dict[LiveSession, None]], Hashable]]:
         """Yield where a session is listed beside others, and under what."""
-        yield self._by_user, live.session.identity.key
+        yield self._by_owner, _owner(live.session.identity, live.login)
         yield self._by_credential, (live.login.credential, live.protocol)
         if live.login.connection is not None:
             yield self._by_connection, (live.protocol, live.login.connection)
@@ -652,19 +662,18 @@ class SessionStore:
             return self._limits.without_expiry_secs
         return (identity.expires_at - today).total_seconds()
 
-    def _reserve(self, identity: Identity) -> None:
+    def _reserve(self, owner: Owner, personal: bool) -> None:
         """Take a place, at the cost of the same user's least used session when there are too many (SESS-6)."""
-        key = identity.key
         for _ in range(3):
             with self._lock:
-                mine = self._by_user.get(key, {})
-                has_own = len(mine) + self._opening.get(key, 0) < self._limits.most_per_user
-                if has_own and len(self._by_token) + sum(self._opening.values()) < self._limits.most:
-                    self._opening[key] = self._opening.get(key, 0) + 1
+                mine = self._by_owner.get(owner, {})
+                has_own = len(mine) + self._opening[owner] < self._limits.most_per_user
+                if has_own and len(self._by_token) + self._opening.total() < self._limits.most:
+                    self._opening[owner] += 1
                     return
                 # Many people share an identity that is not personal: one of them must not end another's session. What
                 # belongs to a connection ends with it: its client would not notice that it works in another one.
-                spare = [live for live in mine if identity.personal and live.login.connection is None]
+                spare = mine if personal and not owner.by_connection else {}
                 candidates = sorted(spare, key=lambda live: live.last_used)
             idle = next((live for live in candidates if not self.is_busy(live)), None)
             if has_own or idle is None:
@@ -676,13 +685,6 @@ class SessionStore:
             " session.max_sessions are the bounds",
             retry_after_secs=60,
         )
-
-    def _release(self, identity: Identity) -> None:
-        left = self._opening[identity.key] - 1
-        if left:
-            self._opening[identity.key] = left
-        else:
-            del self._opening[identity.key]
 
     def _alive(self, live: LiveSession) -> bool:
         """Whether a session may be used."""
@@ -706,6 +708,10 @@ class SessionStore:
             raise _stopping()
         self._sweeper.ensure_running()
         self.renewals.ensure_running()
+
+
+def _owner(identity: Identity, login: LoginKey) -> Owner:
+    return Owner(identity.key, login.connection is not None)
 
 
 def _same_rights(old: Identity, new: Identity) -> bool:

@@ -86,6 +86,8 @@ class ClientInfo:
         label: what the client calls its session (`x-session-id`): connections of one login that say the same share it.
         connection: the transport's connection, under a name that no other has or had, where a session belongs to it;
             None where clients keep their state themselves, and a login has one session for all of them.
+        reconnects: clients of this transport connect anew without a word to their user. What must not be lost so is
+            refused then, unless the session has a label or was opened with a token of its own: SET ROLE.
     """
 
     protocol: str
@@ -96,6 +98,7 @@ class ClientInfo:
     requested_user: str | None = None
     label: str | None = None
     connection: str | None = None
+    reconnects: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -276,7 +276,7 @@ class FlightRpcs:
 
         def authenticate(connection: str | None) -> GatewaySession:
             credential = sign_in.credential_of(context, headers)
-            return self._gateway.authenticate(credential, replace(client, connection=connection))
+            return self._gateway.authenticate(credential, replace(client, connection=connection, reconnects=True))
 
         session = self._connections.login(context.peer(), authenticate)
         return Call(

@@ -173,7 +173,8 @@ class FlightServer(ProtocolServer):
         return [
             ("grpc.so_reuseport", 0),  # two servers on one port would share its clients
             ("grpc.max_allowed_incoming_connections", self._bounds.hard),
-            # Clients connect again by themselves, and their sessions do not depend on connections.
+            # Clients connect again by themselves. What belonged to the connection begins anew, but for rights: SET ROLE
+            # wants a session that is found again.
             *([("grpc.max_connection_idle_ms", idle_ms)] if idle_ms else []),
             ("grpc.max_receive_message_length", _MOST_MESSAGE_BYTES),
             ("grpc.max_send_message_length", -1),
