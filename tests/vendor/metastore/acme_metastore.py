@@ -19,6 +19,7 @@ from sqe_core.spi import (
     CatalogFactory,
     CatalogMetadata,
     Identity,
+    Jar,
     NotSupportedError,
     ObjectNotFoundError,
     SqePlugin,
@@ -53,6 +54,7 @@ class MetastoreConfig:
 
     file: Path = field(metadata={"doc": "the SQLite file of the names; made when it is missing"})
     warehouse: str = field(metadata={"doc": "where data files go: a folder, or an address such as s3://bucket/path"})
+    jar: Path | None = field(default=None, metadata={"doc": "the jar of `java/`, to note who keeps a table's name"})
     writable: bool = field(default=True, metadata={"doc": "whether statements may write"})
 
 
@@ -103,10 +105,11 @@ class Metastore(CatalogBackend):
         self.uri = f"metastore:{file}"
         self.read_only = not config.writable
         self._names = Names(file)
+        self._jar = config.jar
         self._storage = storage
         place = config.warehouse
         self._mount = {
-            "catalog-impl": "org.apache.iceberg.jdbc.JdbcCatalog",
+            "catalog-impl": "com.acme.Metastore" if config.jar else "org.apache.iceberg.jdbc.JdbcCatalog",
             "jdbc.schema-version": "V1",
             "uri": f"jdbc:sqlite:{file}?busy_timeout=30000",
             "warehouse": place if "://" in place else f"file://{Path(place).expanduser().absolute()}",
@@ -122,6 +125,10 @@ class Metastore(CatalogBackend):
     def spark_properties(self, identity: Identity) -> Mapping[str, str]:
         """Mount the file, with what reaches the store."""
         return {**self._storage, **self._mount}
+
+    def required_jars(self) -> Sequence[Jar]:
+        """Our own class, when it is wanted: one that is not there stops the start."""
+        return (Jar(path=self._jar),) if self._jar else ()
 
     def quick_metadata(self, identity: Identity) -> Names:
         """List from the file."""
