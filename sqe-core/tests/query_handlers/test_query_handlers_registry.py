@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 import sqe_core.sql.recogniser  # noqa: F401 - brings every statement of the grammar
 from sqe_core.query.statements.handler import Answer, AnswerAboutQuery, Change, Handlers, RunsInEngine, StandsFor
 from sqe_core.query.statements.registry import HANDLERS
-from sqe_core.query.statements.show import ShowCatalogsHandler
+from sqe_core.query.statements.show import show_catalogs
 from sqe_core.query.statements.traits import Audited
 from sqe_core.sql.statement import EngineStatement, Statement, StatementKind
 
@@ -15,7 +17,7 @@ from sqe_core.sql.statement import EngineStatement, Statement, StatementKind
 def test_every_statement_has_exactly_one_handler() -> None:
     assert HANDLERS.classes == set(Statement.__subclasses__())
     with pytest.raises(ValueError, match="ShowCatalogs has two handlers"):
-        Handlers([ShowCatalogsHandler(), ShowCatalogsHandler()])
+        Handlers([show_catalogs, replace(show_catalogs)])
 
 
 def test_a_handler_answers_changes_runs_or_stands_for_another() -> None:

@@ -11,75 +11,40 @@ from sqe_core.query.answers.like import like_filter
 from sqe_core.query.answers.metadata import text_table
 from sqe_core.query.context import StatementContext
 from sqe_core.query.run.judging import Judging
-from sqe_core.query.statements.handler import Answer, Change
+from sqe_core.query.statements.handler import answer, change
 from sqe_core.query.statements.traits import DDL
 from sqe_core.spi.errors import ErrorCode, UserError
 from sqe_core.sql.statements.attachments import Attach, CreateSecret, Detach, DropSecret, ShowSecrets
 
 
-class ShowSecretsHandler(Answer[ShowSecrets]):
+@answer(ShowSecrets, admin="see secrets")
+def show_secrets(statement: ShowSecrets, context: StatementContext) -> pa.Table:
     """SHOW SECRETS."""
-
-    admin = "see secrets"
-
-    def rows(self, statement: ShowSecrets, context: StatementContext) -> pa.Table:
-        """Return names and types, and never values."""
-        matches = like_filter(statement.like)
-        return text_table(("name", "type"), [row for row in context.parts.attachments.secrets() if matches(row[0])])
+    matches = like_filter(statement.like)
+    return text_table(("name", "type"), [row for row in context.parts.attachments.secrets() if matches(row[0])])
 
 
-class CreateSecretHandler(Change[CreateSecret]):
-    """CREATE SECRET."""
-
-    traits = DDL
-    admin = "create secrets"
-    changes_rights = True
-
-    def apply(self, statement: CreateSecret, context: StatementContext) -> None:
-        """Keep it."""
-        context.parts.attachments.create_secret(statement)
-
-
-class DropSecretHandler(Change[DropSecret]):
-    """DROP SECRET."""
-
-    traits = DDL
-    admin = "drop secrets"
-    changes_rights = True
-
-    def apply(self, statement: DropSecret, context: StatementContext) -> None:
-        """Forget it."""
-        context.parts.attachments.drop_secret(statement.name, if_exists=statement.if_exists)
+create_secret = change(CreateSecret, admin="create secrets", traits=DDL, changes_rights=True)(
+    lambda statement, context: context.parts.attachments.create_secret(statement)
+)
+drop_secret = change(DropSecret, admin="drop secrets", traits=DDL, changes_rights=True)(
+    lambda statement, context: context.parts.attachments.drop_secret(statement.name, if_exists=statement.if_exists)
+)
+attach = change(Attach, admin="attach catalogs", traits=DDL, changes_rights=True)(
+    lambda statement, context: context.parts.attachments.attach(statement, _Probe(context))
+)
 
 
-class AttachHandler(Change[Attach]):
-    """ATTACH."""
-
-    traits = DDL
-    admin = "attach catalogs"
-    changes_rights = True
-
-    def apply(self, statement: Attach, context: StatementContext) -> None:
-        """Mount a catalog that answers."""
-        context.parts.attachments.attach(statement, _Probe(context))
-
-
-class DetachHandler(Change[Detach]):
-    """DETACH."""
-
-    traits = DDL
-    admin = "detach catalogs"
-    changes_rights = True
-
-    def apply(self, statement: Detach, context: StatementContext) -> None:
-        """Take a catalog away, unless the session stands in it."""
-        if statement.name == context.session.catalog:
-            raise UserError(
-                f"catalog '{statement.name}' is the current one of this session",
-                code=ErrorCode.INVALID_ARGUMENTS,
-                hint="USE another one first",
-            )
-        context.parts.attachments.detach(statement.name, if_exists=statement.if_exists)
+@change(Detach, traits=DDL, admin="detach catalogs", changes_rights=True)
+def detach(statement: Detach, context: StatementContext) -> None:
+    """DETACH, unless the session stands in the catalog."""
+    if statement.name == context.session.catalog:
+        raise UserError(
+            f"catalog '{statement.name}' is the current one of this session",
+            code=ErrorCode.INVALID_ARGUMENTS,
+            hint="USE another one first",
+        )
+    context.parts.attachments.detach(statement.name, if_exists=statement.if_exists)
 
 
 @dataclass(frozen=True, slots=True)

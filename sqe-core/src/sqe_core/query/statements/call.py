@@ -8,8 +8,6 @@ from inspect import isabstract
 from pkgutil import iter_modules
 from typing import Any
 
-import pyarrow as pa
-
 from sqe_core.query.context import StatementContext
 from sqe_core.query.statements import procedures
 from sqe_core.query.statements.handler import Change, Need
@@ -28,25 +26,24 @@ def _procedures() -> Mapping[str, Procedure]:
 PROCEDURES = _procedures()
 
 
-class CallHandler(Change[Call]):
-    """CALL [catalog.]system.procedure(…)."""
+def _needs(statement: Call) -> Sequence[Need]:
+    procedure = _procedure(statement)
+    return procedure.needs(statement.catalog, _arguments(procedure, statement))
 
-    traits = DDL
-    in_engine = True
 
-    def columns(self, statement: Call) -> pa.Schema:
-        """Return the columns of the procedure's answer."""
-        return _procedure(statement).columns
+def _call(statement: Call, context: StatementContext) -> Iterable[Sequence[Any]]:
+    procedure = _procedure(statement)
+    return procedure.call(statement.catalog, _arguments(procedure, statement), context)
 
-    def needs(self, statement: Call) -> Sequence[Need]:
-        """Return what the procedure needs."""
-        procedure = _procedure(statement)
-        return procedure.needs(statement.catalog, _arguments(procedure, statement))
 
-    def apply(self, statement: Call, context: StatementContext) -> Iterable[Sequence[Any]]:
-        """Check the arguments and carry it out."""
-        procedure = _procedure(statement)
-        return procedure.call(statement.catalog, _arguments(procedure, statement), context)
+call = Change(
+    statement=Call,
+    traits=DDL,
+    in_engine=True,
+    columns=lambda statement: _procedure(statement).columns,
+    needs=_needs,
+    apply=_call,
+)
 
 
 def _procedure(statement: Call) -> Procedure:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from sqe_core.catalog.types import display_type
 from sqe_core.query.context import StatementContext
 from sqe_core.query.errors.scrubber import Scrubber
 from sqe_core.query.judge.judge import Judgement
-from sqe_core.query.statements.handler import AnswerAboutQuery, Need, PlanNeed, RunsInEngine
+from sqe_core.query.statements.handler import AnswerAboutQuery, PlanNeed, RunsInEngine
 from sqe_core.query.statements.traits import DDL, DDL_IF_EXISTS, StatementTraits
 from sqe_core.spi.errors import NotSupportedError
 from sqe_core.spi.policy import Action
@@ -39,56 +39,42 @@ _FORMS: Mapping[StatementKind, _Form] = {
 }
 
 
-class EngineStatementHandler(RunsInEngine[EngineStatement]):
-    """Whatever Spark parses and is judged as that plan."""
-
-    def traits_of(self, statement: EngineStatement) -> StatementTraits:
-        """Return those of its kind."""
-        return _FORMS[statement.kind].traits
-
-    def needs(self, statement: EngineStatement) -> Sequence[Need]:
-        """Return its plan."""
-        return (PlanNeed(statement=statement),)
-
-    def command(self, statement: EngineStatement) -> Action | None:
-        """Return what its kind does."""
-        return _FORMS[statement.kind].command
+engine_statement = RunsInEngine(
+    statement=EngineStatement,
+    needs=lambda statement: (PlanNeed(statement=statement),),
+    traits_by=lambda statement: _FORMS[statement.kind].traits,
+    command=lambda statement: _FORMS[statement.kind].command,
+)
 
 
-class DescribeQueryHandler(AnswerAboutQuery[DescribeQuery]):
-    """DESCRIBE of a query: the columns of its result."""
-
-    columns = ("column_name", "data_type", "is_nullable")
-
-    def query(self, statement: DescribeQuery) -> EngineStatement:
-        """Return the query."""
-        return statement.query
-
-    def told(self, judgement: Judgement, context: StatementContext) -> Iterable[Sequence[str | None]]:
-        """Return a row for each column."""
-        for field, type_text in zip(judgement.plan.schema, judgement.plan.column_types, strict=True):
-            yield field.name, display_type(type_text), "YES" if field.nullable else "NO"
+def _described(judgement: Judgement, context: StatementContext) -> Iterator[Sequence[str | None]]:
+    for field, type_text in zip(judgement.plan.schema, judgement.plan.column_types, strict=True):
+        yield field.name, display_type(type_text), "YES" if field.nullable else "NO"
 
 
-class ExplainHandler(AnswerAboutQuery[Explain]):
-    """EXPLAIN: the plans of a statement that does not run."""
+describe_query = AnswerAboutQuery(
+    statement=DescribeQuery,
+    columns=("column_name", "data_type", "is_nullable"),
+    query=lambda statement: statement.query,
+    told=_described,
+)
 
-    columns = ("plan_type", "plan")
 
-    def query(self, statement: Explain) -> EngineStatement:
-        """Return what is explained."""
-        if not isinstance(statement.inner, EngineStatement):
-            raise NotSupportedError(
-                "EXPLAIN works for queries and for INSERT, UPDATE, DELETE, MERGE and CREATE TABLE AS"
-            )
-        if statement.mode != "plan":
-            raise NotSupportedError(f"EXPLAIN {statement.mode.upper()} is not supported yet", hint="use EXPLAIN")
-        return statement.inner
+def _explained(statement: Explain) -> EngineStatement:
+    if not isinstance(statement.inner, EngineStatement):
+        raise NotSupportedError("EXPLAIN works for queries and for INSERT, UPDATE, DELETE, MERGE and CREATE TABLE AS")
+    if statement.mode != "plan":
+        raise NotSupportedError(f"EXPLAIN {statement.mode.upper()} is not supported yet", hint="use EXPLAIN")
+    return statement.inner
 
-    def told(self, judgement: Judgement, context: StatementContext) -> Iterable[Sequence[str | None]]:
-        """Return the plans, in the user's own names."""
-        scrubber = Scrubber(context.session.secrets())
-        for kind, text in judgement.plan.explain():
-            # The physical plan tells of versions and conditions of tables (META-5).
-            if kind == "logical_plan" or not judgement.restricted:
-                yield kind, scrubber.visible_text(text)
+
+def _plans(judgement: Judgement, context: StatementContext) -> Iterator[Sequence[str | None]]:
+    """The plans, in the user's own names."""
+    scrubber = Scrubber(context.session.secrets())
+    for kind, text in judgement.plan.explain():
+        # The physical plan tells of versions and conditions of tables (META-5).
+        if kind == "logical_plan" or not judgement.restricted:
+            yield kind, scrubber.visible_text(text)
+
+
+explain = AnswerAboutQuery(statement=Explain, columns=("plan_type", "plan"), query=_explained, told=_plans)

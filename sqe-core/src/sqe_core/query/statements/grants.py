@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-import pyarrow as pa
-
 from sqe_core.query.answers.access import AccessAnswers
 from sqe_core.query.answers.grants import GovernanceAnswers
 from sqe_core.query.statements.handler import denied
-from sqe_core.query.statements.steward import GovernedObject, Steward, StewardAnswer, StewardChange
+from sqe_core.query.statements.steward import GovernedObject, Steward, steward_answer, steward_change
 from sqe_core.spi.errors import NotSupportedError, UserError
 from sqe_core.spi.names import ObjectName
 from sqe_core.spi.policy import ColumnMask, Effect, Grant, Grantee, Privilege, SupportsGrants
@@ -29,101 +27,72 @@ from sqe_core.sql.statements.privileges import level_fault
 _EVERY_FILTER = SqlExpression(text="")
 
 
-class ShowGrantsHandler(StewardAnswer[ShowGrants]):
-    """SHOW GRANTS."""
-
-    def told(self, statement: ShowGrants, steward: Steward) -> pa.Table:
-        """Return them, as far as whoever asks may know."""
-        return GovernanceAnswers(steward).grants(statement)
-
-
-class ShowEffectiveGrantsHandler(StewardAnswer[ShowEffectiveGrants]):
-    """SHOW EFFECTIVE GRANTS."""
-
-    def told(self, statement: ShowEffectiveGrants, steward: Steward) -> pa.Table:
-        """Return what reaches somebody."""
-        return GovernanceAnswers(steward).effective_grants(statement)
+show_grants = steward_answer(ShowGrants, lambda asked, steward: GovernanceAnswers(steward).grants(asked))
+show_effective_grants = steward_answer(
+    ShowEffectiveGrants, lambda asked, steward: GovernanceAnswers(steward).effective_grants(asked)
+)
+check_access = steward_answer(CheckAccess, lambda asked, steward: AccessAnswers(steward).check(asked))
+explain_access = steward_answer(ExplainAccess, lambda asked, steward: AccessAnswers(steward).explain(asked))
 
 
-class CheckAccessHandler(StewardAnswer[CheckAccess]):
-    """CHECK ACCESS."""
-
-    def told(self, statement: CheckAccess, steward: Steward) -> pa.Table:
-        """Return whether somebody may."""
-        return AccessAnswers(steward).check(statement)
-
-
-class ExplainAccessHandler(StewardAnswer[ExplainAccess]):
-    """EXPLAIN ACCESS."""
-
-    def told(self, statement: ExplainAccess, steward: Steward) -> pa.Table:
-        """Return a row for each thing that a statement does to an object."""
-        return AccessAnswers(steward).explain(statement)
-
-
-class GrantHandler(StewardChange[GrantPrivileges]):
+@steward_change(GrantPrivileges)
+def grant(statement: GrantPrivileges, steward: Steward) -> None:
     """GRANT and DENY."""
-
-    def change(self, statement: GrantPrivileges, steward: Steward) -> None:
-        """Store a grant or a denial for each grantee."""
-        store = steward.store(SupportsGrants)
-        if not steward.is_admin:
-            if statement.deny:
-                raise denied("deny this")
-            asked = Grant(
-                privileges=statement.privileges,
-                target=_unseen(steward, statement.object, "grant this").target,
-                grantee=statement.grantees[0],
-                columns=statement.columns,
-                with_grant_option=statement.with_grant_option,
-            )
-            _require_option(steward, store, asked, statement.grantees, "grant this")
-        governed = steward.find(statement.object)
-        _check_level(statement, governed)
-        made = _made(steward, statement, governed)
-        if not steward.is_admin:
-            # Again, now that it is known what it is: the store decides by that.
-            _require_option(steward, store, made, statement.grantees, "grant this")
-        for grantee in statement.grantees:
-            store.put_grant(replace(made, grantee=grantee), author=steward.identity)
-
-
-class RevokeHandler(StewardChange[RevokePrivileges]):
-    """REVOKE."""
-
-    def change(self, statement: RevokePrivileges, steward: Steward) -> None:
-        """Remove what each grantee has of it."""
-        store = steward.store(SupportsGrants)
-        if statement.denial:
-            steward.require_admin("lift a DENY")
-        if not steward.is_admin:
-            unseen = _unseen(steward, statement.object, "revoke this")
-            asked = Grant(
-                privileges=statement.privileges,
-                target=unseen.target,
-                grantee=statement.grantees[0],
-                columns=statement.columns,
-            )
-            _require_option(steward, store, asked, statement.grantees, "revoke this")
-        # What was dropped behind our back keeps its grants, and an administrator can still take them away.
-        governed = steward.find(statement.object, must_exist=False)
-        if not steward.is_admin and _lifts(steward, store, statement, governed):
-            raise denied("revoke this")
-        revoked = Grant(
+    store = steward.store(SupportsGrants)
+    if not steward.is_admin:
+        if statement.deny:
+            raise denied("deny this")
+        asked = Grant(
             privileges=statement.privileges,
-            target=governed.target,
+            target=_unseen(steward, statement.object, "grant this").target,
             grantee=statement.grantees[0],
-            effect=Effect.DENY if statement.denial else Effect.ALLOW,
             columns=statement.columns,
-            row_filter=_EVERY_FILTER if statement.rows else None,
-            with_grant_option=statement.option_only,
+            with_grant_option=statement.with_grant_option,
         )
-        removed = [
-            store.delete_grant(replace(revoked, grantee=grantee), author=steward.identity)
-            for grantee in statement.grantees
-        ]
-        if not any(removed):
-            steward.find(statement.object)  # a missing object is an error, a missing grant is none
+        _require_option(steward, store, asked, statement.grantees, "grant this")
+    governed = steward.find(statement.object)
+    _check_level(statement, governed)
+    made = _made(steward, statement, governed)
+    if not steward.is_admin:
+        # Again, now that it is known what it is: the store decides by that.
+        _require_option(steward, store, made, statement.grantees, "grant this")
+    for grantee in statement.grantees:
+        store.put_grant(replace(made, grantee=grantee), author=steward.identity)
+
+
+@steward_change(RevokePrivileges)
+def revoke(statement: RevokePrivileges, steward: Steward) -> None:
+    """REVOKE."""
+    store = steward.store(SupportsGrants)
+    if statement.denial:
+        steward.require_admin("lift a DENY")
+    if not steward.is_admin:
+        unseen = _unseen(steward, statement.object, "revoke this")
+        asked = Grant(
+            privileges=statement.privileges,
+            target=unseen.target,
+            grantee=statement.grantees[0],
+            columns=statement.columns,
+        )
+        _require_option(steward, store, asked, statement.grantees, "revoke this")
+    # What was dropped behind our back keeps its grants, and an administrator can still take them away.
+    governed = steward.find(statement.object, must_exist=False)
+    if not steward.is_admin and _lifts(steward, store, statement, governed):
+        raise denied("revoke this")
+    revoked = Grant(
+        privileges=statement.privileges,
+        target=governed.target,
+        grantee=statement.grantees[0],
+        effect=Effect.DENY if statement.denial else Effect.ALLOW,
+        columns=statement.columns,
+        row_filter=_EVERY_FILTER if statement.rows else None,
+        with_grant_option=statement.option_only,
+    )
+    removed = [
+        store.delete_grant(replace(revoked, grantee=grantee), author=steward.identity) for grantee in statement.grantees
+    ]
+    if not any(removed):
+        steward.find(statement.object)  # a missing object is an error, a missing grant is none
 
 
 def _lifts(steward: Steward, store: SupportsGrants, statement: RevokePrivileges, governed: GovernedObject) -> bool:

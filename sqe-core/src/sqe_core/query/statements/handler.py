@@ -6,10 +6,9 @@ what EXPLAIN ACCESS tells (`needs`) are said there and nowhere else.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar, Generic, TypeVar, get_args
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypedDict, TypeVar, Unpack
 
 import pyarrow as pa
 
@@ -68,28 +67,36 @@ class PlanNeed:
 Need = ExistingObject | NewObject | SchemaNeed | PlanNeed
 
 
-class Handler(ABC, Generic[S]):
-    """Carries out the statements of one class. Holds no state: one serves all sessions."""
+Rows = Iterable[Sequence[Any]]
 
-    statement: ClassVar[type[Statement]]
-    """The class: what `Handler` is derived for."""
-    traits: ClassVar[StatementTraits] = StatementTraits()
-    admin: ClassVar[str | None] = None
-    """What only administrators may, in the words of the refusal; None where it is no matter of that alone."""
 
-    def __init_subclass__(cls) -> None:
-        """Find the class that it is derived for."""
-        (of,) = get_args(cls.__dict__["__orig_bases__"][0])
-        if isinstance(of, type):
-            cls.statement = of
+class Facts(TypedDict, total=False):
+    """What is said of a statement beside what carries it out; see `Handler`."""
+
+    traits: StatementTraits
+    admin: str
+    needs: Callable[[Any], Sequence[Need] | None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Handler(Generic[S]):
+    """Carries out the statements of one class. Holds no state: one serves all sessions.
+
+    Attributes:
+        statement: the class.
+        traits: what history and audit want to know.
+        admin: what only administrators may, in the words of the refusal; None where it is no matter of that alone.
+        needs: what its user has to be allowed; None where that is no matter of tables, views and schemas.
+    """
+
+    statement: type[S]
+    traits: StatementTraits = field(default_factory=StatementTraits)
+    admin: str | None = None
+    needs: Callable[[S], Sequence[Need] | None] = lambda statement: None
 
     def traits_of(self, statement: S) -> StatementTraits:
-        """Return what history and audit want to know."""
+        """Return what history and audit want to know of one statement."""
         return self.traits
-
-    def needs(self, statement: S) -> Sequence[Need] | None:
-        """Return what its user has to be allowed; None where that is no matter of tables, views and schemas."""
-        return None
 
     def require_admin(self, context: StatementContext) -> None:
         """Raise for others than administrators, where only they may; nobody else learns what exists."""
@@ -97,64 +104,88 @@ class Handler(ABC, Generic[S]):
             raise denied(self.admin)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Answer(Handler[S]):
     """Answers rows, and changes nothing."""
 
-    @abstractmethod
-    def rows(self, statement: S, context: StatementContext) -> pa.Table:
-        """Return the rows."""
+    rows: Callable[[S, StatementContext], pa.Table]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerAboutQuery(Handler[S]):
-    """Answers rows about a statement that the engine is asked to judge, and that does not run."""
+    """Answers rows of text about a query that the engine is asked to judge, and that does not run."""
 
-    columns: ClassVar[tuple[str, ...]]
-    """The columns of the answer, all of them text."""
-
-    @abstractmethod
-    def query(self, statement: S) -> EngineStatement:
-        """Return what is to be judged."""
-
-    @abstractmethod
-    def told(self, judgement: Judgement, context: StatementContext) -> Iterable[Sequence[str | None]]:
-        """Return the rows."""
+    columns: tuple[str, ...]
+    query: Callable[[S], EngineStatement]
+    told: Callable[[Judgement, StatementContext], Rows]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Change(Handler[S]):
-    """Applies a change and answers nothing."""
+    """Applies a change; it answers nothing, but where it has columns what it tells about the change.
 
-    in_engine: ClassVar[bool] = False
-    """Whether it works with catalogs through an engine session; another CREATE in between is then tried again."""
-    changes_rights: ClassVar[bool] = False
-    """Whether it is recorded before it is done, where nothing may be done unrecorded."""
+    Attributes:
+        apply: carries it out, and returns the rows for `columns`.
+        in_engine: whether it works with catalogs through an engine session; another CREATE in between is then tried
+            again.
+        changes_rights: whether it is recorded before it is done, where nothing may be done unrecorded.
+        columns: the columns of what it tells.
+        change_keepers: the stores whose changes the audit is told of.
+    """
 
-    def columns(self, statement: S) -> pa.Schema | None:
-        """Return the columns of what it tells about the change; None where it tells nothing."""
-        return None
-
-    @abstractmethod
-    def apply(self, statement: S, context: StatementContext) -> Iterable[Sequence[Any]] | None:
-        """Carry it out, and return the rows for `columns`."""
-
-    def change_keepers(self, context: StatementContext) -> Sequence[KeepsChanges]:
-        """Return the stores whose changes the audit is told of."""
-        return ()
+    apply: Callable[[S, StatementContext], Rows | None]
+    in_engine: bool = False
+    changes_rights: bool = False
+    columns: Callable[[S], pa.Schema | None] = lambda statement: None
+    change_keepers: Callable[[StatementContext], Sequence[KeepsChanges]] = lambda context: ()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunsInEngine(Handler[S]):
-    """The engine runs it, once its plan was judged."""
+    """The engine runs it, once its plan was judged.
 
-    @abstractmethod
-    def command(self, statement: S) -> Action | None:
-        """Return what it does with a table that its plan names as a command's; None for what holds no such name."""
+    `command` is what it does with a table that its plan names as a command's; None for what holds no such name.
+    """
+
+    command: Callable[[S], Action | None]
+    traits_by: Callable[[S], StatementTraits]
+
+    def traits_of(self, statement: S) -> StatementTraits:
+        """Return those of its kind."""
+        return self.traits_by(statement)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StandsFor(Handler[S]):
-    """Stands for another statement, which is read and judged as if it had been sent (STMT-1)."""
+    """Stands for another statement, which is read and judged as if it had been sent (STMT-1).
 
-    @abstractmethod
-    def meant(self, statement: S, context: StatementContext) -> tuple[str, Sequence[Any]]:
-        """Return that statement, and the values of its parameters."""
+    `meant` returns that statement, and the values of its parameters.
+    """
+
+    meant: Callable[[S, StatementContext], tuple[str, Sequence[Any]]]
+
+
+def answer(
+    statement: type[S], **facts: Unpack[Facts]
+) -> Callable[[Callable[[S, StatementContext], pa.Table]], Answer[S]]:
+    """Make a function the handler of what answers rows."""
+    return lambda rows: Answer(statement=statement, rows=rows, **facts)
+
+
+def change(
+    statement: type[S], *, in_engine: bool = False, changes_rights: bool = False, **facts: Unpack[Facts]
+) -> Callable[[Callable[[S, StatementContext], None]], Change[S]]:
+    """Make a function the handler of what changes something."""
+    return lambda apply: Change(
+        statement=statement, apply=apply, in_engine=in_engine, changes_rights=changes_rights, **facts
+    )
+
+
+def stands_for(
+    statement: type[S],
+) -> Callable[[Callable[[S, StatementContext], tuple[str, Sequence[Any]]]], StandsFor[S]]:
+    """Make a function the handler of what stands for another statement."""
+    return lambda meant: StandsFor(statement=statement, meant=meant)
 
 
 class Handlers:

@@ -17,7 +17,7 @@ from sqe_core.catalog.types import display_type
 from sqe_core.query.context import StatementContext
 from sqe_core.query.run.judging import Judging
 from sqe_core.query.run.without_values import plan_without_values
-from sqe_core.query.statements.handler import Answer, Change, StandsFor
+from sqe_core.query.statements.handler import Answer, answer, change, stands_for
 from sqe_core.spi.errors import ErrorCode, UserError
 from sqe_core.sql.statement import EngineStatement, Statement
 from sqe_core.sql.statements.prepared import Deallocate, DescribePrepared, Execute, ExecuteImmediate, Prepare
@@ -51,82 +51,72 @@ _TYPES = {
 }
 
 
-class PrepareHandler(Change[Prepare]):
+@change(Prepare)
+def prepare(statement: Prepare, context: StatementContext) -> None:
     """PREPARE name FROM statement: the text was recognised, and is judged when it is executed."""
-
-    def apply(self, statement: Prepare, context: StatementContext) -> None:
-        """Keep it, in the place of one of that name."""
-        context.session.put_prepared(statement.name, statement.prepared)
+    context.session.put_prepared(statement.name, statement.prepared)
 
 
-class DeallocateHandler(Change[Deallocate]):
+@change(Deallocate)
+def deallocate(statement: Deallocate, context: StatementContext) -> None:
     """DEALLOCATE PREPARE."""
-
-    def apply(self, statement: Deallocate, context: StatementContext) -> None:
-        """Forget one."""
-        if not context.session.drop_prepared(statement.name):
-            raise _no_statement(statement.name)
+    if not context.session.drop_prepared(statement.name):
+        raise _no_statement(statement.name)
 
 
-class ExecuteHandler(StandsFor[Execute]):
+@stands_for(Execute)
+def execute(statement: Execute, context: StatementContext) -> tuple[str, Sequence[Any]]:
     """EXECUTE name USING values."""
-
-    def meant(self, statement: Execute, context: StatementContext) -> tuple[str, Sequence[Any]]:
-        """Return the prepared statement with its values."""
-        return _text(context, statement.name), statement.values
+    return _text(context, statement.name), statement.values
 
 
-class ExecuteImmediateHandler(StandsFor[ExecuteImmediate]):
+@stands_for(ExecuteImmediate)
+def execute_immediate(statement: ExecuteImmediate, context: StatementContext) -> tuple[str, Sequence[Any]]:
     """EXECUTE IMMEDIATE text USING values."""
-
-    def meant(self, statement: ExecuteImmediate, context: StatementContext) -> tuple[str, Sequence[Any]]:
-        """Return the statement that came along."""
-        return statement.executed, statement.values
+    return statement.executed, statement.values
 
 
-class DescribePreparedHandler(Answer[DescribePrepared]):
+@answer(DescribePrepared)
+def describe_prepared(statement: DescribePrepared, context: StatementContext) -> pa.Table:
     """DESCRIBE INPUT and DESCRIBE OUTPUT, in the columns of Trino."""
+    inner = context.read_meant(_text(context, statement.name))
+    # PREPARE refuses these, but a client may keep its text itself.
+    if isinstance(inner, Prepare | Execute | ExecuteImmediate | Deallocate | DescribePrepared):
+        raise UserError("A prepared statement may not prepare or execute another one")
+    told = _input(inner, context) if statement.what == "input" else _output(inner, context)
+    return to_table(_INPUT if statement.what == "input" else _OUTPUT, list(told))
 
-    def rows(self, statement: DescribePrepared, context: StatementContext) -> pa.Table:
-        """Judge the prepared statement, and tell what it expects or answers."""
-        inner = context.read_meant(_text(context, statement.name))
-        # PREPARE refuses these, but a client may keep its text itself.
-        if isinstance(inner, Prepare | Execute | ExecuteImmediate | Deallocate | DescribePrepared):
-            raise UserError("A prepared statement may not prepare or execute another one")
-        told = self._input(inner, context) if statement.what == "input" else self._output(inner, context)
-        return to_table(_INPUT if statement.what == "input" else _OUTPUT, list(told))
 
-    @staticmethod
-    def _input(inner: Statement, context: StatementContext) -> Iterator[Sequence[object]]:
-        if not isinstance(inner, EngineStatement) or not inner.parameters:
-            return
-        names = tuple(dict.fromkeys(inner.parameters))
+def _input(inner: Statement, context: StatementContext) -> Iterator[Sequence[object]]:
+    if not isinstance(inner, EngineStatement) or not inner.parameters:
+        return
+    names = tuple(dict.fromkeys(inner.parameters))
+    judging = Judging(context)
+    with judging.scope():
+        plan = plan_without_values(judging, inner, names)
+    for place, name in enumerate(inner.parameters):
+        number = names.index(name)
+        # What is not found stood where only numbers of rows can: LIMIT, OFFSET.
+        found = pa.null() if plan is None else plan.parameter_types.get(number, pa.int64())
+        yield place, _type_name(found)
+
+
+def _output(inner: Statement, context: StatementContext) -> Iterator[Sequence[object]]:
+    columns: list[tuple[str, str]] = []
+    if isinstance(inner, EngineStatement):
         judging = Judging(context)
         with judging.scope():
-            plan = plan_without_values(judging, inner, names)
-        for place, name in enumerate(inner.parameters):
-            number = names.index(name)
-            # What is not found stood where only numbers of rows can: LIMIT, OFFSET.
-            found = pa.null() if plan is None else plan.parameter_types.get(number, pa.int64())
-            yield place, _type_name(found)
-
-    @staticmethod
-    def _output(inner: Statement, context: StatementContext) -> Iterator[Sequence[object]]:
-        columns: list[tuple[str, str]] = []
-        if isinstance(inner, EngineStatement):
-            judging = Judging(context)
-            with judging.scope():
-                plan = plan_without_values(judging, inner, tuple(dict.fromkeys(inner.parameters)))
-            if plan is not None and not plan.is_command:
-                names = inner.column_names or plan.schema.names
-                columns = list(zip(names, map(display_type, plan.column_types), strict=True))
-        else:
-            handler = context.handlers.of(inner)
-            if isinstance(handler, Answer):
-                handler.require_admin(context)
-                columns = [(each.name, _type_name(each.type)) for each in handler.rows(inner, context).schema]
-        for name, type_text in columns:
-            yield name, "", "", "", type_text, 0, False
+            plan = plan_without_values(judging, inner, tuple(dict.fromkeys(inner.parameters)))
+        if plan is not None and not plan.is_command:
+            names = inner.column_names or plan.schema.names
+            columns = list(zip(names, map(display_type, plan.column_types), strict=True))
+    else:
+        handler = context.handlers.of(inner)
+        if isinstance(handler, Answer):
+            handler.require_admin(context)
+            columns = [(each.name, _type_name(each.type)) for each in handler.rows(inner, context).schema]
+    for name, type_text in columns:
+        yield name, "", "", "", type_text, 0, False
 
 
 def _text(context: StatementContext, name: str) -> str:

@@ -4,102 +4,82 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import pyarrow as pa
-
 from sqe_core.query.answers.grants import GovernanceAnswers
 from sqe_core.query.context import StatementContext
-from sqe_core.query.statements.handler import Change, denied
-from sqe_core.query.statements.steward import Steward, StewardAnswer, StewardChange
+from sqe_core.query.statements.handler import change, denied
+from sqe_core.query.statements.steward import Steward, steward_answer, steward_change
 from sqe_core.query.statements.traits import RIGHTS
 from sqe_core.spi.errors import ErrorCode, NotSupportedError, UserError
 from sqe_core.spi.policy import Grantee, RoleGrant, SupportsRoles
 from sqe_core.sql.statements.governance import CreateRole, DropRole, GrantRoles, RevokeRoles, SetRole, ShowRoles
 
-
-class ShowRolesHandler(StewardAnswer[ShowRoles]):
-    """SHOW ROLES, SHOW CURRENT ROLES, SHOW ROLE GRANTS."""
-
-    def told(self, statement: ShowRoles, steward: Steward) -> pa.Table:
-        """Return them."""
-        return GovernanceAnswers(steward).roles(statement)
+show_roles = steward_answer(ShowRoles, lambda asked, steward: GovernanceAnswers(steward).roles(asked))
 
 
-class CreateRoleHandler(StewardChange[CreateRole]):
+@steward_change(CreateRole)
+def create_role(statement: CreateRole, steward: Steward) -> None:
     """CREATE ROLE."""
-
-    def change(self, statement: CreateRole, steward: Steward) -> None:
-        """Make a role."""
-        store = _store(steward, "create roles")
-        if statement.if_not_exists and _exists(steward, store, statement.role):
-            return
-        store.create_role(statement.role, author=steward.identity)
+    store = _store(steward, "create roles")
+    if statement.if_not_exists and _exists(steward, store, statement.role):
+        return
+    store.create_role(statement.role, author=steward.identity)
 
 
-class DropRoleHandler(StewardChange[DropRole]):
+@steward_change(DropRole)
+def drop_role(statement: DropRole, steward: Steward) -> None:
     """DROP ROLE."""
-
-    def change(self, statement: DropRole, steward: Steward) -> None:
-        """Remove a role."""
-        store = _store(steward, "drop roles")
-        if not store.drop_role(statement.role, author=steward.identity) and not statement.if_exists:
-            raise _no_role(statement.role)
+    store = _store(steward, "drop roles")
+    if not store.drop_role(statement.role, author=steward.identity) and not statement.if_exists:
+        raise _no_role(statement.role)
 
 
-class GrantRolesHandler(StewardChange[GrantRoles]):
-    """GRANT ROLE."""
-
-    def change(self, statement: GrantRoles, steward: Steward) -> None:
-        """Give roles. Everything is checked before the first one is given."""
-        store = steward.store(SupportsRoles)
-        _require_admin_option(steward, store, statement.roles)
-        _check_grantees(statement.grantees)
-        missing = [role for role in statement.roles if not _exists(steward, store, role)]
-        if missing:
-            raise _no_role(missing[0])
-        held = {(one.role, one.grantee): one for one in _grants(steward, store)}
-        for role in statement.roles:
-            for grantee in statement.grantees:
-                before = held.get((role, grantee))
-                # As with privileges: granted again, an option that was given stays.
-                option = statement.with_admin_option or (before is not None and before.admin_option)
-                store.grant_role(role, grantee, admin_option=option, author=steward.identity)
+@steward_change(GrantRoles)
+def grant_roles(statement: GrantRoles, steward: Steward) -> None:
+    """GRANT ROLE. Everything is checked before the first one is given."""
+    store = steward.store(SupportsRoles)
+    _require_admin_option(steward, store, statement.roles)
+    _check_grantees(statement.grantees)
+    missing = [role for role in statement.roles if not _exists(steward, store, role)]
+    if missing:
+        raise _no_role(missing[0])
+    held = {(one.role, one.grantee): one for one in _grants(steward, store)}
+    for role in statement.roles:
+        for grantee in statement.grantees:
+            before = held.get((role, grantee))
+            # As with privileges: granted again, an option that was given stays.
+            option = statement.with_admin_option or (before is not None and before.admin_option)
+            store.grant_role(role, grantee, admin_option=option, author=steward.identity)
 
 
-class RevokeRolesHandler(StewardChange[RevokeRoles]):
-    """REVOKE ROLE."""
-
-    def change(self, statement: RevokeRoles, steward: Steward) -> None:
-        """Take roles away, or the option to pass them on."""
-        store = steward.store(SupportsRoles)
-        _require_admin_option(steward, store, statement.roles)
-        held = {(one.role, one.grantee) for one in _grants(steward, store)}
-        for role in statement.roles:
-            for grantee in statement.grantees:
-                if not statement.option_only:
-                    store.revoke_role(role, grantee, author=steward.identity)
-                elif (role, grantee) in held:
-                    store.grant_role(role, grantee, admin_option=False, author=steward.identity)
+@steward_change(RevokeRoles)
+def revoke_roles(statement: RevokeRoles, steward: Steward) -> None:
+    """REVOKE ROLE, or the option to pass it on."""
+    store = steward.store(SupportsRoles)
+    _require_admin_option(steward, store, statement.roles)
+    held = {(one.role, one.grantee) for one in _grants(steward, store)}
+    for role in statement.roles:
+        for grantee in statement.grantees:
+            if not statement.option_only:
+                store.revoke_role(role, grantee, author=steward.identity)
+            elif (role, grantee) in held:
+                store.grant_role(role, grantee, admin_option=False, author=steward.identity)
 
 
-class SetRoleHandler(Change[SetRole]):
+@change(SetRole, traits=RIGHTS)
+def set_role(statement: SetRole, context: StatementContext) -> None:
     """SET ROLE: the roles that count from now on, among those that the user has."""
-
-    traits = RIGHTS
-
-    def apply(self, statement: SetRole, context: StatementContext) -> None:
-        """Choose them."""
-        session = context.session
-        if statement.mode == "all":
-            session.choose_roles(None)
-        elif statement.mode == "none":
-            session.choose_roles(())
-        else:
-            identity = context.identity
-            role = statement.role
-            held = identity.roles if identity.all_roles is None else identity.all_roles
-            if role is None or role not in held:
-                raise denied(f"use the role {role}")
-            session.choose_roles((role,))
+    session = context.session
+    if statement.mode == "all":
+        session.choose_roles(None)
+    elif statement.mode == "none":
+        session.choose_roles(())
+    else:
+        identity = context.identity
+        role = statement.role
+        held = identity.roles if identity.all_roles is None else identity.all_roles
+        if role is None or role not in held:
+            raise denied(f"use the role {role}")
+        session.choose_roles((role,))
 
 
 def _store(steward: Steward, what: str) -> SupportsRoles:

@@ -11,7 +11,7 @@ from sqe_core.policy.authorizer import AccessRequest
 from sqe_core.query.context import StatementContext
 from sqe_core.query.judge.names import schema_not_found
 from sqe_core.query.statements.created_meanwhile import CreatedMeanwhileError
-from sqe_core.query.statements.handler import Change, SchemaNeed
+from sqe_core.query.statements.handler import SchemaNeed, change
 from sqe_core.query.statements.objects import CatalogObjects, check_properties
 from sqe_core.query.statements.traits import DDL, DDL_IF_EXISTS
 from sqe_core.spi.errors import AccessDeniedError, ErrorCode, NotSupportedError, UserError
@@ -21,81 +21,71 @@ from sqe_core.spi.policy import Action
 from sqe_core.sql.statement import CreateSchema, DropSchema
 
 
-class CreateSchemaHandler(Change[CreateSchema]):
+def _create_schema_needs(statement: CreateSchema) -> Sequence[SchemaNeed]:
+    return (SchemaNeed(name=statement.name, action=Action.CREATE_SCHEMA, new=True),)
+
+
+@change(CreateSchema, traits=DDL, in_engine=True, needs=_create_schema_needs)
+def create_schema(statement: CreateSchema, context: StatementContext) -> None:
     """CREATE SCHEMA."""
-
-    traits = DDL
-    in_engine = True
-
-    def needs(self, statement: CreateSchema) -> Sequence[SchemaNeed]:
-        """Return the schema."""
-        return (SchemaNeed(name=statement.name, action=Action.CREATE_SCHEMA, new=True),)
-
-    def apply(self, statement: CreateSchema, context: StatementContext) -> None:
-        """Create it."""
-        objects = CatalogObjects(context)
-        (need,) = self.needs(statement)
-        mount, schema = objects.schema(need)
-        objects.require(schema, need.action)
-        if statement.location is not None:
-            # STMT-3: a location of one's own choice is for admins; nobody is one before logins exist.
-            raise NotSupportedError("CREATE SCHEMA with a location is not supported", hint="leave the location out")
-        check_properties("Schema", statement.properties)
-        exists = UserError(f"Schema {schema} already exists", code=ErrorCode.DUPLICATE_TABLE, hint="add IF NOT EXISTS")
-        if context.visible.has_schema(mount, schema.namespace):
-            if statement.if_not_exists:
-                return
-            raise exists
-        try:
-            context.session.metadata(mount).create_namespace(schema.namespace, statement.properties)
-        except (EngineExecutionError, UserError) as error:
-            # A catalog in a database knows the error of the database only.
-            if not context.visible.has_schema(mount, schema.namespace):
-                raise
-            raise CreatedMeanwhileError(exists, may_exist=statement.if_not_exists) from error
-        objects.lives.created_schema(schema)
-
-
-class DropSchemaHandler(Change[DropSchema]):
-    """DROP SCHEMA."""
-
-    traits = DDL_IF_EXISTS
-    in_engine = True
-
-    def needs(self, statement: DropSchema) -> Sequence[SchemaNeed]:
-        """Return the schema."""
-        return (SchemaNeed(name=statement.name, action=Action.DROP_SCHEMA, cascade=statement.cascade),)
-
-    def apply(self, statement: DropSchema, context: StatementContext) -> None:
-        """Drop it, with CASCADE and all that it holds."""
-        objects = CatalogObjects(context)
-        (need,) = self.needs(statement)
-        mount, schema = objects.schema(need)
+    objects = CatalogObjects(context)
+    (need,) = _create_schema_needs(statement)
+    mount, schema = objects.schema(need)
+    objects.require(schema, need.action)
+    if statement.location is not None:
+        # STMT-3: a location of one's own choice is for admins; nobody is one before logins exist.
+        raise NotSupportedError("CREATE SCHEMA with a location is not supported", hint="leave the location out")
+    check_properties("Schema", statement.properties)
+    exists = UserError(f"Schema {schema} already exists", code=ErrorCode.DUPLICATE_TABLE, hint="add IF NOT EXISTS")
+    if context.visible.has_schema(mount, schema.namespace):
+        if statement.if_not_exists:
+            return
+        raise exists
+    try:
+        context.session.metadata(mount).create_namespace(schema.namespace, statement.properties)
+    except (EngineExecutionError, UserError) as error:
+        # A catalog in a database knows the error of the database only.
         if not context.visible.has_schema(mount, schema.namespace):
-            if statement.if_exists:
-                return
-            raise schema_not_found(schema)
-        # Rights before what it holds, and before what those inside of it are called (ERR-7).
-        objects.require(schema, need.action)
-        held = held_by(context, mount, schema.namespace)
-        if not statement.cascade and (len(held) > 1 or held[0].tables or held[0].views):
-            raise UserError(f"Schema {schema} is not empty", hint="add CASCADE")
-        # Everything is decided before anything is dropped (DML-4).
-        if not all(may_drop_all(context, context.identity, mount, inner) for inner in held):
-            raise AccessDeniedError(f"You may not drop everything that schema {schema} holds")
-        context.resolver.ensure_mounted()
-        metadata = context.session.metadata(mount)
-        for inner in reversed(held):
-            namespace = inner.schema.namespace
-            # Each is told of at once: what fails later leaves no owner of what is gone.
-            for name in inner.views:
-                metadata.drop_view(namespace, name)
-                objects.lives.dropped(ObjectName(catalog=mount.name, namespace=namespace, name=name))
-            for name in inner.tables:
-                metadata.drop_table(namespace, name, purge=False)
-                objects.lives.dropped(ObjectName(catalog=mount.name, namespace=namespace, name=name))
-            metadata.drop_namespace(namespace)
-            objects.lives.dropped(inner.schema)
+            raise
+        raise CreatedMeanwhileError(exists, may_exist=statement.if_not_exists) from error
+    objects.lives.created_schema(schema)
+
+
+def _drop_schema_needs(statement: DropSchema) -> Sequence[SchemaNeed]:
+    return (SchemaNeed(name=statement.name, action=Action.DROP_SCHEMA, cascade=statement.cascade),)
+
+
+@change(DropSchema, traits=DDL_IF_EXISTS, in_engine=True, needs=_drop_schema_needs)
+def drop_schema(statement: DropSchema, context: StatementContext) -> None:
+    """DROP SCHEMA, with CASCADE and all that it holds."""
+    objects = CatalogObjects(context)
+    (need,) = _drop_schema_needs(statement)
+    mount, schema = objects.schema(need)
+    if not context.visible.has_schema(mount, schema.namespace):
+        if statement.if_exists:
+            return
+        raise schema_not_found(schema)
+    # Rights before what it holds, and before what those inside of it are called (ERR-7).
+    objects.require(schema, need.action)
+    held = held_by(context, mount, schema.namespace)
+    if not statement.cascade and (len(held) > 1 or held[0].tables or held[0].views):
+        raise UserError(f"Schema {schema} is not empty", hint="add CASCADE")
+    # Everything is decided before anything is dropped (DML-4).
+    if not all(may_drop_all(context, context.identity, mount, inner) for inner in held):
+        raise AccessDeniedError(f"You may not drop everything that schema {schema} holds")
+    context.resolver.ensure_mounted()
+    metadata = context.session.metadata(mount)
+    for inner in reversed(held):
+        namespace = inner.schema.namespace
+        # Each is told of at once: what fails later leaves no owner of what is gone.
+        for name in inner.views:
+            metadata.drop_view(namespace, name)
+            objects.lives.dropped(ObjectName(catalog=mount.name, namespace=namespace, name=name))
+        for name in inner.tables:
+            metadata.drop_table(namespace, name, purge=False)
+            objects.lives.dropped(ObjectName(catalog=mount.name, namespace=namespace, name=name))
+        metadata.drop_namespace(namespace)
+        objects.lives.dropped(inner.schema)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NoReturn
 
 import pyarrow as pa
 
@@ -17,7 +18,7 @@ from sqe_core.query.errors.suggestions import did_you_mean
 from sqe_core.query.judge.judge import unreadable_view
 from sqe_core.query.judge.names import schema_not_found
 from sqe_core.query.run.judging import Judging
-from sqe_core.query.statements.handler import Answer, ExistingObject, Need
+from sqe_core.query.statements.handler import ExistingObject, Need, answer
 from sqe_core.spi.catalog import ObjectType, TableMetadata, ViewMetadata
 from sqe_core.spi.errors import ErrorCode, NotSupportedError, ObjectNotFoundError, UserError
 from sqe_core.spi.names import ObjectName
@@ -34,126 +35,110 @@ from sqe_core.sql.statement import (
 )
 
 
-class ShowCatalogsHandler(Answer[ShowCatalogs]):
+@answer(ShowCatalogs)
+def show_catalogs(statement: ShowCatalogs, context: StatementContext) -> pa.Table:
     """SHOW CATALOGS."""
-
-    def rows(self, statement: ShowCatalogs, context: StatementContext) -> pa.Table:
-        """Return the visible ones."""
-        matches = like_filter(statement.like)
-        names = (mount.name for mount in context.visible.mounts())
-        return text_table(("catalog",), [(name,) for name in names if matches(name)])
+    matches = like_filter(statement.like)
+    names = (mount.name for mount in context.visible.mounts())
+    return text_table(("catalog",), [(name,) for name in names if matches(name)])
 
 
-class ShowSchemasHandler(Answer[ShowSchemas]):
+@answer(ShowSchemas)
+def show_schemas(statement: ShowSchemas, context: StatementContext) -> pa.Table:
     """SHOW SCHEMAS."""
-
-    def rows(self, statement: ShowSchemas, context: StatementContext) -> pa.Table:
-        """Return the visible ones of a catalog."""
-        mount = context.resolver.catalog(statement.catalog or context.session.catalog)
-        matches = like_filter(statement.like)
-        names = sorted(".".join(namespace) for namespace in context.visible.schemas(mount))
-        return text_table(("schema",), [(name,) for name in names if matches(name)])
+    mount = context.resolver.catalog(statement.catalog or context.session.catalog)
+    matches = like_filter(statement.like)
+    names = sorted(".".join(namespace) for namespace in context.visible.schemas(mount))
+    return text_table(("schema",), [(name,) for name in names if matches(name)])
 
 
-class ShowTablesHandler(Answer[ShowTables]):
-    """SHOW TABLES and SHOW VIEWS."""
-
-    def rows(self, statement: ShowTables, context: StatementContext) -> pa.Table:
-        """Return the visible ones of a schema; of the current one with the session's own views."""
-        session, visible = context.session, context.visible
-        mount, schema = context.resolver.schema(
-            statement.schema or (session.catalog, ".".join(session.schema)), context.names
-        )
-        if schema.namespace == (INFORMATION_SCHEMA,):
-            names = [] if statement.views_only else sorted(SCHEMAS)
-        else:
-            kinds = (ObjectType.VIEW,) if statement.views_only else (ObjectType.TABLE, ObjectType.VIEW)
-            try:
-                names = [name.name for name, _ in visible.objects(mount, schema.namespace, kinds=kinds)]
-            except ObjectNotFoundError:
-                known = [".".join(namespace) for namespace in visible.schemas(mount)]
-                written = ".".join(schema.namespace)
-                raise schema_not_found(schema, hint=did_you_mean(written, known)) from None
-        if statement.schema is None:
-            names = sorted({*names, *(view.name for view in session.views())})
-        matches = like_filter(statement.like)
-        column = "view" if statement.views_only else "table"
-        return text_table((column,), [(name,) for name in names if matches(name)])
+@answer(ShowTables)
+def show_tables(statement: ShowTables, context: StatementContext) -> pa.Table:
+    """SHOW TABLES and SHOW VIEWS: the visible ones of a schema; of the current one with the session's own views."""
+    session, visible = context.session, context.visible
+    mount, schema = context.resolver.schema(
+        statement.schema or (session.catalog, ".".join(session.schema)), context.names
+    )
+    if schema.namespace == (INFORMATION_SCHEMA,):
+        names = [] if statement.views_only else sorted(SCHEMAS)
+    else:
+        kinds = (ObjectType.VIEW,) if statement.views_only else (ObjectType.TABLE, ObjectType.VIEW)
+        try:
+            names = [name.name for name, _ in visible.objects(mount, schema.namespace, kinds=kinds)]
+        except ObjectNotFoundError:
+            known = [".".join(namespace) for namespace in visible.schemas(mount)]
+            written = ".".join(schema.namespace)
+            raise schema_not_found(schema, hint=did_you_mean(written, known)) from None
+    if statement.schema is None:
+        names = sorted({*names, *(view.name for view in session.views())})
+    matches = like_filter(statement.like)
+    column = "view" if statement.views_only else "table"
+    return text_table((column,), [(name,) for name in names if matches(name)])
 
 
-class ShowColumnsHandler(Answer[ShowColumns]):
+def _show_columns_needs(statement: ShowColumns) -> Sequence[Need]:
+    return (ExistingObject(name=statement.name, actions=(Action.DESCRIBE,), whole=False),)
+
+
+@answer(ShowColumns, needs=_show_columns_needs)
+def show_columns(statement: ShowColumns, context: StatementContext) -> pa.Table:
     """SHOW COLUMNS and DESCRIBE of a name."""
-
-    def needs(self, statement: ShowColumns) -> Sequence[Need]:
-        """Return what it describes."""
-        return (ExistingObject(name=statement.name, actions=(Action.DESCRIBE,), whole=False),)
-
-    def rows(self, statement: ShowColumns, context: StatementContext) -> pa.Table:
-        """Return the visible columns."""
-        matches = like_filter(statement.like)
-        return text_table(
-            ("column_name", "data_type", "is_nullable"),
-            [
-                (column.name, display_type(column.type), "YES" if column.nullable else "NO")
-                for column in Metadata(context).find_columns(statement.name)
-                if matches(column.name)
-            ],
-        )
+    matches = like_filter(statement.like)
+    return text_table(
+        ("column_name", "data_type", "is_nullable"),
+        [
+            (column.name, display_type(column.type), "YES" if column.nullable else "NO")
+            for column in Metadata(context).find_columns(statement.name)
+            if matches(column.name)
+        ],
+    )
 
 
-class ShowFunctionsHandler(Answer[ShowFunctions]):
+@answer(ShowFunctions)
+def show_functions(statement: ShowFunctions, context: StatementContext) -> pa.Table:
     """SHOW FUNCTIONS."""
-
-    def rows(self, statement: ShowFunctions, context: StatementContext) -> pa.Table:
-        """Return what users can call."""
-        matches = like_filter(statement.like)
-        listed = [row for row in context.parts.functions() if matches(row[0])]
-        return text_table(("function", "kind", "description"), listed)
+    matches = like_filter(statement.like)
+    listed = [row for row in context.parts.functions() if matches(row[0])]
+    return text_table(("function", "kind", "description"), listed)
 
 
-class ShowSessionHandler(Answer[ShowSession]):
+@answer(ShowSession)
+def show_session(statement: ShowSession, context: StatementContext) -> pa.Table:
     """SHOW SESSION."""
-
-    def rows(self, statement: ShowSession, context: StatementContext) -> pa.Table:
-        """Return the session's properties."""
-        matches = like_filter(statement.like)
-        rows = [row for row in context.session.properties.rows() if matches(row[0])]
-        return text_table(("name", "value", "default", "type", "description"), rows)
+    matches = like_filter(statement.like)
+    rows = [row for row in context.session.properties.rows() if matches(row[0])]
+    return text_table(("name", "value", "default", "type", "description"), rows)
 
 
-class ShowStatsHandler(Answer[ShowStats]):
+@answer(ShowStats)
+def show_stats(statement: ShowStats, context: StatementContext) -> NoReturn:
     """SHOW STATS."""
-
-    def rows(self, statement: ShowStats, context: StatementContext) -> pa.Table:
-        """Refuse it."""
-        raise NotSupportedError("SHOW STATS is not supported")
+    raise NotSupportedError("SHOW STATS is not supported")
 
 
-class ShowCreateHandler(Answer[ShowCreate]):
-    """SHOW CREATE TABLE, VIEW and SCHEMA."""
+def _show_create_needs(statement: ShowCreate) -> Sequence[Need] | None:
+    if statement.object == "schema":
+        return None
+    return (ExistingObject(name=statement.name, actions=(Action.DESCRIBE,), whole=False),)
 
-    def needs(self, statement: ShowCreate) -> Sequence[Need] | None:
-        """Return what it describes."""
-        if statement.object == "schema":
-            return None
-        return (ExistingObject(name=statement.name, actions=(Action.DESCRIBE,), whole=False),)
 
-    def rows(self, statement: ShowCreate, context: StatementContext) -> pa.Table:
-        """Return the statement that would make it, as far as the user sees it."""
-        if statement.object == "schema":
-            mount, schema = context.resolver.schema(statement.name, context.names)
-            if not context.visible.has_schema(mount, schema.namespace):
-                raise schema_not_found(schema)
-            return text_table(("create_schema",), [(f"CREATE SCHEMA {schema}",)])
-        resolved = context.resolver.object(statement.name, context.names)
-        loaded = Metadata(context).load(resolved, statement.name)
-        wanted = ViewMetadata if statement.object == "view" else TableMetadata
-        if not isinstance(loaded, wanted):
-            other = "view" if statement.object == "table" else "table"
-            raise UserError(
-                f"{resolved.name} is a {other}", code=ErrorCode.SEMANTIC_ERROR, hint=f"use SHOW CREATE {other.upper()}"
-            )
-        return text_table((f"create_{statement.object}",), [(_created(context, resolved.name, loaded),)])
+@answer(ShowCreate, needs=_show_create_needs)
+def show_create(statement: ShowCreate, context: StatementContext) -> pa.Table:
+    """SHOW CREATE TABLE, VIEW and SCHEMA: the statement that would make it, as far as the user sees it."""
+    if statement.object == "schema":
+        mount, schema = context.resolver.schema(statement.name, context.names)
+        if not context.visible.has_schema(mount, schema.namespace):
+            raise schema_not_found(schema)
+        return text_table(("create_schema",), [(f"CREATE SCHEMA {schema}",)])
+    resolved = context.resolver.object(statement.name, context.names)
+    loaded = Metadata(context).load(resolved, statement.name)
+    wanted = ViewMetadata if statement.object == "view" else TableMetadata
+    if not isinstance(loaded, wanted):
+        other = "view" if statement.object == "table" else "table"
+        raise UserError(
+            f"{resolved.name} is a {other}", code=ErrorCode.SEMANTIC_ERROR, hint=f"use SHOW CREATE {other.upper()}"
+        )
+    return text_table((f"create_{statement.object}",), [(_created(context, resolved.name, loaded),)])
 
 
 def _created(context: StatementContext, name: ObjectName, loaded: TableMetadata | ViewMetadata) -> str:

@@ -6,10 +6,9 @@ Who may is decided before anything is looked up: whoever may not learns nothing 
 from __future__ import annotations
 
 import secrets
-from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import TypeVar, Unpack
 
 import pyarrow as pa
 
@@ -22,7 +21,7 @@ from sqe_core.query.context import StatementContext
 from sqe_core.query.errors.suggestions import did_you_mean
 from sqe_core.query.judge.names import ResolvedName, schema_not_found, table_not_found
 from sqe_core.query.run.judging import Judging
-from sqe_core.query.statements.handler import Answer, Change, S, denied
+from sqe_core.query.statements.handler import Answer, Change, Facts, S, denied
 from sqe_core.query.statements.traits import RIGHTS
 from sqe_core.spi.catalog import Column, TableMetadata, ViewMetadata
 from sqe_core.spi.errors import ErrorCode, NotSupportedError, UserError
@@ -262,37 +261,39 @@ def _may_be_governed(namespace: tuple[str, ...]) -> bool:
     return namespace[:1] != (INFORMATION_SCHEMA,)
 
 
-class StewardAnswer(Answer[S]):
-    """Answers what is asked about rights."""
-
-    def rows(self, statement: S, context: StatementContext) -> pa.Table:
-        """Return the rows."""
-        return self.told(statement, Steward(context))
-
-    @abstractmethod
-    def told(self, statement: S, steward: Steward) -> pa.Table:
-        """Return the rows, as far as whoever asks may know."""
+def steward_answer(statement: type[S], told: Callable[[S, Steward], pa.Table]) -> Answer[S]:
+    """Make the handler of what is asked about rights; `told` returns what whoever asks may know."""
+    return Answer(statement=statement, rows=lambda asked, context: told(asked, Steward(context)))
 
 
-class StewardChange(Change[S]):
-    """Changes rights: recorded before and after, with what was changed in which store (POL-15)."""
+def steward_change(statement: type[S], **facts: Unpack[Facts]) -> Callable[[Callable[[S, Steward], None]], Change[S]]:
+    """Make a function the handler of what changes rights: recorded before and after, with what changed in which store.
 
-    in_engine = True
-    changes_rights = True
-    traits = RIGHTS
+    Whatever engines had said before is asked anew (POL-15).
+    """
 
-    def apply(self, statement: S, context: StatementContext) -> None:
-        """Carry it out; whatever engines had said before is asked anew."""
-        try:
-            self.change(statement, Steward(context))
-        finally:
-            context.parts.authorizer.flush()
+    facts.setdefault("traits", RIGHTS)
 
-    def change_keepers(self, context: StatementContext) -> Sequence[KeepsChanges]:
-        """Return the stores of the policy engines, and the one outside of them."""
-        outside = context.parts.outside
-        return (*context.parts.authorizer.stores(KeepsChanges), *([outside] if outside is not None else []))
+    def made(change: Callable[[S, Steward], None]) -> Change[S]:
+        def apply(asked: S, context: StatementContext) -> None:
+            try:
+                change(asked, Steward(context))
+            finally:
+                context.parts.authorizer.flush()
 
-    @abstractmethod
-    def change(self, statement: S, steward: Steward) -> None:
-        """Change what is stored."""
+        return Change(
+            statement=statement,
+            apply=apply,
+            in_engine=True,
+            changes_rights=True,
+            change_keepers=_keepers,
+            **facts,
+        )
+
+    return made
+
+
+def _keepers(context: StatementContext) -> Sequence[KeepsChanges]:
+    """The stores of the policy engines, and the one outside of them."""
+    outside = context.parts.outside
+    return (*context.parts.authorizer.stores(KeepsChanges), *([outside] if outside is not None else []))

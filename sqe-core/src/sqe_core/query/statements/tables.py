@@ -9,7 +9,7 @@ from sqe_core.query.context import StatementContext
 from sqe_core.query.judge.names import table_not_found
 from sqe_core.query.judge.table_clauses import check_table_properties
 from sqe_core.query.statements.created_meanwhile import created_by_catalog
-from sqe_core.query.statements.handler import Change, ExistingObject, NewObject
+from sqe_core.query.statements.handler import ExistingObject, NewObject, change
 from sqe_core.query.statements.objects import CatalogObjects
 from sqe_core.query.statements.traits import DDL, DDL_IF_EXISTS
 from sqe_core.spi.catalog import TableMetadata
@@ -19,123 +19,99 @@ from sqe_core.spi.policy import Action
 from sqe_core.sql.statement import AddColumnWithDefault, CreateTableLike, DropTable, RenameTable, RenameView
 
 
-class DropTableHandler(Change[DropTable]):
+def _drop_table_needs(statement: DropTable) -> Sequence[ExistingObject]:
+    return (
+        ExistingObject(name=statement.name, actions=(Action.DROP,), kind=TableMetadata, if_exists=statement.if_exists),
+    )
+
+
+@change(DropTable, traits=DDL_IF_EXISTS, in_engine=True, needs=_drop_table_needs)
+def drop_table(statement: DropTable, context: StatementContext) -> None:
     """DROP TABLE."""
-
-    traits = DDL_IF_EXISTS
-    in_engine = True
-
-    def needs(self, statement: DropTable) -> Sequence[ExistingObject]:
-        """Return the table."""
-        return (
-            ExistingObject(
-                name=statement.name, actions=(Action.DROP,), kind=TableMetadata, if_exists=statement.if_exists
-            ),
-        )
-
-    def apply(self, statement: DropTable, context: StatementContext) -> None:
-        """Drop it with its files."""
-        objects = CatalogObjects(context)
-        found = objects.existing(*self.needs(statement))
-        if found is None:
-            return
-        resolved, loaded = found
-        metadata = context.session.metadata(resolved.mount)
-        # Whether the files go is the engine's default for a managed table: they do, as in Trino.
-        metadata.drop_table(resolved.name.namespace, resolved.name.name, purge=True)
-        if name_still_there(metadata, resolved.name):
-            # Some catalogs answer a forbidden drop with 404, which reads as success (testbed §14).
-            raise table_not_found(statement.name, hint=context.near.hint(resolved))
-        objects.lives.dropped(resolved.name, loaded.uuid)
+    objects = CatalogObjects(context)
+    found = objects.existing(*_drop_table_needs(statement))
+    if found is None:
+        return
+    resolved, loaded = found
+    metadata = context.session.metadata(resolved.mount)
+    # Whether the files go is the engine's default for a managed table: they do, as in Trino.
+    metadata.drop_table(resolved.name.namespace, resolved.name.name, purge=True)
+    if name_still_there(metadata, resolved.name):
+        # Some catalogs answer a forbidden drop with 404, which reads as success (testbed §14).
+        raise table_not_found(statement.name, hint=context.near.hint(resolved))
+    objects.lives.dropped(resolved.name, loaded.uuid)
 
 
-class RenameTableHandler(Change[RenameTable]):
+def _rename_table_needs(statement: RenameTable) -> tuple[ExistingObject, NewObject]:
+    existing = ExistingObject(
+        name=statement.name,
+        actions=(Action.ALTER, Action.SELECT),
+        kind=TableMetadata,
+        if_exists=statement.if_exists,
+    )
+    return existing, NewObject(name=statement.target, beside=statement.name)
+
+
+@change(RenameTable, traits=DDL_IF_EXISTS, in_engine=True, needs=_rename_table_needs)
+def rename_table(statement: RenameTable, context: StatementContext) -> None:
     """ALTER TABLE … RENAME TO."""
-
-    traits = DDL_IF_EXISTS
-    in_engine = True
-
-    def needs(self, statement: RenameTable) -> tuple[ExistingObject, NewObject]:
-        """Return the table and its new name. That may have other policies: it takes somebody who may read the table."""
-        existing = ExistingObject(
-            name=statement.name,
-            actions=(Action.ALTER, Action.SELECT),
-            kind=TableMetadata,
-            if_exists=statement.if_exists,
-        )
-        return existing, NewObject(name=statement.target, beside=statement.name)
-
-    def apply(self, statement: RenameTable, context: StatementContext) -> None:
-        """Rename it."""
-        rename(statement, self.needs(statement), context)
+    rename(statement, _rename_table_needs(statement), context)
 
 
-class CreateTableLikeHandler(Change[CreateTableLike]):
+def _create_table_like_needs(statement: CreateTableLike) -> tuple[NewObject, ExistingObject]:
+    return NewObject(name=statement.name), ExistingObject(
+        name=statement.source, actions=(Action.SELECT,), kind=TableMetadata
+    )
+
+
+@change(CreateTableLike, traits=DDL, in_engine=True, needs=_create_table_like_needs)
+def create_table_like(statement: CreateTableLike, context: StatementContext) -> None:
     """CREATE TABLE … (LIKE …)."""
-
-    traits = DDL
-    in_engine = True
-
-    def needs(self, statement: CreateTableLike) -> tuple[NewObject, ExistingObject]:
-        """Return the new table and the one that it is to look like."""
-        return NewObject(name=statement.name), ExistingObject(
-            name=statement.source, actions=(Action.SELECT,), kind=TableMetadata
-        )
-
-    def apply(self, statement: CreateTableLike, context: StatementContext) -> None:
-        """Create it."""
-        objects = CatalogObjects(context)
-        new, like = self.needs(statement)
-        check_table_properties(statement.properties)
-        resolved = objects.new(new)
-        if context.visible.find(resolved.mount, resolved.name) is not None:
-            if statement.if_not_exists:
-                return
-            raise UserError(f"Table {resolved.name} already exists", code=ErrorCode.DUPLICATE_TABLE)
-        found = objects.existing(like)
-        assert found is not None
-        source, _ = found
-        if source.mount is not resolved.mount:
-            raise NotSupportedError("LIKE works within one catalog", hint="use CREATE TABLE … AS SELECT … WITH NO DATA")
-        with created_by_catalog("table", may_exist=statement.if_not_exists, or_nothing=statement.if_not_exists):
-            context.session.metadata(resolved.mount).create_table_like(
-                resolved.name.namespace,
-                resolved.name.name,
-                (source.name.namespace, source.name.name),
-                statement.properties,
-            )
-        objects.lives.created(resolved.name, context.session.metadata(resolved.mount).load_table)
-
-
-class AddColumnHandler(Change[AddColumnWithDefault]):
-    """ALTER TABLE … ADD COLUMN … DEFAULT."""
-
-    traits = DDL_IF_EXISTS
-    in_engine = True
-
-    def needs(self, statement: AddColumnWithDefault) -> Sequence[ExistingObject]:
-        """Return the table."""
-        return (ExistingObject(name=statement.name, actions=(Action.ALTER,), kind=TableMetadata),)
-
-    def apply(self, statement: AddColumnWithDefault, context: StatementContext) -> None:
-        """Add the column."""
-        found = CatalogObjects(context).existing(*self.needs(statement))
-        assert found is not None
-        resolved, loaded = found
-        if any(column.name.lower() == statement.column.lower() for column in loaded.columns):
-            if statement.if_not_exists:
-                return
-            raise UserError(
-                f"Column {statement.column} of {resolved.name} exists already", code=ErrorCode.DUPLICATE_COLUMN
-            )
-        context.session.metadata(resolved.mount).add_column(
+    objects = CatalogObjects(context)
+    new, like = _create_table_like_needs(statement)
+    check_table_properties(statement.properties)
+    resolved = objects.new(new)
+    if context.visible.find(resolved.mount, resolved.name) is not None:
+        if statement.if_not_exists:
+            return
+        raise UserError(f"Table {resolved.name} already exists", code=ErrorCode.DUPLICATE_TABLE)
+    found = objects.existing(like)
+    assert found is not None
+    source, _ = found
+    if source.mount is not resolved.mount:
+        raise NotSupportedError("LIKE works within one catalog", hint="use CREATE TABLE … AS SELECT … WITH NO DATA")
+    with created_by_catalog("table", may_exist=statement.if_not_exists, or_nothing=statement.if_not_exists):
+        context.session.metadata(resolved.mount).create_table_like(
             resolved.name.namespace,
             resolved.name.name,
-            statement.column,
-            statement.type,
-            default=statement.default,
-            comment=statement.comment,
+            (source.name.namespace, source.name.name),
+            statement.properties,
         )
+    objects.lives.created(resolved.name, context.session.metadata(resolved.mount).load_table)
+
+
+def _add_column_needs(statement: AddColumnWithDefault) -> Sequence[ExistingObject]:
+    return (ExistingObject(name=statement.name, actions=(Action.ALTER,), kind=TableMetadata),)
+
+
+@change(AddColumnWithDefault, traits=DDL_IF_EXISTS, in_engine=True, needs=_add_column_needs)
+def add_column(statement: AddColumnWithDefault, context: StatementContext) -> None:
+    """ALTER TABLE … ADD COLUMN … DEFAULT."""
+    found = CatalogObjects(context).existing(*_add_column_needs(statement))
+    assert found is not None
+    resolved, loaded = found
+    if any(column.name.lower() == statement.column.lower() for column in loaded.columns):
+        if statement.if_not_exists:
+            return
+        raise UserError(f"Column {statement.column} of {resolved.name} exists already", code=ErrorCode.DUPLICATE_COLUMN)
+    context.session.metadata(resolved.mount).add_column(
+        resolved.name.namespace,
+        resolved.name.name,
+        statement.column,
+        statement.type,
+        default=statement.default,
+        comment=statement.comment,
+    )
 
 
 def rename(

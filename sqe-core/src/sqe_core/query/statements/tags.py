@@ -10,7 +10,7 @@ from sqe_core.catalog.column_tags import COLUMN_TAGS, read_column_tags, write_co
 from sqe_core.query.answers.metadata import text_table
 from sqe_core.query.judge.names import ResolvedName
 from sqe_core.query.judge.relation_text import property_text
-from sqe_core.query.statements.steward import Steward, StewardAnswer, StewardChange
+from sqe_core.query.statements.steward import Steward, steward_answer, steward_change
 from sqe_core.query.statements.traits import DDL
 from sqe_core.spi.catalog import TableMetadata
 from sqe_core.spi.errors import ErrorCode, NotSupportedError, UserError
@@ -18,49 +18,37 @@ from sqe_core.sql.statement import Name
 from sqe_core.sql.statements.governance import SetTags, ShowTags, UnsetTags
 
 
-class ShowTagsHandler(StewardAnswer[ShowTags]):
+def _shown(statement: ShowTags, steward: Steward) -> pa.Table:
     """SHOW TAGS: those of visible columns."""
-
-    def told(self, statement: ShowTags, steward: Steward) -> pa.Table:
-        """Return a row for each tag of a column."""
-        resolved, loaded, tags = _read(steward, statement.name)
-        visible = [column.name for column in steward.columns(resolved.name, loaded)]
-        return text_table(
-            ("column", "tag"), [(column, tag) for column in visible for tag in sorted(tags.get(column, ()))]
-        )
+    resolved, loaded, tags = _read(steward, statement.name)
+    visible = [column.name for column in steward.columns(resolved.name, loaded)]
+    return text_table(("column", "tag"), [(column, tag) for column in visible for tag in sorted(tags.get(column, ()))])
 
 
-class SetTagsHandler(StewardChange[SetTags]):
+show_tags = steward_answer(ShowTags, _shown)
+
+
+@steward_change(SetTags, traits=DDL, admin="set tags")
+def set_tags(statement: SetTags, steward: Steward) -> None:
     """ALTER TABLE … SET TAGS."""
-
-    traits = DDL
-    admin = "set tags"
-
-    def change(self, statement: SetTags, steward: Steward) -> None:
-        """Add tags to columns."""
-        resolved, loaded, tags = _read(steward, statement.name)
-        for written, added in statement.tags.items():
-            column = steward.column(resolved.name, loaded, written)
-            tags[column] = tags.get(column, frozenset()) | added
-        _write(steward, resolved, tags)
+    resolved, loaded, tags = _read(steward, statement.name)
+    for written, added in statement.tags.items():
+        column = steward.column(resolved.name, loaded, written)
+        tags[column] = tags.get(column, frozenset()) | added
+    _write(steward, resolved, tags)
 
 
-class UnsetTagsHandler(StewardChange[UnsetTags]):
-    """ALTER TABLE … UNSET TAGS."""
-
-    traits = DDL
-    admin = "unset tags"
-
-    def change(self, statement: UnsetTags, steward: Steward) -> None:
-        """Take tags off columns; a tag that has a value goes with it."""
-        resolved, loaded, tags = _read(steward, statement.name)
-        for written in statement.columns:
-            # A column that was renamed or dropped leaves its tags behind, and they can still be taken off.
-            left = next((column for column in tags if column.casefold() == written.casefold()), None)
-            column = left or steward.column(resolved.name, loaded, written)
-            kept = frozenset(tag for tag in tags.get(column, ()) if not _is_tag(tag, statement.tag))
-            tags[column] = kept
-        _write(steward, resolved, tags)
+@steward_change(UnsetTags, traits=DDL, admin="unset tags")
+def unset_tags(statement: UnsetTags, steward: Steward) -> None:
+    """ALTER TABLE … UNSET TAGS; a tag that has a value goes with it."""
+    resolved, loaded, tags = _read(steward, statement.name)
+    for written in statement.columns:
+        # A column that was renamed or dropped leaves its tags behind, and they can still be taken off.
+        left = next((column for column in tags if column.casefold() == written.casefold()), None)
+        column = left or steward.column(resolved.name, loaded, written)
+        kept = frozenset(tag for tag in tags.get(column, ()) if not _is_tag(tag, statement.tag))
+        tags[column] = kept
+    _write(steward, resolved, tags)
 
 
 def _read(steward: Steward, name: Name) -> tuple[ResolvedName, TableMetadata, dict[str, frozenset[str]]]:
