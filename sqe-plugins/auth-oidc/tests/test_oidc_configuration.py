@@ -10,10 +10,9 @@ from typing import Any
 import pytest
 from oidc_idp import CLIENT, CLIENT_SECRET, FakeIdp, basic, bearer
 
+from sqe_auth_oidc.basic import ClientProvider, PasswordProvider
 from sqe_auth_oidc.bearer import BearerProvider
 from sqe_auth_oidc.external import ExternalProvider
-from sqe_auth_oidc.password import PasswordProvider
-from sqe_auth_oidc.service import ClientPassthroughProvider
 from sqe_core.bootstrap import login_providers
 from sqe_core.bootstrap.instances import configured_instances
 from sqe_core.config import load
@@ -80,7 +79,7 @@ def test_a_server_of_a_token_endpoint_in_short(tmp_path: Path, idp: FakeIdp) -> 
     made = providers(tmp_path, f'[auth]\ntoken_endpoint = "{idp.token_url}"\nclient_id = "root"\n')
 
     (provider,) = made.values()
-    assert isinstance(provider, ClientPassthroughProvider)
+    assert isinstance(provider, ClientProvider)
     assert provider.authenticate(basic("etl", "etl-secret-4711")) is not None
     provider.close()
 

@@ -16,15 +16,8 @@ from sqe_auth_oidc.config import (
     PassthroughConfig,
     PasswordConfig,
 )
-from sqe_auth_oidc.plugin import (
-    BearerFactory,
-    ClientCredentialsFactory,
-    ClientPassthroughFactory,
-    ExchangeFactory,
-    PassthroughFactory,
-    PasswordFactory,
-)
-from sqe_core.spi import LoginRequest, Secret
+from sqe_auth_oidc.plugin import FACTORIES
+from sqe_core.spi import AuthProviderFactory, LoginRequest, Secret
 from sqe_core.testing import AuthProviderContract, PluginContract
 
 
@@ -32,12 +25,19 @@ class TestPlugin(PluginContract):
     plugin_name = "auth-oidc"
 
 
-class TestPassword(AuthProviderContract):
-    capabilities = frozenset({"rejects", "refresh"})
+class KindContract(AuthProviderContract):
+    """What the factory of a kind makes."""
+
+    kind: str
 
     @pytest.fixture
-    def factory(self) -> PasswordFactory:
-        return PasswordFactory()
+    def factory(self) -> AuthProviderFactory[Any]:
+        return FACTORIES[self.kind]
+
+
+class TestPassword(KindContract):
+    capabilities = frozenset({"rejects", "refresh"})
+    kind = "oidc_password"
 
     @pytest.fixture
     def config(self, idp: Any) -> PasswordConfig:
@@ -62,12 +62,9 @@ class TestCheckedPassword(TestPassword):
         return PasswordConfig(issuer=idp.issuer, client_id=CLIENT, client_secret=Secret(CLIENT_SECRET))
 
 
-class TestClientCredentials(AuthProviderContract):
+class TestClientCredentials(KindContract):
     capabilities = frozenset({"refresh"})
-
-    @pytest.fixture
-    def factory(self) -> ClientCredentialsFactory:
-        return ClientCredentialsFactory()
+    kind = "client_credentials"
 
     @pytest.fixture
     def config(self, idp: Any) -> ClientCredentialsConfig:
@@ -84,12 +81,9 @@ class TestClientCredentials(AuthProviderContract):
         return basic("alice", "alice-password-4711"), bearer("opaque")
 
 
-class TestClientPassthrough(AuthProviderContract):
+class TestClientPassthrough(KindContract):
     capabilities = frozenset({"rejects"})
-
-    @pytest.fixture
-    def factory(self) -> ClientPassthroughFactory:
-        return ClientPassthroughFactory()
+    kind = "client_credentials_passthrough"
 
     @pytest.fixture
     def config(self, idp: Any) -> ClientPassthroughConfig:
@@ -108,12 +102,9 @@ class TestClientPassthrough(AuthProviderContract):
         return basic("etl", "wrong"), basic("etl", ""), basic("nobody", "etl-secret-4711")
 
 
-class TestBearer(AuthProviderContract):
+class TestBearer(KindContract):
     capabilities = frozenset({"rejects"})
-
-    @pytest.fixture
-    def factory(self) -> BearerFactory:
-        return BearerFactory()
+    kind = "bearer_token"
 
     @pytest.fixture
     def config(self, idp: Any) -> BearerConfig:
@@ -156,12 +147,9 @@ class TestIntrospectedBearer(TestBearer):
         return bearer("opaque-of-nobody"), bearer(idp.token(exp=1))
 
 
-class TestExchange(AuthProviderContract):
+class TestExchange(KindContract):
     capabilities = frozenset({"rejects", "refresh"})
-
-    @pytest.fixture
-    def factory(self) -> ExchangeFactory:
-        return ExchangeFactory()
+    kind = "token_exchange"
 
     @pytest.fixture
     def config(self, idp: Any) -> ExchangeConfig:
@@ -183,10 +171,8 @@ class TestExchange(AuthProviderContract):
         return bearer("opaque-of-nobody"), bearer("a.b.c")
 
 
-class TestPassthrough(AuthProviderContract):
-    @pytest.fixture
-    def factory(self) -> PassthroughFactory:
-        return PassthroughFactory()
+class TestPassthrough(KindContract):
+    kind = "bearer_passthrough"
 
     @pytest.fixture
     def config(self) -> PassthroughConfig:

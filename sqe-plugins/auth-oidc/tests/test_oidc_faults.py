@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 from oidc_idp import CLIENT, CLIENT_SECRET, NOBODY, FakeIdp, Reply, answer, basic, bearer
 
+from sqe_auth_oidc.basic import PasswordProvider
 from sqe_auth_oidc.bearer import BearerProvider
 from sqe_auth_oidc.config import BearerConfig, ClientCredentialsConfig, PasswordConfig
-from sqe_auth_oidc.password import PasswordProvider
-from sqe_auth_oidc.plugin import PasswordFactory
+from sqe_auth_oidc.provider import Surroundings
 from sqe_auth_oidc.service import ClientCredentialsProvider
 from sqe_core.spi import ErrorCode, ExternalError, InvalidCredentialsError, PluginContext, Secret, StartupError
 
@@ -330,7 +330,7 @@ def test_certificates_that_cannot_be_read_stop_the_server(tmp_path: Path, idp: F
     bad.write_text("no certificate")
     for file in (bad, tmp_path / "missing.pem"):
         with pytest.raises(StartupError, match="cannot be read"):
-            PasswordFactory().create("idp", passwords(idp, ca_file=file), PluginContext())
+            PasswordProvider(passwords(idp, ca_file=file), Surroundings(name="idp", context=PluginContext()))
 
 
 def test_the_form_is_as_the_specification_has_it(idp: FakeIdp, make: Callable[..., Any]) -> None:

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from oidc_idp import CLIENT, CLIENT_SECRET, FakeIdp, basic, bearer, public_jwk
 
+from sqe_auth_oidc.basic import PasswordProvider
 from sqe_auth_oidc.bearer import BearerProvider
 from sqe_auth_oidc.config import BearerConfig, PasswordConfig
-from sqe_auth_oidc.password import PasswordProvider
 from sqe_core.spi import InvalidCredentialsError, Secret
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from oidc_idp import ALICE, BOB, CLIENT, CLIENT_SECRET, NOBODY, FakeIdp, answer, basic, bearer, sign
 
+from sqe_auth_oidc.basic import ClientProvider, PasswordProvider
 from sqe_auth_oidc.bearer import BearerProvider, PassthroughProvider
 from sqe_auth_oidc.config import (
     BearerConfig,
@@ -21,9 +22,9 @@ from sqe_auth_oidc.config import (
     check_url,
 )
 from sqe_auth_oidc.exchange import ExchangeProvider
-from sqe_auth_oidc.password import PasswordProvider
-from sqe_auth_oidc.service import ClientCredentialsProvider, ClientPassthroughProvider
-from sqe_core.spi import ExternalError, Identity, InvalidCredentialsError, NotSupportedError, Secret
+from sqe_auth_oidc.provider import Surroundings
+from sqe_auth_oidc.service import ClientCredentialsProvider
+from sqe_core.spi import ExternalError, Identity, InvalidCredentialsError, NotSupportedError, PluginContext, Secret
 
 SECRET = Secret(CLIENT_SECRET)
 ALICES = basic("alice", "alice-password-4711")
@@ -189,7 +190,7 @@ class TestServices:
         assert renewed.access_token != service.access_token
 
     def test_callers_are_their_own_clients(self, idp: FakeIdp, make: Callable[..., Any]) -> None:
-        provider = make(ClientPassthroughProvider, ClientPassthroughConfig(token_url=idp.token_url, scope="catalog"))
+        provider = make(ClientProvider, ClientPassthroughConfig(token_url=idp.token_url, scope="catalog"))
         etl = login(provider, basic("etl", "etl-secret-4711"))
 
         assert etl.username == "service-account-etl"
@@ -215,9 +216,7 @@ class TestServices:
         token = f"{head}.{encode(json.dumps(claims).encode())}.{encode(b'x' * 32)}"
         idp.reply = lambda request: answer(access_token=token, token_type="bearer", expires_in=60)
 
-        root = login(
-            make(ClientPassthroughProvider, ClientPassthroughConfig(token_url=idp.token_url)), basic("root", "s")
-        )
+        root = login(make(ClientProvider, ClientPassthroughConfig(token_url=idp.token_url)), basic("root", "s"))
 
         assert (root.issuer, root.subject, root.username) == ("polaris", "1", "root")
         assert root.expires_at is not None
@@ -228,7 +227,7 @@ class TestServices:
         self, idp: FakeIdp, make: Callable[..., Any], status: int, body: dict[str, str]
     ) -> None:
         idp.reply = lambda request: answer(status, **body)
-        provider = make(ClientPassthroughProvider, ClientPassthroughConfig(token_url=idp.token_url))
+        provider = make(ClientProvider, ClientPassthroughConfig(token_url=idp.token_url))
 
         with pytest.raises(InvalidCredentialsError):
             provider.authenticate(basic("etl", "x"))
@@ -238,7 +237,7 @@ class TestServices:
         idp.reply = lambda request: answer(401, error={"code": 401, "type": "NotAuthorizedException"})
         config = ClientPassthroughConfig(token_url=idp.token_url, fallthrough_on_reject=True)
 
-        assert make(ClientPassthroughProvider, config).authenticate(basic("etl", "x")) is None
+        assert make(ClientProvider, config).authenticate(basic("etl", "x")) is None
 
 
 class TestBearers:
@@ -301,7 +300,9 @@ class TestBearers:
 
     @pytest.mark.rule("AUTHN-2")
     def test_unchecked_bearers_are_not_for_production(self) -> None:
-        provider = PassthroughProvider("dev", PassthroughConfig(user="dev", roles=("admin",)))
+        provider = PassthroughProvider(
+            PassthroughConfig(user="dev", roles=("admin",)), Surroundings(name="dev", context=PluginContext())
+        )
         identity = login(provider, bearer("anything"))
 
         assert provider.production_objection

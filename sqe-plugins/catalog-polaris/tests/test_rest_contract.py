@@ -6,15 +6,8 @@ from typing import Any
 
 import pytest
 
-from sqe_catalog_polaris.config import NessieConfig, PolarisConfig, RestAuth, RestConfig, UnityConfig
-from sqe_catalog_polaris.plugin import (
-    HorizonFactory,
-    IcebergRestFactory,
-    NessieFactory,
-    PolarisFactory,
-    RestFactory,
-    UnityFactory,
-)
+from sqe_catalog_polaris.config import PolarisConfig, RestAuth, RestConfig, UnityConfig
+from sqe_catalog_polaris.plugin import FACTORIES
 from sqe_core.spi import AttachRequest, AttachSecret, Secret
 from sqe_core.testing import CatalogContract, PluginContract
 
@@ -28,10 +21,11 @@ class TestPlugin(PluginContract):
 
 class TestRest(CatalogContract):
     capabilities = USER
+    kind = "rest"
 
     @pytest.fixture
     def factory(self) -> Any:
-        return RestFactory()
+        return FACTORIES[self.kind]
 
     @pytest.fixture
     def keys(self, catalog: Any) -> dict[str, Any]:
@@ -47,15 +41,11 @@ class TestRest(CatalogContract):
 
 
 class TestIcebergRest(TestRest):
-    @pytest.fixture
-    def factory(self) -> Any:
-        return IcebergRestFactory()
+    kind = "iceberg_rest"
 
 
 class TestPolaris(TestRest):
-    @pytest.fixture
-    def factory(self) -> Any:
-        return PolarisFactory()
+    kind = "polaris"
 
     @pytest.fixture
     def config(self, catalog: Any, keys: dict[str, Any]) -> Any:
@@ -64,21 +54,12 @@ class TestPolaris(TestRest):
 
 
 class TestNessie(TestRest):
-    @pytest.fixture
-    def factory(self) -> Any:
-        return NessieFactory()
-
-    @pytest.fixture
-    def config(self, keys: dict[str, Any]) -> Any:
-        return NessieConfig(**keys)
+    kind = "nessie"
 
 
 class TestUnity(TestRest):
     capabilities = USER - {"views", "writes"}
-
-    @pytest.fixture
-    def factory(self) -> Any:
-        return UnityFactory()
+    kind = "unity"
 
     @pytest.fixture
     def config(self, catalog: Any, keys: dict[str, Any]) -> Any:
@@ -87,9 +68,7 @@ class TestUnity(TestRest):
 
 
 class TestHorizon(TestRest):
-    @pytest.fixture
-    def factory(self) -> Any:
-        return HorizonFactory()
+    kind = "horizon"
 
 
 class TestServicePrincipal(TestRest):

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from sqe_catalog_polaris.config import HorizonConfig, NessieConfig, PolarisConfig, RestAuth, RestConfig
-from sqe_catalog_polaris.plugin import PolarisFactory, RestFactory
+from sqe_catalog_polaris.plugin import FACTORIES
 from sqe_catalog_polaris.tokens import TokenEndpoint
 from sqe_core.spi import (
     AttachRequest,
@@ -352,7 +352,7 @@ def test_scopes_of_polaris_are_for_polaris() -> None:
 def test_attach_takes_addresses_of_servers_only() -> None:
     for location in ("", "file:///etc", "ftp://x", "https://user:pw@host/x"):
         with pytest.raises(UserError):
-            RestFactory().attach(AttachRequest(name="x", location=location, options={"warehouse": "w"}))
+            FACTORIES["rest"].attach(AttachRequest(name="x", location=location, options={"warehouse": "w"}))
     request = AttachRequest(name="x", location="https://host", options={"warehouse": "w", "store": "ftp"})
     with pytest.raises(UserError, match="STORE"):
-        PolarisFactory().attach(request)
+        FACTORIES["polaris"].attach(request)

@@ -118,8 +118,8 @@ class PassthroughProvider(AuthProvider):
 
     production_objection = "the login provider 'bearer_passthrough' lets everybody in with any token"
 
-    def __init__(self, name: str, config: PassthroughConfig) -> None:
-        self._name = name
+    def __init__(self, config: PassthroughConfig, surroundings: Surroundings) -> None:
+        self._name = surroundings.name
         self._user = config.user
         self._roles = frozenset(config.roles)
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from sqe_auth_oidc.config import ExchangeConfig
-from sqe_auth_oidc.endpoint import Refused, TokenEndpoint
-from sqe_auth_oidc.provider import GrantedProvider, Idp, Surroundings, identity_maker, token_rules
+from sqe_auth_oidc.endpoint import Refused
+from sqe_auth_oidc.provider import GrantedProvider, Idp, Surroundings
 from sqe_core.spi import BearerCredential, Identity, InvalidCredentialsError, LoginRequest
 
 _EXCHANGE = "urn:ietf:params:oauth:grant-type:token-exchange"
@@ -15,17 +15,7 @@ class ExchangeProvider(GrantedProvider):
     """Takes every bearer, so it comes last in a chain; the identity provider decides which ones are exchanged."""
 
     def __init__(self, config: ExchangeConfig, surroundings: Surroundings) -> None:
-        idp = Idp(config, surroundings, issuer=config.issuer)
-        rules = token_rules(config)
-        super().__init__(
-            idp,
-            TokenEndpoint(
-                idp.client, idp.endpoint(config.token_url, "token_endpoint"), config.client_id, config.client_secret
-            ),
-            identity_maker(config, surroundings),
-            rules=rules,
-            verifier=idp.verifier(config, rules),
-        )
+        super().__init__(config, surroundings, Idp(config, surroundings, issuer=config.issuer), config.token_url)
         self._audience = config.audience[0] if config.audience else None
         self._scope = config.scope
 

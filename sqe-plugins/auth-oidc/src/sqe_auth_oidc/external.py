@@ -23,7 +23,7 @@ from sqe_auth_oidc.compact import BadToken, looks_signed
 from sqe_auth_oidc.config import ExternalConfig, check_url
 from sqe_auth_oidc.endpoint import Refused, TokenAnswer, TokenEndpoint
 from sqe_auth_oidc.keys import ALGORITHMS
-from sqe_auth_oidc.provider import GrantedProvider, Idp, Surroundings, identity_maker, key_store
+from sqe_auth_oidc.provider import GrantedProvider, Idp, Surroundings, key_store
 from sqe_auth_oidc.verifier import TokenRules, TokenVerifier, VerifiedToken
 from sqe_core.spi import (
     BrowserLoginFinish,
@@ -61,18 +61,8 @@ class ExternalProvider(GrantedProvider, SupportsBrowserLogin, SupportsDeviceLogi
         )
         keys = key_store(idp, None, refresh_secs=_REFRESH_SECS, ttl_secs=_TTL_SECS)
         clock = surroundings.context.clock
-        super().__init__(
-            idp,
-            TokenEndpoint(
-                idp.client,
-                idp.endpoint(config.token_endpoint, "token_endpoint"),
-                config.client_id,
-                config.client_secret,
-            ),
-            identity_maker(config, surroundings),
-            rules=rules,
-            verifier=TokenVerifier(keys, rules, clock),
-        )
+        verifier = TokenVerifier(keys, rules, clock)
+        super().__init__(config, surroundings, idp, config.token_endpoint, rules=rules, verifier=verifier)
         self._clock = clock
         self._lenient = lenient
         self._unreadable = _Unreadable()

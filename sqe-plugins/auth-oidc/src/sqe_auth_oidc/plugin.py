@@ -7,115 +7,44 @@ provider is made.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from importlib import import_module
 from typing import Any
 
-from sqe_auth_oidc.config import (
-    BearerConfig,
-    ClientCredentialsConfig,
-    ClientPassthroughConfig,
-    ExchangeConfig,
-    ExternalConfig,
-    PassthroughConfig,
-    PasswordConfig,
-)
+from sqe_auth_oidc import config as kinds
 from sqe_core.spi import AuthProvider, AuthProviderFactory, PluginContext, SqePlugin, StartupContext, hookimpl
 
 
-class PasswordFactory(AuthProviderFactory[PasswordConfig]):
-    """Makes the provider of `type = "oidc_password"`."""
+class _Factory(AuthProviderFactory[Any]):
+    """Makes the providers of one kind; `maker` is `module:class`."""
 
-    kind = "oidc_password"
-    config_type = PasswordConfig
+    def __init__(self, kind: str, config_type: type[Any], maker: str) -> None:
+        self.kind = kind
+        self.config_type = config_type
+        self._maker = maker
 
-    def create(self, name: str, config: PasswordConfig, context: PluginContext) -> AuthProvider:
-        """Make a provider."""
-        from sqe_auth_oidc.password import PasswordProvider
-        from sqe_auth_oidc.provider import Surroundings
-
-        return PasswordProvider(config, Surroundings(name=name, context=context))
-
-
-class ClientCredentialsFactory(AuthProviderFactory[ClientCredentialsConfig]):
-    """Makes the provider of `type = "client_credentials"`."""
-
-    kind = "client_credentials"
-    config_type = ClientCredentialsConfig
-
-    def create(self, name: str, config: ClientCredentialsConfig, context: PluginContext) -> AuthProvider:
+    def create(self, name: str, config: Any, context: PluginContext) -> AuthProvider:
         """Make a provider."""
         from sqe_auth_oidc.provider import Surroundings
-        from sqe_auth_oidc.service import ClientCredentialsProvider
 
-        return ClientCredentialsProvider(config, Surroundings(name=name, context=context))
-
-
-class ClientPassthroughFactory(AuthProviderFactory[ClientPassthroughConfig]):
-    """Makes the provider of `type = "client_credentials_passthrough"`."""
-
-    kind = "client_credentials_passthrough"
-    config_type = ClientPassthroughConfig
-
-    def create(self, name: str, config: ClientPassthroughConfig, context: PluginContext) -> AuthProvider:
-        """Make a provider."""
-        from sqe_auth_oidc.provider import Surroundings
-        from sqe_auth_oidc.service import ClientPassthroughProvider
-
-        return ClientPassthroughProvider(config, Surroundings(name=name, context=context))
+        module, _, made = self._maker.partition(":")
+        provider: AuthProvider = getattr(import_module(f"sqe_auth_oidc.{module}"), made)(
+            config, Surroundings(name=name, context=context)
+        )
+        return provider
 
 
-class BearerFactory(AuthProviderFactory[BearerConfig]):
-    """Makes the provider of `type = "bearer_token"`."""
-
-    kind = "bearer_token"
-    config_type = BearerConfig
-
-    def create(self, name: str, config: BearerConfig, context: PluginContext) -> AuthProvider:
-        """Make a provider."""
-        from sqe_auth_oidc.bearer import BearerProvider
-        from sqe_auth_oidc.provider import Surroundings
-
-        return BearerProvider(config, Surroundings(name=name, context=context))
-
-
-class ExchangeFactory(AuthProviderFactory[ExchangeConfig]):
-    """Makes the provider of `type = "token_exchange"`."""
-
-    kind = "token_exchange"
-    config_type = ExchangeConfig
-
-    def create(self, name: str, config: ExchangeConfig, context: PluginContext) -> AuthProvider:
-        """Make a provider."""
-        from sqe_auth_oidc.exchange import ExchangeProvider
-        from sqe_auth_oidc.provider import Surroundings
-
-        return ExchangeProvider(config, Surroundings(name=name, context=context))
-
-
-class PassthroughFactory(AuthProviderFactory[PassthroughConfig]):
-    """Makes the provider of `type = "bearer_passthrough"`."""
-
-    kind = "bearer_passthrough"
-    config_type = PassthroughConfig
-
-    def create(self, name: str, config: PassthroughConfig, context: PluginContext) -> AuthProvider:
-        """Make a provider."""
-        from sqe_auth_oidc.bearer import PassthroughProvider
-
-        return PassthroughProvider(name, config)
-
-
-class ExternalFactory(AuthProviderFactory[ExternalConfig]):
-    """Makes the provider of `[auth.external]`."""
-
-    kind = "external"
-    config_type = ExternalConfig
-
-    def create(self, name: str, config: ExternalConfig, context: PluginContext) -> AuthProvider:
-        """Make a provider."""
-        from sqe_auth_oidc.external import ExternalProvider
-        from sqe_auth_oidc.provider import Surroundings
-
-        return ExternalProvider(config, Surroundings(name=name, context=context))
+FACTORIES = {
+    factory.kind: factory
+    for factory in (
+        _Factory("oidc_password", kinds.PasswordConfig, "basic:PasswordProvider"),
+        _Factory("client_credentials", kinds.ClientCredentialsConfig, "service:ClientCredentialsProvider"),
+        _Factory("client_credentials_passthrough", kinds.ClientPassthroughConfig, "basic:ClientProvider"),
+        _Factory("bearer_token", kinds.BearerConfig, "bearer:BearerProvider"),
+        _Factory("token_exchange", kinds.ExchangeConfig, "exchange:ExchangeProvider"),
+        _Factory("bearer_passthrough", kinds.PassthroughConfig, "bearer:PassthroughProvider"),
+        _Factory("external", kinds.ExternalConfig, "external:ExternalProvider"),
+    )
+}
 
 
 class OidcPlugin(SqePlugin):
@@ -124,12 +53,4 @@ class OidcPlugin(SqePlugin):
     @hookimpl
     def sqe_provide_auth_providers(self, context: StartupContext) -> Sequence[AuthProviderFactory[Any]]:
         """Contribute the kinds that an identity provider judges (docs/auth-oidc.md)."""
-        return (
-            PasswordFactory(),
-            ClientCredentialsFactory(),
-            ClientPassthroughFactory(),
-            BearerFactory(),
-            ExchangeFactory(),
-            PassthroughFactory(),
-            ExternalFactory(),
-        )
+        return tuple(FACTORIES.values())

@@ -149,28 +149,41 @@ class GrantedProvider(AuthProvider):
     """Base of the providers that get tokens at a token endpoint, for a user or for a service.
 
     Args:
+        config: with `TokenConfig`, tokens are checked; otherwise they are believed because the configured address
+            handed them out, whatever their signature.
+        surroundings: what the core offers.
         idp: the identity provider.
-        endpoint: SQE as its client.
-        maker: makes the identities.
+        token_url: its token endpoint; None for that of its metadata.
         rules: what tokens have to say.
-        verifier: checks signatures; None when tokens are believed because their issuer handed them out himself.
+        verifier: checks signatures.
+        keep_refresh_token: whether tokens are renewed with it.
+        personal: False for an identity that many people share.
     """
 
     def __init__(
         self,
+        config: IdpConfig,
+        surroundings: Surroundings,
         idp: Idp,
-        endpoint: TokenEndpoint,
-        maker: IdentityMaker,
+        token_url: str | None,
         *,
-        rules: TokenRules,
+        rules: TokenRules | None = None,
         verifier: TokenVerifier | None = None,
         keep_refresh_token: bool = True,
         personal: bool = True,
     ) -> None:
+        if isinstance(config, TokenConfig):
+            rules = token_rules(config)
+            verifier = idp.verifier(config, rules)
         self._idp = idp
-        self._endpoint = endpoint
-        self._maker = maker
-        self._rules = rules
+        self._endpoint = TokenEndpoint(
+            idp.client,
+            idp.endpoint(token_url, "token_endpoint"),
+            getattr(config, "client_id", None),
+            getattr(config, "client_secret", None),
+        )
+        self._maker = identity_maker(config, surroundings)
+        self._rules = rules or TokenRules(algorithms=frozenset())
         self._verifier = verifier
         self._keep_refresh_token = keep_refresh_token
         self._personal = personal

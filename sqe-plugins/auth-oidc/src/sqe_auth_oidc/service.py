@@ -1,23 +1,11 @@
-"""Clients of the identity provider in the place of people: one for everybody, or each caller its own."""
+"""`client_credentials`: one client of the identity provider in the place of all people."""
 
 from __future__ import annotations
 
-from sqe_auth_oidc.config import ClientCredentialsConfig, ClientPassthroughConfig
-from sqe_auth_oidc.endpoint import Refused, TokenEndpoint
-from sqe_auth_oidc.provider import GrantedProvider, Idp, Surroundings, identity_maker
-from sqe_auth_oidc.verifier import TokenRules
-from sqe_core.spi import (
-    BasicCredential,
-    ErrorCode,
-    ExternalError,
-    Identity,
-    InvalidCredentialsError,
-    LoginRequest,
-    NoCredential,
-)
-
-# Tokens are believed because the configured address handed them out; which signature they have is not looked at.
-_UNSIGNED = TokenRules(algorithms=frozenset())
+from sqe_auth_oidc.config import ClientCredentialsConfig
+from sqe_auth_oidc.endpoint import Refused
+from sqe_auth_oidc.provider import GrantedProvider, Idp, Surroundings
+from sqe_core.spi import ErrorCode, ExternalError, Identity, LoginRequest, NoCredential
 
 
 class ClientCredentialsProvider(GrantedProvider):
@@ -30,12 +18,11 @@ class ClientCredentialsProvider(GrantedProvider):
     production_waiver = "allow_shared_service_identity"
 
     def __init__(self, config: ClientCredentialsConfig, surroundings: Surroundings) -> None:
-        idp = Idp(config, surroundings)
         super().__init__(
-            idp,
-            TokenEndpoint(idp.client, idp.endpoint(config.token_endpoint, ""), config.client_id, config.client_secret),
-            identity_maker(config, surroundings),
-            rules=_UNSIGNED,
+            config,
+            surroundings,
+            Idp(config, surroundings),
+            config.token_endpoint,
             keep_refresh_token=False,
             personal=False,
         )
@@ -60,41 +47,3 @@ class ClientCredentialsProvider(GrantedProvider):
                 "The identity provider refuses SQE's own client", code=ErrorCode.CATALOG_UNAVAILABLE
             ) from None
         return self.identify(answer, fallback_user=self._client_id)
-
-
-class ClientPassthroughProvider(GrantedProvider):
-    """User name and password of a Basic login are the id and the secret of a client (service principals)."""
-
-    def __init__(self, config: ClientPassthroughConfig, surroundings: Surroundings) -> None:
-        idp = Idp(config, surroundings)
-        super().__init__(
-            idp,
-            TokenEndpoint(idp.client, idp.endpoint(config.token_url, "")),
-            identity_maker(config, surroundings),
-            rules=_UNSIGNED,
-            keep_refresh_token=False,
-        )
-        self._scope = config.scope
-        self._fallthrough = config.fallthrough_on_reject
-
-    def authenticate(self, request: LoginRequest) -> Identity | None:
-        """Ask for a token of the caller's client."""
-        credential = request.credential
-        if not isinstance(credential, BasicCredential):
-            return None
-        secret = credential.password.reveal()
-        if not secret:
-            return self._rejected()
-        try:
-            answer = self._endpoint.grant(
-                "client_credentials", client_id=credential.username, client_secret=secret, scope=self._scope
-            )
-        except Refused as refused:
-            self.log_refused("a client", refused)
-            return self._rejected()
-        return self.identify(answer, fallback_user=credential.username)
-
-    def _rejected(self) -> Identity | None:
-        if self._fallthrough:
-            return None
-        raise InvalidCredentialsError

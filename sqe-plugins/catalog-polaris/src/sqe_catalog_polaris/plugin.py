@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Literal, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
 
 from sqe_catalog_polaris.config import HorizonConfig, NessieConfig, PolarisConfig, RestAuth, RestConfig, UnityConfig
 from sqe_core.spi import (
@@ -19,19 +19,21 @@ from sqe_core.spi import (
     hookimpl,
 )
 
-ConfigT = TypeVar("ConfigT", bound=RestConfig)
 
-
-class _Factory(CatalogFactory[ConfigT]):
+class _Factory(CatalogFactory[RestConfig]):
     """Makes catalogs of one kind."""
 
-    def create(self, name: str, config: ConfigT, context: CatalogContext) -> CatalogBackend:
+    def __init__(self, kind: str, config_type: type[RestConfig]) -> None:
+        self.kind = kind
+        self.config_type = config_type
+
+    def create(self, name: str, config: RestConfig, context: CatalogContext) -> CatalogBackend:
         """Make the catalog; the server is reached at the first use."""
         from sqe_catalog_polaris.kinds import make_backend  # `sqe config check` needs the keys and not the HTTP client
 
         return make_backend(name, config, context)
 
-    def attach(self, request: AttachRequest) -> ConfigT:
+    def attach(self, request: AttachRequest) -> RestConfig:
         """`ATTACH 'https://…' AS x (TYPE iceberg_rest, WAREHOUSE '…', SECRET s)`.
 
         Without a secret each user's own token is sent; with one, everybody is the owner of that token.
@@ -59,46 +61,15 @@ def _store(request: AttachRequest) -> Literal["s3", "local"]:
     raise UserError("STORE is 's3' or 'local'", code=ErrorCode.INVALID_ARGUMENTS)
 
 
-class RestFactory(_Factory[RestConfig]):
-    """Any Iceberg REST catalog."""
-
-    kind = "rest"
-    config_type = RestConfig
-
-
-class IcebergRestFactory(_Factory[RestConfig]):
-    """The same under its other name."""
-
-    kind = "iceberg_rest"
-    config_type = RestConfig
-
-
-class PolarisFactory(_Factory[PolarisConfig]):
-    """Apache Polaris."""
-
-    kind = "polaris"
-    config_type = PolarisConfig
-
-
-class NessieFactory(_Factory[NessieConfig]):
-    """Project Nessie."""
-
-    kind = "nessie"
-    config_type = NessieConfig
-
-
-class UnityFactory(_Factory[UnityConfig]):
-    """Unity Catalog, read only."""
-
-    kind = "unity"
-    config_type = UnityConfig
-
-
-class HorizonFactory(_Factory[HorizonConfig]):
-    """Snowflake Horizon."""
-
-    kind = "horizon"
-    config_type = HorizonConfig
+_KINDS: Mapping[str, type[RestConfig]] = {
+    "rest": RestConfig,
+    "iceberg_rest": RestConfig,
+    "polaris": PolarisConfig,
+    "nessie": NessieConfig,
+    "unity": UnityConfig,
+    "horizon": HorizonConfig,
+}
+FACTORIES = {kind: _Factory(kind, config_type) for kind, config_type in _KINDS.items()}
 
 
 class RestCatalogsPlugin(SqePlugin):
@@ -107,11 +78,4 @@ class RestCatalogsPlugin(SqePlugin):
     @hookimpl
     def sqe_provide_catalogs(self, context: StartupContext) -> Sequence[CatalogFactory[Any]]:
         """Contribute `rest`, `iceberg_rest`, `polaris`, `nessie`, `unity` and `horizon`."""
-        return (
-            RestFactory(),
-            IcebergRestFactory(),
-            PolarisFactory(),
-            NessieFactory(),
-            UnityFactory(),
-            HorizonFactory(),
-        )
+        return tuple(FACTORIES.values())
