@@ -15,7 +15,7 @@ import random
 import re
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
@@ -28,8 +28,9 @@ from sqe_core.query.run.admission import QueryLimits
 from sqe_core.session.session import Session
 from sqe_core.spi.errors import SqeError
 from sqe_core.spi.identity import Identity
-from sqe_core.spi.names import NamespaceName
+from sqe_core.spi.names import NamespaceName, ObjectName
 from sqe_core.spi.policy import (
+    Action,
     Decision,
     Effect,
     PolicyEnforcer,
@@ -52,7 +53,14 @@ class HidingEnforcer(PolicyEnforcer):
 
     def decide(self, request: PolicyRequest) -> PolicyResponse:
         self.asked.append([access.action for access in request.accesses])
-        return PolicyResponse(decisions=tuple(self._decision(access.resource) for access in request.accesses))
+        # Whether a name may be made is for its schema to say: what is hidden there is not known to be taken.
+        resources = [
+            replace(access.resource, name=access.resource.name.schema)
+            if access.action is Action.CREATE and isinstance(access.resource.name, ObjectName)
+            else access.resource
+            for access in request.accesses
+        ]
+        return PolicyResponse(decisions=tuple(map(self._decision, resources)))
 
     def visible(self, request: VisibilityRequest) -> list[Effect]:
         self.asked.append("what is visible")

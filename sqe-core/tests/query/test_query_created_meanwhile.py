@@ -46,7 +46,7 @@ def test_a_statement_that_may_find_the_object_is_judged_anew() -> None:
 
 
 def test_whoever_loses_thrice_is_told_to_send_it_again() -> None:
-    lost = created_table(NAME, may_exist=True)
+    lost = created_table(NAME, may_exist=True, seen=True)
     attempt, made = attempts(lost, lost, lost, 7)
     with pytest.raises(CommitConflictError, match="Another statement changed the table first") as caught:
         tried(attempt, attempt, lambda: None)
@@ -60,7 +60,7 @@ def test_if_not_exists_does_nothing_when_the_name_stays_taken() -> None:
     assert len(made) == 3
     # Rows of an ingest are never dropped like that.
     attempt, _ = attempts(lost, lost, lost)
-    with pytest.raises(CommitConflictError):
+    with pytest.raises(UserError, match="already exists"):
         tried(attempt, attempt, lambda: None)
 
 

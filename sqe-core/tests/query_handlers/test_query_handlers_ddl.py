@@ -11,7 +11,14 @@ from handler_lake import ALICE, BOB, ROOT, Lake
 
 from sqe_core.catalog.registry import Mount
 from sqe_core.policy.grants.enforcer import GrantsEnforcer
-from sqe_core.spi.errors import AccessDeniedError, ErrorCode, NotSupportedError, ObjectNotFoundError, UserError
+from sqe_core.spi.errors import (
+    AccessDeniedError,
+    ErrorCode,
+    NotSupportedError,
+    ObjectNotFoundError,
+    SqeError,
+    UserError,
+)
 from sqe_core.spi.names import ObjectName
 from sqe_core.testing.engine import FakeBackend
 
@@ -141,6 +148,63 @@ def test_what_is_hidden_is_as_what_is_missing(lake: Lake, sql: str) -> None:
         missing.message,
         missing.hint,
     )
+
+
+CREATED = [
+    "CREATE TABLE {} (id integer)",
+    "CREATE TABLE {} AS SELECT 1 AS id",
+    "CREATE TABLE IF NOT EXISTS {} AS SELECT 1 AS id",
+    "CREATE OR REPLACE TABLE {} (id integer)",
+    "CREATE OR REPLACE TABLE {} AS SELECT 1 AS id",
+    "CREATE TABLE {} (LIKE own)",
+    "CREATE VIEW {} AS SELECT 1 AS id",
+    "CREATE VIEW IF NOT EXISTS {} AS SELECT 1 AS id",
+    "CREATE OR REPLACE VIEW {} AS SELECT 1 AS id",
+    "ALTER TABLE own RENAME TO {}",
+]
+
+
+@pytest.mark.rule("ERR-7")
+@pytest.mark.parametrize("sql", CREATED)
+def test_whether_a_hidden_name_is_taken_is_told_by_no_statement_that_leaves_nothing_behind(
+    lake: Lake, sql: str
+) -> None:
+    make(lake)
+    lake.root("GRANT CREATE, CREATE VIEW ON SCHEMA mine TO USER bob", "GRANT SELECT ON mine.t TO USER alice")
+    lake.root("CREATE TABLE mine.own (id integer)", "ALTER TABLE mine.own OWNER TO USER bob")
+    lake.run(BOB, "USE mine")
+    service, session = lake.sqe.service, lake.session(BOB)
+
+    def told(sql: str) -> str:
+        try:
+            return str(
+                [*service.execute(session, sql)] if sql.startswith("EXPLAIN") else service.describe(session, sql)
+            )
+        except SqeError as error:
+            return f"{error.code} {error.message} {error.hint}"
+
+    for asked in (f"EXPLAIN ACCESS {sql}", f"EXPLAIN {sql}", sql):
+        never = told(asked.format("never"))
+        for taken in ("t", "v"):
+            assert told(asked.format(f"mine.{taken}")).replace(f"mine.{taken}", "mine.never") == told(
+                asked.format("mine.never")
+            )
+            assert told(asked.format(taken)).replace(f"mine.{taken}", "mine.never") == never
+
+
+@pytest.mark.rule("DML-4", "DML-8")
+@pytest.mark.parametrize("sql", [each for each in CREATED if "own" not in each])
+def test_what_is_hidden_is_not_replaced(lake: Lake, sql: str) -> None:
+    make(lake)
+    lake.root("GRANT CREATE, CREATE VIEW ON SCHEMA mine TO USER bob", "GRANT SELECT ON mine.t TO USER alice")
+    for name in ("mine.t", "mine.v"):
+        if "IF NOT EXISTS" in sql:
+            lake.run(BOB, sql.format(name))
+        else:
+            assert lake.refusal(BOB, sql.format(name)).code is ErrorCode.DUPLICATE_TABLE
+    assert lake.run(ROOT, "SELECT * FROM mine.t") == [(1, "ann"), (2, "ben")]
+    assert lake.run(ROOT, "SELECT * FROM mine.v") == [(1,), (2,)]
+    assert lake.refusal(BOB, "SELECT * FROM mine.t").code is ErrorCode.TABLE_NOT_FOUND
 
 
 # What each statement needs, of the table t and the view v.

@@ -521,6 +521,9 @@ class FakeEngineSession(EngineSession):
             index = count
             count += tree.relation is not None
             below = [put(child) for child in tree.below]
+            if any(child.fields.get("absent") for child in below):
+                # OR REPLACE where nothing was when it was decided: what is there meanwhile stays.
+                tree = replace(tree, type=tree.type.replace(".Replace", ".Create"))
             if tree.relation is None or index not in by_index:
                 return replace(tree, below=below)
             made = self._replaced(tree, by_index[index])
@@ -553,7 +556,8 @@ class FakeEngineSession(EngineSession):
                 return _logical("SubqueryAlias", rows, identifier=list(replacement.visible_name))
             case RenamedTarget():
                 assert tree.relation is not None
-                return replace(tree, relation=replace(tree.relation, parts=replacement.parts))
+                relation = replace(tree.relation, parts=replacement.parts)
+                return replace(tree, relation=relation, fields={"absent": replacement.absent})
         raise _failure("UNSUPPORTED_FEATURE")
 
     def analyse(
@@ -591,7 +595,7 @@ class FakeEngineSession(EngineSession):
         *namespace, name = target.fields["identifier"]
         key = (tuple(namespace), name)
         if command in ("CreateTable", "ReplaceTable", "CreateTableAsSelect", "ReplaceTableAsSelect"):
-            if key in catalog.tables and not command.startswith("Replace"):
+            if key in catalog.views or (key in catalog.tables and not command.startswith("Replace")):
                 raise _failure("TABLE_OR_VIEW_ALREADY_EXISTS")
             rows = self._rows(tree.below[1]) if len(tree.below) > 1 else _no_rows(tree.fields["columns"])
             former = catalog.tables.get(key)

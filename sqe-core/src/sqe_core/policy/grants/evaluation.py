@@ -167,9 +167,8 @@ class Evaluation:
         if self._is_denied(action, place, rows):
             return Effect.DENY, "a DENY covers it"
         if action in _MAKES and isinstance(place.name, ObjectName):
-            # What is to be made has no past: its schema decides. What would be replaced has to be droppable as well,
-            # also where the core does not say that it is there, and the store knows of something.
-            if exists or self._state.holds(place.name):
+            # What is to be made has no past: its schema decides. What would be replaced has to be droppable as well.
+            if exists:
                 effect, reason = self._effect(Action.DROP, place, exists=True)
                 if effect is not Effect.ALLOW:
                     return effect, reason

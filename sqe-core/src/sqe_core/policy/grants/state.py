@@ -120,7 +120,6 @@ class State:
         self._pinned: set[str] = set()
         # Names that differ in their case only may be one object or several, so all of them are kept apart.
         self._created: dict[Folded, dict[ObjectName, Created]] = defaultdict(dict)
-        self._owned: set[Folded] = set()
         try:
             for kept, body in held.items():
                 self._add(kept, body)
@@ -181,7 +180,6 @@ class State:
                 owner: Owner = decoded
                 if isinstance(owner.name, ObjectName):
                     self.owners[owner.name] = owner
-                    self._owned.add(fold(owner.name))
                 else:
                     self.schema_owners[owner.name] = owner
             case Kind.OBJECT:
@@ -262,10 +260,6 @@ class State:
                 ):
                     return True
         return False
-
-    def holds(self, name: ObjectName) -> bool:
-        """Whether something seems to be there under a name: it was made or is owned."""
-        return fold(name) in self._created or fold(name) in self._owned
 
     def types_of(self, name: ObjectName) -> frozenset[ResourceType]:
         """Return what an object may be, as far as grants on it said."""

@@ -219,6 +219,9 @@ class AccessAnswers:
                 case NewObject():
                     resolved = CatalogObjects(self.steward.seen).resolve_new(need)
                     yield Asked(name=resolved.name, action=need.action)
+                    there = need.replaces and self.steward.seen.visible.find(resolved.mount, resolved.name)
+                    if need.replaces and isinstance(there, ViewMetadata):
+                        yield Asked(name=resolved.name, action=need.replaces, loaded=there, whole=True)
                 case SchemaNeed(new=True):
                     _, schema = self.steward.seen.resolver.schema(need.name, self.steward.context.names)
                     yield Asked(name=schema, action=need.action)

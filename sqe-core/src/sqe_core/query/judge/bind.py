@@ -195,10 +195,9 @@ class RelationBinder:
             hint = f"create it first: CREATE SCHEMA {resolved.name.schema}"
             return replace(bound, absent=schema_not_found(resolved.name.schema, hint=hint))
         if resolved not in self._loaded:
-            # What exists is decided on with everything else of the statement, in one question (POL-3).
-            # Whoever replaces a table has to be allowed to drop it, even one that they do not see.
-            unseen = usage is not Usage.CREATE or relation.holder in _REPLACES
-            load = self._visible.load if unseen else self._visible.find
+            # What exists is decided on with everything else of the statement, in one question (POL-3). What is hidden
+            # is as free a name as any until the catalog says that it is taken: it is not replaced then (ERR-7).
+            load = self._visible.find if usage is Usage.CREATE else self._visible.load
             self._loaded[resolved] = load(resolved.mount, resolved.name)
         replaces = usage is Usage.CREATE and relation.holder in _REPLACES
         return replace(bound, loaded=self._loaded[resolved], replaces=replaces)

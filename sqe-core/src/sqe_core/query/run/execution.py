@@ -42,13 +42,14 @@ class Execution:
         try:
             stream: ResultStream = engine.execute(judgement.plan, tag=context.running.tag, settings=judgement.settings)
         except EngineExecutionError as error:
-            created = [
-                one.resolved.name for one in judgement.bound if one.usage is Usage.CREATE and one.resolved is not None
-            ]
-            if not created or not is_created_meanwhile(error.failure):
+            created = next((one for one in judgement.bound if one.usage is Usage.CREATE), None)
+            if created is None or created.resolved is None or not is_created_meanwhile(error.failure):
                 raise
             raise created_table(
-                created[0], may_exist=judgement.may_exist, or_nothing=judgement.if_not_exists
+                created.resolved.name,
+                may_exist=judgement.may_exist,
+                or_nothing=judgement.if_not_exists,
+                seen=created.loaded is not None,
             ) from error
         release = context.session.begin_result()
         context.running.attach_stream(stream, counted=not judgement.restricted)

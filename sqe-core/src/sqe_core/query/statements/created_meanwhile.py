@@ -46,10 +46,13 @@ def is_created_meanwhile(failure: EngineFailure) -> bool:
     return replaced or failure.condition in _CONDITIONS
 
 
-def created_table(name: ObjectName, *, may_exist: bool, or_nothing: bool = False) -> CreatedMeanwhileError:
+def created_table(
+    name: ObjectName, *, may_exist: bool, or_nothing: bool = False, seen: bool = False
+) -> CreatedMeanwhileError:
     """Return what such a failure of CREATE TABLE means; `may_exist` with OR REPLACE and IF NOT EXISTS."""
     exists = UserError(f"Table {name} already exists", code=ErrorCode.DUPLICATE_TABLE)
-    answer = _changed("table") if may_exist else exists
+    # What is taken and yet not to be seen is hidden, and stays so if the statement is sent again.
+    answer = _changed("table") if may_exist and seen else exists
     return CreatedMeanwhileError(answer, may_exist=may_exist, or_nothing=or_nothing)
 
 

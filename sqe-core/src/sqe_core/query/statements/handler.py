@@ -40,11 +40,15 @@ class ExistingObject:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewObject:
-    """A name that an object is to get; without a schema it is in that of `beside`, else in the current one."""
+    """A name that an object is to get; without a schema it is in that of `beside`, else in the current one.
+
+    What the user sees there is dropped with the right of `replaces`.
+    """
 
     name: Name
     action: Action = Action.CREATE
     beside: Name | None = None
+    replaces: Action | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -26,7 +26,8 @@ def _create_view_needs(statement: CreateView) -> Sequence[Need]:
     query = PlanNeed(statement=statement.query)
     if statement.temporary:
         return (query,)
-    return NewObject(name=statement.name, action=Action.CREATE_VIEW), query
+    replaces = Action.DROP_VIEW if statement.replace else None
+    return NewObject(name=statement.name, action=Action.CREATE_VIEW, replaces=replaces), query
 
 
 @change(CreateView, traits=DDL, in_engine=True, needs=_create_view_needs)
