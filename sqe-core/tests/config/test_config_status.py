@@ -183,3 +183,18 @@ def test_a_key_of_something_that_is_not_asked_for_is_named(tmp_path: Path, text:
     found = loaded(tmp_path, text)
     notes = without_effect(found.config, found.sources)
     assert [said is not None and said in note for note in notes] == ([True] if said else [])
+
+
+@pytest.mark.parametrize(
+    ("engine", "idle"), [('"opa"', True), ('["cedar", "opa"]', True), ('["grants", "opa"]', False), ('"grants"', False)]
+)
+def test_an_engine_that_leaves_nothing_to_the_catalog_is_told_in_vain_whose_it_is(
+    tmp_path: Path, engine: str, idle: bool
+) -> None:
+    found = loaded(
+        tmp_path, f'[policy]\nengine = {engine}\nuncovered = "maker"\n[policy.opa]\nurl = "http://127.0.0.1:1"\n'
+    )
+    notes = [note for note in without_effect(found.config, found.sources) if "policy.uncovered" in note]
+    assert [note.partition("has no effect: ")[2] for note in notes] == [
+        "other engines than `grants` decide about every table by policies of their own"
+    ] * idle

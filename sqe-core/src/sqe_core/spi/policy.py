@@ -104,8 +104,9 @@ class RequestContext:
         query_id: the id of the statement in history and audit.
         client_address: the address of the real client, None in one process.
         administrator: whether who asks has a role of `[auth] admin_roles`, in use.
-        closed_catalogs: those of the question that cannot know who asks, on a server with logins. What no policy covers
-            in them is for whoever made it and for administrators.
+        closed_catalogs: those of the question that cannot know who asks, on a server with logins. An engine that leaves
+            what none of its policies covers to the catalog must not do so there: it is for whoever made it and for
+            administrators. The core closes nothing by itself, and combines what engines say.
     """
 
     protocol: str
