@@ -11,6 +11,7 @@ from types import MappingProxyType
 import pytest
 
 from sqe_core.auth.anonymous import AnonymousConfig, AnonymousProvider
+from sqe_core.observe.logging import redact_secrets
 from sqe_core.session.attempts import LoginAttempts
 from sqe_core.session.login import LoginChain
 from sqe_core.spi.auth import (
@@ -347,14 +348,23 @@ def test_a_refused_login_is_in_the_log_and_its_credential_is_not(make_provider, 
         chain.authenticate(LoginRequest(credential=keys, client=HERE))
 
     assert [record.message for record in caplog.records if record.levelname == "WARNING"] == [
-        "login failed from 127.0.0.1 over test with user name and password kid-7: people: … has expired",
-        "login failed from 127.0.0.1 over test with bearer kid-7: people: … has expired",
+        "login failed from 127.0.0.1 over test with user name and password kid-7 (people): … has expired",
+        "login failed from 127.0.0.1 over test with bearer kid-7 (people): … has expired",
         "login failed from 127.0.0.1 over test with nothing: no provider takes it",
         "login failed from 127.0.0.1 over test with AWS keys AKIA7: no provider takes it",
     ]
     assert caplog.records[0].fields["key_id"] == "kid-7"
     assert "canary" not in caplog.text
     assert "canary" not in str([record.fields for record in caplog.records])
+
+
+def test_the_log_hides_no_word_of_a_refusal(make_provider, caplog) -> None:
+    first = make_provider("api_key")
+    first.failure = InvalidCredentialsError(reason="no entry of the keys file has this key")
+    with pytest.raises(InvalidCredentialsError):
+        LoginChain([("api_key", first)]).authenticate(bearer("x"))
+    (line,) = [record.message for record in caplog.records if record.levelname == "WARNING"]
+    assert redact_secrets(line) == line
 
 
 def test_two_providers_of_one_name_are_refused(users) -> None:

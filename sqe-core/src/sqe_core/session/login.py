@@ -93,12 +93,13 @@ def _log_refusal(request: LoginRequest, refused: InvalidCredentialsError) -> Non
         "reason": _without(credential, refused.reason) or "the provider refused it",
     }
     _log.warning(
-        "login failed from %s over %s with %s%s: %s%s",
+        "login failed from %s over %s with %s%s%s: %s",
         fields["address"] or "an unknown address",
         fields["protocol"],
         fields["credential"],
         f" {fields['key_id']}" if fields["key_id"] else "",
-        f"{fields['provider']}: " if fields["provider"] else "",
+        # In brackets: `api_key: no` would be taken for a secret with its name, and hidden.
+        f" ({fields['provider']})" if fields["provider"] else "",
         fields["reason"],
         extra={"fields": fields},
     )
