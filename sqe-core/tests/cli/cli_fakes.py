@@ -78,6 +78,8 @@ class FakeBackend:
                 return done(StatementKind.CREATE_TABLE)
             case ["SET", *_]:
                 return done(StatementKind.SESSION)
+            case ["GRANT", *_]:
+                return StatementResult(query_id="q", kind=StatementKind.UTILITY, warnings=("no\x1b[31m such role",))
             case ["DESCRIBE", *_]:
                 return rows(
                     {

@@ -169,6 +169,13 @@ def test_a_statement_without_rows_says_what_it_did(
     assert len(gateway.statements) == 1
 
 
+def test_a_change_is_told_with_what_is_to_be_noted(session: RemoteBackend, gateway: FakeGateway) -> None:
+    gateway.answers["GRANT"] = FakeAnswer(kind="utility", warnings=("nobody has the role", "nor that one"))
+    assert session.execute("GRANT").warnings == ["nobody has the role", "nor that one"]
+    gateway.answers["GRANT"] = FakeAnswer(kind="utility")
+    assert session.execute("GRANT").warnings == ()
+
+
 def test_a_thousand_changes_leave_no_ticket_behind(session: RemoteBackend, gateway: FakeGateway) -> None:
     gateway.answers["CHANGE"] = FakeAnswer(kind="insert", affected_rows=1)
     for _ in range(1010):  # a session may hold 1000 tickets

@@ -55,6 +55,10 @@ def test_several_statements_on_one_line(shell: PtyShell) -> None:
     assert "\n1\n(1 row)" in shown
 
 
+def test_what_is_to_be_noted_is_told(shell: PtyShell) -> None:
+    assert "GRANT" in shell.run("GRANT it;", r"Warning: no\\x1b\[31m such role")
+
+
 @pytest.mark.parametrize("leave", ["\\q\r", "quit\r", "exit\r", "EXIT;\r", ".exit\r", ".quit\r", ".q\r", "\x04"])
 def test_leaving(shell: PtyShell, leave: str) -> None:
     shell.type(leave)

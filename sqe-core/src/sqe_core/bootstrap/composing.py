@@ -104,6 +104,7 @@ def compose(
         full_text=config.query_history.full_text,
         admins=lambda identity: bool(identity.roles & admin_roles),
         closes_uncovered=config.auth is not None and config.policy.uncovered == "maker",
+        roles=admin_roles.union(*config.auth.role_mappings.values()) if config.auth else (),
         audit=audit_log(loaded, metrics=metrics),
         engine_idle_secs=config.coordinator.session_context_cache_ttl_secs,
         attach=AttachRules(

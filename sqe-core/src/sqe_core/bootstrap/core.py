@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from sqe_core.bootstrap.installed import installed_catalog
@@ -27,6 +27,7 @@ from sqe_core.query.run.record import Notify, Recorder
 from sqe_core.query.service import QueryService
 from sqe_core.session.directory import SessionDirectory
 from sqe_core.session.engine_pool import EnginePool
+from sqe_core.session.known_names import KnownNames
 from sqe_core.session.session import Session
 from sqe_core.spi.catalog import CatalogBackend
 from sqe_core.spi.events import QueryEvent
@@ -121,6 +122,7 @@ def build(
     grant_store: Callable[[CatalogsOf], GrantStore] | None = None,
     lineage: Callable[[DatasetOf], Lineage] | None = None,
     closes_uncovered: bool = False,
+    roles: Iterable[str] = (),
 ) -> Sqe:
     """Wire an SQE around an engine, which need not have started yet.
 
@@ -128,7 +130,7 @@ def build(
     makes the store that keeps grants and roles in the place of the policy engines; it is told which catalogs there are.
     `lineage` makes what is fed with the events of statements, and is told how tables are called there.
     With `closes_uncovered`, what no grant covers in a catalog that cannot know who asks is for its maker and for
-    administrators.
+    administrators. `roles` are those that the configuration names.
     """
     catalogs = CatalogRegistry(mounts)
     history = history or QueryHistory()
@@ -194,6 +196,7 @@ def build(
             functions=functions.documented,
             admins=admins,
             sessions=sessions,
+            known=KnownNames(roles),
             outside=outside,
         )
     )

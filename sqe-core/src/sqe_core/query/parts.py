@@ -14,6 +14,7 @@ from sqe_core.query.judge.inspect import PlanLimits
 from sqe_core.query.run.admission import QueryLimits
 from sqe_core.query.run.record import Recorder
 from sqe_core.session.directory import SessionDirectory
+from sqe_core.session.known_names import KnownNames
 from sqe_core.spi.identity import Identity
 from sqe_core.sql.statement import SqlReader, Statement, TextLimits
 
@@ -23,8 +24,9 @@ class QueryParts:
     """The collaborators of every statement.
 
     `template_functions` are the names of SQE's own function templates, which users cannot write; `functions` lists
-    (name, kind, description) of what users can call. `admins` says who is an administrator,
-    `sessions` who is connected. `outside` is where grants and roles are kept when no policy engine keeps them.
+    (name, kind, description) of what users can call. `admins` says who is an administrator, `sessions` who is
+    connected, `known` which roles and users there seem to be. `outside` is where grants and roles are kept when no
+    policy engine keeps them.
     """
 
     engine: Engine
@@ -39,6 +41,7 @@ class QueryParts:
     functions: Callable[[], Sequence[tuple[str, str, str]]]
     admins: Callable[[Identity], bool] = field(default=lambda identity: False)
     sessions: SessionDirectory = field(default_factory=SessionDirectory)
+    known: KnownNames = field(default_factory=KnownNames)
     outside: OutsideGrants | None = None
 
     def read(self, sql: str, dialect: str) -> Statement:

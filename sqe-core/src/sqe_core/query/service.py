@@ -243,6 +243,7 @@ class QueryService:
         """Record that a statement was admitted, and find out what it sees."""
         seen = options.at or StatementSession(session)
         seen.find_roles(self._with_roles)
+        self._parts.known.saw(session.identity)
         written = dialect or seen.properties["dialect"]
         origin = Origin(source=_printable(options.source), trace_id=options.trace_id, queued_ms=running.queued_ms)
         record = self._parts.recorder.begin(running.query_id, session, sql, written, origin)

@@ -117,6 +117,7 @@ class FakeAnswer:
         waits: it goes on until it is cancelled.
         progress: how far it says to be until it is done.
         on_run: is called with the session when it runs.
+        warnings: what is told beside it.
     """
 
     table: pa.Table | None = None
@@ -126,6 +127,7 @@ class FakeAnswer:
     waits: bool = False
     progress: QueryProgress = QueryProgress(state=StatementState.RUNNING)  # noqa: RUF009 - it is frozen
     on_run: Callable[[FakeSession], object] | None = None
+    warnings: tuple[str, ...] = ()
 
 
 class FakeResult:
@@ -146,7 +148,7 @@ class FakeResult:
         self.schema = None if self._answer.table is None else self._answer.table.schema
         self.affected_rows = self._answer.affected_rows
         self.changes = SessionChanges()
-        self.warnings: tuple[str, ...] = ()
+        self.warnings = self._answer.warnings
         self.closed = False
         self.cancelled = threading.Event()
         self.state = self._answer.progress.state

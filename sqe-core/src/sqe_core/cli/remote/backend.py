@@ -46,6 +46,7 @@ class _Running(Interruptible):
         self.info: flight.FlightInfo | None = None
         self.progress = Progress()
         self.kind = StatementKind.UTILITY
+        self.warnings: Sequence[str] = ()
 
     def hear(self, app_metadata: bytes) -> None:
         """Take what comes with a poll or with rows; what is not understood is ignored."""
@@ -57,6 +58,8 @@ class _Running(Interruptible):
             return
         with contextlib.suppress(ValueError):
             self.kind = StatementKind(told.get("statement"))
+        if isinstance(warnings := told.get("warnings"), list):
+            self.warnings = [str(text) for text in warnings]
         was = self.progress
         self.progress = Progress(
             tasks=_count(told, "tasks", was.tasks),
@@ -119,7 +122,9 @@ class RemoteBackend(Backend):
                     self._note_change(running.kind)
                 self._finish(running)
                 affected = info.total_records if info.total_records >= 0 else None
-                return StatementResult(query_id=query_id, kind=running.kind, affected_rows=affected)
+                return StatementResult(
+                    query_id=query_id, kind=running.kind, affected_rows=affected, warnings=running.warnings
+                )
             self._wait(ticket, running)
             rows = self._client.fetch(ticket, running, running.hear)
         return StatementResult(

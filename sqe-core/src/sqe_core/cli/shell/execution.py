@@ -18,6 +18,7 @@ from sqe_core.cli.shell.output_file import OutputFile
 from sqe_core.cli.shell.pager import PagedOutput, PagerClosed, pager_command
 from sqe_core.cli.shell.progress import EngineSteps, ProgressLine, duration
 from sqe_core.cli.shell.running import RunningStatement, StatementThread
+from sqe_core.cli.shell.terminal_text import escape_unprintable
 from sqe_core.spi.errors import ErrorCode, SqeError, UserError
 
 if TYPE_CHECKING:
@@ -177,6 +178,8 @@ class Executor:
         for _ in statement.batches():
             pass
         self._say(_completion(statement.sql, result))
+        for warning in result.warnings:
+            self.console.tell(escape_unprintable(f"Warning: {warning}"))
 
     def _say(self, text: str) -> None:
         """Write what is no data: with the data where people read it, else only to a terminal."""

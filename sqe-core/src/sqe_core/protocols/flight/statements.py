@@ -611,6 +611,8 @@ class _Counts:
             "bytes": self._bytes,
             "elapsed_ms": int((time.monotonic() - self._began) * 1000),
         }
+        if self._statement.warnings:
+            told["warnings"] = self._statement.warnings
         return json.dumps(told | {"done": True} if done else told).encode()
 
 

@@ -91,6 +91,7 @@ class Execution:
             kind=statement.kind,
             schema=rows.schema if rows is not None else None,
             batches=rows.combine_chunks().to_batches() if rows is not None else (),  # one: all is known
+            warnings=self.context.running.warnings,
         )
         ending.tell(None, rows.num_rows if rows is not None else None)
         return result

@@ -79,7 +79,7 @@ class StatementResult:
     """The answer to one statement. Iterate it at most once, and close it; use it as a context manager.
 
     `schema` is None for statements without rows. `affected_rows` is set for INSERT, UPDATE, DELETE, MERGE, CTAS and
-    TRUNCATE. Errors while iterating are `SqeError`s.
+    TRUNCATE. `warnings` are remarks for whoever reads it. Errors while iterating are `SqeError`s.
     """
 
     def __init__(
@@ -90,6 +90,7 @@ class StatementResult:
         schema: pa.Schema | None = None,
         batches: Iterable[pa.RecordBatch] = (),
         affected_rows: int | None = None,
+        warnings: Sequence[str] = (),
         progress: Callable[[], Progress] = Progress,
         on_close: Callable[[], None] = lambda: None,
         on_cancel: Callable[[], None] = lambda: None,
@@ -98,6 +99,7 @@ class StatementResult:
         self.kind = kind
         self.schema = schema
         self.affected_rows = affected_rows
+        self.warnings = warnings
         self._batches = batches
         self._progress = progress
         self._on_close = on_close

@@ -58,6 +58,7 @@ def grant(statement: GrantPrivileges, steward: Steward) -> None:
         _require_option(steward, store, made, statement.grantees, "grant this")
     for grantee in statement.grantees:
         store.put_grant(replace(made, grantee=grantee), author=steward.identity)
+    steward.remark(statement.grantees)
 
 
 @steward_change(RevokePrivileges)

@@ -50,6 +50,7 @@ def create_policy(statement: CreatePolicy, steward: Steward) -> None:
         assert statement.table is not None
         policy = _on_table(steward, statement, statement.table)
     store.put_policy(policy, replace=statement.replace, author=steward.identity)
+    steward.remark(statement.grantees)
 
 
 @steward_change(DropPolicy)

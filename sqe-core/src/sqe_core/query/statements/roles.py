@@ -49,6 +49,7 @@ def grant_roles(statement: GrantRoles, steward: Steward) -> None:
             # As with privileges: granted again, an option that was given stays.
             option = statement.with_admin_option or (before is not None and before.admin_option)
             store.grant_role(role, grantee, admin_option=option, author=steward.identity)
+    steward.remark(statement.grantees)
 
 
 @steward_change(RevokeRoles)

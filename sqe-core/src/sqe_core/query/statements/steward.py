@@ -6,7 +6,7 @@ Who may is decided before anything is looked up: whoever may not learns nothing 
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar, Unpack
 
@@ -27,7 +27,7 @@ from sqe_core.spi.catalog import Column, TableMetadata, ViewMetadata
 from sqe_core.spi.errors import ErrorCode, NotSupportedError, UserError
 from sqe_core.spi.identity import Identity
 from sqe_core.spi.names import NamespaceName, ObjectName, quote_part
-from sqe_core.spi.policy import ColumnMask, Grantee, GrantTarget, Mask, SqlMask
+from sqe_core.spi.policy import ColumnMask, Grantee, GrantTarget, Mask, SqlMask, SupportsRoles
 from sqe_core.spi.sql import SqlExpression
 from sqe_core.sql.statement import Name
 from sqe_core.sql.statements.governance import GrantObject
@@ -111,6 +111,21 @@ class Steward:
                 return grantee.name in identity.roles
             case "group":
                 return grantee.name in identity.groups
+
+    def remark(self, grantees: Iterable[Grantee]) -> None:
+        """Warn administrators of roles that nobody seems to have. Others are not told which there are (META-1)."""
+        if not self.is_admin or self.outside is not None:
+            return
+        known = self.context.parts.known
+        roles = set(known.roles)
+        for store in self.authorizer.stores(SupportsRoles):
+            roles.update(one.name for one in store.list_roles(author=self.identity))
+        for name in [one.name for one in grantees if one.type == "role" and one.name not in roles]:
+            meant = (
+                f"did you mean USER {quote_part(name)}?" if name in known.users else did_you_mean(name, sorted(roles))
+            )
+            said = f"No login since the start has the role {quote_part(name)}, and nobody created it"
+            self.context.running.warn(f"{said}; {meant}" if meant else said)
 
     def somebody(self, user: str | None, what: str) -> Identity:
         """Return who a statement asks about; about others only administrators may ask, whoever they are (META-2, 3).
