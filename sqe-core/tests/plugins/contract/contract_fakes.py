@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import pytest
+from contract_variants import breaks
 
 from sqe_core.spi import (
     AttachRequest,
@@ -146,26 +147,19 @@ class TestPasswords(AuthProviderContract):
         ]
 
 
+@breaks(TestPasswords, "test_accepted_login_is_complete", "test_refresh_keeps_who_it_is")
 class WrongProviderName(Passwords):
     def identity(self, request: LoginRequest) -> Identity:
         return replace(super().identity(request), provider="somebody-else")
 
 
-class TestWrongProviderName(TestPasswords):
-    provider_class = WrongProviderName
-    breaks = ("test_accepted_login_is_complete", "test_refresh_keeps_who_it_is")
-
-
+@breaks(TestPasswords, "test_names_are_clean")
 class DirtyNames(Passwords):
     def identity(self, request: LoginRequest) -> Identity:
         return replace(super().identity(request), username="ann\u202e")
 
 
-class TestDirtyNames(TestPasswords):
-    provider_class = DirtyNames
-    breaks = ("test_names_are_clean",)
-
-
+@breaks(TestPasswords, "test_same_login_is_same_person", "test_client_claims_add_nothing")
 class NewPersonEachTime(Passwords):
     counter = 0
 
@@ -174,11 +168,7 @@ class NewPersonEachTime(Passwords):
         return replace(super().identity(request), subject=str(self.counter))
 
 
-class TestNewPersonEachTime(TestPasswords):
-    provider_class = NewPersonEachTime
-    breaks = ("test_same_login_is_same_person", "test_client_claims_add_nothing")
-
-
+@breaks(TestPasswords, "test_foreign_login_is_left_to_others")
 class TakesEverything(Passwords):
     def authenticate(self, request: LoginRequest) -> Identity | None:
         if isinstance(request.credential, BearerCredential):
@@ -186,11 +176,7 @@ class TakesEverything(Passwords):
         return super().authenticate(request)
 
 
-class TestTakesEverything(TestPasswords):
-    provider_class = TakesEverything
-    breaks = ("test_foreign_login_is_left_to_others",)
-
-
+@breaks(TestPasswords, "test_rejected_login_raises_the_constant_text")
 class TellsUsersApart(Passwords):
     def authenticate(self, request: LoginRequest) -> Identity | None:
         if isinstance(request.credential, BasicCredential) and request.credential.username != "ann":
@@ -198,11 +184,7 @@ class TellsUsersApart(Passwords):
         return super().authenticate(request)
 
 
-class TestTellsUsersApart(TestPasswords):
-    provider_class = TellsUsersApart
-    breaks = ("test_rejected_login_raises_the_constant_text",)
-
-
+@breaks(TestPasswords, "test_rejected_login_raises_the_constant_text")
 class SilentlyRejects(Passwords):
     def authenticate(self, request: LoginRequest) -> Identity | None:
         try:
@@ -211,39 +193,22 @@ class SilentlyRejects(Passwords):
             return None
 
 
-class TestSilentlyRejects(TestPasswords):
-    provider_class = SilentlyRejects
-    breaks = ("test_rejected_login_raises_the_constant_text",)
-
-
+@breaks(TestPasswords, "test_client_claims_add_nothing")
 class BelievesHeaders(Passwords):
     def identity(self, request: LoginRequest) -> Identity:
         return replace(super().identity(request), username=request.client.requested_user or "ann")
 
 
-class TestBelievesHeaders(TestPasswords):
-    provider_class = BelievesHeaders
-    breaks = ("test_client_claims_add_nothing",)
-
-
+@breaks(TestPasswords, "test_nothing_secret_prints")
 class PrintsTokens(Passwords):
     def identity(self, request: LoginRequest) -> Identity:
         return replace(super().identity(request), claims={"raw": "access-5d1f"})
 
 
-class TestPrintsTokens(TestPasswords):
-    provider_class = PrintsTokens
-    breaks = ("test_nothing_secret_prints",)
-
-
+@breaks(TestPasswords, "test_refresh_keeps_who_it_is")
 class RefreshesIntoSomebody(Passwords):
     def refresh(self, identity: Identity) -> Identity:
         return replace(super().refresh(identity), subject="2")
-
-
-class TestRefreshesIntoSomebody(TestPasswords):
-    provider_class = RefreshesIntoSomebody
-    breaks = ("test_refresh_keeps_who_it_is",)
 
 
 class TestUndeclaredRefresh(TestPasswords):
@@ -251,16 +216,13 @@ class TestUndeclaredRefresh(TestPasswords):
     breaks = ("test_refresh_keeps_who_it_is",)
 
 
+@breaks(TestPasswords, "test_fresh_login_is_not_revoked")
 class AlwaysRevoked(Passwords):
     def is_revoked(self, identity: Identity) -> bool:
         return True
 
 
-class TestAlwaysRevoked(TestPasswords):
-    provider_class = AlwaysRevoked
-    breaks = ("test_fresh_login_is_not_revoked",)
-
-
+@breaks(TestPasswords, "test_capabilities_are_declared")
 class UndeclaredBrowser(Passwords, SupportsBrowserLogin):
     def browser_login_url(self, start: Any) -> str:
         return "https://idp"
@@ -269,22 +231,13 @@ class UndeclaredBrowser(Passwords, SupportsBrowserLogin):
         raise InvalidCredentialsError
 
 
-class TestUndeclaredBrowser(TestPasswords):
-    provider_class = UndeclaredBrowser
-    breaks = ("test_capabilities_are_declared",)
-
-
+@breaks(TestPasswords, "test_closes_twice")
 class ClosesOnce(Passwords):
     closed = False
 
     def close(self) -> None:
         assert not self.closed, "closed twice"
         self.closed = True
-
-
-class TestClosesOnce(TestPasswords):
-    provider_class = ClosesOnce
-    breaks = ("test_closes_twice",)
 
 
 class TestKnownFault(TestPasswords):
@@ -307,14 +260,10 @@ class TestMendedFault(TestPasswords):
         super().test_names_are_clean(provider, accepted)
 
 
+@breaks(TestPasswords, "test_is_a_provider")
 class NotReady(Passwords):
     def check(self) -> None:
         raise StartupError("no key set")
-
-
-class TestNotReady(TestPasswords):
-    provider_class = NotReady
-    breaks = ("test_is_a_provider",)
 
 
 # Factories
@@ -445,33 +394,22 @@ class TestRest(CatalogContract):
         return AttachRequest(name="x", location="https://catalog", options={"warehouse": "w"})
 
 
+@breaks(TestRest, "test_table_cache_is_off")
 class Cached(Rest):
     properties: ClassVar[dict[str, str]] = {**Rest.properties, "cache-enabled": "true"}
 
 
-class TestCached(TestRest):
-    backend_class = Cached
-    breaks = ("test_table_cache_is_off",)
-
-
+@breaks(TestRest, "test_properties_are_text")
 class ChoosesTheClass(Rest):
     properties: ClassVar[dict[str, str]] = {**Rest.properties, "": "org.example.Catalog"}
 
 
-class TestChoosesTheClass(TestRest):
-    backend_class = ChoosesTheClass
-    breaks = ("test_properties_are_text",)
-
-
+@breaks(TestRest, "test_properties_choose_an_implementation")
 class Undecided(Rest):
     properties: ClassVar[dict[str, str]] = {**Rest.properties, "catalog-impl": "org.example.Impl"}
 
 
-class TestUndecided(TestRest):
-    backend_class = Undecided
-    breaks = ("test_properties_choose_an_implementation",)
-
-
+@breaks(TestRest, "test_properties_are_repeatable")
 class Random(Rest):
     calls = 0
 
@@ -480,11 +418,7 @@ class Random(Rest):
         return {**super().spark_properties(identity), "x": str(self.calls)}
 
 
-class TestRandom(TestRest):
-    backend_class = Random
-    breaks = ("test_properties_are_repeatable",)
-
-
+@breaks(TestRest, "test_identity_mode_is_true")
 class SendsTheFirstToken(Rest):
     first: str | None = None
 
@@ -494,39 +428,23 @@ class SendsTheFirstToken(Rest):
         return {**properties, "token": self.first}
 
 
-class TestSendsTheFirstToken(TestRest):
-    backend_class = SendsTheFirstToken
-    breaks = ("test_identity_mode_is_true",)
-
-
+@breaks(TestRest, "test_user_token_is_alone")
 class ServiceAccount(Rest):
     properties: ClassVar[dict[str, str]] = {**Rest.properties, "credential": "sqe:secret"}
 
 
-class TestServiceAccount(TestRest):
-    backend_class = ServiceAccount
-    breaks = ("test_user_token_is_alone",)
-
-
+@breaks(TestRest, "test_user_token_is_alone")
 class RefreshesItself(Rest):
     properties: ClassVar[dict[str, str]] = {**Rest.properties, "token-refresh-enabled": "true"}
 
 
-class TestRefreshesItself(TestRest):
-    backend_class = RefreshesItself
-    breaks = ("test_user_token_is_alone",)
-
-
+@breaks(TestRest, "test_user_without_token_is_refused")
 class FallsBack(Rest):
     def spark_properties(self, identity: Identity) -> dict[str, str]:
         return dict(self.properties) if identity.access_token is None else super().spark_properties(identity)
 
 
-class TestFallsBack(TestRest):
-    backend_class = FallsBack
-    breaks = ("test_user_without_token_is_refused",)
-
-
+@breaks(TestRest, "test_nothing_secret_prints")
 class ShowsTheToken(Rest):
     def spark_properties(self, identity: Identity) -> dict[str, str]:
         properties = super().spark_properties(identity)
@@ -535,11 +453,6 @@ class ShowsTheToken(Rest):
 
     def __repr__(self) -> str:
         return f"ShowsTheToken({self.last})"
-
-
-class TestShowsTheToken(TestRest):
-    backend_class = ShowsTheToken
-    breaks = ("test_nothing_secret_prints",)
 
 
 class TestUndeclaredPerUser(TestRest):
@@ -562,14 +475,10 @@ class ForgivingListing(Listing):
         return {}
 
 
+@breaks(TestRest, "test_quick_metadata_lists")
 class Forgiving(Rest):
     def quick_metadata(self, identity: Identity) -> CatalogMetadata | None:
         return ForgivingListing()
-
-
-class TestForgiving(TestRest):
-    backend_class = Forgiving
-    breaks = ("test_quick_metadata_lists",)
 
 
 class TestUndeclaredAttach(TestRest):
@@ -577,37 +486,25 @@ class TestUndeclaredAttach(TestRest):
     breaks = ("test_attach",)
 
 
+@breaks(TestRest, "test_attach_refuses_unknown_options")
 class IgnoresOptions(RestFactory):
     def attach(self, request: AttachRequest) -> NoConfig:
         return NoConfig()
 
 
-class TestIgnoresOptions(TestRest):
-    factory_class = IgnoresOptions
-    breaks = ("test_attach_refuses_unknown_options",)
-
-
+@breaks(TestRest, "test_is_a_backend")
 class Unreachable(Rest):
     def check(self) -> None:
         raise StartupError("nobody answers")
 
 
-class TestUnreachable(TestRest):
-    backend_class = Unreachable
-    breaks = ("test_is_a_backend",)
-
-
+@breaks(TestRest, "test_closes_twice")
 class RestClosesOnce(Rest):
     closed = False
 
     def close(self) -> None:
         assert not self.closed, "closed twice"
         self.closed = True
-
-
-class TestRestClosesOnce(TestRest):
-    backend_class = RestClosesOnce
-    breaks = ("test_closes_twice",)
 
 
 # Policy engines
@@ -697,85 +594,53 @@ class TestTable(PolicyEnforcerContract):
         return Grantee(type="role", name="analyst")
 
 
+@breaks(TestTable, "test_denied")
 class DeniesQuietly(Table):
     def one(self, name: Any) -> Decision:
         decision = super().one(name)
         return replace(decision, reason="") if decision.effect is Effect.DENY else decision
 
 
-class TestDeniesQuietly(TestTable):
-    enforcer_class = DeniesQuietly
-    breaks = ("test_denied",)
-
-
+@breaks(TestTable, "test_denied", "test_denied_is_invisible")
 class AllowsEverything(Table):
     def one(self, name: Any) -> Decision:
         return Decision.allow() if name == SALARIES else super().one(name)
 
 
-class TestAllowsEverything(TestTable):
-    enforcer_class = AllowsEverything
-    breaks = ("test_denied", "test_denied_is_invisible")
-
-
+@breaks(TestTable, "test_restricted")
 class HidesUnknownColumns(Table):
     hidden = "ID"
 
 
-class TestHidesUnknownColumns(TestTable):
-    enforcer_class = HidesUnknownColumns
-    breaks = ("test_restricted",)
-
-
+@breaks(TestTable, "test_answers_in_order")
 class AnswersSorted(Table):
     def decide(self, request: PolicyRequest) -> PolicyResponse:
         decisions = super().decide(request).decisions
         return PolicyResponse(decisions=tuple(sorted(decisions, key=lambda decision: decision.effect.value)))
 
 
-class TestAnswersSorted(TestTable):
-    enforcer_class = AnswersSorted
-    breaks = ("test_answers_in_order",)
-
-
+@breaks(TestTable, "test_answers_in_order", "test_every_action_is_understood", "test_visible_answers_in_order")
 class AnswersOnce(Table):
     def decide(self, request: PolicyRequest) -> PolicyResponse:
         return PolicyResponse(decisions=super().decide(request).decisions[:1])
 
 
-class TestAnswersOnce(TestTable):
-    enforcer_class = AnswersOnce
-    breaks = ("test_answers_in_order", "test_every_action_is_understood", "test_visible_answers_in_order")
-
-
+@breaks(TestTable, "test_every_action_is_understood")
 class KnowsSelectOnly(Table):
     def decide(self, request: PolicyRequest) -> PolicyResponse:
         known = [access for access in request.accesses if access.action.value in ("select", "drop", "describe")]
         return super().decide(replace(request, accesses=tuple(known)))
 
 
-class TestKnowsSelectOnly(TestTable):
-    enforcer_class = KnowsSelectOnly
-    breaks = ("test_every_action_is_understood",)
-
-
+@breaks(TestTable, "test_denied_is_invisible")
 class ShowsEverything(Table):
     def visible(self, request: Any) -> Sequence[Effect]:
         return [Effect.ALLOW for _ in request.names]
 
 
-class TestShowsEverything(TestTable):
-    enforcer_class = ShowsEverything
-    breaks = ("test_denied_is_invisible",)
-
-
+@breaks(TestTable, "test_enforcing_engines_can_deny")
 class NotEnforcing(Table):
     enforces = False
-
-
-class TestNotEnforcing(TestTable):
-    enforcer_class = NotEnforcing
-    breaks = ("test_enforcing_engines_can_deny",)
 
 
 class TestGenerousSilence(TestTable):
@@ -786,14 +651,10 @@ class TestGenerousSilence(TestTable):
         return Table()
 
 
+@breaks(TestTable, "test_grants")
 class ForgetsGrants(Table):
     def put_grant(self, grant: Grant, *, author: Identity) -> None:
         pass
-
-
-class TestForgetsGrants(TestTable):
-    enforcer_class = ForgetsGrants
-    breaks = ("test_grants",)
 
 
 class TestUndeclaredGrants(TestTable):
@@ -877,35 +738,23 @@ class TestGoverning(TestTable):
     enforcer_class = Governing
 
 
+@breaks(TestGoverning, "test_roles")
 class KnowsDirectRolesOnly(Governing):
     def roles_of(self, principal: Identity) -> frozenset[str]:
         user = Grantee(type="user", name=principal.username)
         return frozenset(role for role, grantees in self.roles.items() if user in grantees)
 
 
-class TestKnowsDirectRolesOnly(TestGoverning):
-    enforcer_class = KnowsDirectRolesOnly
-    breaks = ("test_roles",)
-
-
+@breaks(TestGoverning, "test_policies")
 class PoliciesDifferByCase(Governing):
     def put_policy(self, policy: StoredPolicy, *, replace: bool, author: Identity) -> None:
         self.policies[policy.name] = policy
 
 
-class TestPoliciesDifferByCase(TestGoverning):
-    enforcer_class = PoliciesDifferByCase
-    breaks = ("test_policies",)
-
-
+@breaks(TestGoverning, "test_ownership")
 class OwnersOutliveTheirTables(Governing):
     def object_dropped(self, name: ObjectName | NamespaceName, *, uuid: str | None, author: Identity) -> None:
         pass
-
-
-class TestOwnersOutliveTheirTables(TestGoverning):
-    enforcer_class = OwnersOutliveTheirTables
-    breaks = ("test_ownership",)
 
 
 class TestUndeclaredGovernance(TestGoverning):
@@ -913,6 +762,7 @@ class TestUndeclaredGovernance(TestGoverning):
     breaks = ("test_roles", "test_policies", "test_ownership")
 
 
+@breaks(TestTable, "test_flush_changes_no_answer")
 class FlushDenies(Table):
     flushed = False
 
@@ -923,31 +773,19 @@ class FlushDenies(Table):
         return Decision.deny("flushed") if self.flushed else super().one(name)
 
 
-class TestFlushDenies(TestTable):
-    enforcer_class = FlushDenies
-    breaks = ("test_flush_changes_no_answer",)
-
-
+@breaks(TestTable, "test_is_an_enforcer")
 class EngineNotReady(Table):
     def check(self) -> None:
         raise StartupError("no policies")
 
 
-class TestEngineNotReady(TestTable):
-    enforcer_class = EngineNotReady
-    breaks = ("test_is_an_enforcer",)
-
-
+@breaks(TestTable, "test_no_question_no_answer")
 class AnswersUnasked(Table):
     def decide(self, request: PolicyRequest) -> PolicyResponse:
         return super().decide(request) if request.accesses else PolicyResponse(decisions=(Decision.allow(),))
 
 
-class TestAnswersUnasked(TestTable):
-    enforcer_class = AnswersUnasked
-    breaks = ("test_no_question_no_answer",)
-
-
+@breaks(TestTable, "test_many_threads")
 class OneAtATime(Table):
     def __init__(self) -> None:
         super().__init__()
@@ -961,22 +799,13 @@ class OneAtATime(Table):
         return super().one(name)
 
 
-class TestOneAtATime(TestTable):
-    enforcer_class = OneAtATime
-    breaks = ("test_many_threads",)
-
-
+@breaks(TestTable, "test_closes_twice")
 class TableClosesOnce(Table):
     closed = False
 
     def close(self) -> None:
         assert not self.closed, "closed twice"
         self.closed = True
-
-
-class TestTableClosesOnce(TestTable):
-    enforcer_class = TableClosesOnce
-    breaks = ("test_closes_twice",)
 
 
 # Grant stores
@@ -1097,16 +926,13 @@ class TestLeavesRestrictionsOut(TestLedger):
     breaks = ("test_refuses_what_it_cannot_keep",)
 
 
+@breaks(TestLedger, "test_grants")
 class RevokesNothing(Ledger):
     def delete_grant(self, grant: Grant, *, author: Identity) -> bool:
         return True
 
 
-class TestRevokesNothing(TestLedger):
-    store_class = RevokesNothing
-    breaks = ("test_grants",)
-
-
+@breaks(TestLedger, "test_roles")
 class GrantsOutliveTheirRole(Ledger):
     def drop_role(self, name: str, *, author: Identity) -> bool:
         found = name in self.roles
@@ -1114,42 +940,25 @@ class GrantsOutliveTheirRole(Ledger):
         return found
 
 
-class TestGrantsOutliveTheirRole(TestLedger):
-    store_class = GrantsOutliveTheirRole
-    breaks = ("test_roles",)
-
-
+@breaks(TestLedger, "test_odd_names")
 class TakesAnyName(Ledger):
     def check_name(self, name: str) -> None:
         pass
 
 
-class TestTakesAnyName(TestLedger):
-    store_class = TakesAnyName
-    breaks = ("test_odd_names",)
-
-
+@breaks(TestLedger, "test_is_a_store")
 class LedgerIsGone(Ledger):
     def check(self) -> None:
         raise StartupError("nobody is there")
 
 
-class TestLedgerIsGone(TestLedger):
-    store_class = LedgerIsGone
-    breaks = ("test_is_a_store",)
-
-
+@breaks(TestLedger, "test_closes_twice")
 class LedgerClosesOnce(Ledger):
     closed = False
 
     def close(self) -> None:
         assert not self.closed, "closed twice"
         self.closed = True
-
-
-class TestLedgerClosesOnce(TestLedger):
-    store_class = LedgerClosesOnce
-    breaks = ("test_closes_twice",)
 
 
 # Lineage sinks
@@ -1190,17 +999,14 @@ class TestMemory(LineageSinkContract):
         return lambda: [json.loads(text) for text in ARRIVED]
 
 
+@breaks(TestMemory, "test_delivers_in_order", "test_takes_every_event")
 class LosesStart(Memory):
     def emit(self, event: LineageEvent) -> None:
         if event.type.value != "START":
             super().emit(event)
 
 
-class TestLosesStart(TestMemory):
-    sink_class = LosesStart
-    breaks = ("test_delivers_in_order", "test_takes_every_event")
-
-
+@breaks(TestMemory, "test_keeps_the_token_out")
 class WritesTheToken(Memory):
     def emit(self, event: LineageEvent) -> None:
         document = to_run_event(event)
@@ -1208,21 +1014,13 @@ class WritesTheToken(Memory):
         ARRIVED.append(json.dumps(document))
 
 
-class TestWritesTheToken(TestMemory):
-    sink_class = WritesTheToken
-    breaks = ("test_keeps_the_token_out",)
-
-
+@breaks(TestMemory, "test_is_a_sink")
 class NoDisk(Memory):
     def check(self) -> None:
         raise StartupError("the disk is full")
 
 
-class TestNoDisk(TestMemory):
-    sink_class = NoDisk
-    breaks = ("test_is_a_sink",)
-
-
+@breaks(TestMemory, "test_closes_twice")
 class MemoryClosesOnce(Memory):
     closed = 0
 
@@ -1232,20 +1030,11 @@ class MemoryClosesOnce(Memory):
         assert self.closed < 2 or ARRIVED, "closed twice"
 
 
-class TestMemoryClosesOnce(TestMemory):
-    sink_class = MemoryClosesOnce
-    breaks = ("test_closes_twice",)
-
-
+@breaks(TestMemory, "test_takes_every_event")
 class WantsOutputs(Memory):
     def emit(self, event: LineageEvent) -> None:
         assert event.outputs
         super().emit(event)
-
-
-class TestWantsOutputs(TestMemory):
-    sink_class = WantsOutputs
-    breaks = ("test_takes_every_event",)
 
 
 class Swallows(Memory):
@@ -1262,15 +1051,11 @@ class TestSwallows(TestMemory):
         return Swallows()
 
 
+@breaks(TestMemory, "test_many_threads")
 class OneOfTwo(Memory):
     def emit(self, event: LineageEvent) -> None:
         if int(event.run_id[-3:]) % 2 or event.run_id.endswith("000000000001"):
             super().emit(event)
-
-
-class TestOneOfTwo(TestMemory):
-    sink_class = OneOfTwo
-    breaks = ("test_many_threads",)
 
 
 # Distributions

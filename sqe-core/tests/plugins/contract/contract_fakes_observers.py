@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from typing import Any, ClassVar
 
 import pytest
+from contract_variants import breaks
 
 from sqe_core.spi import (
     Decision,
@@ -62,47 +63,32 @@ class TestDiary(ObserverContract):
         return lambda: HEARD
 
 
+@breaks(TestDiary, "test_observes", "test_records_in_order", "test_many_threads")
 class Deaf(SqePlugin):
     pass
 
 
-class TestDeaf(TestDiary):
-    plugin_class = Deaf
-    breaks = ("test_observes", "test_records_in_order", "test_many_threads")
-
-
+@breaks(TestDiary, "test_takes_every_event")
 class WantsASource(Diary):
     def keep(self, event: QueryEvent) -> None:
         assert event.source is not None, "who was that?"
         super().keep(event)
 
 
-class TestWantsASource(TestDiary):
-    plugin_class = WantsASource
-    breaks = ("test_takes_every_event",)
-
-
+@breaks(TestDiary, "test_holds_nobody_up")
 class CallsHome(Diary):
     def keep(self, event: QueryEvent) -> None:
         time.sleep(0.03)
         super().keep(event)
 
 
-class TestCallsHome(TestDiary):
-    plugin_class = CallsHome
-    breaks = ("test_holds_nobody_up",)
-
-
+@breaks(TestDiary, "test_records_in_order")
 class LatestFirst(Diary):
     def keep(self, event: QueryEvent) -> None:
         HEARD.insert(0, (event.query_id, event.phase))
 
 
-class TestLatestFirst(TestDiary):
-    plugin_class = LatestFirst
-    breaks = ("test_records_in_order",)
-
-
+@breaks(TestDiary, "test_many_threads")
 class TurnsBusyAway(Diary):
     busy = threading.Lock()
 
@@ -113,11 +99,7 @@ class TurnsBusyAway(Diary):
             self.busy.release()
 
 
-class TestTurnsBusyAway(TestDiary):
-    plugin_class = TurnsBusyAway
-    breaks = ("test_many_threads",)
-
-
+@breaks(TestDiary, "test_stops_twice")
 class StopsOnce(Diary):
     stopped = 0
 
@@ -125,11 +107,6 @@ class StopsOnce(Diary):
         self.stopped += 1
         # The kit stops twice by itself where it reads what arrived.
         assert self.stopped < 2 or HEARD, "stopped twice"
-
-
-class TestStopsOnce(TestDiary):
-    plugin_class = StopsOnce
-    breaks = ("test_stops_twice",)
 
 
 @dataclass
@@ -199,35 +176,25 @@ class TestWeekend(PolicyEnforcerContract):
         return make_policy_request(PEOPLE, now=datetime(2026, 1, 3, tzinfo=UTC))
 
 
+@breaks(
+    TestWeekend, "test_allowed", "test_abstaining_allows_nothing", "test_visible_answers_in_order", "test_many_threads"
+)
 class AllowsOnWeekdays(Weekend):
     def one(self, request: PolicyRequest, action: str) -> Decision:
         decision = super().one(request, action)
         return Decision.allow() if decision.effect is Effect.ABSTAIN else decision
 
 
-class TestAllowsOnWeekdays(TestWeekend):
-    enforcer_class = AllowsOnWeekdays
-    breaks = ("test_allowed", "test_abstaining_allows_nothing", "test_visible_answers_in_order", "test_many_threads")
-
-
+@breaks(TestWeekend, "test_abstaining_allows_nothing")
 class AllowsDrop(Weekend):
     def one(self, request: PolicyRequest, action: str) -> Decision:
         return Decision.allow() if action == "drop" else super().one(request, action)
 
 
-class TestAllowsDrop(TestWeekend):
-    enforcer_class = AllowsDrop
-    breaks = ("test_abstaining_allows_nothing",)
-
-
+@breaks(TestWeekend, "test_denied_is_invisible")
 class ListsAtWeekends(Weekend):
     def visible(self, request: VisibilityRequest) -> Sequence[Effect]:
         return [Effect.ABSTAIN for _ in request.names]
-
-
-class TestListsAtWeekends(TestWeekend):
-    enforcer_class = ListsAtWeekends
-    breaks = ("test_denied_is_invisible",)
 
 
 class TestUndeclaredAbstaining(TestWeekend):

@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 from urllib.parse import unquote_plus
 
 import pytest
+from contract_variants import breaks
 
 from sqe_core.spi import (
     BasicCredential,
@@ -229,36 +230,25 @@ class TestLine(ProtocolContract):
         return LineClient()
 
 
+@breaks(TestLine, "test_unexpected_error_stays_inside")
 class TellsEverything(LineProtocol):
     def unexpected(self, error: Exception) -> str:
         return repr(error)
 
 
-class TestTellsEverything(TestLine):
-    protocol_class = TellsEverything
-    breaks = ("test_unexpected_error_stays_inside",)
-
-
+@breaks(TestLine, "test_text_arrives_unchanged")
 class TrimsText(LineProtocol):
     def text(self, sql: str) -> str:
         return " ".join(sql.split())
 
 
-class TestTrimsText(TestLine):
-    protocol_class = TrimsText
-    breaks = ("test_text_arrives_unchanged",)
-
-
+@breaks(TestLine, "test_basic_login", "test_bad_login_is_refused")
 class LetsEverybodyIn(LineProtocol):
     def credential(self, asked: Any) -> Credential:
         return BearerCredential(token=self.gateway.bearer)  # type: ignore[attr-defined]
 
 
-class TestLetsEverybodyIn(TestLine):
-    protocol_class = LetsEverybodyIn
-    breaks = ("test_basic_login", "test_bad_login_is_refused")
-
-
+@breaks(TestLine, "test_bearer_login")
 class TokensAreNames(LineProtocol):
     def credential(self, asked: Any) -> Credential:
         if "token" in asked:
@@ -266,21 +256,13 @@ class TokensAreNames(LineProtocol):
         return super().credential(asked)
 
 
-class TestTokensAreNames(TestLine):
-    protocol_class = TokensAreNames
-    breaks = ("test_bearer_login",)
-
-
+@breaks(TestLine, "test_odd_names_and_passwords")
 class ReadsForms(LineProtocol):
     def password(self, password: str) -> str:
         return unquote_plus(password)
 
 
-class TestReadsForms(TestLine):
-    protocol_class = ReadsForms
-    breaks = ("test_odd_names_and_passwords",)
-
-
+@breaks(TestLine, "test_error_arrives")
 class HidesErrors(LineProtocol):
     def run(self, statement: Statement, line: Line) -> None:
         try:
@@ -289,11 +271,7 @@ class HidesErrors(LineProtocol):
             raise UserError("Query failed") from None
 
 
-class TestHidesErrors(TestLine):
-    protocol_class = HidesErrors
-    breaks = ("test_error_arrives",)
-
-
+@breaks(TestLine, "test_many_rows")
 class LeavesResultsOpen(LineProtocol):
     def answer(self, asked: Any, line: Line) -> None:
         client = ClientInfo(protocol="line", address=self.address(line))
@@ -301,31 +279,19 @@ class LeavesResultsOpen(LineProtocol):
         self.run(session.begin(StatementRequest(sql=asked["sql"])), line)
 
 
-class TestLeavesResultsOpen(TestLine):
-    protocol_class = LeavesResultsOpen
-    breaks = ("test_many_rows",)
-
-
+@breaks(TestLine, "test_client_is_described")
 class HidesTheClient(LineProtocol):
     def address(self, line: Line) -> str:
         return ""
 
 
-class TestHidesTheClient(TestLine):
-    protocol_class = HidesTheClient
-    breaks = ("test_client_is_described",)
-
-
+@breaks(TestLine, "test_types")
 class Rounds(LineProtocol):
     def value(self, value: Any) -> Any:
         return float(value) if isinstance(value, int) and not isinstance(value, bool) else super().value(value)
 
 
-class TestRounds(TestLine):
-    protocol_class = Rounds
-    breaks = ("test_types",)
-
-
+@breaks(TestLine, "test_no_rows")
 class WantsRows(LineProtocol):
     def rows(self, statement: Statement) -> Iterator[dict[str, Any]]:
         rows = iter(super().rows(statement))
@@ -333,11 +299,7 @@ class WantsRows(LineProtocol):
         yield from rows
 
 
-class TestWantsRows(TestLine):
-    protocol_class = WantsRows
-    breaks = ("test_no_rows",)
-
-
+@breaks(TestLine, "test_two_clients_at_once")
 class OneClientAtATime(LineProtocol):
     def __init__(self, context: Any) -> None:
         super().__init__(context)
@@ -353,11 +315,7 @@ class OneClientAtATime(LineProtocol):
                 self.free.release()
 
 
-class TestOneClientAtATime(TestLine):
-    protocol_class = OneClientAtATime
-    breaks = ("test_two_clients_at_once",)
-
-
+@breaks(TestLine, "test_two_clients_at_once")
 class EndsTheirNeighbours(LineProtocol):
     def answer(self, asked: Any, line: Line) -> None:
         super().answer(asked, line)
@@ -365,70 +323,41 @@ class EndsTheirNeighbours(LineProtocol):
             other.cancel()
 
 
-class TestEndsTheirNeighbours(TestLine):
-    protocol_class = EndsTheirNeighbours
-    breaks = ("test_two_clients_at_once",)
-
-
+@breaks(TestLine, "test_cancel")
 class GoesOn(LineProtocol):
     def cancel(self, key: str) -> None:
         pass
 
 
-class TestGoesOn(TestLine):
-    protocol_class = GoesOn
-    breaks = ("test_cancel",)
-
-
+@breaks(TestLine, "test_who_is_gone_runs_nothing")
 class NeverLooks(LineProtocol):
     def watch(self, key: str, statement: Statement, line: Line) -> None:
         pass
 
 
-class TestNeverLooks(TestLine):
-    protocol_class = NeverLooks
-    breaks = ("test_who_is_gone_runs_nothing",)
-
-
+@breaks(TestLine, "test_slow_reader")
 class Collects(LineProtocol):
     def rows(self, statement: Statement) -> Iterator[dict[str, Any]]:
         return iter(list(super().rows(statement)))
 
 
-class TestCollects(TestLine):
-    protocol_class = Collects
-    breaks = ("test_slow_reader",)
-
-
+@breaks(TestLine, "test_drains")
 class HangsUp(LineProtocol):
     def drain(self, secs: float) -> None:
         for statement in list(self.running.values()):
             statement.cancel()
 
 
-class TestHangsUp(TestLine):
-    protocol_class = HangsUp
-    breaks = ("test_drains",)
-
-
+@breaks(TestLine, "test_drains", "test_stops_and_frees_the_port")
 class NeverStops(LineProtocol):
     def stop(self, drain_secs: float) -> None:
         self.drain(drain_secs)
 
 
-class TestNeverStops(TestLine):
-    protocol_class = NeverStops
-    breaks = ("test_drains", "test_stops_and_frees_the_port")
-
-
+@breaks(TestLine, "test_taken_port_is_a_clear_error")
 class HidesThePort(LineProtocol):
     def start(self, gateway: QueryGateway) -> Endpoint:
         try:
             return super().start(gateway)
         except StartupError:
             raise StartupError("cannot start") from None
-
-
-class TestHidesThePort(TestLine):
-    protocol_class = HidesThePort
-    breaks = ("test_taken_port_is_a_clear_error",)

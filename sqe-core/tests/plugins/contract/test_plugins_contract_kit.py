@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import doctest
 import importlib
-import importlib.util
 import subprocess
 import sys
 from collections import defaultdict
 from collections.abc import Mapping
 from pathlib import Path
-from types import ModuleType
 from xml.etree import ElementTree
 
 import pytest
@@ -38,20 +36,10 @@ CONTRACTS = (
 )
 
 
-def load_fakes(file: Path) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(file.stem, file)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[file.stem] = module
-    spec.loader.exec_module(module)
-    return module
-
-
 CLASSES: Mapping[str, type[Contract]] = {
     name: value
     for file in FAKES
-    for name, value in vars(load_fakes(file)).items()
+    for name, value in vars(importlib.import_module(file.stem)).items()
     if name.startswith("Test") and isinstance(value, type)
 }
 

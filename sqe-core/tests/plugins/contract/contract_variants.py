@@ -1,0 +1,25 @@
+"""Broken variants of what a kit passes, each with the tests that have to notice it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import TypeVar
+
+from sqe_core.testing import Contract
+
+_Variant = TypeVar("_Variant", bound=type)
+
+
+def breaks(kit: type[Contract], *tests: str) -> Callable[[_Variant], _Variant]:
+    """Hold a class to the contract of the one that it varies: just these tests fail."""
+
+    def held(variant: _Variant) -> _Variant:
+        varied = {name: value for name in dir(kit) if name.endswith("_class") and (value := getattr(kit, name))}
+        (attribute,) = [name for name, value in varied.items() if issubclass(variant, value)] or varied
+        name = f"Test{variant.__name__}"
+        members = {attribute: variant, "breaks": tests, "__module__": variant.__module__}
+        setattr(sys.modules[variant.__module__], name, type(name, (kit,), members))
+        return variant
+
+    return held
