@@ -45,6 +45,14 @@ PARTS = {
         command=(sys.executable, "-m", "pytest", "-q", "-o", "timeout=1800", "tests/security/test_security_twins.py"),
         environ={"SQE_TWIN_CASES": "3000"},
     ),
+    # Texts and messages that are nearly right: CI sends each kind for seconds. Another seed, other ones.
+    "fuzz": Part(
+        command=(
+            *(sys.executable, "-m", "pytest", "-q", "-o", "timeout=1800", "-k", "fuzz or stumble or mutated"),
+            *("sqe-core/tests/sql/test_sql_fuzz.py", "sqe-core/tests/protocols/test_flight_bad_input.py"),
+        ),
+        environ={"SQE_FUZZ_SEED": "1000", "SQE_FUZZ_TEXTS": "10000", "SQE_FUZZ_SECS": "60"},
+    ),
     # Clients that come, work and are killed; nothing may be lost, doubled or held.
     "soak": Part(command=("sqe-bench", "soak", "--minutes", "10", "--clients", "64")),
     # Protections that are switched off, and must be missed by a test that needs an engine.
