@@ -495,7 +495,7 @@ class _Gone(Exception):
     pass
 
 
-@pytest.mark.parametrize("fault", ["gone", "malformed", "refused"])
+@pytest.mark.parametrize("fault", ["gone", "malformed", "malformed at once", "refused"])
 def test_a_stream_that_ends_in_an_error_is_forgotten(fault: str) -> None:
     """Arrow's reader holds what raised, whose traceback holds the last batch: the collector cannot see that."""
 
@@ -509,13 +509,16 @@ def test_a_stream_that_ends_in_an_error_is_forgotten(fault: str) -> None:
 
         def messages() -> Iterator[bytes]:
             yield schema.SerializeToString()
-            yield batches[0].SerializeToString()
+            if fault != "malformed at once":
+                yield batches[0].SerializeToString()
             if fault == "gone":
                 raise _Gone
             yield flight.FlightData(data_header=b"garbage").SerializeToString()
 
         with pytest.raises((_Gone, UserError, ResourcesError)):  # noqa: PT012 - the frame is what is looked at
-            for batch in PutStream(messages(), budget.of(USER)):
+            stream = PutStream(messages(), budget.of(USER))
+            assert stream.schema
+            for batch in stream:
                 assert batch.num_rows
                 assert kept
         return weakref.ref(kept)

@@ -138,7 +138,7 @@ class _EncapsulatedMessages(io.RawIOBase):
         self.error: Exception | None = None
 
     def let_go(self) -> Exception | None:
-        """Return what was raised, and keep it no longer.
+        """Return what was raised to Arrow's reader, and keep it no longer.
 
         It knows the frames that it came through, with the last batch in them; Arrow's reader has hold of this object,
         and the garbage collector cannot see that.
@@ -159,13 +159,17 @@ class _EncapsulatedMessages(io.RawIOBase):
         if size is None or size < 0:
             return b"".join(iter(lambda: self.read(1 << 20), b""))
         pieces: list[bytes | memoryview] = []
-        while size > 0 and self.has_data:
-            piece = self._pending.popleft()
-            if len(piece) > size:
-                self._pending.appendleft(memoryview(piece)[size:])
-                piece = memoryview(piece)[:size]
-            pieces.append(piece)
-            size -= len(piece)
+        try:
+            while size > 0 and self.has_data:
+                piece = self._pending.popleft()
+                if len(piece) > size:
+                    self._pending.appendleft(memoryview(piece)[size:])
+                    piece = memoryview(piece)[:size]
+                pieces.append(piece)
+                size -= len(piece)
+        except Exception as error:
+            self.error = error
+            raise
         # Arrow asks for a whole body, which is then the client's own bytes and no copy.
         return b"".join(pieces)
 
@@ -182,8 +186,8 @@ class _EncapsulatedMessages(io.RawIOBase):
                     self._pending.extend(self._encapsulated(message))
                     return
             raise _malformed("it has messages without data only")
-        except Exception as error:
-            self._ended, self.error = True, error
+        except Exception:
+            self._ended = True
             raise
 
     def _encapsulated(self, message: flight.FlightData) -> Iterator[bytes]:
