@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import os
-import sqlite3
 from collections import namedtuple
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from sqe_core.catalog.backends import SqliteBackend
 from sqe_core.cli.doctor import doctor, examinations
 from sqe_core.cli.doctor.examinations import Examination, Finding, Level, Patient
 from sqe_core.config import load
@@ -215,22 +215,12 @@ def test_a_heap_larger_than_the_machine(patient: Callable[..., Patient]) -> None
     assert "coordinator.memory_limit is 1000TB" in finding.text
 
 
-def make_catalog(path: Path, tables: int) -> None:
-    path.parent.mkdir(parents=True)
-    with sqlite3.connect(path) as connection:
-        connection.execute("CREATE TABLE iceberg_tables (catalog_name, table_namespace, table_name)")
-        for number in range(tables):
-            connection.execute("INSERT INTO iceberg_tables VALUES ('iceberg', 'default', ?)", (f"t{number}",))
-    connection.close()
-
-
 def test_the_embedded_warehouse(tmp_path: Path, patient: Callable[..., Patient]) -> None:
     assert only(examinations.examine_warehouse(patient())).text.endswith("home/.sqe/warehouse can be made")
-
-    make_catalog(tmp_path / "home" / ".sqe" / "warehouse" / "sqe.db", 2)
+    SqliteBackend.at(tmp_path / "home" / ".sqe" / "warehouse", "sqe.db")
     finding = only(examinations.examine_warehouse(patient()))
     assert finding.level is Level.OK
-    assert finding.text.endswith("sqe.db, 2 tables and views")
+    assert finding.text.endswith("sqe.db can be read")
 
 
 def test_a_damaged_catalog_file(tmp_path: Path, patient: Callable[..., Patient]) -> None:
@@ -241,25 +231,6 @@ def test_a_damaged_catalog_file(tmp_path: Path, patient: Callable[..., Patient])
     finding = only(examinations.examine_warehouse(patient()))
     assert finding.level is Level.PROBLEM
     assert "file is not a database" in finding.text
-
-
-def test_configured_warehouses(tmp_path: Path, patient: Callable[..., Patient]) -> None:
-    make_catalog(tmp_path / "lake" / "catalog.db", 1)
-    text = f"""
-[catalogs.lake]
-type = "sqlite"
-directory = "{tmp_path}/lake"
-[catalogs.old]
-type = "hadoop"
-warehouse = "{tmp_path}/gone"
-[catalogs.remote]
-type = "hadoop"
-warehouse = "s3://bucket/path"
-"""
-    _, lake, old = examinations.examine_warehouse(patient(text))
-
-    assert (lake.level, lake.text) == (Level.OK, f"lake: {tmp_path}/lake/catalog.db, 1 tables and views")
-    assert (old.level, old.text) == (Level.PROBLEM, f"old: there is no folder {tmp_path}/gone")
 
 
 def test_a_clock_of_long_ago(patient: Callable[..., Patient], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -282,7 +253,7 @@ def test_the_clock_of_this_machine(patient: Callable[..., Patient]) -> None:
 
 def test_a_configuration_with_faults_does_not_hide_the_rest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def looked(patient: Patient) -> Iterator[Finding]:
-        yield Finding(level=Level.OK, subject="Java", text=patient.config.engine.master)
+        yield Finding(Level.OK, "Java", patient.config.engine.master)
 
     replaced: tuple[Examination, ...] = (looked,)
     monkeypatch.setattr(doctor, "EXAMINATIONS", replaced)
@@ -324,7 +295,7 @@ def test_exit_codes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, levels: lis
 
     from sqe_core.cli.sqe import Surroundings, run
 
-    findings = [Finding(level=level, subject="x", text="y") for level in levels]
+    findings = [Finding(level, "x", "y") for level in levels]
     monkeypatch.setattr(doctor, "examine", lambda path, environ: iter(findings))
     output = io.StringIO()
 

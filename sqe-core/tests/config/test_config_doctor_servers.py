@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import socket
 import threading
 import time
@@ -13,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from sqe_core.catalog.backends import SqliteBackend
 from sqe_core.cli.doctor import doctor, reachability
 from sqe_core.cli.doctor.examinations import Finding, Level
 from sqe_core.cli.doctor.reachability import examine_servers
@@ -154,6 +156,15 @@ def test_half_of_it_hangs_and_the_rest_is_told_in_time(idp: Idp, make_config, tm
     assert any(level is Level.PROBLEM and "cannot be reached" in t for level, t in about(findings, "catalog"))
     assert any(level is Level.PROBLEM and "cannot be reached" in t for level, t in about(findings, "storage"))
     assert SECRET not in repr(findings)
+
+
+def test_a_warehouse_that_cannot_be_written(make_config, tmp_path: Path, monkeypatch) -> None:
+    SqliteBackend.at(tmp_path / "lake")
+    loaded = make_config(f'[catalogs.lake]\ntype = "sqlite"\ndirectory = "{tmp_path}/lake"\n')
+    assert about(list(examine_servers(loaded)), "catalog") == [(Level.OK, "catalog lake (sqlite) can be used")]
+    monkeypatch.setattr(os, "access", lambda place, mode: not str(place).startswith(str(tmp_path / "lake")))
+    ((level, text),) = about(list(examine_servers(loaded)), "catalog")
+    assert (level, "catalog lake (sqlite) cannot be written: " in text) == (Level.PROBLEM, True)
 
 
 def test_a_provider_that_fails_says_nothing_of_its_own(make_config, monkeypatch) -> None:

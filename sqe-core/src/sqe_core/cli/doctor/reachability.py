@@ -6,6 +6,7 @@ keeps none of the others from being looked at. What is printed holds no secret o
 
 from __future__ import annotations
 
+import os
 import socket
 import threading
 import time
@@ -20,6 +21,7 @@ from urllib.parse import urlsplit
 
 from sqe_core import __version__
 from sqe_core.bootstrap.instances import Instance, configured_instances, objections
+from sqe_core.catalog.local_places import places_of
 from sqe_core.cli.doctor.examinations import Finding, Level
 from sqe_core.config.checks.catalogs import configured_catalogs
 from sqe_core.config.loading import LoadedConfig
@@ -71,10 +73,10 @@ def examine_servers(
     tasks = [*_instances(found), *_clocks(loaded), *_stores(loaded)]
     for task, findings in zip(tasks, _ask_all(tasks, patience_secs), strict=True):
         for level, subject, text in findings:
-            yield Finding(level=level, subject=subject, text=_without(hidden, text))
+            yield Finding(level, subject, _without(hidden, text))
         if not findings:
             text = f"{task.name} did not answer within {patience_secs:g} s; check its address, and what is between"
-            yield Finding(level=Level.PROBLEM, subject=task.subject, text=_without(hidden, text))
+            yield Finding(Level.PROBLEM, task.subject, _without(hidden, text))
 
 
 def _ask_all(tasks: Sequence[_Task], patience_secs: float) -> Iterator[Sequence[tuple[Level, str, str]]]:
@@ -133,6 +135,11 @@ def _instances(found: Sequence[Instance]) -> Iterator[_Task]:
                 if isinstance(product, CatalogBackend) and type(product).check is CatalogBackend.check:
                     _connect(instance.table.get("url"))
                 product.check()
+                places = places_of(product) if isinstance(product, CatalogBackend) and not product.read_only else ()
+                locked = [place for place in places if place.exists() and not os.access(place, os.W_OK)]
+            if locked:
+                say(Level.PROBLEM, subject, f"{name} cannot be written: {locked[0]} is not this user's to write")
+                return
             say(Level.OK, subject, f"{name} can be used")
 
         yield _Task(subject=subject, name=name, ask=ask)
