@@ -189,7 +189,9 @@ class RestrictionCompiler:
             _, queries = self.reader.translate_filter(text, dialect=dialect, sizes=None)
             session = dict(values)
             found = [self.look_up(query, session) for query in queries]
-            sql, _ = self.reader.translate_filter(text, dialect=dialect, sizes=[len(each) for each in found])
+            sql, again = self.reader.translate_filter(text, dialect=dialect, sizes=[len(each) for each in found])
+            if again != queries:
+                raise UserError("The values of a row filter's queries stand for other queries")
             for number, each in enumerate(found):
                 values.update((mapping_marker(number, place), value) for place, value in enumerate(each))
         else:

@@ -9,6 +9,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
+import sqe.bridge.Refusal;
 
 class SqlJsonTest {
   private static final UTF8String DOCUMENT = text("{\"a\": [1, 2, {\"b c\": \"x\"}], \"n\": null, \"d\": 1.10}");
@@ -37,7 +38,7 @@ class SqlJsonTest {
   @ParameterizedTest
   @ValueSource(strings = {"", "$.", "$[", "$[x", "strict $.a[?(@.b)]", "lax a", "$.\"open", "$!"})
   void whatIsNoPathIsRefused(String path) {
-    assertThrows(FunctionArgument.class, () -> SqlJson.extract(DOCUMENT, text(path)));
+    assertThrows(Refusal.class, () -> SqlJson.extract(DOCUMENT, text(path)));
   }
 
   @Test
@@ -46,8 +47,8 @@ class SqlJsonTest {
     assertNull(SqlJson.extractScalar(DOCUMENT, text("$.a")));
     assertNull(SqlJson.extractScalar(DOCUMENT, text("$.n")));
     assertNull(SqlJson.extractScalar(text("{broken"), text("$.a")));
-    assertThrows(FunctionArgument.class, () -> SqlJson.value(DOCUMENT, text("$.missing"), true, false));
-    assertThrows(FunctionArgument.class, () -> SqlJson.value(DOCUMENT, text("$.a"), false, true));
+    assertThrows(Refusal.class, () -> SqlJson.value(DOCUMENT, text("$.missing"), true, false));
+    assertThrows(Refusal.class, () -> SqlJson.value(DOCUMENT, text("$.a"), false, true));
   }
 
   @Test
@@ -61,6 +62,6 @@ class SqlJsonTest {
     assertEquals(3L, SqlJson.arrayLength(array));
     assertEquals(true, SqlJson.isJson(array, text("ARRAY")));
     assertEquals(false, SqlJson.isJson(text("1 2"), text("VALUE")));
-    assertThrows(FunctionArgument.class, () -> SqlJson.checked(text("nothing")));
+    assertThrows(Refusal.class, () -> SqlJson.checked(text("nothing")));
   }
 }

@@ -9,6 +9,7 @@ import org.apache.spark.unsafe.types.UTF8String;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
+import sqe.bridge.Refusal;
 
 class SqlTimeTest {
   private static UTF8String text(String value) {
@@ -41,8 +42,8 @@ class SqlTimeTest {
     assertEquals(time, SqlTime.parseJoda(text("2024-02-29T23:59:58"), text(joda)));
     String teradata = "yyyy/mm/dd hh24:mi:ss";
     assertEquals(time, SqlTime.parseTeradata(SqlTime.formatTeradata(time, text(teradata)), text(teradata)));
-    assertThrows(FunctionArgument.class, () -> SqlTime.formatMysql(time, text("%U")));
-    assertThrows(FunctionArgument.class, () -> SqlTime.formatJoda(time, text("'open")));
+    assertThrows(Refusal.class, () -> SqlTime.formatMysql(time, text("%U")));
+    assertThrows(Refusal.class, () -> SqlTime.formatJoda(time, text("'open")));
   }
 
   @ParameterizedTest
@@ -69,7 +70,7 @@ class SqlTimeTest {
     assertEquals(text("-2 03:04:05.321"), SqlTime.intervalText(-interval));
     assertEquals(text("-1-2"), SqlTime.monthsText(-14));
     assertEquals(2, SqlTime.wholeDays(2L * 86400 * 1000000));
-    assertThrows(FunctionArgument.class, () -> SqlTime.wholeDays(interval));
+    assertThrows(Refusal.class, () -> SqlTime.wholeDays(interval));
     assertEquals(text("1 day, 1 second"), SqlTime.humanSeconds(86401));
     assertEquals(text("0 seconds"), SqlTime.humanSeconds(0));
   }
@@ -80,6 +81,6 @@ class SqlTimeTest {
     assertEquals(SqlTime.fromIsoDate(text("2024-02-29")), SqlTime.fromIsoDate(text("2024-060")));
     assertThrows(RuntimeException.class, () -> SqlTime.fromIsoDate(text("2024-13-01")));
     assertEquals(-10, SqlTime.bin(10, -1, 0));
-    assertThrows(FunctionArgument.class, () -> SqlTime.bin(0, 1, 0));
+    assertThrows(Refusal.class, () -> SqlTime.bin(0, 1, 0));
   }
 }

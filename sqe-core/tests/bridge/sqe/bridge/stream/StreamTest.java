@@ -8,6 +8,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.io.ByteArrayInputStream;
 import java.io.ByteArrayOutputStream;
+import java.io.IOException;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -29,7 +30,7 @@ import sqe.bridge.BridgeException;
 import sqe.bridge.CancelledException;
 
 class StreamTest {
-  private static final StreamFormat FORMAT = new StreamFormat(new SQLConf());
+  private static final StreamFormat FORMAT = StreamFormat.of(new SQLConf());
 
   private static List<StreamBatch> encoded(StructType type, List<InternalRow> rows, long most) throws Exception {
     List<StreamBatch> batches = new ArrayList<>();
@@ -139,7 +140,25 @@ class StreamTest {
       assertTrue(Arrays.equals(new byte[200], xor(Arrays.copyOf(spill.read(second).data, 200), (byte) 7)));
       assertNotNull(assertThrows(BridgeException.class, () -> spill.append(new StreamBatch(new byte[501], 0, 501, 1))));
       spill.close();
+      assertThrows(IOException.class, () -> spill.read(first), "it is closed");
+      assertThrows(BridgeException.class, () -> spill.append(second));
     }
+    StreamSpill full = new StreamSpill(folder.toFile(), 1000, Long.MAX_VALUE / 2, false);
+    BridgeException refused = assertThrows(BridgeException.class, () -> full.append(batch(1)), "the disk is for others");
+    assertEquals("SQE_RESULT_SPILL_FULL", refused.condition);
+  }
+
+  @Test
+  void aResultIsForWhoKnowsItsToken() throws Throwable {
+    StreamSink sink = StreamHub.newSink("tag");
+    sink.push(0, 10, batch(1));
+    assertEquals(sink, StreamHub.find(sink.number, sink.token.clone()));
+    assertNull(StreamHub.find(sink.number, new byte[16]));
+    assertNull(StreamHub.find(sink.number + 1, sink.token));
+    StreamHub.forget(sink);
+    assertNull(StreamHub.find(sink.number, sink.token), "it is over");
+    assertEquals(0, sink.held()[0]);
+    assertThrows(CancelledException.class, () -> sink.push(0, 10, batch(1)));
   }
 
   private static byte[] xor(byte[] bytes, byte with) {

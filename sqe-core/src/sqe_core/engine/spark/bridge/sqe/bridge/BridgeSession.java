@@ -79,10 +79,8 @@ public final class BridgeSession implements Work.Abandoned {
     return session;
   }
 
-  public PlanHandle plan(long id) {
-    PlanHandle handle = plans.get(id);
-    if (handle == null) throw new BridgeException("SQE_NO_SUCH_PLAN", "plan " + id);
-    return handle;
+  public LogicalPlan plan(long id) {
+    return PlanHandle.find(plans, id).plan();
   }
 
   public void abandon() {
@@ -96,21 +94,20 @@ public final class BridgeSession implements Work.Abandoned {
 
   // ------------------------------------------------------------------ plans
 
-  /** What a step of planning gives; the description is written in the same thread, which has the stack for it. */
-  private static final class Outcome {
-    final LogicalPlan plan;
-    final QueryExecution execution; // null for a parsed plan
-    final byte[] schema;
-    final StructType columns; // as SQL sees them, before what Arrow cannot carry became text
-    final PlanWalk walk;
-    byte[] parameters; // the types of markers, when there are some
+  /**
+   * What a step of planning gives; the description is written in the same thread, which has the stack for it. A parsed plan
+   * has no execution, and no columns: as SQL sees them, before what Arrow cannot carry became text.
+   */
+  private record Outcome(LogicalPlan plan, QueryExecution execution, StructType columns, PlanWalk walk, byte[] schema, byte[] parameters) {
+    static Outcome parsed(LogicalPlan plan) {
+      return new Outcome(plan, null, null, PlanWalk.over(plan, false), null, null);
+    }
 
-    Outcome(LogicalPlan plan, QueryExecution execution, byte[] schema, StructType columns) {
-      this.plan = plan;
-      this.execution = execution;
-      this.schema = schema;
-      this.columns = columns;
-      this.walk = PlanWalk.over(plan, execution != null);
+    static Outcome analysed(QueryExecution execution, StructType columns) throws Exception {
+      LogicalPlan plan = execution.analyzed();
+      PlanWalk walk = PlanWalk.over(plan, true);
+      byte[] parameters = walk.hasMarkers() ? Output.arrowSchema(Markers.types(plan)) : null;
+      return new Outcome(plan, execution, columns, walk, Output.arrowSchema(ArrowTypes.columns(plan)), parameters);
     }
   }
 
@@ -118,12 +115,12 @@ public final class BridgeSession implements Work.Abandoned {
   public String parse(String sql, String parameters, String released) throws Throwable {
     for (JsonNode forgotten : Json.read(released)) plans.remove(forgotten.asLong());
     JsonNode values = Json.read(parameters);
-    return answer(null, planned(() -> new Parameters(parser(), Parameters.literals(values)).apply(parser().parsePlan(sql))));
+    return answer(null, planned(() -> new Parameters(parser(), values).apply(parser().parsePlan(sql))));
   }
 
   public String rewrite(long id, String replacements) throws Throwable {
     JsonNode requests = Json.read(replacements);
-    return answer(null, planned(() -> new PlanRewrite(parser(), plans).rewrite(plan(id), requests)));
+    return answer(null, planned(() -> new PlanRewrite(parser(), plans).rewrite(PlanHandle.find(plans, id), requests)));
   }
 
   /** Parses an expression of a policy; `facts` are what it may ask about who sent the statement. */
@@ -139,12 +136,9 @@ public final class BridgeSession implements Work.Abandoned {
         null,
         PARSE_MILLIS,
         () -> {
-          StringBuilder out = new StringBuilder("[");
-          for (LogicalPlan part : PolicyExpressions.conjuncts(plan(id).plan)) {
-            Json.element(out);
-            out.append(answer(null, new Outcome(part, null, null, null)));
-          }
-          return out.append(']').toString();
+          StringBuilder out = new StringBuilder();
+          Json.array(out, PolicyExpressions.conjuncts(plan(id)), part -> out.append(answer(null, Outcome.parsed(part))));
+          return out.toString();
         });
   }
 
@@ -155,8 +149,8 @@ public final class BridgeSession implements Work.Abandoned {
         tag,
         ANALYSE_MILLIS,
         () -> {
-          Judged judged = new Judged(new PlanRewrite(parser(), plans).relation(asked), asked.get("marker").asText());
-          return judged.json(this, asked.get("expressions"), plans);
+          LogicalPlan relation = new PlanRewrite(parser(), plans).relation(asked);
+          return Judged.json(this, relation, asked.get("marker").asText(), asked.get("expressions"), plans);
         });
   }
 
@@ -167,19 +161,19 @@ public final class BridgeSession implements Work.Abandoned {
   public String analyse(long id, String tag, String settings, String target) throws Throwable {
     JsonNode written = Json.read(target);
     Map<String, String> overlay = Json.textMap(Json.read(settings));
-    return answer(
-        tag,
+    Outcome outcome =
         run(
             tag,
             ANALYSE_MILLIS,
             () -> {
               overlay(overlay);
               try {
-                return analysed(plan(id).plan, written);
+                return analysed(plan(id), written);
               } finally {
                 restore(overlay);
               }
-            }));
+            });
+    return answer(tag, outcome);
   }
 
   private ParserInterface parser() {
@@ -187,7 +181,7 @@ public final class BridgeSession implements Work.Abandoned {
   }
 
   private Outcome planned(Callable<LogicalPlan> body) throws Throwable {
-    return run(null, PARSE_MILLIS, () -> new Outcome(body.call(), null, null, null));
+    return run(null, PARSE_MILLIS, () -> Outcome.parsed(body.call()));
   }
 
   private Outcome analysed(LogicalPlan unbounded, JsonNode target) throws Exception {
@@ -206,9 +200,7 @@ public final class BridgeSession implements Work.Abandoned {
       execution = resolved(WriteCheck.above(execution.analyzed(), target.get("check"), plans));
     LogicalPlan plan = execution.analyzed();
     if (isCommand(plan) && session.sessionState().conf().contains(EXACT_WRITES)) WriteCasts.check(plan);
-    Outcome outcome = new Outcome(plan, execution, Output.arrowSchema(ArrowTypes.columns(plan)), columns);
-    if (outcome.walk.hasMarkers()) outcome.parameters = Output.arrowSchema(Markers.types(plan));
-    return outcome;
+    return Outcome.analysed(execution, columns);
   }
 
   private QueryExecution visibleRows(LogicalPlan parsed, JsonNode rows) throws Exception {
@@ -237,20 +229,16 @@ public final class BridgeSession implements Work.Abandoned {
 
   private String answer(String tag, Outcome outcome) {
     long id = lastPlan.incrementAndGet();
-    plans.put(id, new PlanHandle(id, outcome.plan, outcome.execution, tag, outcome.walk.relations));
+    plans.put(id, new PlanHandle(outcome.plan, outcome.execution, tag, outcome.walk.relations));
     StringBuilder out = new StringBuilder("{");
     Json.member(out, "plan").append(id);
     if (outcome.execution != null) {
       boolean command = isCommand(outcome.plan);
+      List<StructField> columns = List.of(outcome.columns.fields());
       Json.member(out, "is_command").append(command);
       Json.member(out, "divisible").append(!command && Divisible.is(outcome.plan));
       Json.member(out, "constant").append(!command && Constant.is(outcome.plan));
-      Json.member(out, "column_types").append('[');
-      for (StructField column : outcome.columns.fields()) {
-        Json.element(out);
-        Json.string(out, IcebergTypes.text(column.dataType()));
-      }
-      out.append(']');
+      Json.array(Json.member(out, "column_types"), columns, each -> Json.string(out, IcebergTypes.text(each.dataType())));
       Json.member(out, "schema", Base64.getEncoder().encodeToString(outcome.schema));
       if (outcome.parameters != null)
         Json.member(out, "parameters", Base64.getEncoder().encodeToString(outcome.parameters));
@@ -262,12 +250,12 @@ public final class BridgeSession implements Work.Abandoned {
   // ------------------------------------------------------------------ explain, lineage
 
   public String explain(long id) throws Throwable {
-    PlanHandle handle = plan(id);
-    return run(handle.tag, ANALYSE_MILLIS, () -> Explain.json(handle.execution, aliases));
+    PlanHandle handle = PlanHandle.find(plans, id);
+    return run(handle.tag(), ANALYSE_MILLIS, () -> Explain.json(handle.execution(), aliases));
   }
 
   public String lineage(long id) throws Throwable {
-    return run(null, PARSE_MILLIS, () -> Lineage.json(plan(id).plan));
+    return run(null, PARSE_MILLIS, () -> Lineage.json(plan(id)));
   }
 
   private <T> T run(String tag, long limitMillis, Callable<T> body) throws Throwable {
@@ -359,7 +347,7 @@ public final class BridgeSession implements Work.Abandoned {
     return run(
         null,
         PARSE_MILLIS,
-        () -> new Catalogs(session, (SqeCatalog) session.sessionState().catalogManager().catalog(alias)));
+        () -> new Catalogs((SqeCatalog) session.sessionState().catalogManager().catalog(alias)));
   }
 
   public void enterScope() {

@@ -1,12 +1,15 @@
 package sqe.bridge;
 
+import java.lang.reflect.InvocationTargetException;
+import java.lang.reflect.UndeclaredThrowableException;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.Collections;
 import java.util.IdentityHashMap;
-import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import java.util.concurrent.ExecutionException;
 import java.util.regex.Pattern;
 import org.apache.spark.QueryContext;
 import org.apache.spark.SparkThrowable;
@@ -36,12 +39,7 @@ public final class Failures {
     if (told instanceof SparkThrowable throwable) spark(out, throwable);
     if (told instanceof BridgeException exception) Json.map(Json.member(out, "parameters"), exception.parameters);
     if (told instanceof ParseException parsing) parsePosition(out, parsing);
-    Json.member(out, "causes").append('[');
-    for (Throwable each : chain) {
-      Json.element(out);
-      Json.string(out, cause(each));
-    }
-    out.append(']');
+    Json.array(Json.member(out, "causes"), chain, each -> Json.string(out, cause(each)));
     Json.member(out, "raw", raw(chain));
     return out.append('}').toString();
   }
@@ -67,22 +65,18 @@ public final class Failures {
    */
   private static Throwable telling(List<Throwable> chain) {
     for (Throwable each : chain) if (isOwn(each)) return each;
-    for (int i = 0; i < chain.size(); i++) {
-      Throwable each = chain.get(i);
+    for (Throwable each : chain) {
       if (each instanceof Error || each instanceof InterruptedException) return each;
       if (each instanceof SparkThrowable throwable && condition(each) != null && !isWrapper(throwable)) return each;
     }
+    for (Throwable each : chain) if (each.getClass().getName().startsWith("org.apache.iceberg.")) return each;
     for (Throwable each : chain) {
-      if (each.getClass().getName().startsWith("org.apache.iceberg.")) return each;
-    }
-    for (int i = 0; i < chain.size(); i++) {
-      Throwable each = chain.get(i);
       boolean wrapper =
           each instanceof SparkThrowable
-              || each.getClass() == RuntimeException.class && i + 1 < chain.size()
-              || each instanceof java.lang.reflect.InvocationTargetException
-              || each instanceof java.lang.reflect.UndeclaredThrowableException
-              || each instanceof java.util.concurrent.ExecutionException;
+              || each.getClass() == RuntimeException.class && each != chain.get(chain.size() - 1)
+              || each instanceof InvocationTargetException
+              || each instanceof UndeclaredThrowableException
+              || each instanceof ExecutionException;
       if (!wrapper) return each;
     }
     return chain.get(0);
@@ -113,14 +107,14 @@ public final class Failures {
   private static void spark(StringBuilder out, SparkThrowable thrown) {
     try {
       Json.member(out, "sql_state", thrown.getSqlState());
-      Map parameters = thrown.getMessageParameters();
+      Map<String, String> parameters = thrown.getMessageParameters();
       if (parameters != null) Json.map(Json.member(out, "parameters"), parameters);
       QueryContext[] contexts = thrown.getQueryContext();
       if (contexts == null || contexts.length == 0) return;
       QueryContext context = contexts[0];
       Json.member(out, "object_type", context.objectType());
-      if (!(context instanceof SQLQueryContext) || !((SQLQueryContext) context).sqlText().isDefined()) return;
-      String text = ((SQLQueryContext) context).sqlText().get();
+      if (!(context instanceof SQLQueryContext place) || place.sqlText().isEmpty()) return;
+      String text = place.sqlText().get();
       Json.member(out, "text", text);
       Json.member(out, "fragment", fragment(text, context.startIndex(), context.stopIndex()));
       Json.member(out, "start").append(context.startIndex());
@@ -146,14 +140,12 @@ public final class Failures {
 
   private static String raw(List<Throwable> chain) {
     StringBuilder text = new StringBuilder();
-    for (Iterator each = chain.iterator(); each.hasNext() && text.length() < MAX_RAW; ) {
-      Throwable thrown = (Throwable) each.next();
+    for (Throwable thrown : chain) {
       if (text.length() > 0) text.append("\ncaused by ");
       text.append(thrown.getClass().getName()).append(": ");
       // The message of an AnalysisException ends with the whole plan.
       text.append(thrown instanceof AnalysisException analysis ? analysis.getSimpleMessage() : thrown.getMessage());
-      StackTraceElement[] stack = thrown.getStackTrace();
-      for (int i = 0; i < stack.length && i < 25; i++) text.append("\n  at ").append(stack[i]);
+      for (StackTraceElement each : Arrays.stream(thrown.getStackTrace()).limit(25).toList()) text.append("\n  at ").append(each);
     }
     return text.length() > MAX_RAW ? text.substring(0, MAX_RAW) : text.toString();
   }

@@ -7,6 +7,7 @@ import java.util.Arrays;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.function.Consumer;
 import scala.jdk.javaapi.CollectionConverters;
 
 /** Writes JSON into a StringBuilder, which is much quicker than building a tree; reads with Jackson. */
@@ -58,16 +59,21 @@ public final class Json {
     if (out.charAt(out.length() - 1) != '[') out.append(',');
   }
 
-  public static void strings(StringBuilder out, Iterable<?> texts) {
+  /** Writes `[…]`, each element by `write`. */
+  public static <T> void array(StringBuilder out, Iterable<T> elements, Consumer<? super T> write) {
     out.append('[');
-    for (Object text : texts) {
+    for (T each : elements) {
       element(out);
-      string(out, String.valueOf(text));
+      write.accept(each);
     }
     out.append(']');
   }
 
-  public static void strings(StringBuilder out, String[] texts) {
+  public static void strings(StringBuilder out, Iterable<?> texts) {
+    array(out, texts, text -> string(out, String.valueOf(text)));
+  }
+
+  public static void strings(StringBuilder out, String... texts) {
     strings(out, Arrays.asList(texts));
   }
 

@@ -5,13 +5,12 @@ import java.io.Closeable;
 import java.io.IOException;
 import java.util.ArrayList;
 import java.util.Arrays;
-import java.util.Collections;
 import java.util.HashSet;
-import java.util.Iterator;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import java.util.concurrent.atomic.AtomicInteger;
 import org.apache.iceberg.Schema;
 import org.apache.iceberg.Table;
 import org.apache.iceberg.TableUtil;
@@ -32,9 +31,11 @@ import org.apache.iceberg.types.Type;
 import org.apache.iceberg.types.TypeUtil;
 import org.apache.iceberg.types.Types;
 import org.apache.iceberg.view.UpdateViewProperties;
-import org.apache.iceberg.view.View;
 import org.apache.iceberg.view.ViewBuilder;
-import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.catalyst.expressions.Cast;
+import org.apache.spark.sql.catalyst.expressions.EvalMode;
+import org.apache.spark.sql.types.DataType;
+import scala.Option;
 import sqe.bridge.BridgeException;
 import sqe.bridge.Json;
 import sqe.bridge.plan.Literals;
@@ -45,29 +46,21 @@ public final class Catalogs {
   private static final String QUERY_COLUMNS = "spark.query-column-names"; // Spark binds a view's columns with it
 
   /** Where a table keeps its files; a copy of a table must not share the place. */
-  private static final Set PLACES =
-      new HashSet(
-          Arrays.asList(
-              new Object[] {
-                "write.data.path", "write.metadata.path", "write.object-storage.path", "write.folder-storage.path"
-              }));
+  private static final Set<String> PLACES =
+      Set.of("write.data.path", "write.metadata.path", "write.object-storage.path", "write.folder-storage.path");
 
   private static final int MOST_NAMESPACES = 100000;
   private static final int DEEPEST_NAMESPACE = 100;
 
-  private final SparkSession session;
   private final Catalog catalog;
 
-  public Catalogs(SparkSession session, SqeCatalog mounted) {
-    this.session = session;
+  public Catalogs(SqeCatalog mounted) {
     this.catalog = mounted.icebergCatalog();
   }
 
   public static void close(Catalog catalog) {
-    Catalog own = TableScope.unwrap(catalog);
-    if (!(own instanceof Closeable)) return;
     try {
-      ((Closeable) own).close();
+      if (TableScope.unwrap(catalog) instanceof Closeable own) own.close();
     } catch (IOException ignored) {
       // It is not used any more.
     }
@@ -94,28 +87,23 @@ public final class Catalogs {
   // ------------------------------------------------------------------ namespaces
 
   public String listNamespaces(String parent) {
-    List found = namespaces().listNamespaces(namespace(parent));
-    StringBuilder out = new StringBuilder("[");
-    for (Iterator each = found.iterator(); each.hasNext(); ) {
-      Json.element(out);
-      Json.strings(out, ((Namespace) each.next()).levels());
-    }
-    return out.append(']').toString();
+    return levels(namespaces().listNamespaces(namespace(parent)));
   }
 
   /** The namespaces of every level, in one round trip. */
   public String allNamespaces() {
-    List<String> found = new ArrayList<>();
+    List<Namespace> found = new ArrayList<>();
     below(Namespace.empty(), found);
-    StringBuilder out = new StringBuilder("[");
-    for (Iterator each = found.iterator(); each.hasNext(); ) {
-      Json.element(out);
-      Json.strings(out, ((Namespace) each.next()).levels());
-    }
-    return out.append(']').toString();
+    return levels(found);
   }
 
-  private void below(Namespace parent, List found) {
+  private static String levels(List<Namespace> namespaces) {
+    StringBuilder out = new StringBuilder();
+    Json.array(out, namespaces, each -> Json.strings(out, each.levels()));
+    return out.toString();
+  }
+
+  private void below(Namespace parent, List<Namespace> found) {
     List<Namespace> children;
     try {
       children = namespaces().listNamespaces(parent);
@@ -169,15 +157,15 @@ public final class Catalogs {
   // ------------------------------------------------------------------ tables
 
   public String listTables(String namespace) {
-    List found = catalog.listTables(namespace(namespace));
+    List<TableIdentifier> found = catalog.listTables(namespace(namespace));
     if (found.isEmpty()) requireExists(namespace(namespace));
     return names(found);
   }
 
   /** Tables and views, in one round trip. */
   public String listObjects(String namespace) {
-    List tables = catalog.listTables(namespace(namespace));
-    List views = viewsIn(namespace(namespace));
+    List<TableIdentifier> tables = catalog.listTables(namespace(namespace));
+    List<TableIdentifier> views = viewsIn(namespace(namespace));
     if (tables.isEmpty() && views.isEmpty()) requireExists(namespace(namespace));
     return "[" + names(tables) + "," + names(views) + "]";
   }
@@ -188,13 +176,10 @@ public final class Catalogs {
       throw new NoSuchNamespaceException("Namespace does not exist: %s", namespace);
   }
 
-  private static String names(List identifiers) {
-    StringBuilder out = new StringBuilder("[");
-    for (Iterator each = identifiers.iterator(); each.hasNext(); ) {
-      Json.element(out);
-      Json.string(out, ((TableIdentifier) each.next()).name());
-    }
-    return out.append(']').toString();
+  private static String names(List<TableIdentifier> identifiers) {
+    StringBuilder out = new StringBuilder();
+    Json.array(out, identifiers, each -> Json.string(out, each.name()));
+    return out.toString();
   }
 
   public String loadTable(String namespace, String name) {
@@ -208,7 +193,7 @@ public final class Catalogs {
   public void dropTable(String namespace, String name, boolean purge) {
     TableIdentifier identifier = identifier(namespace, name);
     if (!catalog.dropTable(identifier, purge))
-      throw new NoSuchTableException("Table does not exist: %s", new Object[] {identifier});
+      throw new NoSuchTableException("Table does not exist: %s", identifier);
   }
 
   public void renameTable(String fromNamespace, String from, String toNamespace, String to) {
@@ -217,7 +202,7 @@ public final class Catalogs {
 
   public void createTableLike(String namespace, String name, String fromNamespace, String from, String properties) {
     Table source = catalog.loadTable(identifier(fromNamespace, from));
-    Map all = new LinkedHashMap(source.properties());
+    Map<String, String> all = new LinkedHashMap<>(source.properties());
     all.keySet().removeAll(PLACES);
     all.put("format-version", String.valueOf(TableUtil.formatVersion(source)));
     all.putAll(Json.textMap(Json.read(properties)));
@@ -234,7 +219,7 @@ public final class Catalogs {
     Table table = catalog.loadTable(identifier(namespace, name));
     Type icebergType = IcebergTypes.parse(type);
     JsonNode spec = Json.read(value);
-    Literal literal = spec.isNull() ? null : defaultValue(spec, type, icebergType);
+    Literal<?> literal = spec.isNull() ? null : defaultValue(spec, type, icebergType);
     Transaction transaction = table.newTransaction();
     boolean needsFormat3 = literal != null || icebergType instanceof Types.TimestampNanoType;
     if (needsFormat3 && TableUtil.formatVersion(table) < 3)
@@ -247,29 +232,24 @@ public final class Catalogs {
   }
 
   /** The default in the column's type, converted as Spark would on INSERT. */
-  private Literal defaultValue(JsonNode spec, String type, Type icebergType) {
-    org.apache.spark.sql.catalyst.expressions.Literal given = Literals.read(spec);
-    org.apache.spark.sql.types.DataType wanted = SparkSchemaUtil.convert(icebergType);
+  private static Literal<?> defaultValue(JsonNode spec, String type, Type icebergType) {
+    var given = Literals.read(spec);
+    DataType wanted = SparkSchemaUtil.convert(icebergType);
     if (given.dataType().sameType(wanted)) return ColumnDefaults.literal(given.value(), icebergType);
-    scala.Option zone = scala.Option.apply("UTC");
-    org.apache.spark.sql.catalyst.expressions.Cast cast =
-        new org.apache.spark.sql.catalyst.expressions.Cast(
-            given, wanted, zone, org.apache.spark.sql.catalyst.expressions.EvalMode.ANSI());
-    if (!org.apache.spark.sql.catalyst.expressions.Cast.canANSIStoreAssign(given.dataType(), wanted))
-      throw new BridgeException("SQE_DEFAULT_TYPE", type);
-    return ColumnDefaults.literal(cast.eval(null), icebergType);
+    if (!Cast.canANSIStoreAssign(given.dataType(), wanted)) throw new BridgeException("SQE_DEFAULT_TYPE", type);
+    return ColumnDefaults.literal(new Cast(given, wanted, Option.apply("UTC"), EvalMode.ANSI()).eval(null), icebergType);
   }
 
   // ------------------------------------------------------------------ views
 
   public String listViews(String namespace) {
-    List found = viewsIn(namespace(namespace));
+    List<TableIdentifier> found = viewsIn(namespace(namespace));
     if (found.isEmpty()) requireExists(namespace(namespace));
     return names(found);
   }
 
-  private List viewsIn(Namespace namespace) {
-    return catalog instanceof ViewCatalog ? views().listViews(namespace) : Collections.EMPTY_LIST;
+  private List<TableIdentifier> viewsIn(Namespace namespace) {
+    return catalog instanceof ViewCatalog ? views().listViews(namespace) : List.of();
   }
 
   public String loadView(String namespace, String name) {
@@ -279,16 +259,14 @@ public final class Catalogs {
   /** `request`: columns (name, type, nullable), comments, representations, properties, default catalog, namespace. */
   public void createView(String namespace, String name, String request) {
     JsonNode view = Json.read(request);
-    Map comments = Json.textMap(view.get("comments"));
-    List columns = new ArrayList();
-    List columnNames = new ArrayList();
-    FreshIds ids = new FreshIds(view.get("columns").size());
-    for (int i = 0; i < view.get("columns").size(); i++) {
-      JsonNode column = view.get("columns").get(i);
+    Map<String, String> comments = Json.textMap(view.get("comments"));
+    List<Types.NestedField> columns = new ArrayList<>();
+    AtomicInteger last = new AtomicInteger(view.get("columns").size()); // of fields inside of types, above the columns' own
+    for (JsonNode column : view.get("columns")) {
       String columnName = column.get("name").asText();
-      Type type = TypeUtil.assignFreshIds(IcebergTypes.parse(column.get("type").asText()), ids);
-      columnNames.add(columnName);
-      columns.add(Types.NestedField.of(i + 1, column.get("nullable").asBoolean(), columnName, type, (String) comments.get(columnName)));
+      Type type = TypeUtil.assignFreshIds(IcebergTypes.parse(column.get("type").asText()), last::incrementAndGet);
+      boolean nullable = column.get("nullable").asBoolean();
+      columns.add(Types.NestedField.of(columns.size() + 1, nullable, columnName, type, comments.get(columnName)));
     }
     ViewBuilder builder = views().buildView(identifier(namespace, name));
     builder.withSchema(new Schema(columns));
@@ -297,30 +275,17 @@ public final class Catalogs {
     Map<String, String> representations = Json.textMap(view.get("representations"));
     representations.forEach(builder::withQuery);
     builder.withProperties(Json.textMap(view.get("properties")));
-    String joined = String.join(",", columnNames);
-    boolean separable = joined.split(",", -1).length == columnNames.size();
+    String joined = String.join(",", columns.stream().map(Types.NestedField::name).toList());
+    boolean separable = joined.split(",", -1).length == columns.size();
     if (representations.containsKey("spark") && separable) builder.withProperty(QUERY_COLUMNS, joined);
     if (view.get("replace").asBoolean()) builder.createOrReplace();
     else builder.create();
   }
 
-  /** Numbers for the fields inside of types, above those of the columns themselves. */
-  private static final class FreshIds implements TypeUtil.NextID {
-    private int last;
-
-    FreshIds(int last) {
-      this.last = last;
-    }
-
-    public int get() {
-      return ++last;
-    }
-  }
-
   public void dropView(String namespace, String name) {
     TableIdentifier identifier = identifier(namespace, name);
     if (!views().dropView(identifier))
-      throw new NoSuchViewException("View does not exist: %s", new Object[] {identifier});
+      throw new NoSuchViewException("View does not exist: %s", identifier);
   }
 
   public void renameView(String fromNamespace, String from, String toNamespace, String to) {
@@ -328,12 +293,13 @@ public final class Catalogs {
   }
 
   public void setViewProperties(String namespace, String name, String properties) {
-    View view = views().loadView(identifier(namespace, name));
-    UpdateViewProperties update = view.updateProperties();
-    for (Map.Entry entry : Json.textMap(Json.read(properties)).entrySet()) {
-      if (entry.getValue() == null) update.remove((String) entry.getKey());
-      else update.set((String) entry.getKey(), (String) entry.getValue());
-    }
+    UpdateViewProperties update = views().loadView(identifier(namespace, name)).updateProperties();
+    Json.textMap(Json.read(properties))
+        .forEach(
+            (key, value) -> {
+              if (value == null) update.remove(key);
+              else update.set(key, value);
+            });
     update.commit();
   }
 }

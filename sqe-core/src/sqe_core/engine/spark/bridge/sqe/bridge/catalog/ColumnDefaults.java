@@ -1,7 +1,6 @@
 package sqe.bridge.catalog;
 
 import java.nio.ByteBuffer;
-import java.util.ArrayDeque;
 import java.util.Map;
 import org.apache.iceberg.expressions.Expressions;
 import org.apache.iceberg.expressions.Literal;
@@ -27,43 +26,37 @@ final class ColumnDefaults {
   /** The field with its default, for old rows and for new ones. */
   static Types.NestedField withDefault(Types.NestedField field, Column column) {
     requireLiteral(column.name(), column.defaultValue().getSql());
-    Literal value = literal(column.defaultValue().getValue().value(), field.type());
+    Literal<?> value = literal(column.defaultValue().getValue().value(), field.type());
     return Types.NestedField.from(field).withInitialDefault(value).withWriteDefault(value).build();
   }
 
   /** Spark would freeze `current_timestamp()` to the moment of the CREATE, which nobody means. */
   private static void requireLiteral(String column, String sql) {
-    ArrayDeque<Expression> nodes = new ArrayDeque<>();
-    nodes.push(CatalystSqlParser$.MODULE$.parseExpression(sql));
-    while (!nodes.isEmpty()) {
-      Expression node = (Expression) nodes.pop();
+    for (Expression node : Trees.expressions(CatalystSqlParser$.MODULE$.parseExpression(sql))) {
       boolean constant =
           node instanceof org.apache.spark.sql.catalyst.expressions.Literal
               || node instanceof UnaryMinus
               || node instanceof UnaryPositive
               || node instanceof Cast;
       if (!constant) throw new BridgeException("SQE_DEFAULT_NOT_LITERAL", column);
-      for (var each : Trees.each(node.children())) nodes.push(each);
     }
   }
 
-  static void requireFormat(Map properties) {
-    Object version = properties.get(FORMAT);
-    if (version == null) properties.put(FORMAT, "3");
-    else if (Integer.parseInt(version.toString().trim()) < 3)
-      throw new BridgeException("SQE_DEFAULT_NEEDS_FORMAT_3", version.toString());
+  static void requireFormat(Map<String, String> properties) {
+    String version = properties.putIfAbsent(FORMAT, "3");
+    if (version != null && Integer.parseInt(version.trim()) < 3)
+      throw new BridgeException("SQE_DEFAULT_NEEDS_FORMAT_3", version);
   }
 
   /** Iceberg's literal of a value in Catalyst's form; null for NULL. */
-  static Literal literal(Object value, Type type) {
+  static Literal<?> literal(Object value, Type type) {
     if (value == null) return null;
-    Literal literal;
-    if (value instanceof UTF8String) literal = Expressions.lit(value.toString());
-    else if (value instanceof Decimal decimal) literal = Expressions.lit(decimal.toJavaBigDecimal());
-    else if (value instanceof byte[] bytes) literal = Expressions.lit(ByteBuffer.wrap(bytes));
-    else if (value instanceof Byte || value instanceof Short) literal = Expressions.lit(Integer.valueOf(((Number) value).intValue()));
-    else literal = Expressions.lit(value);
-    Literal typed = literal.to(type);
+    Object plain = value;
+    if (value instanceof UTF8String) plain = value.toString();
+    else if (value instanceof Decimal decimal) plain = decimal.toJavaBigDecimal();
+    else if (value instanceof byte[] bytes) plain = ByteBuffer.wrap(bytes);
+    else if (value instanceof Byte || value instanceof Short) plain = ((Number) value).intValue();
+    Literal<?> typed = Expressions.lit(plain).to(type);
     if (typed == null) throw new BridgeException("SQE_DEFAULT_TYPE", type.toString());
     return typed;
   }

@@ -28,7 +28,7 @@ public class EmptyCatalog implements TableCatalog {
     throw new NoSuchTableException(identifier);
   }
 
-  public Table createTable(Identifier identifier, StructType schema, Transform[] transforms, Map properties) {
+  public Table createTable(Identifier identifier, StructType schema, Transform[] transforms, Map<String, String> properties) {
     throw new UnsupportedOperationException("no tables here");
   }
 

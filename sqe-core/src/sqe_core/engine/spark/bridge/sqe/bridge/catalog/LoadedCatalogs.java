@@ -1,24 +1,23 @@
 package sqe.bridge.catalog;
 
-import java.lang.reflect.Field;
+import org.apache.iceberg.common.DynFields;
 import org.apache.spark.sql.connector.catalog.CatalogManager;
 import org.apache.spark.sql.connector.catalog.CatalogPlugin;
+import scala.Option;
+import scala.collection.mutable.HashMap;
 
 /** Forgets one loaded catalog of a session, which Spark can only do for all of them at once. */
 public final class LoadedCatalogs {
+  private static final DynFields.UnboundField<HashMap<String, CatalogPlugin>> LOADED =
+      DynFields.builder().hiddenImpl(CatalogManager.class, "catalogs").build();
+
   private LoadedCatalogs() {}
 
+  /** The catalog that is forgotten; null when it was not loaded. */
   public static CatalogPlugin remove(CatalogManager manager, String name) {
-    try {
-      Field field = CatalogManager.class.getDeclaredField("catalogs");
-      field.setAccessible(true);
-      synchronized (manager) {
-        scala.Option removed = ((scala.collection.mutable.HashMap) field.get(manager)).remove(name);
-        return removed.isDefined() ? (CatalogPlugin) removed.get() : null;
-      }
-    } catch (ReflectiveOperationException otherSpark) {
-      manager.reset();
-      return null;
+    synchronized (manager) {
+      Option<CatalogPlugin> removed = LOADED.get(manager).remove(name);
+      return removed.isDefined() ? removed.get() : null;
     }
   }
 }

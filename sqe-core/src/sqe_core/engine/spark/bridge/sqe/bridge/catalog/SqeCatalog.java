@@ -2,7 +2,6 @@ package sqe.bridge.catalog;
 
 import java.util.Arrays;
 import java.util.HashMap;
-import java.util.HashSet;
 import java.util.Map;
 import java.util.Set;
 import org.apache.iceberg.BaseTable;
@@ -48,10 +47,8 @@ public class SqeCatalog extends SparkCatalog {
     return TableScope.wrap(alias, super.buildIcebergCatalog(name == null ? alias : name, options));
   }
 
-  public Set capabilities() {
-    Set capabilities = new HashSet();
-    capabilities.add(TableCatalogCapability.SUPPORT_COLUMN_DEFAULT_VALUE);
-    return capabilities;
+  public Set<TableCatalogCapability> capabilities() {
+    return Set.of(TableCatalogCapability.SUPPORT_COLUMN_DEFAULT_VALUE);
   }
 
   public Table loadTable(Identifier identifier) throws NoSuchTableException {
@@ -93,9 +90,7 @@ public class SqeCatalog extends SparkCatalog {
 
   /** A table that Spark's side of Iceberg would refuse as a whole, in a form that can be read. */
   private static Table readable(Table loaded) {
-    if (!(loaded instanceof SparkTable)) return loaded;
-    SparkTable table = (SparkTable) loaded;
-    if (!(table.table() instanceof BaseTable)) return table;
+    if (!(loaded instanceof SparkTable table) || !(table.table() instanceof BaseTable)) return loaded;
     Schema schema = IcebergFields.schema(table);
     if (PlainTypes.areAll(schema)) return table;
     BaseTable plain = PlainTypes.over(table.table());
@@ -145,7 +140,7 @@ public class SqeCatalog extends SparkCatalog {
   private Catalog.TableBuilder builder(Identifier identifier, TableInfo info) {
     Schema schema = NewColumns.schema(info);
     PartitionSpec spec = Spark3Util.toPartitionSpec(schema, info.partitions());
-    Map properties = new HashMap(Spark3Util.rebuildCreateProperties(info.properties()));
+    Map<String, String> properties = new HashMap<>(Spark3Util.rebuildCreateProperties(info.properties()));
     properties.remove(NewColumns.NANOSECONDS);
     if (NewColumns.needFormat3(info)) ColumnDefaults.requireFormat(properties);
     return icebergCatalog()

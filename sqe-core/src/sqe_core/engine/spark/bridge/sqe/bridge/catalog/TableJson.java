@@ -5,20 +5,16 @@ import java.io.UncheckedIOException;
 import java.util.ArrayList;
 import java.util.Base64;
 import java.util.Comparator;
-import java.util.Iterator;
 import java.util.List;
-import java.util.Map;
 import org.apache.iceberg.NullOrder;
-import org.apache.iceberg.PartitionField;
 import org.apache.iceberg.Schema;
 import org.apache.iceberg.Snapshot;
-import org.apache.iceberg.SnapshotRef;
 import org.apache.iceberg.SortField;
 import org.apache.iceberg.Table;
 import org.apache.iceberg.TableUtil;
-import org.apache.iceberg.types.Types;
 import org.apache.iceberg.view.SQLViewRepresentation;
 import org.apache.iceberg.view.View;
+import org.apache.iceberg.view.ViewRepresentation;
 import sqe.bridge.Json;
 import sqe.bridge.types.ArrowTypes;
 import sqe.bridge.types.IcebergTypes;
@@ -36,47 +32,38 @@ final class TableJson {
     Json.member(out, "schema_id").append(table.schema().schemaId());
     columns(Json.member(out, "columns"), table.schema());
     arrow(out, table.schema());
-    Json.member(out, "partitioning").append('[');
-    for (PartitionField field : table.spec().fields()) {
-      Json.element(out);
-      Json.strings(out, new String[] {field.name(), table.schema().findColumnName(field.sourceId()), field.transform().toString()});
-    }
-    out.append(']');
-    Json.member(out, "sort_order").append('[');
-    for (Iterator each = table.sortOrder().fields().iterator(); each.hasNext(); ) {
-      Json.element(out);
-      Json.string(out, sort(table.schema(), (SortField) each.next()));
-    }
-    out.append(']');
+    Json.array(
+        Json.member(out, "partitioning"),
+        table.spec().fields(),
+        field -> Json.strings(out, field.name(), table.schema().findColumnName(field.sourceId()), field.transform().toString()));
+    Json.array(Json.member(out, "sort_order"), table.sortOrder().fields(), field -> Json.string(out, sort(table.schema(), field)));
     Json.map(Json.member(out, "properties"), table.properties());
     Snapshot current = table.currentSnapshot();
-    Json.member(out, "current_snapshot_id").append(current == null ? "null" : String.valueOf(current.snapshotId()));
-    Json.member(out, "refs").append('[');
-    for (Map.Entry entry : table.refs().entrySet()) {
-      SnapshotRef ref = (SnapshotRef) entry.getValue();
-      Json.element(out);
-      out.append('[');
-      Json.string(out, (String) entry.getKey());
-      out.append(ref.isTag() ? ",\"tag\"," : ",\"branch\",").append(ref.snapshotId()).append(']');
-    }
-    return out.append("]}").toString();
+    Json.member(out, "current_snapshot_id").append(current == null ? null : (Object) current.snapshotId());
+    Json.array(
+        Json.member(out, "refs"),
+        table.refs().entrySet(),
+        each -> {
+          Json.string(out.append('['), each.getKey());
+          out.append(each.getValue().isTag() ? ",\"tag\"," : ",\"branch\",").append(each.getValue().snapshotId()).append(']');
+        });
+    return out.append('}').toString();
   }
 
   private static void columns(StringBuilder out, Schema schema) {
-    out.append('[');
-    for (Types.NestedField field : schema.columns()) {
-      Json.element(out);
-      out.append('{');
-      Json.member(out, "name", field.name());
-      Json.member(out, "type", IcebergTypes.text(field.type()));
-      Json.member(out, "nullable").append(field.isOptional());
-      if (field.doc() != null) Json.member(out, "comment", field.doc());
-      if (field.writeDefault() != null)
-        Json.member(out, "default", IcebergTypes.sql(field.writeDefault(), field.type()));
-      Json.member(out, "field_id").append(field.fieldId());
-      out.append('}');
-    }
-    out.append(']');
+    Json.array(
+        out,
+        schema.columns(),
+        field -> {
+          out.append('{');
+          Json.member(out, "name", field.name());
+          Json.member(out, "type", IcebergTypes.text(field.type()));
+          Json.member(out, "nullable").append(field.isOptional());
+          if (field.doc() != null) Json.member(out, "comment", field.doc());
+          if (field.writeDefault() != null)
+            Json.member(out, "default", IcebergTypes.sql(field.writeDefault(), field.type()));
+          Json.member(out, "field_id").append(field.fieldId()).append('}');
+        });
   }
 
   /** The columns' Arrow types as an IPC message; left out for types that Spark does not have. */
@@ -105,19 +92,20 @@ final class TableJson {
     List<Snapshot> sorted = new ArrayList<>();
     table.snapshots().forEach(sorted::add);
     sorted.sort(Comparator.comparingLong(Snapshot::sequenceNumber).thenComparingLong(Snapshot::timestampMillis));
-    StringBuilder out = new StringBuilder("[");
-    for (Snapshot snapshot : sorted) {
-      Json.element(out);
-      out.append('{');
-      Json.member(out, "snapshot_id").append(snapshot.snapshotId());
-      Json.member(out, "parent_id").append(snapshot.parentId());
-      Json.member(out, "committed_at_millis").append(snapshot.timestampMillis());
-      Json.member(out, "operation", snapshot.operation());
-      Json.member(out, "schema_id").append(snapshot.schemaId());
-      Json.map(Json.member(out, "summary"), snapshot.summary());
-      out.append('}');
-    }
-    return out.append(']').toString();
+    StringBuilder out = new StringBuilder();
+    Json.array(
+        out,
+        sorted,
+        snapshot -> {
+          Json.member(out.append('{'), "snapshot_id").append(snapshot.snapshotId());
+          Json.member(out, "parent_id").append(snapshot.parentId());
+          Json.member(out, "committed_at_millis").append(snapshot.timestampMillis());
+          Json.member(out, "operation", snapshot.operation());
+          Json.member(out, "schema_id").append(snapshot.schemaId());
+          Json.map(Json.member(out, "summary"), snapshot.summary());
+          out.append('}');
+        });
+    return out.toString();
   }
 
   static String view(View view) {
@@ -126,10 +114,8 @@ final class TableJson {
     columns(Json.member(out, "columns"), view.schema());
     arrow(out, view.schema());
     Json.member(out, "representations").append('{');
-    for (Object representation : view.currentVersion().representations()) {
-      if (representation instanceof SQLViewRepresentation viewRepresentation)
-        Json.member(out, viewRepresentation.dialect(), viewRepresentation.sql());
-    }
+    for (ViewRepresentation each : view.currentVersion().representations())
+      if (each instanceof SQLViewRepresentation sql) Json.member(out, sql.dialect(), sql.sql());
     out.append('}');
     Json.member(out, "default_catalog", view.currentVersion().defaultCatalog());
     Json.strings(Json.member(out, "default_namespace"), view.currentVersion().defaultNamespace().levels());

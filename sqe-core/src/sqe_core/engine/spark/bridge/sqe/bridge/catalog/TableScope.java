@@ -3,6 +3,7 @@ package sqe.bridge.catalog;
 import java.lang.reflect.InvocationHandler;
 import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Method;
+import java.lang.reflect.Modifier;
 import java.lang.reflect.Proxy;
 import java.util.HashMap;
 import java.util.LinkedHashSet;
@@ -22,9 +23,9 @@ import org.apache.iceberg.exceptions.NoSuchViewException;
  * cannot do that: it lives on for as long as it is read from, across statements.
  */
 public final class TableScope {
-  private static final ConcurrentHashMap BY_ALIAS = new ConcurrentHashMap(); // alias -> TableScope
+  private static final Map<String, TableScope> BY_ALIAS = new ConcurrentHashMap<>();
 
-  private final Map tables = new HashMap(); // alias and identifier -> Table
+  private final Map<String, Table> tables = new HashMap<>(); // by alias and identifier
   private int depth;
 
   public static void register(String alias, TableScope scope) {
@@ -46,19 +47,13 @@ public final class TableScope {
 
   /** The catalog, with its tables kept within statements of the session that mounted the alias. */
   static Catalog wrap(String alias, Catalog catalog) {
-    TableScope scope = (TableScope) BY_ALIAS.get(alias);
+    TableScope scope = BY_ALIAS.get(alias);
     if (scope == null) throw new IllegalStateException("nobody mounted " + alias);
-    Set interfaces = new LinkedHashSet();
-    for (Class type = catalog.getClass(); type != null; type = type.getSuperclass()) {
-      Class[] own = type.getInterfaces();
-      for (var each : own) if (java.lang.reflect.Modifier.isPublic(each.getModifiers())) interfaces.add(each);
-    }
-    interfaces.add(Unwrappable.class);
-    return (Catalog)
-        Proxy.newProxyInstance(
-            TableScope.class.getClassLoader(),
-            (Class[]) interfaces.toArray(new Class[0]),
-            new Handler(alias, catalog, scope));
+    Set<Class<?>> interfaces = new LinkedHashSet<>(Set.of(Unwrappable.class));
+    for (Class<?> type = catalog.getClass(); type != null; type = type.getSuperclass())
+      for (Class<?> each : type.getInterfaces()) if (Modifier.isPublic(each.getModifiers())) interfaces.add(each);
+    Class<?>[] all = interfaces.toArray(new Class<?>[0]);
+    return (Catalog) Proxy.newProxyInstance(TableScope.class.getClassLoader(), all, new Handler(alias, catalog, scope));
   }
 
   static Catalog unwrap(Catalog catalog) {
@@ -82,7 +77,7 @@ public final class TableScope {
         if (name.equals("loadView") && Denials.is(cause))
           throw new NoSuchViewException("View does not exist: %s", arguments);
         if ((name.equals("tableExists") || name.equals("viewExists")) && Denials.is(cause)) return Boolean.FALSE;
-        if (Denials.is(cause)) throw new ForbiddenException(cause, "The catalog refused %s", new Object[] {name});
+        if (Denials.is(cause)) throw new ForbiddenException(cause, "The catalog refused %s", name);
         throw cause;
       }
     }
@@ -105,12 +100,12 @@ public final class TableScope {
     }
 
     private static NoSuchTableException missing(TableIdentifier identifier) {
-      return new NoSuchTableException("Table does not exist: %s", new Object[] {identifier});
+      return new NoSuchTableException("Table does not exist: %s", identifier);
     }
   }
 
   private synchronized Table find(String key) {
-    return (Table) tables.get(key);
+    return tables.get(key);
   }
 
   private synchronized void keep(String key, Table table) {

@@ -86,7 +86,7 @@ public final class Exec implements Runnable {
     this.settings = settings;
     command = BridgeSession.isCommand(plan);
     type = ArrowTypes.columns(plan);
-    format = new StreamFormat(session.sessionState().conf());
+    format = StreamFormat.of(session.sessionState().conf());
     schema = StreamEncoder.schemaMessage(type, format);
     sink = StreamHub.newSink(tag);
   }
@@ -97,7 +97,7 @@ public final class Exec implements Runnable {
   public static byte[] execute(BridgeSession owner, long plan, String tag, String settings) throws Exception {
     Exec statement;
     try {
-      statement = new Exec(owner, owner.plan(plan).plan, tag, Json.textMap(Json.read(settings)));
+      statement = new Exec(owner, owner.plan(plan), tag, Json.textMap(Json.read(settings)));
     } catch (Throwable error) {
       return failed(error);
     }

@@ -24,6 +24,8 @@ import org.apache.spark.sql.execution.WholeStageCodegenExec;
 import org.apache.spark.sql.execution.adaptive.AdaptiveSparkPlanExec;
 import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.types.StructType;
+import org.apache.spark.unsafe.Platform;
+import scala.collection.immutable.Range$;
 import scala.collection.immutable.Seq;
 import scala.jdk.javaapi.CollectionConverters;
 import scala.reflect.ClassTag$;
@@ -67,7 +69,7 @@ final class ExecQuery {
   /** The one row of a query that is `Constant`, after what the optimizer does to make such expressions computable. */
   void runConstant(LogicalPlan analysed) throws Exception {
     LogicalPlan timed = ComputeCurrentTime$.MODULE$.apply(analysed);
-    compute(((Project) SpecialDatetimeValues$.MODULE$.apply(timed)).projectList(), Trees.none());
+    compute(((Project) SpecialDatetimeValues$.MODULE$.apply(timed)).projectList(), Trees.seq());
   }
 
   private void compute(Seq<?> expressions, Seq<Attribute> input) throws Exception {
@@ -79,12 +81,11 @@ final class ExecQuery {
 
   /** The projection of a plan that is nothing but `SELECT <expressions>`. */
   private static ProjectExec overOneRow(SparkPlan plan) {
-    SparkPlan top = plan instanceof WholeStageCodegenExec wsce ? wsce.child() : plan;
-    if (!(top instanceof ProjectExec)) return null;
-    SparkPlan below = ((ProjectExec) top).child();
-    if (below instanceof InputAdapter adapter) below = adapter.child();
+    SparkPlan top = plan instanceof WholeStageCodegenExec compiled ? compiled.child() : plan;
+    if (!(top instanceof ProjectExec project)) return null;
+    SparkPlan below = project.child() instanceof InputAdapter adapter ? adapter.child() : project.child();
     // A subquery among the expressions runs jobs of its own.
-    return below instanceof OneRowRelationExec && Trees.list(top.subqueries()).isEmpty() ? (ProjectExec) top : null;
+    return below instanceof OneRowRelationExec && Trees.size(top.subqueries()) == 0 ? project : null;
   }
 
   /** Encodes rows that are in the driver. */
@@ -104,14 +105,10 @@ final class ExecQuery {
 
   Object run(SparkPlan physical) {
     try {
-      SparkPlan root =
-          physical instanceof AdaptiveSparkPlanExec aspe
-              ? aspe.finalPhysicalPlan()
-              : physical;
+      SparkPlan root = physical instanceof AdaptiveSparkPlanExec adaptive ? adaptive.finalPhysicalPlan() : physical;
       if (root instanceof CollectLimitExec limit) {
         limited(limit);
-      } else if (root instanceof TakeOrderedAndProjectExec exec
-          && exec.limit() <= COLLECTED_ROWS) {
+      } else if (root instanceof TakeOrderedAndProjectExec top && top.limit() <= COLLECTED_ROWS) {
         // One job, while the same rows as a partition of their own would need a shuffle.
         deliver(root.executeCollect());
       } else {
@@ -121,7 +118,7 @@ final class ExecQuery {
         partitions = count;
       }
     } catch (Throwable error) {
-      org.apache.spark.unsafe.Platform.throwException(error);
+      Platform.throwException(error);
     }
     return BoxedUnit.UNIT;
   }
@@ -154,9 +151,8 @@ final class ExecQuery {
     context.runJob(
         rdd,
         new StreamTask(sink, type, format, maxRows),
-        scala.collection.immutable.Range$.MODULE$.apply(from, to),
+        Range$.MODULE$.apply(from, to),
         (index, value) -> BoxedUnit.UNIT,
         ClassTag$.MODULE$.apply(Boolean.class));
   }
-
 }

@@ -8,6 +8,8 @@ import org.apache.iceberg.SnapshotRef;
 import org.apache.iceberg.Table;
 import org.apache.iceberg.spark.CommitMetadata;
 import org.apache.iceberg.spark.source.SparkTable;
+import org.apache.spark.sql.Column;
+import org.apache.spark.sql.Row;
 import org.apache.spark.sql.catalyst.analysis.ResolvedIdentifier;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.plans.logical.CreateTableAsSelect;
@@ -24,7 +26,6 @@ import org.apache.spark.sql.catalyst.plans.logical.WriteDelta;
 import org.apache.spark.sql.classic.Dataset;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.connector.catalog.TableCatalog;
-import org.apache.spark.sql.connector.write.RowLevelOperation;
 import org.apache.spark.sql.connector.write.RowLevelOperationTable;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
 
@@ -38,14 +39,17 @@ import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
  */
 final class ExecWrite {
   private static final String QUERY_ID = "sqe.query-id";
-  private static final int INSERT = 0;
-  private static final int DELETE = 1;
-  private static final int UPDATE = 2;
-  private static final int MERGE = 3;
+  private enum Kind {
+    INSERT,
+    DELETE,
+    UPDATE,
+    MERGE
+  }
+
   private static final int DEPTH = 100;
   private static final String MERGED = "spark.merge-into.num-target-rows-";
 
-  private final int kind;
+  private final Kind kind;
   private final SparkTable target; // null when the statement creates the table
   private final ResolvedIdentifier created;
   private final LogicalPlan relation;
@@ -55,14 +59,14 @@ final class ExecWrite {
   private Long counted;
 
   private ExecWrite(
-      int kind, SparkTable target, ResolvedIdentifier created, LogicalPlan relation, Expression condition) {
+      Kind kind, SparkTable target, ResolvedIdentifier created, LogicalPlan relation, Expression condition) {
     this.kind = kind;
     this.target = target;
     this.created = created;
     this.relation = relation;
     this.condition = condition;
     Snapshot base = target == null ? null : base();
-    this.scanned = base == null ? null : Long.valueOf(base.snapshotId());
+    this.scanned = base == null ? null : base.snapshotId();
   }
 
   /** Null when the plan writes no rows, or not to an Iceberg table. */
@@ -70,36 +74,26 @@ final class ExecWrite {
     if (plan instanceof WithCTE with) return of(with.plan());
     if (plan instanceof CreateTableAsSelect select) return created(select.name());
     if (plan instanceof ReplaceTableAsSelect replace) return created(replace.name());
-    if (plan instanceof DeleteFromTable table) {
-      LogicalPlan relation = table.table();
-      while (relation instanceof SubqueryAlias) relation = ((SubqueryAlias) relation).child();
+    if (plan instanceof DeleteFromTable delete) {
+      LogicalPlan relation = delete.table();
+      while (relation instanceof SubqueryAlias alias) relation = alias.child();
       SparkTable target = target(relation);
-      return target == null
-          ? null
-          : new ExecWrite(DELETE, target, null, relation, table.condition());
+      return target == null ? null : new ExecWrite(Kind.DELETE, target, null, relation, delete.condition());
     }
-    if (!(plan instanceof V2WriteCommand)) return null;
-    SparkTable target = target((LogicalPlan) ((V2WriteCommand) plan).table());
+    SparkTable target = plan instanceof V2WriteCommand write ? target((LogicalPlan) write.table()) : null;
     if (target == null) return null;
-    if (!(plan instanceof RowLevelWrite)) return new ExecWrite(INSERT, target, null, null, null);
-    RowLevelWrite write = (RowLevelWrite) plan;
-    RowLevelOperation.Command command = write.operation().command();
-    int kind =
-        command == RowLevelOperation.Command.DELETE
-            ? DELETE
-            : command == RowLevelOperation.Command.UPDATE ? UPDATE : MERGE;
+    if (!(plan instanceof RowLevelWrite write)) return new ExecWrite(Kind.INSERT, target, null, null, null);
+    Kind kind = Kind.valueOf(write.operation().command().name());
     return new ExecWrite(kind, target, null, (LogicalPlan) write.originalTable(), write.condition());
   }
 
   private static ExecWrite created(LogicalPlan name) {
-    if (!(name instanceof ResolvedIdentifier)) return null;
-    return new ExecWrite(INSERT, null, (ResolvedIdentifier) name, null, null);
+    return name instanceof ResolvedIdentifier created ? new ExecWrite(Kind.INSERT, null, created, null, null) : null;
   }
 
   private static SparkTable target(LogicalPlan relation) {
-    if (!(relation instanceof DataSourceV2Relation)) return null;
-    Object table = ((DataSourceV2Relation) relation).table();
-    if (table instanceof RowLevelOperationTable operationTable) table = operationTable.table();
+    if (!(relation instanceof DataSourceV2Relation known)) return null;
+    Object table = known.table() instanceof RowLevelOperationTable operation ? operation.table() : known.table();
     return table instanceof SparkTable iceberg ? iceberg : null;
   }
 
@@ -112,23 +106,22 @@ final class ExecWrite {
 
   /** Whether the rows must be counted before; `optimized` shows how Spark is going to write. */
   boolean mustCount(LogicalPlan optimized) {
-    if (condition == null || kind == INSERT || kind == MERGE) return false;
+    if (condition == null || kind == Kind.INSERT || kind == Kind.MERGE) return false;
     metadataOnly = !(optimized instanceof RowLevelWrite);
     boolean untold =
-        kind == UPDATE
+        kind == Kind.UPDATE
             ? optimized instanceof ReplaceData
             : !(optimized instanceof WriteDelta) && mayHaveDeletes(base());
     return untold && condition.deterministic();
   }
 
   LogicalPlan countPlan(SparkSession session) {
-    Dataset rows = Dataset.ofRows(session, new Filter(condition, relation));
-    scala.collection.immutable.Seq none = scala.collection.immutable.Nil$.MODULE$;
-    return ((Dataset) rows.groupBy(none).count()).queryExecution().analyzed();
+    Dataset<Row> rows = Dataset.ofRows(session, new Filter(condition, relation));
+    return rows.groupBy(new Column[0]).count().queryExecution().analyzed();
   }
 
   void counted(long rows) {
-    counted = Long.valueOf(rows);
+    counted = rows;
   }
 
   /** A summary without that total, as some writers leave it, may hide deletes. */
@@ -152,18 +145,14 @@ final class ExecWrite {
       made = find(table, tag);
     }
     // Nothing was committed, since there was nothing to do.
-    if (made == null) return Long.valueOf(0);
+    if (made == null) return 0L;
     Map<String, String> summary = made.summary();
-    switch (kind) {
-      case INSERT:
-        return Long.valueOf(number(summary, "added-records"));
-      case UPDATE:
-        return updated(summary);
-      case DELETE:
-        return deleted(table, made, summary);
-      default:
-        return merged(summary);
-    }
+    return switch (kind) {
+      case INSERT -> (Long) number(summary, "added-records");
+      case UPDATE -> updated(summary);
+      case DELETE -> deleted(table, made, summary);
+      case MERGE -> merged(summary);
+    };
   }
 
   private Table load() throws Exception {
@@ -174,20 +163,20 @@ final class ExecWrite {
   private Long updated(Map<String, String> summary) {
     if (counted != null) return counted;
     // Rewritten files hold rows that were not updated.
-    return number(summary, "deleted-data-files") > 0 ? null : Long.valueOf(number(summary, "added-records"));
+    return number(summary, "deleted-data-files") > 0 ? null : (Long) number(summary, "added-records");
   }
 
   private Long deleted(Table table, Snapshot made, Map<String, String> summary) {
-    Snapshot parent = made.parentId() == null ? null : table.snapshot(made.parentId().longValue());
+    Snapshot parent = made.parentId() == null ? null : table.snapshot(made.parentId());
     if (counted != null) {
       // Dropping files happens at the newest snapshot, which may be a later one than was counted.
       boolean same = scanned != null && scanned.equals(made.parentId());
       return !metadataOnly || same ? counted : null;
     }
     long positions = number(summary, "added-position-deletes") - number(summary, "removed-position-deletes");
-    if (number(summary, "deleted-data-files") == 0) return Long.valueOf(positions);
+    if (number(summary, "deleted-data-files") == 0) return positions;
     if (mayHaveDeletes(parent)) return null;
-    return Long.valueOf(number(summary, "deleted-records") - number(summary, "added-records") + positions);
+    return number(summary, "deleted-records") - number(summary, "added-records") + positions;
   }
 
   private static Long merged(Map<String, String> summary) {
@@ -197,7 +186,7 @@ final class ExecWrite {
       found |= summary.containsKey(MERGED + kind);
       rows += number(summary, MERGED + kind);
     }
-    return found ? Long.valueOf(rows) : null;
+    return found ? (Long) rows : null;
   }
 
   private static long number(Map<String, String> summary, String key) {
@@ -211,7 +200,7 @@ final class ExecWrite {
       for (int i = 0; i < DEPTH && snapshot != null; i++) {
         if (tag.equals(snapshot.summary().get(QUERY_ID))) return snapshot;
         Long parent = snapshot.parentId();
-        snapshot = parent == null || parent.equals(scanned) ? null : table.snapshot(parent.longValue());
+        snapshot = parent == null || parent.equals(scanned) ? null : table.snapshot(parent);
       }
     }
     // A write that is staged for publication is on no branch.

@@ -9,8 +9,7 @@ import org.apache.spark.sql.execution.GenerateExec;
 import org.apache.spark.sql.execution.SparkPlan;
 import org.apache.spark.sql.execution.joins.BaseJoinExec;
 import org.apache.spark.sql.types.DataTypes;
-import scala.Function1;
-import scala.runtime.AbstractPartialFunction;
+import scala.Option;
 import sqe.bridge.plan.Trees;
 
 /**
@@ -21,30 +20,16 @@ public final class Interruptible extends Rule<SparkPlan> {
   public static final String MARK = Interruptible.class.getName();
 
   public SparkPlan apply(SparkPlan plan) {
-    return plan.transformUp(new Above());
+    return plan.transformUp(Trees.where(node -> multiplies(node) ? new FilterExec(look(), node) : null));
   }
 
-  private static final class Above extends AbstractPartialFunction<SparkPlan, SparkPlan> {
-    public boolean isDefinedAt(SparkPlan node) {
-      return node instanceof BaseJoinExec || node instanceof GenerateExec || node instanceof ExpandExec;
-    }
-
-    public <A extends SparkPlan, B> B applyOrElse(A node, Function1<A, B> otherwise) {
-      return isDefinedAt(node) ? (B) new FilterExec(look(), node) : otherwise.apply(node);
-    }
+  private static boolean multiplies(SparkPlan node) {
+    return node instanceof BaseJoinExec || node instanceof GenerateExec || node instanceof ExpandExec;
   }
 
   private static StaticInvoke look() {
     return new StaticInvoke(
-        Interruptible.class,
-        DataTypes.BooleanType,
-        "goesOn",
-        Trees.none(),
-        Trees.none(),
-        false,
-        false,
-        false,
-        scala.Option.empty());
+        Interruptible.class, DataTypes.BooleanType, "goesOn", Trees.seq(), Trees.seq(), false, false, false, Option.empty());
   }
 
   /** Called for each row, by generated code. */

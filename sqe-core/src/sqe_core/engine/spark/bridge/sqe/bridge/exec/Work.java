@@ -28,9 +28,9 @@ public final class Work {
   }
 
   private static final class Job<T> implements Callable<T> {
-    final SparkSession session;
-    final String tag;
-    final Callable<T> body;
+    private final SparkSession session;
+    private final String tag;
+    private final Callable<T> body;
     private volatile Thread thread;
     private boolean abandoned;
 

@@ -1,11 +1,12 @@
 package sqe.bridge.functions;
 
-import java.lang.reflect.Field;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
+import org.apache.iceberg.common.DynFields;
 import org.apache.spark.sql.catalyst.FunctionIdentifier;
 import org.apache.spark.sql.catalyst.analysis.FunctionRegistry;
 import org.apache.spark.sql.catalyst.analysis.FunctionRegistry$;
@@ -21,7 +22,11 @@ import org.apache.spark.sql.catalyst.trees.CurrentOrigin$;
 import org.apache.spark.sql.catalyst.trees.Origin;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
 import org.apache.spark.sql.classic.SparkSession;
+import scala.Function1;
 import scala.Option;
+import scala.collection.immutable.Seq;
+import scala.runtime.AbstractFunction1;
+import sqe.bridge.Refusal;
 import sqe.bridge.plan.Trees;
 
 /**
@@ -32,7 +37,8 @@ import sqe.bridge.plan.Trees;
 public final class FunctionTemplates {
   private static volatile Map<String, Builder> builders = Map.of(); // by name
   private static volatile String loaded;
-  private static volatile Field originField;
+  private static final DynFields.UnboundField<Origin> ORIGIN =
+      DynFields.builder().hiddenImpl(TreeNode.class, "origin").build();
   private static final Map<String, Expression> PARSED = new ConcurrentHashMap<>(); // by filled template
   private static final int MAX_PARSED = 5000;
 
@@ -42,8 +48,7 @@ public final class FunctionTemplates {
   public static synchronized void load(String table, String digest) {
     if (digest.equals(loaded)) return;
     Map<String, Builder> read = new LinkedHashMap<>();
-    String[] lines = table.split("\n");
-    for (String line : lines) {
+    for (String line : table.split("\n")) {
       String[] parts = line.split("\t", 3);
       read.computeIfAbsent(parts[0], Builder::new).rules.add(new Rule(parts[1].split(","), parts[2]));
     }
@@ -77,7 +82,7 @@ public final class FunctionTemplates {
   }
 
   /** Called by Spark when the arguments are resolved. */
-  private static final class Builder extends scala.runtime.AbstractFunction1 {
+  private static final class Builder extends AbstractFunction1<Seq<Expression>, Expression> {
     final String name;
     final FunctionIdentifier identifier;
     final ExpressionInfo info;
@@ -89,24 +94,19 @@ public final class FunctionTemplates {
       info = new ExpressionInfo(FunctionTemplates.class.getName(), name);
     }
 
-    public Object apply(Object arguments) {
-      List list = Trees.list((scala.collection.Seq) arguments);
-      Expression[] values = new Expression[list.size()];
-      String[] classes = new String[values.length];
-      for (int i = 0; i < values.length; i++) {
-        values[i] = (Expression) list.get(i);
-        classes[i] = TypeClasses.of(values[i].dataType());
-      }
+    public Expression apply(Seq<Expression> arguments) {
+      Expression[] values = Trees.list(arguments).toArray(new Expression[0]);
+      String[] classes = Arrays.stream(values).map(each -> TypeClasses.of(each.dataType())).toArray(String[]::new);
       for (Rule rule : rules) {
         if (rule.fits(classes)) return build(rule, values);
       }
-      throw new TemplateMismatch(name, classes);
+      throw Refusal.ofTypes(name, classes);
     }
 
     private Expression build(Rule rule, Expression[] values) {
       if (rule.template.startsWith("java:")) return StaticCalls.build(rule.template.substring(5), values);
       if (rule.template.startsWith("operator:")) return Operators.build(rule.template.substring(9), values);
-      if (rule.template.startsWith("error:")) throw new FunctionArgument(rule.template.substring(6));
+      if (rule.template.startsWith("error:")) throw Refusal.ofArgument(rule.template.substring(6));
       return parse(TypeClasses.fill(rule.template, values), values);
     }
   }
@@ -121,83 +121,42 @@ public final class FunctionTemplates {
     Expression fresh = parsed.clone();
     // Before the arguments come in: their places are the user's already.
     place(fresh, CurrentOrigin$.MODULE$.get());
-    return fresh.transformUp(new Arguments(values)).transformUp(new Calls());
+    return fresh.transformUp(Trees.where(node -> argument(node, values))).transformUp(Trees.where(FunctionTemplates::called));
   }
 
   /**
    * Exchanges calls inside a template at once where that is possible. The analyser would need another round for each level
    * of nesting, and has a hundred of them.
    */
-  private static final class Calls extends scala.runtime.AbstractPartialFunction {
-    public boolean isDefinedAt(Object node) {
-      return builder(node) != null;
+  private static Expression called(Expression node) {
+    if (!(node instanceof UnresolvedFunction call)) return null;
+    if (Trees.size(call.nameParts()) != 1 || call.isDistinct() || call.filter().isDefined()) return null;
+    for (Expression each : Trees.each(call.arguments())) if (!each.resolved()) return null;
+    String name = Trees.first(call.nameParts());
+    Function1<Seq<Expression>, Expression> builder = builders.get(name);
+    if (builder == null) {
+      var found = FunctionRegistry$.MODULE$.builtin().lookupFunctionBuilder(new FunctionIdentifier(name));
+      if (found.isEmpty()) return null;
+      builder = found.get();
     }
-
-    public Object applyOrElse(Object node, scala.Function1 otherwise) {
-      scala.Function1 builder = builder(node);
-      if (builder == null) return otherwise.apply(node);
-      Object made = builder.apply(((UnresolvedFunction) node).arguments());
-      return made instanceof AggregateFunction ? node : made;
-    }
-
-    private static scala.Function1 builder(Object node) {
-      if (!(node instanceof UnresolvedFunction)) return null;
-      UnresolvedFunction call = (UnresolvedFunction) node;
-      if (Trees.list(call.nameParts()).size() != 1 || call.isDistinct() || call.filter().isDefined()) return null;
-      for (var each : Trees.each(call.arguments()))
-        if (!each.resolved()) return null;
-      String name = Trees.first(call.nameParts());
-      Builder ours = builders.get(name);
-      if (ours != null) return ours;
-      Option found = FunctionRegistry$.MODULE$.builtin().lookupFunctionBuilder(new FunctionIdentifier(name));
-      return found.isDefined() ? (scala.Function1) found.get() : null;
-    }
+    Expression made = builder.apply(call.arguments());
+    return made instanceof AggregateFunction ? node : made;
   }
 
-  /** Puts the arguments in place of __a0, __a1, ... */
-  private static final class Arguments extends scala.runtime.AbstractPartialFunction {
-    private final Expression[] values;
-
-    Arguments(Expression[] values) {
-      this.values = values;
-    }
-
-    public boolean isDefinedAt(Object node) {
-      return index(node) >= 0;
-    }
-
-    public Object applyOrElse(Object node, scala.Function1 otherwise) {
-      int index = index(node);
-      return index >= 0 ? values[index] : otherwise.apply(node);
-    }
-
-    private int index(Object node) {
-      scala.collection.Seq parts;
-      if (node instanceof UnresolvedAttribute attribute) parts = attribute.nameParts();
-      else if (node instanceof UnresolvedNamedLambdaVariable variable) parts = variable.nameParts();
-      else return -1;
-      if (parts.length() != 1) return -1;
-      String name = (String) parts.apply(0);
-      if (!name.startsWith("__a")) return -1;
-      return Integer.parseInt(name.substring(3));
-    }
+  /** What stands for __a0, __a1, ... */
+  private static Expression argument(Expression node, Expression[] values) {
+    Seq<String> parts;
+    if (node instanceof UnresolvedAttribute attribute) parts = attribute.nameParts();
+    else if (node instanceof UnresolvedNamedLambdaVariable variable) parts = variable.nameParts();
+    else return null;
+    if (Trees.size(parts) != 1 || !Trees.first(parts).startsWith("__a")) return null;
+    return values[Integer.parseInt(Trees.first(parts).substring(3))];
   }
 
   /** Errors inside a template shall point at the call, not into the template's text (ERR-3). */
-  private static void place(TreeNode node, Origin origin) {
-    try {
-      if (originField == null) {
-        Field field = TreeNode.class.getDeclaredField("origin");
-        field.setAccessible(true);
-        originField = field;
-      }
-      originField.set(node, origin);
-    } catch (ReflectiveOperationException missing) {
-      return; // the place is less exact then
-    }
+  private static void place(Expression node, Origin origin) {
+    ORIGIN.set(node, origin);
     if (node instanceof SupportQueryContext context) context.queryContext_$eq(Option.apply(origin.context()));
-    for (Object child : Trees.each(node.children())) {
-      if (child instanceof TreeNode treeNode) place(treeNode, origin);
-    }
+    for (Expression child : Trees.each(node.children())) place(child, origin);
   }
 }

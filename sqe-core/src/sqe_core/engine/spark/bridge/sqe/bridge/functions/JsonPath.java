@@ -5,6 +5,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
+import sqe.bridge.Refusal;
 
 /** A path through JSON: [lax|strict] $ .name ."name" ["name"] [0] [last] [*] .* — no filters and no methods. */
 final class JsonPath {
@@ -116,8 +117,8 @@ final class JsonPath {
     return out.toString();
   }
 
-  private FunctionArgument bad() {
-    return new FunctionArgument("The JSON path is invalid or not supported");
+  private Refusal bad() {
+    return Refusal.ofArgument("The JSON path is invalid or not supported");
   }
 
   List<JsonNode> find(JsonNode root) {

@@ -33,6 +33,7 @@ import org.apache.spark.sql.types.DayTimeIntervalType;
 import org.apache.spark.sql.types.DecimalType;
 import org.apache.spark.sql.types.NullType;
 import org.apache.spark.sql.types.StructType;
+import sqe.bridge.Refusal;
 import sqe.bridge.plan.Markers;
 import sqe.bridge.plan.Trees;
 
@@ -134,7 +135,7 @@ final class Operators {
     DecimalType a = (DecimalType) left.dataType();
     DecimalType b = (DecimalType) right.dataType();
     int scale = a.scale() + b.scale();
-    if (scale > MAX_SCALE) throw new FunctionArgument("PRODUCT_SCALE");
+    if (scale > MAX_SCALE) throw Refusal.ofArgument("PRODUCT_SCALE");
     Expression product = plain('*', left, right, tried);
     DecimalType type = new DecimalType(Math.max(Math.min(MAX_SCALE, a.precision() + b.precision()), scale), scale);
     return type.equals(product.dataType()) ? product : cast(product, type);
@@ -349,8 +350,7 @@ final class Operators {
   private static int nodes(Expression expression, int most) {
     if (expression instanceof PlanExpression) return MOST_COPIED + 1;
     int count = 1;
-    for (scala.collection.Iterator each = expression.children().iterator(); each.hasNext() && count <= most; )
-      count += nodes((Expression) each.next(), most - count);
+    for (Expression each : Trees.each(expression.children())) if (count <= most) count += nodes(each, most - count);
     return count;
   }
 }

@@ -7,6 +7,7 @@ import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.JsonNodeFactory;
 import java.util.List;
 import org.apache.spark.unsafe.types.UTF8String;
+import sqe.bridge.Refusal;
 
 /** JSON functions of the SQL dialect, called by templates, on JSON texts. No argument is ever NULL; a result may be. */
 public final class SqlJson {
@@ -68,11 +69,11 @@ public final class SqlJson {
   public static UTF8String value(UTF8String text, UTF8String path, boolean onEmpty, boolean onError) {
     List<JsonNode> found = find(text, path);
     if (found != null && found.isEmpty()) {
-      if (onEmpty) throw new FunctionArgument("The JSON path leads to nothing");
+      if (onEmpty) throw Refusal.ofArgument("The JSON path leads to nothing");
       return null;
     }
     if (found == null || found.size() != 1 || found.get(0).isContainerNode()) {
-      if (onError) throw new FunctionArgument("The JSON path does not lead to one scalar");
+      if (onError) throw Refusal.ofArgument("The JSON path does not lead to one scalar");
       return null;
     }
     return scalar(found.get(0));
@@ -140,7 +141,7 @@ public final class SqlJson {
 
   public static Boolean isScalar(UTF8String text) {
     JsonNode node = read(text);
-    if (node == null) throw new FunctionArgument("The text is no JSON");
+    if (node == null) throw Refusal.ofArgument("The text is no JSON");
     return Boolean.valueOf(!node.isContainerNode());
   }
 
@@ -158,7 +159,7 @@ public final class SqlJson {
   /** json_parse: the same text, or an error when it is no JSON. */
   public static UTF8String checked(UTF8String text) {
     JsonNode node = read(text);
-    if (node == null) throw new FunctionArgument("The text is no JSON");
+    if (node == null) throw Refusal.ofArgument("The text is no JSON");
     return write(node);
   }
 

@@ -6,6 +6,7 @@ import org.apache.spark.sql.catalyst.util.ArrayData;
 import org.apache.spark.sql.errors.QueryExecutionErrors;
 import org.apache.spark.sql.types.Decimal;
 import org.apache.spark.unsafe.types.UTF8String;
+import sqe.bridge.Refusal;
 
 /** Arithmetic as the SQL dialect means it, called by templates. No argument is ever NULL. */
 public final class SqlMath {
@@ -144,7 +145,7 @@ public final class SqlMath {
 
   public static UTF8String toBase(long value, int radix) {
     if (radix < Character.MIN_RADIX || radix > Character.MAX_RADIX)
-      throw new FunctionArgument("The radix must be between 2 and 36");
+      throw Refusal.ofArgument("The radix must be between 2 and 36");
     return UTF8String.fromString(Long.toString(value, radix));
   }
 

@@ -1,5 +1,8 @@
 package sqe.bridge.functions;
 
+import java.net.URI;
+import java.net.URISyntaxException;
+import java.net.URLDecoder;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.text.Normalizer;
@@ -7,6 +10,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
+import java.util.regex.PatternSyntaxException;
 import javax.crypto.Mac;
 import javax.crypto.spec.SecretKeySpec;
 import org.apache.spark.sql.catalyst.expressions.XXH64;
@@ -14,16 +18,17 @@ import org.apache.spark.sql.catalyst.util.ArrayData;
 import org.apache.spark.sql.catalyst.util.GenericArrayData;
 import org.apache.spark.unsafe.Platform;
 import org.apache.spark.unsafe.types.UTF8String;
+import sqe.bridge.Refusal;
 
 /** Text functions of the SQL dialect, called by templates. No argument is ever NULL; a result may be. */
 public final class SqlText {
-  private static final ThreadLocal PATTERN = new ThreadLocal(); // the last one: { text, Pattern }
+  private static final ThreadLocal<Pattern> PATTERN = new ThreadLocal<>(); // the last one
 
   private SqlText() {}
 
   /** The part number `index`, from 1; NULL behind the last. */
   public static UTF8String splitPart(UTF8String text, UTF8String delimiter, long index) {
-    if (index < 1) throw new FunctionArgument("The index must be greater than zero");
+    if (index < 1) throw Refusal.ofArgument("The index must be greater than zero");
     String value = text.toString();
     String separator = delimiter.toString();
     if (separator.isEmpty()) {
@@ -44,8 +49,8 @@ public final class SqlText {
   public static ArrayData split(UTF8String text, UTF8String delimiter, int limit) {
     String value = text.toString();
     String separator = delimiter.toString();
-    if (separator.isEmpty()) throw new FunctionArgument("The delimiter must not be empty");
-    List parts = new ArrayList();
+    if (separator.isEmpty()) throw Refusal.ofArgument("The delimiter must not be empty");
+    List<UTF8String> parts = new ArrayList<>();
     int start = 0;
     while (limit <= 0 || parts.size() < limit - 1) {
       int end = value.indexOf(separator, start);
@@ -59,7 +64,7 @@ public final class SqlText {
 
   /** Where the occurrence number `instance` begins, from 1, from the end when it is negative; 0 for none. */
   public static long position(UTF8String text, UTF8String part, long instance) {
-    if (instance == 0) throw new FunctionArgument("The instance must not be zero");
+    if (instance == 0) throw Refusal.ofArgument("The instance must not be zero");
     String value = text.toString();
     String searched = part.toString();
     if (searched.isEmpty()) return 1;
@@ -74,7 +79,7 @@ public final class SqlText {
   public static long hammingDistance(UTF8String left, UTF8String right) {
     int[] first = left.toString().codePoints().toArray();
     int[] second = right.toString().codePoints().toArray();
-    if (first.length != second.length) throw new FunctionArgument("The strings must have the same length");
+    if (first.length != second.length) throw Refusal.ofArgument("The strings must have the same length");
     long distance = 0;
     for (int i = 0; i < first.length; i++) if (first[i] != second[i]) distance++;
     return distance;
@@ -82,14 +87,14 @@ public final class SqlText {
 
   public static UTF8String fromCodePoint(long point) {
     if (point < 0 || point > Character.MAX_CODE_POINT || (point >= 0xD800 && point <= 0xDFFF))
-      throw new FunctionArgument("The number is no Unicode code point");
+      throw Refusal.ofArgument("The number is no Unicode code point");
     return UTF8String.fromString(new String(Character.toChars((int) point)));
   }
 
   public static int codePoint(UTF8String text) {
     String value = text.toString();
     if (value.isEmpty() || value.codePointCount(0, value.length()) != 1)
-      throw new FunctionArgument("codepoint takes a string of one character");
+      throw Refusal.ofArgument("codepoint takes a string of one character");
     return value.codePointAt(0);
   }
 
@@ -129,23 +134,22 @@ public final class SqlText {
   }
 
   private static Pattern pattern(String text) {
-    Object[] last = (Object[]) PATTERN.get();
-    if (last != null && last[0].equals(text)) return (Pattern) last[1];
-    Pattern compiled;
+    Pattern last = PATTERN.get();
+    if (last != null && last.pattern().equals(text)) return last;
     try {
-      compiled = Pattern.compile(text);
-    } catch (java.util.regex.PatternSyntaxException error) {
-      throw new FunctionArgument("The pattern is no regular expression");
+      Pattern compiled = Pattern.compile(text);
+      PATTERN.set(compiled);
+      return compiled;
+    } catch (PatternSyntaxException error) {
+      throw Refusal.ofArgument("The pattern is no regular expression");
     }
-    PATTERN.set(new Object[] {text, compiled});
-    return compiled;
   }
 
   /** The group of the first match, NULL without one. */
   public static UTF8String regexpExtract(UTF8String text, UTF8String regex, int group) {
     Matcher matcher = pattern(regex.toString()).matcher(text.toString());
     if (group < 0 || group > matcher.groupCount())
-      throw new FunctionArgument("The pattern does not have so many groups");
+      throw Refusal.ofArgument("The pattern does not have so many groups");
     if (!matcher.find()) return null;
     String found = matcher.group(group);
     return found == null ? null : UTF8String.fromString(found);
@@ -153,8 +157,8 @@ public final class SqlText {
 
   /** Where the occurrence begins, from 1; -1 for none. */
   public static int regexpPosition(UTF8String text, UTF8String regex, int start, int occurrence) {
-    if (start < 1) throw new FunctionArgument("The start must not be smaller than 1");
-    if (occurrence < 1) throw new FunctionArgument("The occurrence must not be smaller than 1");
+    if (start < 1) throw Refusal.ofArgument("The start must not be smaller than 1");
+    if (occurrence < 1) throw Refusal.ofArgument("The occurrence must not be smaller than 1");
     String value = text.toString();
     if (start > value.codePointCount(0, value.length())) return -1;
     Matcher matcher = pattern(regex.toString()).matcher(value);
@@ -184,7 +188,7 @@ public final class SqlText {
     for (int i = 0; i < text.length(); i++) {
       char c = text.charAt(i);
       if (mark.length() == 1 && c == mark.charAt(0)) {
-        if (++i == text.length()) throw new FunctionArgument("The pattern ends with its escape character");
+        if (++i == text.length()) throw Refusal.ofArgument("The pattern ends with its escape character");
         out.append(Pattern.quote(text.substring(i, i + 1)));
       } else if (set) {
         if (c == ']') set = false;
@@ -215,7 +219,7 @@ public final class SqlText {
       mac.init(new SecretKeySpec(key.length == 0 ? new byte[1] : key, "Hmac"));
       return mac.doFinal(bytes);
     } catch (java.security.GeneralSecurityException error) {
-      throw new FunctionArgument("The algorithm or the key cannot be used");
+      throw Refusal.ofArgument("The algorithm or the key cannot be used");
     }
   }
 
@@ -228,21 +232,21 @@ public final class SqlText {
   }
 
   public static long fromBigEndian64(byte[] bytes) {
-    if (bytes.length != 8) throw new FunctionArgument("The binary must have 8 bytes");
+    if (bytes.length != 8) throw Refusal.ofArgument("The binary must have 8 bytes");
     return ByteBuffer.wrap(bytes).getLong();
   }
 
   public static int fromBigEndian32(byte[] bytes) {
-    if (bytes.length != 4) throw new FunctionArgument("The binary must have 4 bytes");
+    if (bytes.length != 4) throw Refusal.ofArgument("The binary must have 4 bytes");
     return ByteBuffer.wrap(bytes).getInt();
   }
 
   /** The port of a URL, NULL without one. */
   public static Long urlPort(UTF8String url) {
     try {
-      int port = new java.net.URI(url.toString()).getPort();
+      int port = new URI(url.toString()).getPort();
       return port < 0 ? null : Long.valueOf(port);
-    } catch (java.net.URISyntaxException error) {
+    } catch (URISyntaxException error) {
       return null;
     }
   }
@@ -250,7 +254,7 @@ public final class SqlText {
   /** A part of a URL: protocol and the like, empty when it is missing; NULL when it is no URL. */
   public static UTF8String urlPart(UTF8String url, UTF8String part) {
     try {
-      java.net.URI uri = new java.net.URI(url.toString());
+      URI uri = new URI(url.toString());
       String found =
           switch (part.toString()) {
             case "protocol" -> uri.getScheme();
@@ -261,7 +265,7 @@ public final class SqlText {
             default -> null;
           };
       return found == null ? UTF8String.EMPTY_UTF8 : UTF8String.fromString(found);
-    } catch (java.net.URISyntaxException error) {
+    } catch (URISyntaxException error) {
       return null;
     }
   }
@@ -269,27 +273,22 @@ public final class SqlText {
   /** The value of a parameter of a URL, decoded; NULL without it. */
   public static UTF8String urlParameter(UTF8String url, UTF8String parameter) {
     try {
-      String query = new java.net.URI(url.toString()).getRawQuery();
+      String query = new URI(url.toString()).getRawQuery();
       if (query == null) return null;
-      String[] pairs = query.split("&");
-      for (String each : pairs) {
-        int equals = each.indexOf('=');
-        String key = equals < 0 ? each : each.substring(0, equals);
-        if (java.net.URLDecoder.decode(key, "UTF-8").equals(parameter.toString()))
-          return UTF8String.fromString(
-              equals < 0 ? "" : java.net.URLDecoder.decode(each.substring(equals + 1), "UTF-8"));
+      for (String each : query.split("&")) {
+        String[] pair = each.split("=", 2);
+        if (URLDecoder.decode(pair[0], StandardCharsets.UTF_8).equals(parameter.toString()))
+          return UTF8String.fromString(pair.length == 1 ? "" : URLDecoder.decode(pair[1], StandardCharsets.UTF_8));
       }
       return null;
-    } catch (java.net.URISyntaxException error) {
-      return null;
-    } catch (java.io.UnsupportedEncodingException impossible) {
+    } catch (URISyntaxException error) {
       return null;
     }
   }
 
   /** Fails where a map has no value for a key, as arrays fail beyond their end. */
   public static boolean keyPresent(boolean present) {
-    if (!present) throw new FunctionArgument("MAP_KEY");
+    if (!present) throw Refusal.ofArgument("MAP_KEY");
     return true;
   }
 }

@@ -20,6 +20,7 @@ import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import org.apache.spark.sql.errors.QueryExecutionErrors;
 import org.apache.spark.unsafe.types.UTF8String;
+import sqe.bridge.Refusal;
 
 /**
  * Dates and times of the SQL dialect, called by templates. Timestamps are microseconds since 1970, those without a zone as
@@ -160,7 +161,7 @@ public final class SqlTime {
 
   /** The days of an interval that is added to a date. */
   public static int wholeDays(long micros) {
-    if (micros % (86400 * SECOND) != 0) throw new FunctionArgument("DATE_WITHOUT_TIME");
+    if (micros % (86400 * SECOND) != 0) throw Refusal.ofArgument("DATE_WITHOUT_TIME");
     return Math.toIntExact(micros / (86400 * SECOND));
   }
 
@@ -191,7 +192,7 @@ public final class SqlTime {
   /** 42.8ms, 3.81 d and the like, as microseconds. */
   public static long parseDuration(UTF8String text) {
     Matcher matcher = DURATION.matcher(text.toString());
-    if (!matcher.matches()) throw new FunctionArgument("The text is no duration");
+    if (!matcher.matches()) throw Refusal.ofArgument("The text is no duration");
     BigDecimal number = new BigDecimal(matcher.group(1));
     String unit = matcher.group(2);
     BigDecimal factor =
@@ -249,7 +250,7 @@ public final class SqlTime {
 
   /** The start of the bin of `width` microseconds, counted from `origin`. */
   public static long bin(long width, long micros, long origin) {
-    if (width <= 0) throw new FunctionArgument("The interval must be positive");
+    if (width <= 0) throw Refusal.ofArgument("The interval must be positive");
     return origin + Math.floorDiv(micros - origin, width) * width;
   }
 }

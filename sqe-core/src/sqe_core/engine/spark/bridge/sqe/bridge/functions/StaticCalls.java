@@ -3,13 +3,16 @@ package sqe.bridge.functions;
 import java.util.ArrayList;
 import java.util.List;
 import org.apache.spark.sql.catalyst.expressions.Cast;
+import org.apache.spark.sql.catalyst.expressions.EvalMode$;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.catalyst.expressions.objects.StaticInvoke;
 import org.apache.spark.sql.catalyst.parser.CatalystSqlParser$;
 import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.DecimalType;
+import scala.Option;
 import sqe.bridge.plan.Trees;
 
 /** Calls of static methods: `SqlMath.method(type, type) -> type`, where a type may be empty to leave the argument alone. */
@@ -24,13 +27,7 @@ final class StaticCalls {
     List<Expression> arguments = new ArrayList<>();
     for (int i = 0; i < values.length; i++) {
       String type = types[Math.min(i, types.length - 1)].trim();
-      Expression value = values[i];
-      if (!type.isEmpty()) {
-        DataType wanted = CatalystSqlParser$.MODULE$.parseDataType(type);
-        if (!wanted.equals(value.dataType()))
-          value = new Cast(value, wanted, scala.Option.apply(SQLConf.get().sessionLocalTimeZone()), org.apache.spark.sql.catalyst.expressions.EvalMode$.MODULE$.ANSI());
-      }
-      arguments.add(value);
+      arguments.add(type.isEmpty() ? values[i] : cast(values[i], CatalystSqlParser$.MODULE$.parseDataType(type)));
     }
     String result = text.substring(close + 5).trim();
     DataType type;
@@ -40,25 +37,17 @@ final class StaticCalls {
       int scale = Math.max(left.scale(), right.scale());
       int precision = Math.min(38, left.precision() + right.scale() + Math.max(0, right.scale() - left.scale()));
       type = new DecimalType(Math.max(precision, scale), scale);
-      arguments.set(0, asDecimal((Expression) arguments.get(0), left));
-      arguments.set(1, asDecimal((Expression) arguments.get(1), right));
-      arguments.add(new Literal(Integer.valueOf(((DecimalType) type).precision()), org.apache.spark.sql.types.DataTypes.IntegerType));
-      arguments.add(new Literal(Integer.valueOf(scale), org.apache.spark.sql.types.DataTypes.IntegerType));
+      arguments.set(0, cast(arguments.get(0), left));
+      arguments.set(1, cast(arguments.get(1), right));
+      arguments.add(new Literal(Math.max(precision, scale), DataTypes.IntegerType));
+      arguments.add(new Literal(scale, DataTypes.IntegerType));
     } else if (result.equals("same")) {
       type = values[0].dataType();
     } else {
       type = CatalystSqlParser$.MODULE$.parseDataType(result);
     }
     return new StaticInvoke(
-        owner(method[0]),
-        type,
-        method[1],
-        Trees.seq((List<Expression>) arguments),
-        Trees.none(),
-        true,
-        true,
-        true,
-        scala.Option.empty());
+        owner(method[0]), type, method[1], Trees.seq(arguments), Trees.seq(), true, true, true, Option.empty());
   }
 
   private static Class<?> owner(String name) {
@@ -71,8 +60,8 @@ final class StaticCalls {
     };
   }
 
-  private static Expression asDecimal(Expression value, DecimalType type) {
+  private static Expression cast(Expression value, DataType type) {
     if (value.dataType().equals(type)) return value;
-    return new Cast(value, type, scala.Option.empty(), org.apache.spark.sql.catalyst.expressions.EvalMode$.MODULE$.ANSI());
+    return new Cast(value, type, Option.apply(SQLConf.get().sessionLocalTimeZone()), EvalMode$.MODULE$.ANSI());
   }
 }

@@ -1,5 +1,12 @@
 package sqe.bridge.functions;
 
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+import java.util.stream.Collectors;
+import java.util.stream.IntStream;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.types.ArrayType;
@@ -24,10 +31,21 @@ import org.apache.spark.sql.types.TimestampNTZType;
 import org.apache.spark.sql.types.TimestampType;
 import org.apache.spark.sql.types.VariantType;
 import org.apache.spark.sql.types.YearMonthIntervalType;
+import sqe.bridge.Refusal;
 
 /** The short words by which templates are chosen, and what a template may ask about the types of its arguments. */
 public final class TypeClasses {
   private static final int MAX_PRECISION = 38;
+
+  /** Words for several types. */
+  private static final Map<String, Set<String>> GROUPS =
+      Map.of(
+          "num", Set.of("int", "dec", "dbl", "flt"),
+          "fp", Set.of("dbl", "flt"),
+          "exact", Set.of("int", "dec"),
+          "day", Set.of("date", "ts", "tsz"));
+
+  private static final Pattern QUESTION = Pattern.compile("\\{([^}]*)\\}");
 
   private TypeClasses() {}
 
@@ -58,19 +76,13 @@ public final class TypeClasses {
   public static boolean fits(String actual, String wanted) {
     if (wanted.equals("any") || wanted.equals(actual)) return true;
     if (actual.equals("nul")) return true;
-    String[] choices = wanted.split("\\|");
-    for (String choice : choices) {
-      if (choice.equals(actual)) return true;
-      if (choice.equals("num") && isNumber(actual)) return true;
-      if (choice.equals("fp") && (actual.equals("dbl") || actual.equals("flt"))) return true;
-      if (choice.equals("exact") && (actual.equals("int") || actual.equals("dec"))) return true;
-      if (choice.equals("day") && (actual.equals("date") || actual.equals("ts") || actual.equals("tsz"))) return true;
-    }
+    for (String choice : wanted.split("\\|"))
+      if (choice.equals(actual) || GROUPS.getOrDefault(choice, Set.of()).contains(actual)) return true;
     return false;
   }
 
   static boolean isNumber(String actual) {
-    return actual.equals("int") || actual.equals("dec") || actual.equals("dbl") || actual.equals("flt");
+    return GROUPS.get("num").contains(actual);
   }
 
   /**
@@ -80,17 +92,7 @@ public final class TypeClasses {
    * the rows in an array, {all} all arguments, {nulls} whether one of them is NULL.
    */
   static String fill(String template, Expression[] values) {
-    int open = template.indexOf('{');
-    if (open < 0) return template;
-    StringBuilder out = new StringBuilder();
-    int done = 0;
-    while (open >= 0) {
-      int close = template.indexOf('}', open);
-      out.append(template, done, open).append(answer(template.substring(open + 1, close), values));
-      done = close + 1;
-      open = template.indexOf('{', done);
-    }
-    return out.append(template.substring(done)).toString();
+    return QUESTION.matcher(template).replaceAll(asked -> Matcher.quoteReplacement(answer(asked.group(1), values)));
   }
 
   private static String answer(String question, Expression[] values) {
@@ -114,31 +116,25 @@ public final class TypeClasses {
   }
 
   private static String listed(int count, String separator, String suffix) {
-    StringBuilder out = new StringBuilder();
-    for (int i = 0; i < count; i++) out.append(i == 0 ? "" : separator).append("__a").append(i).append(suffix);
-    return out.toString();
+    return IntStream.range(0, count).mapToObj(i -> "__a" + i + suffix).collect(Collectors.joining(separator));
   }
 
   private static String word(Expression value) {
     String text = literal(value);
-    for (int i = 0; i < text.length(); i++) {
-      char c = text.charAt(i);
-      if (!((c >= 'a' && c <= 'z') || c == '_')) throw new IllegalArgumentException("not a word");
-    }
+    if (!text.matches("[a-z_]*")) throw new IllegalArgumentException("not a word");
     return text;
   }
 
   static String literal(Expression value) {
-    if (!(value instanceof Literal) || ((Literal) value).value() == null)
-      throw new TemplateMismatch("a literal argument", new String[] {of(value.dataType())});
-    return String.valueOf(((Literal) value).value());
+    if (value instanceof Literal literal && literal.value() != null) return literal.value().toString();
+    throw Refusal.ofTypes("a literal argument", of(value.dataType()));
   }
 
   private static String field(DataType row, Expression position) {
     StructType struct = (StructType) row;
     int at = Integer.parseInt(literal(position));
     if (at < 1 || at > struct.fields().length)
-      throw new TemplateMismatch("a field number", new String[] {String.valueOf(at)});
+      throw Refusal.ofTypes("a field number", String.valueOf(at));
     return quoted(struct.fields()[at - 1].name());
   }
 
@@ -169,7 +165,6 @@ public final class TypeClasses {
       else if (type instanceof ShortType) size = Math.max(size, 2);
       else if (type instanceof ByteType) size = Math.max(size, 1);
     }
-    String[] names = new String[] {"INT", "TINYINT", "SMALLINT", "INT", "BIGINT"};
-    return names[size];
+    return List.of("INT", "TINYINT", "SMALLINT", "INT", "BIGINT").get(size);
   }
 }

@@ -1,5 +1,7 @@
 package sqe.bridge.functions;
 
+import java.util.ArrayList;
+import java.util.List;
 import org.apache.iceberg.types.Type;
 import org.apache.iceberg.types.Types;
 import org.apache.spark.sql.types.ArrayType;
@@ -14,36 +16,30 @@ import org.apache.spark.sql.types.StructType;
 public final class TypeNames {
   private TypeNames() {}
 
+  public static String of(DataType type) {
+    return of(type, null);
+  }
+
   /** The name of a column's type, of which Iceberg may say more than Spark. */
   public static String of(DataType type, Type origin) {
     if (origin instanceof Types.UUIDType) return "uuid";
-    if (origin instanceof Types.FixedType fixedType) return "fixed(" + fixedType.length() + ")";
-    if (origin instanceof Types.TimestampNanoType nanoType)
-      return nanoType.shouldAdjustToUTC() ? "timestamp(9) with time zone" : "timestamp(9)";
-    if (type instanceof ArrayType arrayType && origin != null)
-      return "array(" + of(arrayType.elementType(), origin.asListType().elementType()) + ")";
-    if (type instanceof MapType map && origin != null) {
-      return "map(" + of(map.keyType(), origin.asMapType().keyType()) + ", " + of(map.valueType(), origin.asMapType().valueType()) + ")";
+    if (origin instanceof Types.FixedType fixed) return "fixed(" + fixed.length() + ")";
+    if (origin instanceof Types.TimestampNanoType nano)
+      return nano.shouldAdjustToUTC() ? "timestamp(9) with time zone" : "timestamp(9)";
+    if (type instanceof ArrayType array)
+      return "array(" + of(array.elementType(), origin == null ? null : origin.asListType().elementType()) + ")";
+    if (type instanceof MapType map) {
+      String key = of(map.keyType(), origin == null ? null : origin.asMapType().keyType());
+      return "map(" + key + ", " + of(map.valueType(), origin == null ? null : origin.asMapType().valueType()) + ")";
     }
-    if (!(type instanceof StructType) || origin == null) return of(type);
-    StringBuilder out = new StringBuilder("row(");
-    StructField[] fields = ((StructType) type).fields();
-    for (int i = 0; i < fields.length; i++) {
-      Type inner = origin.asStructType().fields().get(i).type();
-      out.append(i == 0 ? "" : ", ").append(fields[i].name()).append(' ').append(of(fields[i].dataType(), inner));
-    }
-    return out.append(')').toString();
-  }
-
-  public static String of(DataType type) {
-    if (type instanceof ArrayType arrayType) return "array(" + of(arrayType.elementType()) + ")";
-    if (type instanceof MapType mapType) return "map(" + of(mapType.keyType()) + ", " + of(mapType.valueType()) + ")";
-    if (type instanceof StructType structType) {
-      StringBuilder out = new StringBuilder("row(");
-      StructField[] fields = structType.fields();
-      for (int i = 0; i < fields.length; i++)
-        out.append(i == 0 ? "" : ", ").append(fields[i].name().replace("'", "")).append(' ').append(of(fields[i].dataType()));
-      return out.append(')').toString();
+    if (type instanceof StructType row) {
+      List<String> fields = new ArrayList<>();
+      for (StructField field : row.fields()) {
+        Type inner = origin == null ? null : origin.asStructType().fields().get(fields.size()).type();
+        String name = origin == null ? field.name().replace("'", "") : field.name();
+        fields.add(name + " " + of(field.dataType(), inner));
+      }
+      return "row(" + String.join(", ", fields) + ")";
     }
     if (type instanceof DecimalType decimalType)
       return "decimal(" + decimalType.precision() + "," + decimalType.scale() + ")";

@@ -1,5 +1,6 @@
 package sqe.bridge.functions;
 
+import java.util.ArrayList;
 import java.util.List;
 import org.apache.spark.sql.catalyst.expressions.Explode;
 import org.apache.spark.sql.catalyst.expressions.Expression;
@@ -7,6 +8,7 @@ import org.apache.spark.sql.catalyst.expressions.Generator;
 import org.apache.spark.sql.catalyst.expressions.Inline;
 import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.catalyst.plans.logical.Generate;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.OneRowRelation;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.types.ArrayType;
@@ -14,13 +16,17 @@ import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.MapType;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
+import scala.Option;
+import scala.collection.immutable.Seq;
+import scala.runtime.AbstractFunction1;
+import sqe.bridge.Refusal;
 import sqe.bridge.plan.Trees;
 
 /**
  * UNNEST: arrays side by side, the shorter ones filled with NULL; arrays of rows become their fields, maps their keys and
  * values; the ordinality counts from 1. The first argument says whether there is one.
  */
-final class UnnestFunction extends scala.runtime.AbstractFunction1 {
+final class UnnestFunction extends AbstractFunction1<Seq<Expression>, LogicalPlan> {
   private static final String NAME = "_sqe_unnest";
 
   private UnnestFunction() {}
@@ -29,18 +35,12 @@ final class UnnestFunction extends scala.runtime.AbstractFunction1 {
     session.sessionState().tableFunctionRegistry().createOrReplaceTempFunction(NAME, new UnnestFunction(), "scala_udf");
   }
 
-  public Object apply(Object arguments) {
-    List given = Trees.list((scala.collection.Seq) arguments);
+  public LogicalPlan apply(Seq<Expression> arguments) {
+    List<Expression> given = Trees.list(arguments);
     boolean ordinality = Boolean.TRUE.equals(((Literal) given.get(0)).value());
-    Expression[] values = new Expression[given.size() - 1];
-    for (int i = 0; i < values.length; i++) values[i] = (Expression) given.get(i + 1);
+    Expression[] values = given.subList(1, given.size()).toArray(new Expression[0]);
     return new Generate(
-        generator(values, ordinality),
-        Trees.none(),
-        false,
-        scala.Option.empty(),
-        Trees.none(),
-        new OneRowRelation());
+        generator(values, ordinality), Trees.seq(), false, Option.empty(), Trees.seq(), new OneRowRelation());
   }
 
   private static Generator generator(Expression[] values, boolean ordinality) {
@@ -49,36 +49,26 @@ final class UnnestFunction extends scala.runtime.AbstractFunction1 {
   }
 
   private static boolean isRows(DataType type) {
-    return type instanceof ArrayType at && ((ArrayType) type).elementType() instanceof StructType;
+    return type instanceof ArrayType array && array.elementType() instanceof StructType;
   }
 
   private static String zipped(Expression[] values, boolean ordinality) {
-    StringBuilder columns = new StringBuilder();
-    StringBuilder sizes = new StringBuilder();
+    List<String> columns = new ArrayList<>();
+    List<String> sizes = new ArrayList<>();
     for (int i = 0; i < values.length; i++) {
       DataType type = values[i].dataType();
-      if (!(type instanceof ArrayType || type instanceof MapType))
-        throw new TemplateMismatch("unnest", new String[] {TypeClasses.of(type)});
+      if (!(type instanceof ArrayType || type instanceof MapType)) throw Refusal.ofTypes("unnest", TypeClasses.of(type));
       // An array that is NULL is an empty one beside others.
       String value = values.length == 1 ? "__a" + i : "coalesce(__a" + i + (type instanceof MapType ? ", map())" : ", array())");
-      sizes.append(i == 0 ? "" : ", ").append("size(").append(value).append(')');
-      columns.append(i == 0 ? "" : ", ");
-      if (type instanceof MapType) columns.append("map_keys(").append(value).append("), map_values(").append(value).append(')');
-      else if (isRows(type)) columns.append(fields((StructType) ((ArrayType) type).elementType(), value));
-      else columns.append(value);
+      sizes.add("size(" + value + ")");
+      if (type instanceof MapType) columns.addAll(List.of("map_keys(" + value + ")", "map_values(" + value + ")"));
+      else if (isRows(type))
+        for (StructField field : ((StructType) ((ArrayType) type).elementType()).fields())
+          columns.add(value + "[" + TypeClasses.quoted(field.name()) + "]");
+      else columns.add(value);
     }
-    if (ordinality) {
-      String size = values.length == 1 ? sizes.toString() : "greatest(" + sizes + ")";
-      columns.append(", slice(sequence(1L, CAST(").append(size).append(" AS BIGINT) + 1L), 1, ").append(size).append(')');
-    }
-    return "arrays_zip(" + columns + ")";
-  }
-
-  private static String fields(StructType row, String value) {
-    StringBuilder out = new StringBuilder();
-    StructField[] fields = row.fields();
-    for (int i = 0; i < fields.length; i++)
-      out.append(i == 0 ? "" : ", ").append(value).append('[').append(TypeClasses.quoted(fields[i].name())).append(']');
-    return out.toString();
+    String size = values.length == 1 ? sizes.get(0) : "greatest(" + String.join(", ", sizes) + ")";
+    if (ordinality) columns.add("slice(sequence(1L, CAST(" + size + " AS BIGINT) + 1L), 1, " + size + ")");
+    return "arrays_zip(" + String.join(", ", columns) + ")";
   }
 }

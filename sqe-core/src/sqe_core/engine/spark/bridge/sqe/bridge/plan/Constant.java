@@ -16,8 +16,7 @@ public final class Constant {
   private Constant() {}
 
   public static boolean is(LogicalPlan plan) {
-    if (!(plan instanceof Project) || !(((Project) plan).child() instanceof OneRowRelation)) return false;
-    return all(((Project) plan).projectList());
+    return plan instanceof Project project && project.child() instanceof OneRowRelation && all(project.projectList());
   }
 
   /** An allow-list, so that nothing is among them that could take its time. */

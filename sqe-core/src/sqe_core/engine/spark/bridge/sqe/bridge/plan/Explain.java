@@ -7,6 +7,7 @@ import org.apache.spark.sql.catalyst.plans.logical.Filter;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.SubqueryAlias;
 import org.apache.spark.sql.catalyst.plans.logical.V2WriteCommand;
+import org.apache.spark.sql.catalyst.trees.TreeNode;
 import org.apache.spark.sql.execution.QueryExecution;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
 import org.apache.spark.sql.internal.SQLConf;
@@ -28,51 +29,43 @@ public final class Explain {
 
   public static String json(QueryExecution execution, List<String> aliases) {
     StringBuilder out = new StringBuilder("[");
-    row(out, "logical_plan", logical(execution.analyzed()), aliases);
-    row(out, "physical_plan", execution.executedPlan().toString(), aliases);
+    Json.strings(out, "logical_plan", shown(logical(execution.analyzed()), aliases));
+    Json.strings(out.append(','), "physical_plan", shown(execution.executedPlan().toString(), aliases));
     return out.append(']').toString();
   }
 
-  private static void row(StringBuilder out, String type, String text, List<String> aliases) {
+  private static String shown(String text, List<String> aliases) {
     String shown = NOISE.matcher(OURS.matcher(text).replaceAll("")).replaceAll("");
     for (String alias : List.copyOf(aliases)) {
       shown = shown.replace("`" + alias + "`.", "").replace(alias + ".", "").replace(alias, "");
     }
-    Json.element(out);
-    out.append('[');
-    Json.string(out, type);
-    out.append(',');
-    Json.string(out, shown.trim());
-    out.append(']');
+    return shown.trim();
   }
 
   private record Line(LogicalPlan plan, int depth) {}
 
   private static boolean isCheck(LogicalPlan plan) {
-    return plan instanceof Filter && isMarked(Trees.first(plan.children()));
-  }
-
-  private static boolean isMarked(LogicalPlan plan) {
-    return plan instanceof SubqueryAlias alias && alias.identifier().name().startsWith("_sqe_r_");
+    return plan instanceof Filter filter
+        && filter.child() instanceof SubqueryAlias alias
+        && alias.identifier().name().startsWith("_sqe_r_");
   }
 
   /** A node in a line. Of rows that are changed in part its condition holds the policy's, and its table is no name. */
   private static String told(LogicalPlan plan) {
-    if (plan instanceof V2WriteCommand command && ((V2WriteCommand) plan).table() instanceof DataSourceV2Relation) {
-      DataSourceV2Relation target = (DataSourceV2Relation) command.table();
-      if (target.identifier().isDefined()
-          && target.identifier().get().name().equals(SqeCatalog.VISIBLE_ROWS))
-        return Trees.simpleName(plan) + " " + String.join(".", target.identifier().get().namespace());
-    }
-    return plan.simpleString(SQLConf.get().maxToStringFields()).trim();
+    boolean partly =
+        plan instanceof V2WriteCommand write
+            && write.table() instanceof DataSourceV2Relation target
+            && target.identifier().exists(name -> name.name().equals(SqeCatalog.VISIBLE_ROWS));
+    if (!partly) return plan.simpleString(SQLConf.get().maxToStringFields()).trim();
+    DataSourceV2Relation target = (DataSourceV2Relation) ((V2WriteCommand) plan).table();
+    return Trees.simpleName(plan) + " " + String.join(".", target.identifier().get().namespace());
   }
 
   private static String logical(LogicalPlan root) {
     StringBuilder text = new StringBuilder();
-    ArrayDeque<Line> lines = new ArrayDeque<>();
-    lines.push(new Line(root, 0));
+    ArrayDeque<Line> lines = new ArrayDeque<>(List.of(new Line(root, 0)));
     while (!lines.isEmpty()) {
-      Line line = (Line) lines.pop();
+      Line line = lines.pop();
       if (isCheck(line.plan)) {
         // What a policy says of written rows stands in no statement of the user's.
         lines.push(new Line(Trees.first(Trees.first(line.plan.children()).children()), line.depth));
@@ -85,12 +78,11 @@ public final class Explain {
         continue;
       }
       text.append(told(line.plan)).append('\n');
-      List below = Trees.list(line.plan.children());
+      List<LogicalPlan> below = Trees.list(line.plan.children());
       // Subqueries, definitions of common table expressions and the query of a command hang here.
-      for (Object inner : Trees.each(line.plan.innerChildren())) {
-        if (inner instanceof LogicalPlan && !Trees.isChild(line.plan, inner)) below.add(inner);
-      }
-      for (int i = below.size() - 1; i >= 0; i--) lines.push(new Line((LogicalPlan) below.get(i), line.depth + 1));
+      for (TreeNode<?> inner : Trees.each(line.plan.innerChildren()))
+        if (inner instanceof LogicalPlan plan && !Trees.isChild(line.plan, plan)) below.add(plan);
+      for (int i = below.size() - 1; i >= 0; i--) lines.push(new Line(below.get(i), line.depth + 1));
     }
     return text.toString();
   }

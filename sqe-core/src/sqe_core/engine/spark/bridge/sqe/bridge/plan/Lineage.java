@@ -25,8 +25,10 @@ import org.apache.spark.sql.catalyst.plans.logical.Expand;
 import org.apache.spark.sql.catalyst.plans.logical.Filter;
 import org.apache.spark.sql.catalyst.plans.logical.Generate;
 import org.apache.spark.sql.catalyst.plans.logical.Join;
+import org.apache.spark.sql.catalyst.plans.logical.LateralJoin;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.MergeRows;
+import org.apache.spark.sql.catalyst.plans.logical.SetOperation;
 import org.apache.spark.sql.catalyst.plans.logical.Sort;
 import org.apache.spark.sql.catalyst.plans.logical.SubqueryAlias;
 import org.apache.spark.sql.catalyst.plans.logical.UnionBase;
@@ -94,15 +96,11 @@ public final class Lineage {
 
   /** What must be done before the node, the last first: definitions, then children, then subqueries. */
   private static List<TreeNode<?>> below(TreeNode<?> node) {
-    List<TreeNode<?>> below = new ArrayList<>();
+    List<TreeNode<?>> below = Trees.below(node);
     if (node instanceof WithCTE with) {
+      below = new ArrayList<>(Trees.list(with.cteDefs()));
       below.add(with.plan());
-      List<CTERelationDef> definitions = Trees.list(with.cteDefs());
-      Collections.reverse(definitions);
-      below.addAll(definitions);
-      return below;
     }
-    for (scala.collection.Iterator each = node.productIterator(); each.hasNext(); ) Trees.nodesIn(each.next(), below);
     Collections.reverse(below);
     return below;
   }
@@ -115,7 +113,7 @@ public final class Lineage {
       if (definition != null) copy(definition.output(), plan.output());
     } else if (plan instanceof UnionLoopRef ref) {
       List<Map<String, Integer>> known = loops.get(ref.loopId());
-      if (known != null) for (int i = 0; i < known.size(); i++) add(attribute(plan, i), known.get(i), IDENTITY);
+      if (known != null) for (int i = 0; i < known.size(); i++) add(Trees.at(plan.output(), i), known.get(i), IDENTITY);
     } else if (plan instanceof UnionBase) {
       for (LogicalPlan each : Trees.each(plan.children())) copy(each.output(), plan.output());
       if (plan instanceof UnionLoop loop) {
@@ -160,30 +158,26 @@ public final class Lineage {
     }
   }
 
+  /** What decides which rows there are, and in which order. */
   private void indirect(LogicalPlan plan) {
-    if (plan instanceof Filter filter) indirect("FILTER", filter.condition());
-    else if (plan instanceof Join join && join.condition().isDefined()) indirect("JOIN", join.condition().get());
-    else if (plan instanceof Aggregate aggregate) indirect("GROUP_BY", aggregate.groupingExpressions());
-    else if (plan instanceof Sort sort) indirect("SORT", sort.order());
+    if (plan instanceof Filter filter) indirect("FILTER", List.of(filter.condition()));
+    else if (plan instanceof Generate generate) indirect("FILTER", List.of((Expression) generate.generator()));
+    else if (plan instanceof SetOperation) for (LogicalPlan side : Trees.each(plan.children())) indirect("FILTER", Trees.each(side.output()));
+    else if (plan instanceof Join join) indirect("JOIN", Trees.each(join.condition().toList()));
+    else if (plan instanceof LateralJoin join) indirect("JOIN", Trees.each(join.condition().toList()));
+    else if (plan instanceof Aggregate aggregate) indirect("GROUP_BY", Trees.each(aggregate.groupingExpressions()));
+    else if (plan instanceof Sort sort) indirect("SORT", Trees.each(sort.order()));
     else if (plan instanceof Window window) {
-      indirect("WINDOW", window.partitionSpec());
-      indirect("WINDOW", window.orderSpec());
+      indirect("WINDOW", Trees.each(window.partitionSpec()));
+      indirect("WINDOW", Trees.each(window.orderSpec()));
     }
   }
 
-  private void indirect(String kind, scala.collection.Iterable<? extends Expression> expressions) {
-    for (Expression each : Trees.each(expressions)) indirect(kind, each);
-  }
-
-  private void indirect(String kind, Expression expression) {
-    indirect.computeIfAbsent(kind, each -> new LinkedHashMap<>()).putAll(references(expression));
+  private void indirect(String kind, Iterable<? extends Expression> expressions) {
+    for (Expression each : expressions) indirect.computeIfAbsent(kind, found -> new LinkedHashMap<>()).putAll(references(each));
   }
 
   // ------------------------------------------------------------------ columns
-
-  private static Attribute attribute(LogicalPlan plan, int place) {
-    return Trees.list(plan.output()).get(place);
-  }
 
   private Map<String, Integer> of(NamedExpression column) {
     return columns.computeIfAbsent(column.exprId().id(), each -> new LinkedHashMap<>());
@@ -203,15 +197,9 @@ public final class Lineage {
   private static int kind(Expression expression) {
     if (expression instanceof Attribute) return IDENTITY;
     int kind = TRANSFORMATION;
-    ArrayDeque<Expression> nodes = new ArrayDeque<>();
-    nodes.push(expression);
-    Set<Object> seen = Collections.newSetFromMap(new IdentityHashMap<>());
-    while (!nodes.isEmpty()) {
-      Expression node = nodes.pop();
-      if (!seen.add(node)) continue;
-      if (node instanceof AggregateExpression) kind = Math.max(kind, AGGREGATION);
+    for (Expression node : Trees.expressions(expression)) {
       if (node instanceof WindowExpression) return WINDOW; // an aggregate function over a window is none over groups
-      for (var each : Trees.each(node.children())) nodes.push(each);
+      if (node instanceof AggregateExpression) kind = AGGREGATION;
     }
     return kind;
   }
@@ -219,19 +207,11 @@ public final class Lineage {
   /** The source columns of everything that an expression names, its subqueries' results included. */
   private Map<String, Integer> references(Expression expression) {
     Map<String, Integer> found = new LinkedHashMap<>();
-    ArrayDeque<Expression> nodes = new ArrayDeque<>();
-    nodes.push(expression);
-    Set<Object> seen = Collections.newSetFromMap(new IdentityHashMap<>());
-    while (!nodes.isEmpty()) {
-      Expression node = nodes.pop();
-      if (!seen.add(node)) continue;
+    for (Expression node : Trees.expressions(expression)) {
       if (node instanceof Attribute attribute) merge(found, of(attribute));
-      if (node instanceof OuterReference reference) nodes.push((Expression) reference.e());
-      if (node instanceof PlanExpression<?> planExpression) {
-        LogicalPlan plan = (LogicalPlan) planExpression.plan();
-        for (Attribute each : Trees.each(plan.output())) merge(found, of(each));
-      }
-      for (var each : Trees.each(node.children())) nodes.push(each);
+      if (node instanceof OuterReference outer) merge(found, references((Expression) outer.e()));
+      if (node instanceof PlanExpression<?> query)
+        for (Attribute each : Trees.each(((LogicalPlan) query.plan()).output())) merge(found, of(each));
     }
     return found;
   }
@@ -259,10 +239,7 @@ public final class Lineage {
       for (Attribute column : Trees.each(query.output())) column(out, column.name(), column);
     }
     out.append("],\"indirect\":{");
-    indirect.forEach(
-        (kind, sources) -> {
-          Json.member(out, kind).append('[').append(String.join(",", sources.keySet())).append(']');
-        });
+    indirect.forEach((kind, sources) -> Json.member(out, kind).append('[').append(String.join(",", sources.keySet())).append(']'));
     return out.append("}}").toString();
   }
 

@@ -38,9 +38,9 @@ final class LiteralNumbers {
     if (expression instanceof Cast cast) return of(cast.child(), depth + 1);
     if (expression instanceof UnaryPositive positive) return of(positive.child(), depth + 1);
     if (expression instanceof UnaryMinus minus) return -of(minus.child(), depth + 1);
-    if (!(expression instanceof BinaryArithmetic)) return Double.NaN;
-    double left = of(((BinaryArithmetic) expression).left(), depth + 1);
-    double right = of(((BinaryArithmetic) expression).right(), depth + 1);
+    if (!(expression instanceof BinaryArithmetic pair)) return Double.NaN;
+    double left = of(pair.left(), depth + 1);
+    double right = of(pair.right(), depth + 1);
     if (expression instanceof Add) return left + right;
     if (expression instanceof Subtract) return left - right;
     if (expression instanceof Multiply) return left * right;

@@ -47,16 +47,16 @@ public final class Literals {
   static Object value(JsonNode json, DataType type) {
     if (json.isNull()) return null;
     if (type instanceof StringType) return UTF8String.fromString(json.asText());
-    if (type instanceof BooleanType) return Boolean.valueOf(json.asBoolean());
-    if (type instanceof ByteType) return Byte.valueOf((byte) json.asLong());
-    if (type instanceof ShortType) return Short.valueOf((short) json.asLong());
+    if (type instanceof BooleanType) return json.asBoolean();
+    if (type instanceof ByteType) return (byte) json.asLong();
+    if (type instanceof ShortType) return (short) json.asLong();
     if (type instanceof IntegerType || type instanceof DateType || type instanceof YearMonthIntervalType)
-      return Integer.valueOf((int) json.asLong());
+      return (int) json.asLong();
     if (type instanceof LongType
         || type instanceof TimestampType
         || type instanceof TimestampNTZType
         || type instanceof TimeType
-        || type instanceof DayTimeIntervalType) return Long.valueOf(json.asLong());
+        || type instanceof DayTimeIntervalType) return json.asLong();
     if (type instanceof FloatType) return Float.valueOf(json.asText());
     if (type instanceof DoubleType) return Double.valueOf(json.asText());
     if (type instanceof DecimalType decimal) {

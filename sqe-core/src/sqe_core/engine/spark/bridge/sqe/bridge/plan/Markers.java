@@ -1,7 +1,5 @@
 package sqe.bridge.plan;
 
-import java.util.ArrayDeque;
-import java.util.ArrayList;
 import java.util.Collections;
 import java.util.HashMap;
 import java.util.HashSet;
@@ -10,9 +8,11 @@ import java.util.Map;
 import java.util.Set;
 import java.util.TreeMap;
 import org.apache.spark.sql.catalyst.expressions.Alias;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.AttributeReference;
 import org.apache.spark.sql.catalyst.expressions.BoundReference;
 import org.apache.spark.sql.catalyst.expressions.Cast;
+import org.apache.spark.sql.catalyst.expressions.ExprId;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Union;
@@ -29,6 +29,9 @@ import org.apache.spark.sql.types.StructType;
 public final class Markers {
   private static final int FIRST = 1000000000; // no row has so many columns
 
+  private final Map<ExprId, Set<Integer>> carried = new HashMap<>(); // numbers, by columns that are nothing but parameters
+  private final Map<Integer, DataType> types = new TreeMap<>(); // by number
+
   private Markers() {}
 
   static Expression of(int number) {
@@ -36,88 +39,56 @@ public final class Markers {
   }
 
   public static boolean is(Object expression) {
-    return expression instanceof BoundReference br && br.ordinal() >= FIRST;
+    return expression instanceof BoundReference reference && reference.ordinal() >= FIRST;
   }
 
-  static boolean within(TreeNode node) {
-    ArrayDeque<TreeNode> stack = new ArrayDeque<>();
-    stack.push(node);
-    while (!stack.isEmpty()) {
-      TreeNode next = stack.pop();
-      if (is(next)) return true;
-      List<TreeNode> below = new ArrayList<>();
-      for (scala.collection.Iterator each = next.productIterator(); each.hasNext(); ) Trees.nodesIn(each.next(), below);
-      for (var each : below) stack.push(each);
-    }
-    return false;
+  static boolean within(TreeNode<?> node) {
+    return Trees.all(node).stream().anyMatch(Markers::is);
   }
 
   /** The types that an analysed plan gives its parameters, in columns named by their numbers; void where it gives none. */
   public static StructType types(LogicalPlan plan) {
-    List nodes = nodes(plan);
-    Map carriers = new HashMap(); // id of a column that is nothing but parameters -> their numbers
+    Markers markers = new Markers();
+    List<TreeNode<?>> nodes = Trees.all(plan);
     // From below to above it is one round; columns of unions and of subqueries may take some more.
     for (boolean more = true; more; ) {
       more = false;
       for (int i = nodes.size() - 1; i >= 0; i--) {
-        Object node = nodes.get(i);
-        if (node instanceof Alias alias) {
-          if (carry(carriers, alias.exprId(), numbers(alias.child(), carriers))) more = true;
-        } else if (node instanceof Union union && carry(carriers, union)) more = true;
+        if (nodes.get(i) instanceof Alias alias) more |= markers.carry(alias.exprId(), alias.child());
+        else if (nodes.get(i) instanceof Union union) more |= markers.carry(union);
       }
     }
-    Map<Integer, DataType> types = new TreeMap<>();
-    for (int i = 0; i < nodes.size(); i++) {
-      if (is(nodes.get(i))) put(types, numbers((Expression) nodes.get(i), carriers), DataTypes.NullType);
-      if (!(nodes.get(i) instanceof Cast)) continue;
-      put(types, numbers(((Cast) nodes.get(i)).child(), carriers), ((Cast) nodes.get(i)).dataType());
+    for (TreeNode<?> node : nodes) {
+      if (node instanceof BoundReference reference) markers.put(reference, DataTypes.NullType);
+      if (node instanceof Cast cast) markers.put(cast.child(), cast.dataType());
     }
     StructType found = new StructType();
-    for (Map.Entry<Integer, DataType> entry : types.entrySet()) found = found.add(entry.getKey().toString(), entry.getValue(), true);
+    for (Map.Entry<Integer, DataType> each : markers.types.entrySet()) found = found.add(each.getKey().toString(), each.getValue(), true);
     return found;
   }
 
   /** The first type counts, but any is better than none. */
-  private static void put(Map types, Set numbers, DataType type) {
-    for (Object number : numbers) {
-      Object known = types.get(number);
-      if (known == null || known instanceof NullType) types.put(number, type);
-    }
+  private void put(Expression expression, DataType type) {
+    for (int number : numbers(expression)) types.merge(number, type, (known, next) -> known instanceof NullType ? next : known);
   }
 
-  private static boolean carry(Map carriers, Object id, Set numbers) {
-    Set known = (Set) carriers.get(id);
-    if (known == null && !numbers.isEmpty()) carriers.put(id, known = new HashSet());
-    return known != null && known.addAll(numbers);
+  private boolean carry(ExprId column, Expression value) {
+    Set<Integer> numbers = numbers(value);
+    return !numbers.isEmpty() && carried.computeIfAbsent(column, each -> new HashSet<>()).addAll(numbers);
   }
 
-  private static boolean carry(Map carriers, Union union) {
+  private boolean carry(Union union) {
     boolean more = false;
-    for (scala.collection.Iterator each = union.children().iterator(); each.hasNext(); ) {
-      scala.collection.Seq columns = ((LogicalPlan) each.next()).output();
-      for (int i = 0; i < columns.size() && i < Trees.list(union.output()).size(); i++)
-        if (carry(
-            carriers,
-            Trees.list(union.output()).get(i).exprId(),
-            numbers((Expression) columns.apply(i), carriers))) more = true;
+    List<Attribute> output = Trees.list(union.output());
+    for (LogicalPlan child : Trees.each(union.children())) {
+      List<Attribute> columns = Trees.list(child.output());
+      for (int i = 0; i < Math.min(columns.size(), output.size()); i++) more |= carry(output.get(i).exprId(), columns.get(i));
     }
     return more;
   }
 
-  private static Set numbers(Expression expression, Map carriers) {
-    if (is(expression)) return Collections.singleton(Integer.valueOf(((BoundReference) expression).ordinal() - FIRST));
-    Object carried =
-        expression instanceof AttributeReference ar ? carriers.get(ar.exprId()) : null;
-    return carried == null ? Collections.emptySet() : (Set) carried;
-  }
-
-  private static List nodes(LogicalPlan plan) {
-    List nodes = new ArrayList();
-    nodes.add(plan);
-    for (int i = 0; i < nodes.size(); i++) {
-      TreeNode node = (TreeNode) nodes.get(i);
-      for (scala.collection.Iterator each = node.productIterator(); each.hasNext(); ) Trees.nodesIn(each.next(), nodes);
-    }
-    return nodes;
+  private Set<Integer> numbers(Expression expression) {
+    if (is(expression)) return Set.of(((BoundReference) expression).ordinal() - FIRST);
+    return expression instanceof AttributeReference column ? carried.getOrDefault(column.exprId(), Set.of()) : Collections.emptySet();
   }
 }

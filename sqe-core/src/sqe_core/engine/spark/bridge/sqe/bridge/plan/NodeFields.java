@@ -1,7 +1,8 @@
 package sqe.bridge.plan;
 
+import java.util.List;
+import org.apache.iceberg.spark.source.SparkTable;
 import org.apache.spark.sql.catalyst.expressions.And;
-import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.Cast;
 import org.apache.spark.sql.catalyst.expressions.Cube;
 import org.apache.spark.sql.catalyst.expressions.Expression;
@@ -35,14 +36,9 @@ final class NodeFields {
   /** Writes the members of a node that has a form of its own; false for all others. */
   static boolean write(StringBuilder out, LogicalPlan plan, boolean analysed) {
     if (plan instanceof SubqueryAlias alias) {
-      Json.member(out, "identifier").append('[');
-      for (scala.collection.Iterator each = alias.identifier().qualifier().iterator(); each.hasNext(); ) {
-        Json.element(out);
-        Json.string(out, (String) each.next());
-      }
-      Json.element(out);
-      Json.string(out, alias.identifier().name());
-      out.append(']');
+      List<String> parts = Trees.list(alias.identifier().qualifier());
+      parts.add(alias.identifier().name());
+      Json.strings(Json.member(out, "identifier"), parts);
       if (Secured.isCover(alias)) Json.member(out, "secured").append(true);
       if (analysed) output(out, plan);
     } else if (plan instanceof UnresolvedHint hint) {
@@ -52,16 +48,11 @@ final class NodeFields {
     } else if (!analysed && plan instanceof Aggregate aggregate) {
       Json.member(out, "groupings").append(groupings(aggregate));
     } else if (plan instanceof LocalRelation local) {
-      Json.member(out, "rows").append(Trees.list(local.data()).size());
+      Json.member(out, "rows").append(Trees.size(local.data()));
       Json.member(out, "isStreaming").append(plan.isStreaming());
       output(out, plan);
     } else if (analysed && plan instanceof Project project) {
-      Json.member(out, "projectList").append('[');
-      for (scala.collection.Iterator each = project.projectList().iterator(); each.hasNext(); ) {
-        Json.element(out);
-        Json.string(out, Values.sql((Expression) each.next()));
-      }
-      out.append(']');
+      Json.array(Json.member(out, "projectList"), Trees.each(project.projectList()), each -> Json.string(out, Values.sql((Expression) each)));
       output(out, plan);
     } else if (analysed && plan instanceof Filter filter) {
       Json.member(out, "condition", Values.sql(filter.condition()));
@@ -80,10 +71,7 @@ final class NodeFields {
 
   /** Whether every cast of an expression gives a value for every value. */
   private static boolean castsAreSafe(Expression expression) {
-    if (expression instanceof Cast cast && !SafeCasts.widens(cast)) return false;
-    for (var each : Trees.each(expression.children()))
-      if (!castsAreSafe(each)) return false;
-    return true;
+    return Trees.expressions(expression).stream().allMatch(each -> !(each instanceof Cast cast) || SafeCasts.widens(cast));
   }
 
   /**
@@ -92,16 +80,12 @@ final class NodeFields {
    */
   private static void spine(StringBuilder out, Expression condition) {
     Json.member(out, "spine").append('[');
-    for (int i = 0; condition instanceof And && i < MAX_SPINE; i++) {
+    for (int i = 0; condition instanceof And and && i < MAX_SPINE; i++) {
       Json.element(out);
-      out.append('[');
-      Json.string(out, Values.sql(((And) condition).left()));
-      Json.element(out);
-      Json.string(out, Values.sql(((And) condition).right()));
-      Json.element(out);
-      out.append(castsAreSafe(((And) condition).right()));
-      out.append(']');
-      condition = ((And) condition).left();
+      Json.string(out.append('['), Values.sql(and.left()));
+      Json.string(out.append(','), Values.sql(and.right()));
+      out.append(',').append(castsAreSafe(and.right())).append(']');
+      condition = and.left();
     }
     out.append(']');
   }
@@ -114,11 +98,11 @@ final class NodeFields {
   /** How many groupings a GROUP BY asks for: those of its parts, multiplied. */
   private static long groupings(Aggregate plan) {
     double product = 1;
-    for (Object part : Trees.each(plan.groupingExpressions())) {
+    for (Expression part : Trees.each(plan.groupingExpressions())) {
       // Not through groupingSets(), which would write all of them out.
-      if (part instanceof Cube cube) product *= Math.pow(2, Trees.list(cube.groupingSetIndexes()).size());
-      else if (part instanceof Rollup rollup) product *= Trees.list(rollup.groupingSetIndexes()).size() + 1;
-      else if (part instanceof GroupingSets sets) product *= Math.max(1, Trees.list(sets.groupingSetIndexes()).size());
+      if (part instanceof Cube cube) product *= Math.pow(2, Trees.size(cube.groupingSetIndexes()));
+      else if (part instanceof Rollup rollup) product *= Trees.size(rollup.groupingSetIndexes()) + 1;
+      else if (part instanceof GroupingSets sets) product *= Math.max(1, Trees.size(sets.groupingSetIndexes()));
     }
     return (long) product;
   }
@@ -133,14 +117,14 @@ final class NodeFields {
     if (table instanceof SpoolTable spoolTable) Json.member(out, "spool", spoolTable.token);
     if (table instanceof RowLevelOperationTable operationTable) {
       Json.member(out, "operation", operationTable.operation().command().toString());
-      table = (Table) operationTable.table();
+      table = operationTable.table();
       Json.member(out, "innerTableClass", table.getClass().getName());
     }
     if (table instanceof TimesTable timesTable) table = timesTable.plain;
-    if (table instanceof org.apache.iceberg.spark.source.SparkTable iceberg) {
+    if (table instanceof SparkTable iceberg) {
       Json.member(out, "icebergClass", iceberg.table().getClass().getName());
       // Every table is pinned to a snapshot when it is loaded; only a chosen one is a version that somebody named.
-      Json.member(out, "snapshotId").append(IcebergFields.isTimeTravel(iceberg) ? iceberg.snapshotId() : null);
+      Json.member(out, "snapshotId").append(IcebergFields.timeTravel(iceberg) == null ? null : iceberg.snapshotId());
       Json.member(out, "pinnedSnapshotId").append(iceberg.snapshotId());
       Json.member(out, "branch", iceberg.branch());
     }
@@ -150,11 +134,6 @@ final class NodeFields {
   }
 
   private static void output(StringBuilder out, LogicalPlan plan) {
-    Json.member(out, "output").append('[');
-    for (scala.collection.Iterator each = plan.output().iterator(); each.hasNext(); ) {
-      Json.element(out);
-      Json.string(out, ((Attribute) each.next()).name());
-    }
-    out.append(']');
+    Json.array(Json.member(out, "output"), Trees.each(plan.output()), each -> Json.string(out, each.name()));
   }
 }

@@ -2,6 +2,7 @@ package sqe.bridge.plan;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import org.apache.spark.sql.catalyst.analysis.ExpressionWithUnresolvedIdentifier;
@@ -11,6 +12,7 @@ import org.apache.spark.sql.catalyst.analysis.UnresolvedAttribute;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedInlineTable;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.Literal;
+import org.apache.spark.sql.catalyst.expressions.NamedExpression;
 import org.apache.spark.sql.catalyst.parser.ParserInterface;
 import org.apache.spark.sql.catalyst.plans.logical.GlobalLimit;
 import org.apache.spark.sql.catalyst.plans.logical.LocalLimit;
@@ -23,6 +25,7 @@ import org.apache.spark.sql.catalyst.trees.TreeNode;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.IntegralType;
 import org.apache.spark.unsafe.types.UTF8String;
+import scala.collection.immutable.Seq;
 
 /**
  * Puts typed literals in the place of `:name` markers, then names in the place of IDENTIFIER('literal'), so that what is
@@ -30,93 +33,73 @@ import org.apache.spark.unsafe.types.UTF8String;
  */
 public final class Parameters extends Rebuild {
   private final ParserInterface parser;
-  private final Map literals; // name -> Literal or marker
+  private final Map<String, Expression> literals = new HashMap<>(); // by name; some are markers
 
-  public Parameters(ParserInterface parser, Map literals) {
+  public Parameters(ParserInterface parser, JsonNode parameters) {
     this.parser = parser;
-    this.literals = literals;
-  }
-
-  public static Map literals(JsonNode parameters) {
-    Map literals = new java.util.HashMap();
-    for (java.util.Iterator names = parameters.fieldNames(); names.hasNext(); ) {
-      String name = (String) names.next();
-      JsonNode value = parameters.get(name);
-      Object bound = value.has("marker") ? Markers.of(value.get("marker").asInt()) : Literals.read(value);
-      literals.put(name, bound);
+    for (Map.Entry<String, JsonNode> each : parameters.properties()) {
+      JsonNode value = each.getValue();
+      literals.put(each.getKey(), value.has("marker") ? Markers.of(value.get("marker").asInt()) : Literals.read(value));
     }
-    return literals;
   }
 
-  protected TreeNode exchange(TreeNode node) {
-    return node instanceof NamedParameter np ? (TreeNode) literals.get(np.name()) : null;
+  protected TreeNode<?> exchange(TreeNode<?> node) {
+    return node instanceof NamedParameter parameter ? literals.get(parameter.name()) : null;
   }
 
-  protected TreeNode finish(TreeNode before, TreeNode after) {
+  protected TreeNode<?> finish(TreeNode<?> before, TreeNode<?> after) {
     if (after instanceof PlanWithUnresolvedIdentifier plan) {
-      scala.collection.immutable.Seq<String> parts = parts(plan.identifierExpr());
-      return parts == null ? after : (TreeNode) plan.planBuilder().apply(parts, plan.children());
+      Seq<String> parts = parts(plan.identifierExpr());
+      return parts == null ? after : plan.planBuilder().apply(parts, plan.children());
     }
     if (after instanceof ExpressionWithUnresolvedIdentifier expression) {
-      scala.collection.immutable.Seq<String> parts = parts(expression.identifierExpr());
-      return parts == null ? after : (TreeNode) expression.exprBuilder().apply(parts, expression.otherExprs());
+      Seq<String> parts = parts(expression.identifierExpr());
+      return parts == null ? after : expression.exprBuilder().apply(parts, expression.otherExprs());
     }
-    if (after != before && after instanceof UnresolvedInlineTable table) return withoutMarkers(table);
+    if (after == before) return after;
+    if (after instanceof UnresolvedInlineTable table) return withoutMarkers(table);
     // Clients bind all their integers as 64 bits; Spark takes only 32 for a number of rows.
-    if (after != before && isRowCount(after)) return withIntegers(after);
+    if (after instanceof GlobalLimit limit) return Trees.with(limit, 0, rowCount(limit.limitExpr()));
+    if (after instanceof LocalLimit limit) return Trees.with(limit, 0, rowCount(limit.limitExpr()));
+    if (after instanceof Offset offset) return Trees.with(offset, 0, rowCount(offset.offsetExpr()));
     return after;
   }
 
-  private scala.collection.immutable.Seq<String> parts(Expression name) {
-    if (!(name instanceof Literal) || !(((Literal) name).value() instanceof UTF8String)) return null;
+  private Seq<String> parts(Expression name) {
+    if (!(name instanceof Literal literal && literal.value() instanceof UTF8String text)) return null;
     try {
-      return parser.parseMultipartIdentifier(((Literal) name).value().toString());
+      return parser.parseMultipartIdentifier(text.toString());
     } catch (Exception invalid) {
       return null; // the node stays, and with it the refusal
     }
   }
 
-  private static boolean isRowCount(TreeNode node) {
-    return node instanceof GlobalLimit || node instanceof LocalLimit || node instanceof Offset;
-  }
-
-  private static TreeNode withIntegers(TreeNode node) {
-    Object[] fields = new Object[node.productArity()];
-    for (int i = 0; i < fields.length; i++) {
-      fields[i] = node.productElement(i);
-      if (Markers.is(fields[i])) fields[i] = new Literal(Integer.valueOf(1), DataTypes.IntegerType);
-      if (!(fields[i] instanceof Literal)) continue;
-      Literal literal = (Literal) fields[i];
-      if (!(literal.dataType() instanceof IntegralType) || literal.value() == null) continue;
-      long value = ((Number) literal.value()).longValue();
-      if (value == (int) value) fields[i] = new Literal(Integer.valueOf((int) value), DataTypes.IntegerType);
-    }
-    return node.makeCopy(fields);
+  private static Expression rowCount(Expression count) {
+    if (Markers.is(count)) return new Literal(1, DataTypes.IntegerType);
+    if (!(count instanceof Literal literal && literal.dataType() instanceof IntegralType && literal.value() instanceof Number number))
+      return count;
+    long value = number.longValue();
+    return value == (int) value ? new Literal((int) value, DataTypes.IntegerType) : count;
   }
 
   /** VALUES takes constants only; a row with markers becomes a query of its own. */
-  private static TreeNode withoutMarkers(UnresolvedInlineTable table) {
+  private static LogicalPlan withoutMarkers(UnresolvedInlineTable table) {
     if (!Markers.within(table)) return table;
     List<LogicalPlan> queries = new ArrayList<>();
-    for (scala.collection.Iterator rows = table.rows().iterator(); rows.hasNext(); ) {
-      scala.collection.Seq row = (scala.collection.Seq) rows.next();
-      if (row.size() != Trees.list(table.names()).size()) return table; // the analyser says what is wrong with it
-      List columns = new ArrayList();
-      for (int i = 0; i < row.size(); i++)
-        columns.add(
-            isDefault(row.apply(i))
-                ? row.apply(i)
-                : PlanRewrite.alias((Expression) row.apply(i), Trees.list(table.names()).get(i)));
+    for (Seq<Expression> row : Trees.each(table.rows())) {
+      if (Trees.size(row) != Trees.size(table.names())) return table; // the analyser says what is wrong with it
+      List<NamedExpression> columns = new ArrayList<>();
+      for (int i = 0; i < Trees.size(row); i++) {
+        boolean isDefault = Trees.at(row, i) instanceof UnresolvedAttribute name && isDefault(name);
+        columns.add(isDefault ? (UnresolvedAttribute) Trees.at(row, i) : PlanRewrite.alias(Trees.at(row, i), Trees.at(table.names(), i)));
+      }
       queries.add(new Project(Trees.seq(columns), new OneRowRelation()));
     }
-    if (queries.size() == 1) return queries.get(0);
-    return new Union(Trees.seq(queries), false, false);
+    return queries.size() == 1 ? queries.get(0) : new Union(Trees.seq(queries), false, false);
   }
 
   /** Below an alias the analyser takes it for part of an expression, and refuses it. */
-  private static boolean isDefault(Object value) {
-    if (!(value instanceof UnresolvedAttribute)) return false;
-    scala.collection.Seq parts = ((UnresolvedAttribute) value).nameParts();
-    return parts.size() == 1 && ((String) parts.apply(0)).equalsIgnoreCase("default");
+  private static boolean isDefault(UnresolvedAttribute name) {
+    return Trees.size(name.nameParts()) == 1 && Trees.first(name.nameParts()).equalsIgnoreCase("default");
   }
 }

@@ -3,10 +3,12 @@ package sqe.bridge.plan;
 import com.fasterxml.jackson.databind.JsonNode;
 import java.util.ArrayList;
 import java.util.Base64;
-import java.util.HashMap;
+import java.util.Collections;
+import java.util.HashSet;
 import java.util.IdentityHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.analysis.RelationTimeTravel;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedAttribute;
@@ -14,6 +16,9 @@ import org.apache.spark.sql.catalyst.analysis.UnresolvedFunctionName;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedRelation;
 import org.apache.spark.sql.catalyst.expressions.Alias;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.expressions.AttributeReference;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.NamedExpression;
 import org.apache.spark.sql.catalyst.expressions.UnsafeProjection;
 import org.apache.spark.sql.catalyst.parser.ParserInterface;
 import org.apache.spark.sql.catalyst.plans.logical.CreateTable;
@@ -28,7 +33,6 @@ import org.apache.spark.sql.catalyst.trees.Origin;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
 import org.apache.spark.sql.catalyst.types.DataTypeUtils$;
 import org.apache.spark.sql.execution.arrow.ArrowConverters$;
-import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CloseableIterator;
 import scala.Option;
 import sqe.bridge.BridgeException;
@@ -43,47 +47,48 @@ public final class PlanRewrite extends Rebuild {
   static final String OBJECT_TYPE = "SQE";
 
   private final ParserInterface parser;
-  private final Map plans; // id -> PlanHandle
-  private final IdentityHashMap exchanged = new IdentityHashMap(); // node -> its replacement
-  private final IdentityHashMap travels = new IdentityHashMap(); // nodes whose time travel goes with them
-  private final IdentityHashMap absent = new IdentityHashMap(); // names of tables that were not there when it was decided
+  private final Map<Long, PlanHandle> plans; // by number
+  private final Map<TreeNode<?>, LogicalPlan> exchanged = new IdentityHashMap<>();
+  private final Set<TreeNode<?>> travels = identities(); // nodes whose time travel goes with them
+  private final Set<TreeNode<?>> absent = identities(); // names of tables that were not there when it was decided
 
-  public PlanRewrite(ParserInterface parser, Map plans) {
+  public PlanRewrite(ParserInterface parser, Map<Long, PlanHandle> plans) {
     this.parser = parser;
     this.plans = plans;
   }
 
+  private static Set<TreeNode<?>> identities() {
+    return Collections.newSetFromMap(new IdentityHashMap<>());
+  }
+
   public LogicalPlan rewrite(PlanHandle handle, JsonNode replacements) throws Exception {
     // A command of Iceberg is named by itself and by nothing below it; everything else once.
-    Map byIndex = new HashMap();
+    Set<Integer> replaced = new HashSet<>();
     for (JsonNode request : replacements) {
       int index = request.get("index").asInt(-1);
-      if (index < 0 || index >= handle.relations.size())
+      if (index < 0 || index >= handle.relations().size())
         throw new BridgeException("SQE_NO_SUCH_RELATION", "index " + index);
-      if (byIndex.put(Integer.valueOf(index), request) != null)
-        throw new BridgeException("SQE_REPLACED_TWICE", "index " + index);
-      PlanWalk.Relation relation = handle.relations.get(index);
+      if (!replaced.add(index)) throw new BridgeException("SQE_REPLACED_TWICE", "index " + index);
+      PlanWalk.Relation relation = handle.relations().get(index);
       exchanged.put(relation.node(), replacement(relation, request));
     }
-    return apply(handle.plan);
+    return apply(handle.plan());
   }
 
-  protected TreeNode exchange(TreeNode node) {
-    return (TreeNode) exchanged.get(node);
+  protected TreeNode<?> exchange(TreeNode<?> node) {
+    return exchanged.get(node);
   }
 
-  protected TreeNode finish(TreeNode before, TreeNode after) {
+  protected TreeNode<?> finish(TreeNode<?> before, TreeNode<?> after) {
     // The clause stands inside the secured text, on the raw table (NAME-5).
-    if (before instanceof RelationTimeTravel travel && travels.containsKey(travel.relation()))
+    if (before instanceof RelationTimeTravel travel && travels.contains(travel.relation()))
       return ((RelationTimeTravel) after).relation();
-    if (before instanceof ReplaceTableAsSelect select && absent.containsKey(select.name()))
+    if (before instanceof ReplaceTableAsSelect replace && absent.contains(replace.name()))
       return created((ReplaceTableAsSelect) after);
-    if (before instanceof ReplaceTable table && absent.containsKey(table.name()))
-      return created((ReplaceTable) after);
-    if (before instanceof CreateTableAsSelect query && absent.containsKey(query.name()))
+    if (before instanceof ReplaceTable replace && absent.contains(replace.name())) return created((ReplaceTable) after);
+    if (before instanceof CreateTableAsSelect create && absent.contains(create.name()))
       return created((CreateTableAsSelect) after);
-    if (before instanceof CreateTable create && absent.containsKey(create.name()))
-      return created((CreateTable) after);
+    if (before instanceof CreateTable create && absent.contains(create.name())) return created((CreateTable) after);
     return after;
   }
 
@@ -111,15 +116,17 @@ public final class PlanRewrite extends Rebuild {
 
   private LogicalPlan replacement(PlanWalk.Relation relation, JsonNode request) throws Exception {
     String kind = request.get("kind").asText();
-    List name = Json.texts(request.get("name"));
+    List<String> name = Json.texts(request.get("name"));
     if (kind.equals("target")) {
-      if (request.get("absent").asBoolean()) absent.put(relation.node(), Boolean.TRUE);
+      if (request.get("absent").asBoolean()) absent.add(relation.node());
       return renamed(relation, Json.texts(request.get("parts")), name);
     }
     if (!(relation.node() instanceof UnresolvedRelation))
       throw new BridgeException("SQE_CANNOT_REWRITE", "a " + relation.kind() + " is no relation to read");
-    travels.put(relation.node(), Boolean.TRUE);
-    if (request.has("restriction")) return Secured.cover(restricted(request), name);
+    travels.add(relation.node());
+    JsonNode restriction = request.get("restriction");
+    if (restriction != null)
+      return Secured.cover(new Restricted(restriction, plans).over(relation(request)), name);
     if (kind.equals("sql")) return Secured.cover(parse(request.get("sql").asText()), name);
     if (kind.equals("plan")) return Secured.cover(inlined(request), name);
     if (kind.equals("rows")) return Secured.cover(rows(Base64.getDecoder().decode(request.get("rows").asText())), name);
@@ -127,18 +134,12 @@ public final class PlanRewrite extends Rebuild {
     throw new BridgeException("SQE_BAD_REQUEST", "replacement " + kind);
   }
 
-  private LogicalPlan restricted(JsonNode request) throws Exception {
-    JsonNode restriction = request.get("restriction");
-    return new Restricted(restriction).over(relation(request), restriction, plans);
-  }
-
   /** What a policy restricts: a table, or the plan of a view. */
   public LogicalPlan relation(JsonNode request) throws Exception {
     if (request.get("kind").asText().equals("plan")) return inlined(request);
-    LogicalPlan everything = parse(request.get("sql").asText());
-    if (!(everything instanceof Project) || Trees.list(everything.children()).size() != 1)
+    if (!(parse(request.get("sql").asText()) instanceof Project everything))
       throw new BridgeException("SQE_BAD_REQUEST", "no table");
-    return Trees.first(everything.children());
+    return everything.child();
   }
 
   private LogicalPlan parse(String sql) throws Exception {
@@ -153,54 +154,42 @@ public final class PlanRewrite extends Rebuild {
 
   /** The origin of what is not in the user's text. */
   public static Origin ours() {
-    Option none = Option.empty();
-    return new Origin(none, none, none, none, none, Option.apply(OBJECT_TYPE), Option.apply("secured"), none, none, none);
+    Option<Object> none = Option.empty();
+    Option<String> unknown = Option.empty();
+    return new Origin(none, none, none, none, unknown, Option.apply(OBJECT_TYPE), Option.apply("secured"), Option.empty(), Option.empty(), Option.empty());
   }
 
   private LogicalPlan inlined(JsonNode request) {
-    PlanHandle handle = (PlanHandle) plans.get(Long.valueOf(request.get("plan").asLong()));
-    if (handle == null) throw new BridgeException("SQE_NO_SUCH_PLAN", "an inlined plan");
+    LogicalPlan plan = PlanHandle.find(plans, request.get("plan").asLong()).plan();
     JsonNode columns = request.get("columns");
-    if (columns == null || columns.isNull()) return handle.plan;
-    List list = new ArrayList();
-    for (var each : columns) {
-      UnresolvedAttribute column = new UnresolvedAttribute(Trees.seq(each.get(0).asText()));
-      list.add(alias(column, each.get(1).asText()));
-    }
-    return new Project(Trees.seq(list), handle.plan);
+    if (columns == null || columns.isNull()) return plan;
+    List<NamedExpression> list = new ArrayList<>();
+    for (JsonNode each : columns) list.add(alias(new UnresolvedAttribute(Trees.seq(each.get(0).asText())), each.get(1).asText()));
+    return new Project(Trees.seq(list), plan);
   }
 
-  public static Alias alias(org.apache.spark.sql.catalyst.expressions.Expression expression, String name) {
-    scala.collection.immutable.Seq none = Trees.seq(new ArrayList());
-    return new Alias(
-        expression, name, org.apache.spark.sql.catalyst.expressions.NamedExpression.newExprId(), none, Option.empty(), none);
+  public static Alias alias(Expression expression, String name) {
+    return new Alias(expression, name, NamedExpression.newExprId(), Trees.seq(), Option.empty(), Trees.seq());
   }
 
   private static LogicalPlan rows(byte[] arrow) throws Exception {
-    scala.Tuple2 stream = ArrowConverters$.MODULE$.fromIPCStream(arrow);
-    CloseableIterator each = (CloseableIterator) stream._1();
-    StructType schema = (StructType) stream._2();
-    List rows = new ArrayList();
-    try {
-      UnsafeProjection projection = UnsafeProjection.create(schema);
-      while (each.hasNext()) rows.add(projection.apply((InternalRow) each.next()).copy());
-    } finally {
-      each.close();
+    var stream = ArrowConverters$.MODULE$.fromIPCStream(arrow);
+    List<InternalRow> rows = new ArrayList<>();
+    try (CloseableIterator<InternalRow> each = stream._1()) {
+      UnsafeProjection projection = UnsafeProjection.create(stream._2());
+      while (each.hasNext()) rows.add(projection.apply(each.next()).copy());
     }
-    return new LocalRelation(Trees.seq(new ArrayList<Attribute>(Trees.list(DataTypeUtils$.MODULE$.toAttributes(schema)))), Trees.seq(rows), false, Option.empty());
+    List<AttributeReference> columns = Trees.list(DataTypeUtils$.MODULE$.toAttributes(stream._2()));
+    return new LocalRelation(Trees.<Attribute>seq(columns), Trees.seq(rows), false, Option.empty());
   }
 
-  private static LogicalPlan renamed(PlanWalk.Relation relation, List parts, List visibleName) {
+  private static LogicalPlan renamed(PlanWalk.Relation relation, List<String> parts, List<String> visibleName) {
     LogicalPlan node = relation.node();
     if (node instanceof UnresolvedFunctionName || !hasPartsFirst(node))
       throw new BridgeException("SQE_CANNOT_REWRITE", "the name of a " + Trees.simpleName(node));
-    Object[] fields = new Object[node.productArity()];
-    for (int i = 0; i < fields.length; i++) fields[i] = node.productElement(i);
-    fields[0] = Trees.seq(parts);
-    LogicalPlan renamed = node.makeCopy(fields);
-    if (!relation.aliased() && PlanWalk.isRowLevelTarget(relation.holder(), relation.field()))
-      return Secured.cover(renamed, visibleName);
-    return renamed;
+    LogicalPlan renamed = Trees.with(node, 0, Trees.seq(parts));
+    boolean covered = !relation.aliased() && PlanWalk.isRowLevelTarget(relation.holder(), relation.field());
+    return covered ? Secured.cover(renamed, visibleName) : renamed;
   }
 
   private static boolean hasPartsFirst(LogicalPlan node) {

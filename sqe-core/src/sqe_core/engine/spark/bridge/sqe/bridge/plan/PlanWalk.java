@@ -8,6 +8,7 @@ import java.util.IdentityHashMap;
 import java.util.LinkedHashMap;
 import java.util.LinkedHashSet;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
 import java.util.Set;
 import org.apache.spark.sql.catalyst.CatalystIdentifier;
@@ -46,6 +47,7 @@ import org.apache.spark.sql.catalyst.trees.TreeNode;
 import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.ObjectType;
+import scala.collection.Seq;
 import sqe.bridge.BridgeException;
 import sqe.bridge.Json;
 import sqe.bridge.secure.Shield;
@@ -68,33 +70,41 @@ public final class PlanWalk {
     }
   }
 
-  private static final class Visit {
-    final TreeNode node;
-    final int depth;
-    final int parent; // the plan that holds it, over any expressions in between
-    final String slot;
-    String holder = "";
-    String field = "";
-    boolean aliased;
-    boolean builtin; // inside of what one of Spark's own functions stands for
-    RelationTimeTravel travel;
-    Scope scope;
+  /**
+   * A node to look at. `parent` is the plan that holds it, over any expressions in between, `builtin` whether it is inside of
+   * what one of Spark's own functions stands for.
+   */
+  private record Visit(
+      TreeNode<?> node,
+      int depth,
+      int parent,
+      String slot,
+      String holder,
+      String field,
+      boolean aliased,
+      boolean builtin,
+      RelationTimeTravel travel,
+      Scope scope) {}
 
-    Visit(TreeNode node, int depth, int parent, String slot) {
-      this.node = node;
-      this.depth = depth;
-      this.parent = parent;
-      this.slot = slot;
-    }
-  }
+  /** What holds a name, as its first field, and what that is the name of. */
+  private static final Map<Class<?>, String> NAMED =
+      Map.of(
+          UnresolvedRelation.class, "relation",
+          UnresolvedTable.class, "table",
+          UnresolvedTableOrView.class, "table_or_view",
+          UnresolvedView.class, "view",
+          UnresolvedIdentifier.class, "identifier",
+          UnresolvedNamespace.class, "namespace",
+          UnresolvedProcedure.class, "other",
+          UnresolvedFunctionName.class, "other");
 
   private static final Set<String> OTHER_NAMES = Set.of("multipartIdentifier", "nameParts", "tableName");
 
   public final List<Relation> relations = new ArrayList<>();
   private final boolean analysed;
   private final ArrayDeque<Visit> stack = new ArrayDeque<>();
-  private final Set<TreeNode> seen = Collections.newSetFromMap(new IdentityHashMap<>());
-  private final Map<TreeNode, Set<Integer>> places = new IdentityHashMap<>(); // the ids of the plans above a plan
+  private final Set<TreeNode<?>> seen = Collections.newSetFromMap(new IdentityHashMap<>());
+  private final Map<TreeNode<?>, Set<Integer>> places = new IdentityHashMap<>(); // the ids of the plans above a plan
   private final Set<String> expressionClasses = new LinkedHashSet<>();
   private final Set<String> hints = new LinkedHashSet<>();
   private final Set<String> parameters = new LinkedHashSet<>();
@@ -112,7 +122,7 @@ public final class PlanWalk {
 
   public static PlanWalk over(LogicalPlan plan, boolean analysed) {
     PlanWalk walk = new PlanWalk(analysed);
-    walk.stack.push(new Visit(plan, 1, -1, ""));
+    walk.stack.push(new Visit(plan, 1, -1, "", "", "", false, false, null, null));
     while (!walk.stack.isEmpty()) {
       Visit visit = walk.stack.pop();
       if (!walk.isNew(visit)) continue;
@@ -164,28 +174,29 @@ public final class PlanWalk {
 
   private void children(Visit visit, LogicalPlan plan, int id) {
     List<Visit> next = new ArrayList<>();
-    List<TreeNode> found = new ArrayList<>();
-    boolean transparent = plan instanceof SubqueryAlias || plan instanceof RelationTimeTravel;
-    boolean passesAlias =
-        plan instanceof RelationTimeTravel || plan instanceof Sample || plan instanceof UnresolvedSubqueryColumnAliases;
+    List<TreeNode<?>> found = new ArrayList<>();
+    RelationTimeTravel travel = plan instanceof RelationTimeTravel clause ? clause : null;
+    boolean transparent = plan instanceof SubqueryAlias || travel != null;
+    boolean passesAlias = travel != null || plan instanceof Sample || plan instanceof UnresolvedSubqueryColumnAliases;
+    boolean aliased = plan instanceof SubqueryAlias || (passesAlias && visit.aliased);
     for (int i = 0; i < plan.productArity(); i++) {
       String name = plan.productElementName(i);
+      String holder = transparent ? visit.holder : Trees.simpleName(plan);
+      String field = transparent ? visit.field : name;
       found.clear();
       Trees.nodesIn(plan.productElement(i), found);
       for (int k = 0; k < found.size(); k++) {
-        TreeNode node = (TreeNode) found.get(k);
-        Visit child = new Visit(node, visit.depth + 1, id, name);
-        child.holder = transparent ? visit.holder : Trees.simpleName(plan);
-        child.field = transparent ? visit.field : name;
-        child.aliased = plan instanceof SubqueryAlias || (passesAlias && visit.aliased);
-        child.travel = plan instanceof RelationTimeTravel rtt ? rtt : null;
-        child.scope = scope(visit.scope, plan, node, name, k);
-        next.add(child);
+        Scope scope = scope(visit.scope, plan, found.get(k), name, k);
+        next.add(new Visit(found.get(k), visit.depth + 1, id, name, holder, field, aliased, false, travel, scope));
       }
     }
     // Some nodes compute children that are no fields of theirs.
     unlisted(visit, plan.children(), "children", id, next);
     unlisted(visit, plan.innerChildren(), "innerChildren", id, next);
+    push(next);
+  }
+
+  private void push(List<Visit> next) {
     for (int i = next.size() - 1; i >= 0; i--) stack.push(next.get(i));
   }
 
@@ -195,26 +206,25 @@ public final class PlanWalk {
     return places.computeIfAbsent(visit.node, each -> new HashSet<>()).add(visit.parent);
   }
 
-  private void unlisted(Visit visit, scala.collection.Iterable nodes, String slot, int id, List<Visit> next) {
-    for (Object node : Trees.each(nodes)) {
-      boolean listed = !(node instanceof LogicalPlan);
-      for (int i = 0; i < next.size() && !listed; i++) listed = next.get(i).node == node;
-      if (listed) continue;
-      Visit child = new Visit((TreeNode) node, visit.depth + 1, id, slot);
-      child.holder = Trees.simpleName(visit.node);
-      child.field = slot;
-      child.scope = visit.scope;
-      next.add(child);
-    }
+  private static void unlisted(
+      Visit visit, scala.collection.Iterable<? extends TreeNode<?>> nodes, String slot, int id, List<Visit> next) {
+    for (TreeNode<?> node : Trees.each(nodes))
+      if (node instanceof LogicalPlan && !isListed(node, next))
+        next.add(new Visit(node, visit.depth + 1, id, slot, Trees.simpleName(visit.node), slot, false, false, null, visit.scope));
+  }
+
+  private static boolean isListed(TreeNode<?> node, List<Visit> next) {
+    for (Visit each : next) if (each.node == node) return true;
+    return false;
   }
 
   /** Spark's CTESubstitution: a definition sees the earlier ones, and itself when it may recurse; the query sees all. */
-  private static Scope scope(Scope outer, LogicalPlan plan, TreeNode node, String field, int place) {
+  private static Scope scope(Scope outer, LogicalPlan plan, TreeNode<?> node, String field, int place) {
     if (plan instanceof UnresolvedWith with) {
       boolean definition = field.equals("cteRelations");
-      int visible = definition ? place + (with.allowRecursion() ? 1 : 0) : Trees.list(with.cteRelations()).size();
+      int visible = definition ? place + (with.allowRecursion() ? 1 : 0) : Trees.size(with.cteRelations());
       String[] names = new String[visible];
-      for (int i = 0; i < visible; i++) names[i] = Trees.list(with.cteRelations()).get(i)._1();
+      for (int i = 0; i < visible; i++) names[i] = Trees.at(with.cteRelations(), i)._1();
       return new Scope(outer, names);
     }
     // The substitution walks children and expressions only; a plan in another field binds nothing.
@@ -245,23 +255,10 @@ public final class PlanWalk {
   // ------------------------------------------------------------------ names
 
   private void named(Visit visit, LogicalPlan plan) {
-    if (plan instanceof UnresolvedRelation relation)
-      relation(visit, plan, "relation", relation.multipartIdentifier());
-    else if (plan instanceof UnresolvedTable table) relation(visit, plan, "table", table.multipartIdentifier());
-    else if (plan instanceof UnresolvedTableOrView tableOrView)
-      relation(visit, plan, "table_or_view", tableOrView.multipartIdentifier());
-    else if (plan instanceof UnresolvedView view) relation(visit, plan, "view", view.multipartIdentifier());
-    else if (plan instanceof UnresolvedIdentifier identifier)
-      relation(visit, plan, "identifier", identifier.nameParts());
-    else if (plan instanceof UnresolvedNamespace namespace)
-      relation(visit, plan, "namespace", namespace.multipartIdentifier());
-    else if (plan instanceof UnresolvedProcedure procedure) relation(visit, plan, "other", procedure.nameParts());
-    else if (plan instanceof UnresolvedFunctionName name) relation(visit, plan, "other", name.multipartIdentifier());
-    else if (isIcebergCommand(plan)) {
-      visit.holder = Trees.simpleName(plan);
-      visit.field = "table";
-      relation(visit, plan, "table", (scala.collection.Seq) plan.productElement(0));
-    } else otherNames(visit, plan);
+    String kind = NAMED.get(plan.getClass());
+    if (kind != null) relation(visit, plan, kind, (Seq<?>) plan.productElement(0));
+    else if (isIcebergCommand(plan)) relation(own(visit, "table"), plan, "table", (Seq<?>) plan.productElement(0));
+    else otherNames(visit, plan);
   }
 
   /** Iceberg's own ALTER TABLE commands carry the table's name as their first field. */
@@ -269,29 +266,30 @@ public final class PlanWalk {
     return plan instanceof Command
         && plan.productArity() > 0
         && plan.productElementName(0).equals("table")
-        && plan.productElement(0) instanceof scala.collection.Seq;
+        && plan.productElement(0) instanceof Seq;
   }
 
   /** Names in commands that nobody rewrites; whoever sees one refuses. */
   private void otherNames(Visit visit, LogicalPlan plan) {
     for (int i = 0; i < plan.productArity(); i++) {
       Object value = plan.productElement(i);
-      if (value instanceof scala.Option option && option.isDefined()) value = option.get();
+      if (value instanceof scala.Some<?> some) value = some.get();
       String field = plan.productElementName(i);
-      scala.collection.Seq parts = null;
-      if (value instanceof CatalystIdentifier identifier) parts = identifier.nameParts();
-      else if (value instanceof scala.collection.Seq seq
-          && (OTHER_NAMES.contains(field) || (plan instanceof Command && field.equals("name"))))
-        parts = seq;
-      if (parts == null || parts.isEmpty() || !(parts.head() instanceof String)) continue;
-      Visit inside = new Visit(plan, visit.depth, visit.parent, visit.slot);
-      inside.holder = Trees.simpleName(plan);
-      inside.field = field;
-      relation(inside, plan, "other", parts);
+      boolean named = OTHER_NAMES.contains(field) || (plan instanceof Command && field.equals("name"));
+      if (value instanceof CatalystIdentifier identifier) value = identifier.nameParts();
+      else if (!named) continue;
+      if (value instanceof Seq<?> parts && !parts.isEmpty() && Trees.first(parts) instanceof String)
+        relation(own(visit, field), plan, "other", parts);
     }
   }
 
-  private void relation(Visit visit, LogicalPlan plan, String kind, scala.collection.Seq parts) {
+  /** The place of a name that a command holds itself. */
+  private static Visit own(Visit visit, String field) {
+    String holder = Trees.simpleName(visit.node);
+    return new Visit(visit.node, visit.depth, visit.parent, visit.slot, holder, field, false, false, null, null);
+  }
+
+  private void relation(Visit visit, LogicalPlan plan, String kind, Seq<?> parts) {
     relations.add(new Relation(plan, kind, visit.holder, visit.field, visit.aliased));
     Json.element(relationTexts);
     relationTexts.append('{');
@@ -301,10 +299,10 @@ public final class PlanWalk {
     Json.member(relationTexts, "field", visit.field);
     if (visit.aliased) Json.member(relationTexts, "aliased").append(true);
     if (plan instanceof UnresolvedRelation relation) {
-      boolean cte = parts.size() == 1 && visit.scope != null && visit.scope.binds((String) parts.head());
+      boolean cte = parts.size() == 1 && visit.scope != null && visit.scope.binds((String) Trees.first(parts));
       if (cte) Json.member(relationTexts, "cte").append(true);
       if (relation.isStreaming()) Json.member(relationTexts, "streaming").append(true);
-      Map options = new LinkedHashMap(relation.options().asCaseSensitiveMap());
+      Map<String, String> options = new LinkedHashMap<>(relation.options().asCaseSensitiveMap());
       // Spark's parser puts this one on every target of a write.
       if (isWriteTarget(visit.holder, visit.field)) options.remove(UnresolvedRelation.REQUIRED_WRITE_PRIVILEGES());
       if (!options.isEmpty()) Json.map(Json.member(relationTexts, "options"), options);
@@ -339,26 +337,24 @@ public final class PlanWalk {
     expressionCount++;
     if (!(visit.builtin && isOfSpark(expression))) {
       if (Markers.is(expression)) markers = true;
-      // A policy's guard is what it extends, and stands in analysed plans only.
+      // A policy's guard goes by the name of Spark's, as which it works; it stands in analysed plans only.
       else expressionClasses.add((expression instanceof Shield ? TryEval.class : expression.getClass()).getName());
       call(expression);
     }
     List<Visit> next = new ArrayList<>();
+    List<TreeNode<?>> found = new ArrayList<>();
     // What such a function stands for is analysed and run; its own fields keep a state from before.
     boolean replaced = expression instanceof InheritAnalysisRules;
     if (replaced && !markers) markers = Markers.within(expression); // a coercion may have left it there alone
     for (int i = 0; !replaced && i < expression.productArity(); i++) {
-      List<TreeNode> found = new ArrayList<>();
+      found.clear();
       Trees.nodesIn(expression.productElement(i), found);
       String name = expression.productElementName(i);
-      for (TreeNode each : found) next.add(below(visit, expression, each, name));
+      for (TreeNode<?> each : found) next.add(below(visit, expression, each, name));
     }
-    for (TreeNode node : Trees.each(expression.children())) {
-      boolean listed = false;
-      for (int i = 0; i < next.size() && !listed; i++) listed = next.get(i).node == node;
-      if (!listed) next.add(below(visit, expression, node, "children"));
-    }
-    for (int i = next.size() - 1; i >= 0; i--) stack.push(next.get(i));
+    for (TreeNode<?> each : Trees.each(expression.children()))
+      if (!isListed(each, next)) next.add(below(visit, expression, each, "children"));
+    push(next);
   }
 
   private void call(Expression expression) {
@@ -375,8 +371,8 @@ public final class PlanWalk {
     } else if (expression instanceof Parameter parameter) parameters.add(parameter.name());
   }
 
-  private static scala.collection.Iterable names(String owner, String method) {
-    return Trees.seq(List.of(owner, method));
+  private static Seq<String> names(String owner, String method) {
+    return Trees.seq(owner, method);
   }
 
   /** The class whose method is called. */
@@ -391,35 +387,32 @@ public final class PlanWalk {
     return call && owner(expression).startsWith("org.apache.spark.sql.catalyst.");
   }
 
-  private static Visit below(Visit visit, Expression expression, TreeNode node, String field) {
-    Visit child = new Visit(node, visit.depth + 1, visit.parent, node instanceof LogicalPlan ? "subquery" : visit.slot);
-    child.holder = Trees.simpleName(expression);
-    child.field = field;
-    boolean binds = !(node instanceof LogicalPlan) || expression instanceof SubqueryExpression;
-    child.scope = binds ? visit.scope : null;
-    child.builtin = !(node instanceof LogicalPlan) && (visit.builtin || expression instanceof InheritAnalysisRules);
-    return child;
+  private static Visit below(Visit visit, Expression expression, TreeNode<?> node, String field) {
+    boolean query = node instanceof LogicalPlan;
+    String slot = query ? "subquery" : visit.slot;
+    boolean builtin = !query && (visit.builtin || expression instanceof InheritAnalysisRules);
+    Scope scope = !query || expression instanceof SubqueryExpression ? visit.scope : null;
+    String holder = Trees.simpleName(expression);
+    return new Visit(node, visit.depth + 1, visit.parent, slot, holder, field, false, builtin, null, scope);
   }
 
-  private void function(
-      scala.collection.Iterable parts, boolean tableValued, scala.collection.Iterable arguments, Origin origin) {
+  private void function(Seq<String> parts, boolean tableValued, Seq<Expression> arguments, Origin origin) {
     Json.element(functions);
     functions.append('{');
     Json.strings(Json.member(functions, "parts"), parts);
     if (tableValued) Json.member(functions, "table_valued").append(true);
     Json.member(functions, "literals").append('[');
-    for (scala.collection.Iterator each = arguments.iterator(); each.hasNext(); ) {
+    for (Expression each : Trees.each(arguments)) {
       Json.element(functions);
-      argument((Expression) each.next());
+      argument(each);
     }
     functions.append(']');
     Json.member(functions, "calls").append('{');
     int place = 0;
-    for (scala.collection.Iterator each = arguments.iterator(); each.hasNext(); place++) {
-      Object argument = each.next();
-      if (!(argument instanceof UnresolvedFunction)) continue;
-      scala.collection.Seq name = ((UnresolvedFunction) argument).nameParts();
-      if (name.size() == 1) Json.member(functions, String.valueOf(place), ((String) name.head()).toLowerCase(java.util.Locale.ROOT));
+    for (Expression each : Trees.each(arguments)) {
+      if (each instanceof UnresolvedFunction call && Trees.size(call.nameParts()) == 1)
+        Json.member(functions, String.valueOf(place), Trees.first(call.nameParts()).toLowerCase(Locale.ROOT));
+      place++;
     }
     functions.append('}');
     start(functions, origin);
@@ -440,13 +433,12 @@ public final class PlanWalk {
 
   /** `map('k', 'v', …)` of literals only, as option maps are written. */
   private boolean options(UnresolvedFunction call) {
-    if (Trees.list(call.nameParts()).size() != 1 || !"map".equalsIgnoreCase(Trees.first(call.nameParts()))) return false;
-    List entries = Trees.list(call.arguments());
+    if (Trees.size(call.nameParts()) != 1 || !"map".equalsIgnoreCase(Trees.first(call.nameParts()))) return false;
+    List<Expression> entries = Trees.list(call.arguments());
     functions.append('{');
     for (int i = 0; i + 1 < entries.size(); i += 2) {
-      if (!(entries.get(i) instanceof Literal) || !(entries.get(i + 1) instanceof Literal)) return false;
-      Json.member(functions, String.valueOf(((Literal) entries.get(i)).value()));
-      Values.literal(functions, (Literal) entries.get(i + 1));
+      if (!(entries.get(i) instanceof Literal key && entries.get(i + 1) instanceof Literal value)) return false;
+      Values.literal(Json.member(functions, String.valueOf(key.value())), value);
     }
     functions.append('}');
     return entries.size() % 2 == 0;

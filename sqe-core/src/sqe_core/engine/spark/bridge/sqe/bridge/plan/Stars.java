@@ -1,23 +1,24 @@
 package sqe.bridge.plan;
 
-import java.util.HashMap;
 import java.util.Map;
 import org.apache.spark.sql.catalyst.analysis.ExpandStarParameters;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedStar;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedStarExceptOrReplace;
+import org.apache.spark.sql.catalyst.expressions.NamedExpression;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.V2CreateTableAsSelectPlan;
 import org.apache.spark.sql.catalyst.plans.logical.WithCTE;
 import org.apache.spark.sql.catalyst.trees.CurrentOrigin;
 import org.apache.spark.sql.catalyst.trees.Origin;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
+import scala.collection.immutable.Seq;
 import sqe.bridge.BridgeException;
 
 /**
  * Bounds on columns that no text shows (LIM-5). Stars over stars double with each level, and Spark expands all levels in
  * one pass: they are counted while it does.
  */
-public final class Stars extends Rebuild {
+public final class Stars {
   /** The `max_columns` of query/judge/inspect.py. */
   static final int MAX_COLUMNS = 5000;
   /** What all stars of a statement may stand for, those of its views and subqueries included. */
@@ -28,7 +29,7 @@ public final class Stars extends Rebuild {
   private Stars() {}
 
   public static LogicalPlan bounded(LogicalPlan parsed) {
-    return new Stars().apply(parsed);
+    return Rebuild.each(parsed, new Stars()::counting);
   }
 
   /** Refuses more columns than a result, or a table that a query makes, may have. */
@@ -36,62 +37,40 @@ public final class Stars extends Rebuild {
     if (analysed instanceof WithCTE with) analysed = with.plan();
     LogicalPlan query =
         analysed instanceof V2CreateTableAsSelectPlan vctasp ? vctasp.query() : analysed;
-    int columns = Trees.list(query.output()).size();
+    int columns = Trees.size(query.output());
     if (columns > MAX_COLUMNS) throw tooMany("SQE_RESULT_COLUMNS", columns, MAX_COLUMNS);
   }
 
   private static BridgeException tooMany(String condition, int columns, int most) {
-    Map parameters = new HashMap();
-    parameters.put("columns", String.valueOf(columns));
-    parameters.put("most", String.valueOf(most));
+    Map<String, String> parameters = Map.of("columns", String.valueOf(columns), "most", String.valueOf(most));
     return new BridgeException(condition, columns + " columns", parameters);
   }
 
-  private scala.collection.immutable.Seq counted(scala.collection.immutable.Seq columns) {
-    expanded += columns.size();
+  private Seq<NamedExpression> counted(Seq<NamedExpression> columns) {
+    expanded += Trees.size(columns);
     if (expanded > MAX_EXPANDED) throw tooMany("SQE_STAR_COLUMNS", expanded, MAX_EXPANDED);
     return columns;
   }
 
-  protected TreeNode exchange(TreeNode node) {
-    return null;
-  }
-
-  protected TreeNode finish(TreeNode before, TreeNode after) {
-    boolean plain = after instanceof UnresolvedStar;
-    if (!plain && !(after instanceof UnresolvedStarExceptOrReplace)) return after;
+  private TreeNode<?> counting(TreeNode<?> node) {
     Origin outer = CurrentOrigin.get();
-    CurrentOrigin.set(after.origin());
+    CurrentOrigin.set(node.origin());
     try {
-      return plain ? (TreeNode) new Plain((UnresolvedStar) after, this) : new Except((UnresolvedStarExceptOrReplace) after, this);
+      if (node instanceof UnresolvedStar star)
+        return new UnresolvedStar(star.target()) {
+          public Seq<NamedExpression> expandStar(ExpandStarParameters parameters) {
+            return counted(super.expandStar(parameters));
+          }
+        };
+      if (node instanceof UnresolvedStarExceptOrReplace star)
+        return new UnresolvedStarExceptOrReplace(star.target(), star.excepts(), star.replacements()) {
+          public Seq<NamedExpression> expandStar(ExpandStarParameters parameters) {
+            return counted(super.expandStar(parameters));
+          }
+        };
+      return node;
     } finally {
       CurrentOrigin.set(outer);
-    }
-  }
-
-  private static final class Plain extends UnresolvedStar {
-    private final Stars stars;
-
-    Plain(UnresolvedStar star, Stars stars) {
-      super(star.target());
-      this.stars = stars;
-    }
-
-    public scala.collection.immutable.Seq expandStar(ExpandStarParameters parameters) {
-      return stars.counted(super.expandStar(parameters));
-    }
-  }
-
-  private static final class Except extends UnresolvedStarExceptOrReplace {
-    private final Stars stars;
-
-    Except(UnresolvedStarExceptOrReplace star, Stars stars) {
-      super(star.target(), star.excepts(), star.replacements());
-      this.stars = stars;
-    }
-
-    public scala.collection.immutable.Seq expandStar(ExpandStarParameters parameters) {
-      return stars.counted(super.expandStar(parameters));
     }
   }
 }

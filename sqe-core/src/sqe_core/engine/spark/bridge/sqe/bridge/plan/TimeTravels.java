@@ -1,7 +1,6 @@
 package sqe.bridge.plan;
 
 import java.time.Instant;
-import java.time.LocalDateTime;
 import java.time.ZoneId;
 import java.time.format.DateTimeFormatter;
 import java.time.temporal.ChronoUnit;
@@ -38,16 +37,14 @@ final class TimeTravels {
     Literal instant = cast(literal, DataTypes.TimestampType);
     // What Spark cannot read as a time stays as written, so that Spark says so.
     if (instant == null || instant.value() == null) return literal.value().toString();
-    long micros = ((Long) instant.value()).longValue();
-    Instant moment = Instant.EPOCH.plus(micros, ChronoUnit.MICROS);
-    LocalDateTime local = LocalDateTime.ofInstant(moment, ZoneId.of(SQLConf.get().sessionLocalTimeZone()));
-    return local.format(micros % 1000000 == 0 ? SECONDS : MICROS);
+    long micros = (Long) instant.value();
+    DateTimeFormatter format = micros % 1000000 == 0 ? SECONDS : MICROS;
+    return format.withZone(ZoneId.of(SQLConf.get().sessionLocalTimeZone())).format(Instant.EPOCH.plus(micros, ChronoUnit.MICROS));
   }
 
   private static Literal fold(Expression expression) {
     if (expression instanceof Literal literal) return literal;
-    if (!(expression instanceof Cast)) return null;
-    Literal child = fold(((Cast) expression).child());
+    Literal child = expression instanceof Cast cast ? fold(cast.child()) : null;
     return child == null ? null : cast(child, expression.dataType());
   }
 

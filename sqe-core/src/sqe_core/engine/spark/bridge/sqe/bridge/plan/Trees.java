@@ -1,18 +1,31 @@
 package sqe.bridge.plan;
 
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.Collection;
 import java.util.Collections;
+import java.util.IdentityHashMap;
+import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
+import java.util.function.Function;
 import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.catalog.CatalogTable;
+import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.trees.Origin;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.Metadata;
+import org.apache.spark.sql.types.StructField;
 import scala.Option;
 import scala.Product;
+import scala.Tuple2;
+import scala.Tuple3;
+import scala.collection.immutable.Seq;
+import scala.jdk.javaapi.CollectionConverters;
+import scala.runtime.AbstractPartialFunction;
 import sqe.bridge.BridgeException;
 
 /** The parts of a Catalyst node: every field, through options, tuples, collections and records (ENF-5). */
@@ -21,124 +34,157 @@ public final class Trees {
 
   private Trees() {}
 
+  /** The node and everything below it, in any field, each once and what is above first. */
+  public static List<TreeNode<?>> all(TreeNode<?> root) {
+    List<TreeNode<?>> nodes = new ArrayList<>(List.of(root));
+    Set<TreeNode<?>> seen = Collections.newSetFromMap(new IdentityHashMap<>());
+    for (int i = 0; i < nodes.size(); i++) for (TreeNode<?> each : below(nodes.get(i))) if (seen.add(each)) nodes.add(each);
+    return nodes;
+  }
+
+  /** The expression and everything below it but for queries, each once and what is above first. */
+  public static List<Expression> expressions(Expression root) {
+    List<Expression> nodes = new ArrayList<>(List.of(root));
+    Set<Expression> seen = Collections.newSetFromMap(new IdentityHashMap<>());
+    for (int i = 0; i < nodes.size(); i++) for (Expression each : each(nodes.get(i).children())) if (seen.add(each)) nodes.add(each);
+    return nodes;
+  }
+
+  /** The nodes that a node's fields hold directly, in order. */
+  public static List<TreeNode<?>> below(TreeNode<?> node) {
+    List<TreeNode<?>> below = new ArrayList<>();
+    for (Object field : fields(node)) nodesIn(field, below);
+    return below;
+  }
+
   /** Appends the nodes that a field's value holds directly, in order. */
-  public static void nodesIn(Object value, List found) {
+  static void nodesIn(Object value, List<TreeNode<?>> found) {
     nodesIn(value, found, 0);
   }
 
-  private static void nodesIn(Object value, List found, int nesting) {
-    if (value == null || value instanceof String || value instanceof Number || value instanceof Boolean) return;
-    if (value instanceof TreeNode) {
-      found.add(value);
+  private static void nodesIn(Object value, List<TreeNode<?>> found, int nesting) {
+    if (isOpaque(value)) return;
+    if (value instanceof TreeNode<?> node) {
+      found.add(node);
       return;
     }
-    if (isOpaque(value)) return;
     if (nesting > MAX_NESTING) throw new BridgeException("SQE_PLAN_TOO_NESTED", value.getClass().getName());
-    if (value instanceof scala.collection.Iterable iterable) {
-      for (Object element : Trees.each(iterable)) {
-        if (element instanceof InternalRow) return; // data, maybe a million of them
-        nodesIn(element, found, nesting + 1);
-      }
-    } else if (value instanceof Product product) {
-      for (scala.collection.Iterator each = product.productIterator(); each.hasNext(); )
-        nodesIn(each.next(), found, nesting + 1);
-    } else if (value instanceof Object[] elements) {
-      for (var each : elements) nodesIn(each, found, nesting + 1);
-    } else if (value instanceof Collection collection) {
-      for (var each : collection) nodesIn(each, found, nesting + 1);
-    } else if (value instanceof Map map) {
-      for (var each : map.values()) nodesIn(each, found, nesting + 1);
+    Iterable<?> parts = List.of();
+    if (value instanceof scala.collection.Iterable<?> iterable) parts = each(iterable);
+    else if (value instanceof Product product) parts = fields(product);
+    else if (value instanceof Object[] elements) parts = Arrays.asList(elements);
+    else if (value instanceof Collection<?> collection) parts = collection;
+    else if (value instanceof Map<?, ?> map) parts = map.values();
+    for (Object part : parts) {
+      if (part instanceof InternalRow) return; // data, maybe a million of them
+      nodesIn(part, found, nesting + 1);
     }
   }
 
-  /** Values without nodes inside that would be long to look through. */
+  /** Values without nodes inside, some of which would be long to look through. */
   private static boolean isOpaque(Object value) {
-    return value instanceof DataType
+    return value == null
+        || value instanceof String
+        || value instanceof Number
+        || value instanceof Boolean
+        || value instanceof DataType
         || value instanceof Metadata
         || value instanceof Origin
-        || value instanceof org.apache.spark.sql.types.StructField
-        || value instanceof org.apache.spark.sql.catalyst.catalog.CatalogTable;
+        || value instanceof StructField
+        || value instanceof CatalogTable;
   }
 
   /** The value with each node exchanged for what the table holds for it; the same object when nothing changes. */
-  static Object exchange(Object value, Map table) {
-    if (value == null || value instanceof String || value instanceof Number || value instanceof Boolean) return value;
-    if (value instanceof TreeNode) {
-      Object changed = table.get(value);
-      return changed == null ? value : changed;
-    }
+  static Object exchange(Object value, Map<TreeNode<?>, TreeNode<?>> table) {
     if (isOpaque(value)) return value;
-    if (value instanceof Option option) {
-      if (option.isEmpty()) return value;
-      Object changed = exchange(option.get(), table);
-      return changed == option.get() ? value : Option.apply(changed);
-    }
-    if (value instanceof scala.collection.Map map) {
-      List pairs = new ArrayList();
-      boolean same = true;
-      for (Object pair : Trees.each(map)) {
-        Object changed = exchange(pair, table);
-        if (changed != pair) same = false;
-        pairs.add(changed);
-      }
-      return same ? value : scala.collection.immutable.Map$.MODULE$.from(seq(pairs));
-    }
-    if (value instanceof scala.collection.Seq || value instanceof scala.collection.Set) {
-      List elements = new ArrayList();
-      boolean same = true;
-      for (Object element : Trees.each(((scala.collection.Iterable) value))) {
-        if (element instanceof InternalRow) return value;
-        Object changed = exchange(element, table);
-        if (changed != element) same = false;
-        elements.add(changed);
-      }
-      if (same) return value;
-      if (value instanceof scala.collection.Seq) return seq(elements);
-      return scala.collection.immutable.Set$.MODULE$.from(seq(elements));
-    }
-    if (value instanceof scala.Tuple2 pair) {
-      Object first = exchange(pair._1(), table);
-      Object second = exchange(pair._2(), table);
-      return first == pair._1() && second == pair._2() ? value : new scala.Tuple2(first, second);
-    }
-    if (value instanceof scala.Tuple3 triple) {
-      Object first = exchange(triple._1(), table);
-      Object second = exchange(triple._2(), table);
-      Object third = exchange(triple._3(), table);
-      boolean same = first == triple._1() && second == triple._2() && third == triple._3();
-      return same ? value : new scala.Tuple3(first, second, third);
-    }
-    List inside = new ArrayList();
+    if (value instanceof TreeNode<?> node) return table.getOrDefault(node, node);
+    if (value instanceof Option<?> option) return exchanged(value, each(option.toList()), table, parts -> Option.apply(parts.get(0)));
+    if (value instanceof scala.collection.Map<?, ?> map)
+      return exchanged(value, each(map), table, parts -> scala.collection.immutable.Map$.MODULE$.from((Seq<Tuple2<Object, Object>>) (Seq<?>) seq(parts)));
+    if (value instanceof scala.collection.Seq<?> elements) return exchanged(value, each(elements), table, Trees::seq);
+    if (value instanceof scala.collection.Set<?> elements)
+      return exchanged(value, each(elements), table, parts -> scala.collection.immutable.Set$.MODULE$.from(seq(parts)));
+    if (value instanceof Tuple2<?, ?> pair)
+      return exchanged(value, fields(pair), table, parts -> new Tuple2<>(parts.get(0), parts.get(1)));
+    if (value instanceof Tuple3<?, ?, ?> triple)
+      return exchanged(value, fields(triple), table, parts -> new Tuple3<>(parts.get(0), parts.get(1), parts.get(2)));
+    List<TreeNode<?>> inside = new ArrayList<>();
     nodesIn(value, inside);
-    for (int i = 0; i < inside.size(); i++) {
-      if (table.get(inside.get(i)) != null)
-        throw new BridgeException("SQE_CANNOT_REWRITE", "a node inside " + value.getClass().getName());
-    }
+    for (TreeNode<?> each : inside)
+      if (table.containsKey(each)) throw new BridgeException("SQE_CANNOT_REWRITE", "a node inside " + value.getClass().getName());
     return value;
   }
 
-  public static <T> scala.collection.immutable.Seq<T> seq(List<T> elements) {
-    return scala.collection.immutable.List$.MODULE$.from(scala.jdk.javaapi.CollectionConverters.asScala(elements));
+  private static Object exchanged(
+      Object whole, Iterable<?> parts, Map<TreeNode<?>, TreeNode<?>> table, Function<List<Object>, Object> made) {
+    List<Object> changed = new ArrayList<>();
+    boolean same = true;
+    for (Object part : parts) {
+      if (part instanceof InternalRow) return whole;
+      Object after = exchange(part, table);
+      same &= after == part;
+      changed.add(after);
+    }
+    return same ? whole : made.apply(changed);
   }
 
-  public static <T> scala.collection.immutable.Seq<T> seq(T element) {
-    return seq(Collections.singletonList(element));
+  // ------------------------------------------------------------------ Scala's collections
+
+  public static <T> Seq<T> seq(List<? extends T> elements) {
+    return scala.collection.immutable.List$.MODULE$.from((scala.collection.Iterable<T>) CollectionConverters.asScala(elements));
   }
 
-  public static <T> scala.collection.immutable.Seq<T> none() {
-    return seq(List.of());
+  @SafeVarargs
+  public static <T> Seq<T> seq(T... elements) {
+    return seq(List.of(elements));
   }
 
   public static <T> List<T> list(scala.collection.Iterable<T> elements) {
-    return new ArrayList<>(scala.jdk.javaapi.CollectionConverters.asJavaCollection(elements));
+    return new ArrayList<>(CollectionConverters.asJavaCollection(elements));
   }
 
+  // Java finds these methods of Scala's immutable sequences ambiguous.
+
   public static <T> T first(scala.collection.Iterable<T> elements) {
-    return elements.iterator().next();
+    return elements.head();
+  }
+
+  public static <T> T at(scala.collection.Seq<T> elements, int place) {
+    return elements.apply(place);
+  }
+
+  public static int size(scala.collection.Iterable<?> elements) {
+    return elements.size();
   }
 
   public static <T> Iterable<T> each(scala.collection.Iterable<T> elements) {
-    return scala.jdk.javaapi.CollectionConverters.asJava(elements);
+    return CollectionConverters.asJava(elements);
+  }
+
+  /** The values of a node's or a record's fields. */
+  public static Iterable<Object> fields(Product product) {
+    return () -> (Iterator<Object>) CollectionConverters.asJava(product.productIterator());
+  }
+
+  /** A copy of the node with another value for one of its fields. */
+  public static <T extends TreeNode<?>> T with(T node, int field, Object value) {
+    Object[] fields = new Object[node.productArity()];
+    for (int i = 0; i < fields.length; i++) fields[i] = i == field ? value : node.productElement(i);
+    return (T) node.makeCopy(fields);
+  }
+
+  /** A function of Scala's that is defined where this one does not answer null. */
+  public static <A, B> AbstractPartialFunction<A, B> where(Function<? super A, ? extends B> function) {
+    return new AbstractPartialFunction<>() {
+      public boolean isDefinedAt(A value) {
+        return function.apply(value) != null;
+      }
+
+      public <X extends A, Y> Y applyOrElse(X value, scala.Function1<X, Y> otherwise) {
+        B found = function.apply(value);
+        return found == null ? otherwise.apply(value) : (Y) found;
+      }
+    };
   }
 
   public static String simpleName(Object object) {
@@ -150,9 +196,8 @@ public final class Trees {
     return name.substring(Math.max(dot, dollar) + 1, end);
   }
 
-  static boolean isChild(LogicalPlan parent, Object node) {
-    for (var each : Trees.each(parent.children()))
-      if (each == node) return true;
+  static boolean isChild(LogicalPlan parent, TreeNode<?> node) {
+    for (var each : each(parent.children())) if (each == node) return true;
     return false;
   }
 }

@@ -1,8 +1,12 @@
 package sqe.bridge.plan;
 
+import java.util.ArrayDeque;
+import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.Collection;
-import java.util.Iterator;
+import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.Literal;
@@ -11,6 +15,7 @@ import org.apache.spark.sql.catalyst.trees.TreeNode;
 import org.apache.spark.sql.connector.catalog.CatalogPlugin;
 import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.connector.catalog.Table;
+import org.apache.spark.sql.connector.expressions.NamedReference;
 import org.apache.spark.sql.connector.expressions.Transform;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.Decimal;
@@ -19,6 +24,7 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import org.apache.spark.unsafe.types.UTF8String;
 import scala.Option;
 import scala.Product;
+import scala.jdk.javaapi.CollectionConverters;
 import sqe.bridge.Json;
 
 /** Renders the fields of a plan node as JSON. Plans are left out, and so are expressions unless asked for. */
@@ -27,6 +33,14 @@ public final class Values {
   private static final int MAX_ELEMENTS = 4096;
   private static final int MAX_SQL_DEPTH = 400;
   private static final int MAX_SQL_NODES = 20000;
+
+  private static final Set<String> RECORDS =
+      Set.of(
+          "ColumnDefinition", "QualifiedColType", "UnresolvedTableSpec", "OptionList", "DefaultValueExpression",
+          "AlterColumnSpec", "Assignment");
+
+  /** The first one is of MERGE. */
+  private static final List<String> RECORD_ENDS = List.of("Action", "FieldName", "FieldPosition", "PartitionSpec", "Constraint");
 
   private Values() {}
 
@@ -44,22 +58,19 @@ public final class Values {
     else if (value instanceof Expression expression) return expressions && expression(out, expression, nesting);
     else if (value instanceof TreeNode) return false;
     else if (nesting > MAX_NESTING) return false;
-    else if (value instanceof Option option)
-      return option.isEmpty()
-          ? render(out, null, expressions, nesting)
-          : render(out, option.get(), expressions, nesting);
+    else if (value instanceof Option<?> option)
+      return render(out, option.isEmpty() ? null : option.get(), expressions, nesting);
     else if (value instanceof DataType type) Json.string(out, type.catalogString());
     else if (value instanceof Metadata metadata) Json.string(out, metadata.json());
     else if (value instanceof CaseInsensitiveStringMap options) Json.map(out, options.asCaseSensitiveMap());
-    else if (value instanceof Map javaMap) return javaMap(out, javaMap, expressions, nesting);
-    else if (value instanceof scala.collection.Map map) return map(out, map, expressions, nesting);
-    else if (value instanceof scala.collection.Iterable iterable)
-      return elements(out, iterable.iterator(), expressions, nesting);
-    else if (value instanceof Collection collection) return javaElements(out, collection.iterator(), expressions, nesting);
-    else if (value instanceof Object[] objects)
-      return javaElements(out, java.util.Arrays.asList(objects).iterator(), expressions, nesting);
+    else if (value instanceof Map<?, ?> map) return map(out, map, expressions, nesting);
+    else if (value instanceof scala.collection.Map<?, ?> map)
+      return map(out, CollectionConverters.asJava(map), expressions, nesting);
+    else if (value instanceof scala.collection.Iterable<?> elements) return elements(out, Trees.each(elements), expressions, nesting);
+    else if (value instanceof Collection<?> elements) return elements(out, elements, expressions, nesting);
+    else if (value instanceof Object[] elements) return elements(out, Arrays.asList(elements), expressions, nesting);
     else if (value instanceof Transform transform) transform(out, transform);
-    else if (value instanceof Identifier identifier) identifier(out, identifier);
+    else if (value instanceof Identifier identifier) Json.strings(out, parts(identifier));
     else if (value instanceof CatalogPlugin plugin) Json.string(out, plugin.name());
     else if (value instanceof Table) Json.string(out, value.getClass().getName());
     else if (value instanceof Enum || value instanceof scala.Enumeration.Value) Json.string(out, value.toString());
@@ -72,14 +83,13 @@ public final class Values {
     return true;
   }
 
-  private static boolean elements(StringBuilder out, scala.collection.Iterator each, boolean expressions, int nesting) {
+  private static boolean elements(StringBuilder out, Iterable<?> elements, boolean expressions, int nesting) {
     int start = out.length();
     out.append('[');
     int shown = 0;
     boolean hidden = false;
-    while (each.hasNext() && shown < MAX_ELEMENTS) {
-      Object element = each.next();
-      if (element instanceof InternalRow) break;
+    for (Object element : elements) {
+      if (element instanceof InternalRow || shown == MAX_ELEMENTS) break;
       int mark = out.length();
       Json.element(out);
       if (render(out, element, expressions, nesting + 1)) shown++;
@@ -94,18 +104,14 @@ public final class Values {
     return shown > 0 || !hidden;
   }
 
-  private static boolean javaElements(StringBuilder out, Iterator each, boolean expressions, int nesting) {
-    return elements(out, scala.jdk.javaapi.CollectionConverters.asScala(each), expressions, nesting);
-  }
-
-  private static boolean map(StringBuilder out, scala.collection.Map<?, ?> map, boolean expressions, int nesting) {
+  private static boolean map(StringBuilder out, Map<?, ?> map, boolean expressions, int nesting) {
     int start = out.length();
     out.append('{');
     boolean hidden = false;
-    for (scala.Tuple2<?, ?> pair : Trees.each(map)) {
+    for (Map.Entry<?, ?> each : map.entrySet()) {
       int mark = out.length();
-      Json.member(out, String.valueOf(pair._1()));
-      if (!render(out, pair._2(), expressions, nesting + 1)) {
+      Json.member(out, String.valueOf(each.getKey()));
+      if (!render(out, each.getValue(), expressions, nesting + 1)) {
         out.setLength(mark);
         hidden = true;
       }
@@ -116,17 +122,13 @@ public final class Values {
     return !(empty && hidden);
   }
 
-  private static boolean javaMap(StringBuilder out, Map map, boolean expressions, int nesting) {
-    return map(out, scala.jdk.javaapi.CollectionConverters.asScala(map), expressions, nesting);
-  }
-
   private static boolean product(StringBuilder out, Product product, boolean expressions, int nesting) {
     if (product.productArity() == 0) {
       Json.string(out, product.productPrefix());
       return true;
     }
     if (product.getClass().getName().startsWith("scala.Tuple"))
-      return elements(out, product.productIterator(), expressions, nesting);
+      return elements(out, Trees.fields(product), expressions, nesting);
     out.append('{');
     Json.member(out, "class", Trees.simpleName(product));
     members(out, product, expressions, nesting);
@@ -158,41 +160,22 @@ public final class Values {
 
   private static boolean isRecord(Expression expression) {
     String name = Trees.simpleName(expression);
-    return name.equals("ColumnDefinition")
-        || name.equals("QualifiedColType")
-        || name.equals("UnresolvedTableSpec")
-        || name.equals("OptionList")
-        || name.equals("DefaultValueExpression")
-        || name.equals("AlterColumnSpec")
-        || name.equals("Assignment")
-        || name.endsWith("Action") // of MERGE
-        || name.endsWith("FieldName")
-        || name.endsWith("FieldPosition")
-        || name.endsWith("PartitionSpec")
-        || name.endsWith("Constraint");
+    return RECORDS.contains(name) || RECORD_ENDS.stream().anyMatch(name::endsWith);
   }
 
   private static void transform(StringBuilder out, Transform transform) {
     out.append('{');
     Json.member(out, "transform", transform.name());
     Json.member(out, "text", transform.describe());
-    Json.member(out, "references").append('[');
-    for (int i = 0; i < transform.references().length; i++) {
-      Json.element(out);
-      Json.strings(out, transform.references()[i].fieldNames());
-    }
-    out.append("]}");
+    List<NamedReference> references = Arrays.asList(transform.references());
+    Json.array(Json.member(out, "references"), references, each -> Json.strings(out, each.fieldNames()));
+    out.append('}');
   }
 
-  private static void identifier(StringBuilder out, Identifier identifier) {
-    out.append('[');
-    for (int i = 0; i < identifier.namespace().length; i++) {
-      Json.element(out);
-      Json.string(out, identifier.namespace()[i]);
-    }
-    Json.element(out);
-    Json.string(out, identifier.name());
-    out.append(']');
+  private static List<String> parts(Identifier identifier) {
+    List<String> parts = new ArrayList<>(List.of(identifier.namespace()));
+    parts.add(identifier.name());
+    return parts;
   }
 
   static void literal(StringBuilder out, Literal literal) {
@@ -219,22 +202,17 @@ public final class Values {
     }
   }
 
+  private record Level(Expression node, int depth) {}
+
   private static int depth(Expression root) {
     int deepest = 0;
     int visited = 0; // shared subtrees count each time: the text repeats them, too
-    java.util.ArrayDeque nodes = new java.util.ArrayDeque();
-    java.util.ArrayDeque depths = new java.util.ArrayDeque();
-    nodes.push(root);
-    depths.push(Integer.valueOf(1));
-    while (!nodes.isEmpty()) {
-      Expression node = (Expression) nodes.pop();
-      int depth = ((Integer) depths.pop()).intValue();
-      deepest = Math.max(deepest, depth);
+    ArrayDeque<Level> levels = new ArrayDeque<>(List.of(new Level(root, 1)));
+    while (!levels.isEmpty()) {
+      Level level = levels.pop();
+      deepest = Math.max(deepest, level.depth);
       if (deepest > MAX_SQL_DEPTH || ++visited > MAX_SQL_NODES) return Integer.MAX_VALUE;
-      for (scala.collection.Iterator each = node.children().iterator(); each.hasNext(); ) {
-        nodes.push(each.next());
-        depths.push(Integer.valueOf(depth + 1));
-      }
+      for (Expression each : Trees.each(level.node.children())) levels.push(new Level(each, level.depth + 1));
     }
     return deepest;
   }

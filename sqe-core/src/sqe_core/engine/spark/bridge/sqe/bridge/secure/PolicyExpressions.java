@@ -4,13 +4,14 @@ import com.fasterxml.jackson.databind.JsonNode;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.HashMap;
-import java.util.Iterator;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
+import java.util.Set;
 import java.util.TreeSet;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedAttribute;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedFunction;
+import org.apache.spark.sql.catalyst.expressions.Alias;
 import org.apache.spark.sql.catalyst.expressions.And;
 import org.apache.spark.sql.catalyst.expressions.AttributeReference;
 import org.apache.spark.sql.catalyst.expressions.Cast;
@@ -23,6 +24,7 @@ import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.catalyst.trees.CurrentOrigin;
 import org.apache.spark.sql.catalyst.trees.Origin;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
+import org.apache.spark.sql.catalyst.util.GenericArrayData;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.unsafe.types.UTF8String;
 import sqe.bridge.BridgeException;
@@ -51,18 +53,18 @@ public final class PolicyExpressions {
       CurrentOrigin.set(before);
     }
     LogicalPlan holder = new Project(Trees.seq(PlanRewrite.alias(parsed, "expression")), new OneRowRelation());
-    LogicalPlan bound = new Parameters(parser, Parameters.literals(parameters)).apply(holder);
+    LogicalPlan bound = new Parameters(parser, parameters).apply(holder);
     return new Facts(facts).apply(bound);
   }
 
   static Expression of(LogicalPlan holder) {
-    if (!(holder instanceof Project) || Trees.list(((Project) holder).projectList()).size() != 1)
-      throw new BridgeException("SQE_BAD_REQUEST", "no expression");
-    return Trees.first(((Expression) Trees.first(((Project) holder).projectList())).children());
+    if (holder instanceof Project project && Trees.size(project.projectList()) == 1 && Trees.first(project.projectList()) instanceof Alias alias)
+      return alias.child();
+    throw new BridgeException("SQE_BAD_REQUEST", "no expression");
   }
 
   /** The expression with every name read as a column of the relation that is called `marker`. */
-  static Expression qualified(LogicalPlan holder, Map columns, String marker) {
+  static Expression qualified(LogicalPlan holder, Map<String, String> columns, String marker) {
     return of(new Qualified(columns, marker).apply(holder));
   }
 
@@ -82,12 +84,9 @@ public final class PolicyExpressions {
   }
 
   /** From the lower case of a column's name to the name. */
-  static Map columns(Iterator names) {
-    Map columns = new HashMap();
-    while (names.hasNext()) {
-      String name = (String) names.next();
-      columns.put(name.toLowerCase(Locale.ROOT), name);
-    }
+  static Map<String, String> columns(List<String> names) {
+    Map<String, String> columns = new HashMap<>();
+    for (String name : names) columns.put(name.toLowerCase(Locale.ROOT), name);
     return columns;
   }
 
@@ -99,33 +98,26 @@ public final class PolicyExpressions {
       this.facts = facts;
     }
 
-    protected TreeNode exchange(TreeNode node) {
-      if (!(node instanceof UnresolvedFunction)) return null;
-      UnresolvedFunction call = (UnresolvedFunction) node;
-      if (Trees.list(call.nameParts()).size() != 1 || call.filter().isDefined() || call.isDistinct()) return null;
-      String name = (Trees.first(call.nameParts())).toLowerCase(Locale.ROOT);
-      List arguments = Trees.list(call.arguments());
+    protected TreeNode<?> exchange(TreeNode<?> node) {
+      if (!(node instanceof UnresolvedFunction call)) return null;
+      if (Trees.size(call.nameParts()) != 1 || call.filter().isDefined() || call.isDistinct()) return null;
+      String name = Trees.first(call.nameParts()).toLowerCase(Locale.ROOT);
+      List<Expression> arguments = Trees.list(call.arguments());
       JsonNode lists = facts.get("lists");
       if (lists.has(name) && arguments.isEmpty()) return list(lists.get(name));
       if (arguments.size() != 1) return null;
       JsonNode members = facts.get("members");
-      if (members.has(name)) {
-        String asked = text(arguments.get(0));
-        return new Literal(Boolean.valueOf(asked != null && contains(members.get(name), asked)), DataTypes.BooleanType);
-      }
+      if (members.has(name)) return new Literal(contains(members.get(name), text(arguments.get(0))), DataTypes.BooleanType);
       JsonNode attributes = facts.get("attributes");
       if (!attributes.has(name)) return null;
-      String asked = text(arguments.get(0));
-      JsonNode value = asked == null ? null : attributes.get(name).get(asked);
-      if (value != null && value.isArray()) throw new BridgeException("SQE_POLICY_ATTRIBUTE_IS_LIST", name);
-      Object bound = value == null || value.isNull() ? null : UTF8String.fromString(value.asText());
-      return new Literal(bound, DataTypes.StringType);
+      JsonNode value = attributes.get(name).path(text(arguments.get(0)));
+      if (value.isArray()) throw new BridgeException("SQE_POLICY_ATTRIBUTE_IS_LIST", name);
+      return new Literal(UTF8String.fromString(value.asText(null)), DataTypes.StringType);
     }
 
-    private static String text(Object argument) {
-      if (!(argument instanceof Literal) || !(((Literal) argument).value() instanceof UTF8String))
-        throw new BridgeException("SQE_POLICY_ARGUMENT", "a literal is needed");
-      return ((Literal) argument).value().toString();
+    private static String text(Expression argument) {
+      if (argument instanceof Literal literal && literal.value() instanceof UTF8String text) return text.toString();
+      throw new BridgeException("SQE_POLICY_ARGUMENT", "a literal is needed");
     }
 
     private static boolean contains(JsonNode list, String asked) {
@@ -136,54 +128,41 @@ public final class PolicyExpressions {
     private static Literal list(JsonNode values) {
       Object[] texts = new Object[values.size()];
       for (int i = 0; i < texts.length; i++) texts[i] = UTF8String.fromString(values.get(i).asText());
-      return new Literal(
-          new org.apache.spark.sql.catalyst.util.GenericArrayData(texts),
-          DataTypes.createArrayType(DataTypes.StringType, false));
+      return new Literal(new GenericArrayData(texts), DataTypes.createArrayType(DataTypes.StringType, false));
     }
   }
 
   private static final class Qualified extends Rebuild {
-    private final Map columns;
+    private final Map<String, String> columns;
     private final String marker;
 
-    Qualified(Map columns, String marker) {
+    Qualified(Map<String, String> columns, String marker) {
       this.columns = columns;
       this.marker = marker;
     }
 
-    protected TreeNode exchange(TreeNode node) {
-      if (!(node instanceof UnresolvedAttribute)) return null;
-      List parts = Trees.list(((UnresolvedAttribute) node).nameParts());
-      String column = (String) columns.get(((String) parts.get(0)).toLowerCase(Locale.ROOT));
-      if (column == null) throw new BridgeException("SQE_POLICY_COLUMN", (String) parts.get(0));
-      List name = new ArrayList();
-      name.add(marker);
-      name.add(column);
-      name.addAll(parts.subList(1, parts.size()));
-      return new UnresolvedAttribute(Trees.seq(name));
+    protected TreeNode<?> exchange(TreeNode<?> node) {
+      if (!(node instanceof UnresolvedAttribute attribute)) return null;
+      List<String> parts = Trees.list(attribute.nameParts());
+      String column = columns.get(parts.get(0).toLowerCase(Locale.ROOT));
+      if (column == null) throw new BridgeException("SQE_POLICY_COLUMN", parts.get(0));
+      parts.set(0, column);
+      parts.add(0, marker);
+      return new UnresolvedAttribute(Trees.seq(parts));
     }
   }
 
   /** Writes what an analysed expression consists of. */
   static void describe(StringBuilder out, Expression expression) {
-    TreeSet classes = new TreeSet();
-    TreeSet risky = new TreeSet(); // the classes but for casts that fail for no value
-    TreeSet columns = new TreeSet();
-    ArrayDeque<TreeNode> rest = new ArrayDeque<>();
-    rest.push(expression);
+    Set<String> classes = new TreeSet<>();
+    Set<String> risky = new TreeSet<>(); // the classes but for casts that fail for no value
+    Set<String> columns = new TreeSet<>();
     boolean queries = false;
-    while (!rest.isEmpty()) {
-      TreeNode node = rest.pop();
-      if (node instanceof LogicalPlan) {
-        queries = true;
-        continue;
-      }
+    for (TreeNode<?> node : Trees.all(expression)) {
+      queries |= node instanceof LogicalPlan;
       classes.add(node.getClass().getName());
       if (!(node instanceof Cast cast && SafeCasts.neverFails(cast))) risky.add(node.getClass().getName());
       if (node instanceof AttributeReference reference) columns.add(reference.name());
-      List<TreeNode> below = new ArrayList<>();
-      for (scala.collection.Iterator each = node.productIterator(); each.hasNext(); ) Trees.nodesIn(each.next(), below);
-      for (var each : below) rest.push(each);
     }
     Json.member(out, "sql", Values.sql(expression));
     Json.member(out, "guarded_sql", Values.sql(new Shield(expression)));

@@ -4,12 +4,14 @@ import com.fasterxml.jackson.databind.JsonNode;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
-import org.apache.spark.sql.catalyst.AliasIdentifier;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedAttribute;
+import org.apache.spark.sql.catalyst.analysis.UnresolvedFunction$;
 import org.apache.spark.sql.catalyst.expressions.And;
+import org.apache.spark.sql.catalyst.expressions.Cast$;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.GreaterThanOrEqual;
 import org.apache.spark.sql.catalyst.expressions.Literal;
+import org.apache.spark.sql.catalyst.expressions.NamedExpression;
 import org.apache.spark.sql.catalyst.plans.logical.Filter;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
@@ -17,7 +19,7 @@ import org.apache.spark.sql.catalyst.plans.logical.SubqueryAlias;
 import org.apache.spark.sql.catalyst.util.RowDeltaUtils;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DataTypes;
-import sqe.bridge.BridgeException;
+import scala.collection.immutable.Seq;
 import sqe.bridge.Json;
 import sqe.bridge.plan.PlanHandle;
 import sqe.bridge.plan.PlanRewrite;
@@ -38,74 +40,69 @@ import sqe.bridge.plan.Trees;
  */
 public final class Restricted {
   private final String marker;
-  private final Map columns; // lower case -> name
+  private final List<String> names;
+  private final Map<String, String> columns; // names by their lower case
+  private final JsonNode request;
+  private final Map<Long, PlanHandle> plans;
 
-  public Restricted(JsonNode request) {
+  public Restricted(JsonNode request, Map<Long, PlanHandle> plans) {
+    this.request = request;
+    this.plans = plans;
     marker = request.get("marker").asText();
-    columns = PolicyExpressions.columns(Json.texts(request.get("columns")).iterator());
+    names = Json.texts(request.get("columns"));
+    columns = PolicyExpressions.columns(names);
   }
 
   static SubqueryAlias named(LogicalPlan plan, String name) {
-    return new SubqueryAlias(new AliasIdentifier(name, Trees.seq(new ArrayList())), plan);
+    return Secured.named(plan, List.of(name));
   }
 
   LogicalPlan named(LogicalPlan plan) {
     return named(plan, marker);
   }
 
-  public LogicalPlan over(LogicalPlan relation, JsonNode request, Map plans) {
-    LogicalPlan plan = rows(relation, Json.texts(request.get("columns")), request.get("filters"), plans);
-    List visible = new ArrayList();
-    JsonNode output = request.get("output");
-    for (JsonNode column : output) {
+  public LogicalPlan over(LogicalPlan relation) {
+    List<NamedExpression> visible = new ArrayList<>();
+    for (JsonNode column : request.get("output")) {
       String name = column.get("name").asText();
-      visible.add(column.has("mask") ? mask(name, column.get("mask"), plans) : attribute(name));
+      visible.add(column.has("mask") ? PlanRewrite.alias(expression(column.get("mask")), name) : attribute(name));
     }
-    return new Project(Trees.seq(visible), plan);
+    return new Project(Trees.seq(visible), rows(relation, names));
   }
 
   /** The visible rows of a target that is changed, with all of its columns and what Iceberg knows a row by. */
-  SubqueryAlias target(LogicalPlan relation, List names, JsonNode filters, String visibleName, Map plans) {
-    LogicalPlan plan = new Project(Trees.seq(attributes(names)), rows(relation, names, filters, plans));
-    List cover = new ArrayList();
-    cover.add(visibleName);
-    return Secured.cover(plan, cover);
+  SubqueryAlias target(LogicalPlan relation, List<String> all) {
+    return Secured.cover(new Project(attributes(all), rows(relation, all)), List.of("target"));
   }
 
-  private LogicalPlan rows(LogicalPlan relation, List names, JsonNode filters, Map plans) {
-    LogicalPlan plan = named(relation, marker);
-    if (filters.size() == 0) return plan;
-    plan = new Filter(condition(filters, plans), plan);
-    plan = named(new Project(Trees.seq(attributes(names)), plan), marker);
+  private LogicalPlan rows(LogicalPlan relation, List<String> all) {
+    LogicalPlan plan = named(relation);
+    if (request.get("filters").isEmpty()) return plan;
+    plan = new Filter(condition(), plan);
+    plan = named(new Project(attributes(all), plan));
     return new Filter(barrier(), plan);
   }
 
-  Expression condition(JsonNode filters, Map plans) {
+  Expression condition() {
     Expression all = null;
-    for (var each : filters) {
-      Expression one = expression(each, plans);
+    for (JsonNode each : request.get("filters")) {
+      Expression one = expression(each);
       all = all == null ? one : new And(all, one);
     }
     return all;
   }
 
-  private Expression mask(String column, JsonNode mask, Map plans) {
-    Expression value = expression(mask, plans);
-    return PlanRewrite.alias(value, column);
-  }
-
   /** `type` is what the value is cast to, `guarded` whether an error in it becomes NULL (POL-11). */
-  private Expression expression(JsonNode request, Map plans) {
-    PlanHandle holder = (PlanHandle) plans.get(Long.valueOf(request.get("plan").asLong()));
-    if (holder == null) throw new BridgeException("SQE_NO_SUCH_PLAN", "an expression of a policy");
-    Expression value = PolicyExpressions.qualified(holder.plan, columns, marker);
+  private Expression expression(JsonNode request) {
+    LogicalPlan holder = PlanHandle.find(plans, request.get("plan").asLong()).plan();
+    Expression value = PolicyExpressions.qualified(holder, columns, marker);
     if (request.has("type")) value = cast(value, DataType.fromJson(request.get("type").asText()));
     return request.get("guarded").asBoolean() ? new Shield(value) : value;
   }
 
   static Expression cast(Expression value, DataType type) {
     // Errors are for the guard to swallow; a cast that answers NULL by itself would print the same.
-    return org.apache.spark.sql.catalyst.expressions.Cast$.MODULE$.apply(value, type, true);
+    return Cast$.MODULE$.apply(value, type, true);
   }
 
   /** What Spark does with a row of a statement that changes rows. */
@@ -113,22 +110,19 @@ public final class Restricted {
     return attribute(RowDeltaUtils.OPERATION_COLUMN());
   }
 
-  private Expression attribute(String column) {
-    List name = new ArrayList();
-    name.add(marker);
-    name.add(column);
-    return new UnresolvedAttribute(Trees.seq(name));
+  private UnresolvedAttribute attribute(String column) {
+    return new UnresolvedAttribute(Trees.seq(marker, column));
   }
 
-  private List attributes(List<String> names) {
-    List attributes = new ArrayList();
-    for (String each : names) attributes.add(attribute(each));
-    return attributes;
+  private Seq<NamedExpression> attributes(List<String> names) {
+    return Trees.seq(names.stream().map(this::attribute).toList());
   }
 
   static Expression barrier() {
-    return new GreaterThanOrEqual(
-        org.apache.spark.sql.catalyst.analysis.UnresolvedFunction$.MODULE$.apply("spark_partition_id", Trees.seq(new ArrayList()), false),
-        new Literal(Integer.valueOf(0), DataTypes.IntegerType));
+    return new GreaterThanOrEqual(call("spark_partition_id"), new Literal(0, DataTypes.IntegerType));
+  }
+
+  static Expression call(String function, Expression... arguments) {
+    return UnresolvedFunction$.MODULE$.apply(function, Trees.seq(arguments), false);
   }
 }

@@ -2,11 +2,9 @@ package sqe.bridge.secure;
 
 import java.util.ArrayDeque;
 import java.util.ArrayList;
-import java.util.Collections;
 import java.util.IdentityHashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.Set;
 import org.apache.spark.sql.catalyst.expressions.And;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.AttributeReference;
@@ -22,9 +20,9 @@ import org.apache.spark.sql.catalyst.expressions.In;
 import org.apache.spark.sql.catalyst.expressions.IsNotNull;
 import org.apache.spark.sql.catalyst.expressions.IsNull;
 import org.apache.spark.sql.catalyst.expressions.Literal;
+import org.apache.spark.sql.catalyst.expressions.NamedExpression;
 import org.apache.spark.sql.catalyst.expressions.TryEval;
 import org.apache.spark.sql.catalyst.expressions.With;
-import org.apache.spark.sql.catalyst.plans.JoinType;
 import org.apache.spark.sql.catalyst.plans.logical.Filter;
 import org.apache.spark.sql.catalyst.plans.logical.Join;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
@@ -34,7 +32,6 @@ import org.apache.spark.sql.catalyst.plans.logical.SubqueryAlias;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
 import org.apache.spark.sql.types.AtomicType;
-import org.apache.spark.sql.types.DataType;
 import sqe.bridge.BridgeException;
 import sqe.bridge.plan.Rebuild;
 import sqe.bridge.plan.Trees;
@@ -47,7 +44,7 @@ import sqe.bridge.plan.Trees;
  * A constant that is an expression is evaluated here; when that fails it is not copied, since it would fail for a table
  * of hidden rows and not for an empty one.
  */
-public final class SafeCopies extends Rebuild {
+public final class SafeCopies {
   private static final int MAX_CONSTANTS = 200;
 
   private final Map<TreeNode<?>, List<Expression>> additions = new IdentityHashMap<>(); // to a policy's Filter
@@ -57,34 +54,17 @@ public final class SafeCopies extends Rebuild {
   /** The plan with the copies, or the same object when there are none. */
   public static LogicalPlan within(LogicalPlan plan) {
     SafeCopies copies = new SafeCopies();
-    copies.collect(plan);
-    return copies.additions.isEmpty() ? plan : copies.apply(plan);
+    for (TreeNode<?> node : Trees.all(plan)) if (node instanceof Filter filter && !isOurs(filter)) copies.offer(filter);
+    return copies.additions.isEmpty() ? plan : copies.new Added().apply(plan);
   }
 
-  protected TreeNode exchange(TreeNode node) {
-    return null;
-  }
-
-  protected TreeNode finish(TreeNode before, TreeNode after) {
-    List<Expression> added = additions.get(before);
-    if (added == null) return after;
-    Filter filter = (Filter) after;
-    Expression condition = filter.condition();
-    for (Expression each : added) condition = new And(condition, each);
-    return filter.copy(condition, filter.child());
-  }
-
-  private void collect(LogicalPlan root) {
-    ArrayDeque rest = new ArrayDeque();
-    Set seen = Collections.newSetFromMap(new IdentityHashMap());
-    rest.push(root);
-    while (!rest.isEmpty()) {
-      TreeNode node = (TreeNode) rest.pop();
-      if (!seen.add(node)) continue;
-      if (node instanceof Filter filter && !isOurs(filter)) offer(filter);
-      List below = new ArrayList();
-      for (scala.collection.Iterator each = node.productIterator(); each.hasNext(); ) Trees.nodesIn(each.next(), below);
-      for (var each : below) rest.push(each);
+  private final class Added extends Rebuild {
+    protected TreeNode<?> finish(TreeNode<?> before, TreeNode<?> after) {
+      if (!additions.containsKey(before)) return after;
+      Filter filter = (Filter) after;
+      Expression condition = filter.condition();
+      for (Expression each : additions.get(before)) condition = new And(condition, each);
+      return filter.copy(condition, filter.child());
     }
   }
 
@@ -92,10 +72,9 @@ public final class SafeCopies extends Rebuild {
     List<Expression> safe = new ArrayList<>();
     conjuncts(filter.condition(), safe);
     if (safe.isEmpty()) return;
-    ArrayDeque rest = new ArrayDeque();
-    rest.push(filter.child());
+    ArrayDeque<LogicalPlan> rest = new ArrayDeque<>(List.of(filter.child()));
     while (!rest.isEmpty()) {
-      LogicalPlan plan = (LogicalPlan) rest.pop();
+      LogicalPlan plan = rest.pop();
       if (plan instanceof SubqueryAlias alias && restricted(alias, safe)) continue;
       if (plan instanceof SubqueryAlias || plan instanceof Project || plan instanceof Filter || plan instanceof Sort)
         rest.push(Trees.first(plan.children()));
@@ -104,9 +83,8 @@ public final class SafeCopies extends Rebuild {
   }
 
   /** Where each row that fails the condition is one that the filter above the join drops. */
-  private static void sides(Join join, ArrayDeque rest) {
-    JoinType type = join.joinType();
-    String name = type.sql();
+  private static void sides(Join join, ArrayDeque<LogicalPlan> rest) {
+    String name = join.joinType().sql();
     boolean both = name.equals("INNER") || name.equals("CROSS");
     if (both || name.equals("LEFT OUTER") || name.equals("LEFT SEMI") || name.equals("LEFT ANTI")) rest.push(join.left());
     if (both || name.equals("RIGHT OUTER")) rest.push(join.right());
@@ -114,16 +92,15 @@ public final class SafeCopies extends Rebuild {
 
   /** Adds what fits to a relation under a row filter; false when this alias covers none. */
   private boolean restricted(SubqueryAlias cover, List<Expression> safe) {
-    if (!Secured.isCover(cover) || !(cover.child() instanceof Project)) return false;
-    Project visible = (Project) cover.child();
-    if (!(visible.child() instanceof Filter) || !isBarrier((Filter) visible.child())) return false;
-    LogicalPlan policy = filter((SubqueryAlias) ((Filter) visible.child()).child());
+    if (!Secured.isCover(cover) || !(cover.child() instanceof Project visible)) return false;
+    if (!(visible.child() instanceof Filter barrier) || !isBarrier(barrier)) return false;
+    Filter policy = filter((SubqueryAlias) barrier.child());
     if (policy == null) return true;
-    AttributeSet guarded = guarded(((Filter) policy).condition());
+    AttributeSet guarded = guarded(policy.condition());
     for (Expression condition : safe) {
       // Beside a constant the optimizer puts it into the policy's own condition, which has a guard where it could raise.
       if (!isVisible(column(condition), visible) || guarded.contains(column(condition))) continue;
-      additions.computeIfAbsent(policy, each -> new ArrayList<>()).add(named(condition, Trees.first(policy.children())));
+      additions.computeIfAbsent(policy, each -> new ArrayList<>()).add(named(condition, policy.child()));
     }
     return true;
   }
@@ -131,14 +108,10 @@ public final class SafeCopies extends Rebuild {
   /** The same condition with its column under the name that it has there, which is what the verifier knows. */
   private static Expression named(Expression condition, LogicalPlan relation) {
     AttributeReference column = column(condition);
-    for (Object attribute : Trees.each(relation.output())) {
-      if (!((Attribute) attribute).exprId().equals(column.exprId())) continue;
-      List children = Trees.list(condition.children());
-      for (int i = 0; i < children.size(); i++) {
-        if (children.get(i) == column) children.set(i, attribute);
-        else if (children.get(i) instanceof Cast) children.set(i, ((Expression) children.get(i)).withNewChildren(Trees.seq((Expression) attribute)));
-      }
-      return condition.withNewChildren(Trees.seq(children));
+    for (Attribute attribute : Trees.each(relation.output())) {
+      if (!attribute.exprId().equals(column.exprId())) continue;
+      return condition.mapChildren(
+          each -> each == column ? attribute : each instanceof Cast cast ? cast.withNewChildren(Trees.seq(attribute)) : each);
     }
     throw new BridgeException("SQE_CANNOT_REWRITE", "a condition of a column that is not there");
   }
@@ -147,9 +120,8 @@ public final class SafeCopies extends Rebuild {
    * The policy's own filter below the barrier, under the same name once more; null where the barrier stands alone, and
    * above a view: a column of that may be computed, and a condition on it moves down to rows that are hidden.
    */
-  private static LogicalPlan filter(SubqueryAlias marker) {
-    if (!(marker.child() instanceof Project) || !(((Project) marker.child()).child() instanceof Filter)) return null;
-    Filter filter = (Filter) ((Project) marker.child()).child();
+  private static Filter filter(SubqueryAlias marker) {
+    if (!(marker.child() instanceof Project columns) || !(columns.child() instanceof Filter filter)) return null;
     boolean ours = isOurs(filter) && ((SubqueryAlias) filter.child()).identifier().equals(marker.identifier());
     return ours && isTable(((SubqueryAlias) filter.child()).child()) ? filter : null;
   }
@@ -162,14 +134,13 @@ public final class SafeCopies extends Rebuild {
   private static AttributeSet guarded(Expression condition) {
     if (condition instanceof TryEval || condition instanceof Shield) return condition.references();
     AttributeSet columns = AttributeSet$.MODULE$.empty();
-    for (var each : Trees.each(condition.children())) columns = columns.$plus$plus(guarded(each));
+    for (Expression each : Trees.each(condition.children())) columns = columns.$plus$plus(guarded(each));
     return columns;
   }
 
   private static boolean isVisible(AttributeReference column, Project visible) {
-    for (Object item : Trees.each(visible.projectList())) {
-      if (item instanceof AttributeReference && ((Attribute) item).exprId().equals(column.exprId())) return true;
-    }
+    for (NamedExpression item : Trees.each(visible.projectList()))
+      if (item instanceof AttributeReference shown && shown.exprId().equals(column.exprId())) return true;
     return false;
   }
 
@@ -180,82 +151,53 @@ public final class SafeCopies extends Rebuild {
 
   /** The barrier and the policy's own condition stand directly above a marker. */
   private static boolean isOurs(Filter filter) {
-    return filter.child() instanceof SubqueryAlias
-        && ((SubqueryAlias) filter.child()).identifier().name().startsWith("_sqe_r_");
+    return filter.child() instanceof SubqueryAlias alias && alias.identifier().name().startsWith("_sqe_r_");
   }
 
   private static void conjuncts(Expression condition, List<Expression> found) {
-    ArrayDeque rest = new ArrayDeque();
-    rest.push(condition);
+    ArrayDeque<Expression> rest = new ArrayDeque<>(List.of(condition));
     while (!rest.isEmpty()) {
-      Expression one = (Expression) rest.pop();
+      Expression one = rest.pop();
       if (one instanceof And and) {
         rest.push(and.right());
         rest.push(and.left());
-        continue;
+      } else if (one instanceof Between between) rest.push(between.replacement());
+      else if (one instanceof With with) rest.push(expanded(with.child(), with));
+      else {
+        Expression safe = safe(one);
+        if (safe != null) found.add(safe);
       }
-      if (one instanceof Between between) {
-        rest.push(between.replacement());
-        continue;
-      }
-      if (one instanceof With with) {
-        rest.push(expanded(with.child(), with));
-        continue;
-      }
-      Expression safe = safe(one);
-      if (safe != null) found.add(safe);
     }
   }
 
   /** BETWEEN names what it compares once: the comparisons with the column itself in its place. */
   private static Expression expanded(Expression expression, With with) {
-    if (expression instanceof CommonExpressionRef ref) {
-      Object id = ref.id();
-      for (CommonExpressionDef named : Trees.each(with.defs())) {
-        if (named.id().equals(id)) return named.child();
-      }
-      return expression;
-    }
-    List children = Trees.list(expression.children());
-    for (int i = 0; i < children.size(); i++) children.set(i, expanded((Expression) children.get(i), with));
-    return expression.withNewChildren(Trees.seq(children));
+    if (expression instanceof CommonExpressionRef reference)
+      for (CommonExpressionDef named : Trees.each(with.defs())) if (named.id().equals(reference.id())) return named.child();
+    return expression.mapChildren(each -> expanded(each, with));
   }
 
   /** The condition in a form that never fails, or null. */
   private static Expression safe(Expression condition) {
     if (condition instanceof IsNull || condition instanceof IsNotNull)
       return Trees.first(condition.children()) instanceof AttributeReference ? condition : null;
-    if (condition instanceof BinaryComparison) {
-      Expression left = Trees.first(condition.children());
-      Expression right = Trees.list(condition.children()).get(Trees.list(condition.children()).size() - 1);
-      Literal constant = isColumn(left) ? constant(right) : isColumn(right) ? constant(left) : null;
+    if (condition instanceof BinaryComparison pair) {
+      boolean columnFirst = isColumn(pair.left());
+      Literal constant = columnFirst ? constant(pair.right()) : isColumn(pair.right()) ? constant(pair.left()) : null;
       if (constant == null) return null;
-      List sides = new ArrayList();
-      sides.add(isColumn(left) ? left : constant);
-      sides.add(isColumn(left) ? constant : right);
-      return condition.withNewChildren(Trees.seq(sides));
+      return condition.withNewChildren(columnFirst ? Trees.seq(pair.left(), constant) : Trees.seq(constant, pair.right()));
     }
-    if (!(condition instanceof In) || !isColumn(((In) condition).value())) return null;
-    scala.collection.Seq values = ((In) condition).list();
-    if (values.size() > MAX_CONSTANTS) return null;
-    List constants = new ArrayList();
-    for (int i = 0; i < values.size(); i++) {
-      Literal constant = constant((Expression) values.apply(i));
-      if (constant == null) return null;
-      constants.add(constant);
-    }
-    return new In(((In) condition).value(), Trees.seq(constants));
+    if (!(condition instanceof In in) || !isColumn(in.value()) || Trees.size(in.list()) > MAX_CONSTANTS) return null;
+    List<Expression> constants = new ArrayList<>();
+    for (Expression each : Trees.each(in.list())) constants.add(constant(each));
+    return constants.contains(null) ? null : new In(in.value(), Trees.seq(constants));
   }
 
   private static boolean isColumn(Expression expression) {
     if (expression instanceof Cast cast) {
       return cast.child() instanceof AttributeReference && SafeCasts.widens(cast);
     }
-    return expression instanceof AttributeReference && isSimple(expression.dataType());
-  }
-
-  private static boolean isSimple(DataType type) {
-    return type instanceof AtomicType;
+    return expression instanceof AttributeReference && expression.dataType() instanceof AtomicType;
   }
 
   private static Literal constant(Expression expression) {
@@ -269,8 +211,8 @@ public final class SafeCopies extends Rebuild {
   }
 
   private static AttributeReference column(Expression condition) {
-    Expression first = Trees.first(condition.children());
-    Expression column = first instanceof Literal ? Trees.list(condition.children()).get(Trees.list(condition.children()).size() - 1) : first;
+    Expression column = Trees.first(condition.children());
+    if (column instanceof Literal) column = ((BinaryComparison) condition).right();
     return (AttributeReference) (column instanceof Cast cast ? cast.child() : column);
   }
 }

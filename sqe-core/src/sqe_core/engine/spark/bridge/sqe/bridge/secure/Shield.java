@@ -31,7 +31,7 @@ public final class Shield extends Expression implements ConditionalExpression, j
   }
 
   public Seq<Expression> alwaysEvaluatedInputs() {
-    return Trees.none();
+    return Trees.seq();
   }
 
   public ConditionalExpression withNewAlwaysEvaluatedInputs(Seq<Expression> inputs) {
@@ -39,7 +39,7 @@ public final class Shield extends Expression implements ConditionalExpression, j
   }
 
   public Seq<Seq<Expression>> branchGroups() {
-    return Trees.none();
+    return Trees.seq();
   }
 
   public boolean nullable() {

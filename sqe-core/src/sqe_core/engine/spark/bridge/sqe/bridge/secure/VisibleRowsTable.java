@@ -1,17 +1,15 @@
 package sqe.bridge.secure;
 
-import java.lang.reflect.Field;
 import java.util.Arrays;
-import java.util.HashSet;
 import java.util.Set;
 import org.apache.iceberg.RowLevelOperationMode;
 import org.apache.iceberg.TableUtil;
+import org.apache.iceberg.common.DynFields;
 import org.apache.iceberg.spark.source.SparkTable;
 import org.apache.spark.sql.connector.expressions.Expression;
 import org.apache.spark.sql.connector.expressions.filter.Predicate;
 import org.apache.spark.sql.connector.write.RowLevelOperationBuilder;
 import org.apache.spark.sql.connector.write.RowLevelOperationInfo;
-import sqe.bridge.BridgeException;
 import sqe.bridge.catalog.Operations;
 
 /**
@@ -21,10 +19,8 @@ import sqe.bridge.catalog.Operations;
  */
 public final class VisibleRowsTable extends SparkTable {
   /** What Iceberg finds true of no NULL but where SQL does: less than and not equal are true of a NULL there. */
-  private static final Set SAME_OF_NULL =
-      new HashSet(
-          Arrays.asList(
-              new Object[] {"=", "IN", "IS_NULL", "IS_NOT_NULL", "AND", "OR", "ALWAYS_TRUE", "ALWAYS_FALSE"}));
+  private static final Set<String> SAME_OF_NULL =
+      Set.of("=", "IN", "IS_NULL", "IS_NOT_NULL", "AND", "OR", "ALWAYS_TRUE", "ALWAYS_FALSE");
 
   private final boolean dropsFiles;
 
@@ -41,24 +37,15 @@ public final class VisibleRowsTable extends SparkTable {
   }
 
   private static boolean isSameOfNull(Expression expression) {
-    if (!(expression instanceof Predicate)) return true; // what is compared
-    if (!SAME_OF_NULL.contains(((Predicate) expression).name())) return false;
-    Expression[] children = expression.children();
-    for (var each : children) if (!isSameOfNull(each)) return false;
-    return true;
+    if (!(expression instanceof Predicate predicate)) return true; // what is compared
+    return SAME_OF_NULL.contains(predicate.name()) && Arrays.stream(predicate.children()).allMatch(VisibleRowsTable::isSameOfNull);
   }
 
   public RowLevelOperationBuilder newRowLevelOperationBuilder(RowLevelOperationInfo info) {
     if (TableUtil.formatVersion(table()) < 2)
       Operations.refuse(this, info.command() + " of the rows that you see while its format version is 1");
     RowLevelOperationBuilder builder = super.newRowLevelOperationBuilder(info);
-    try {
-      Field mode = builder.getClass().getDeclaredField("mode");
-      mode.setAccessible(true);
-      mode.set(builder, RowLevelOperationMode.MERGE_ON_READ);
-    } catch (ReflectiveOperationException otherIceberg) {
-      throw new BridgeException("SQE_OTHER_ICEBERG", String.valueOf(otherIceberg));
-    }
+    DynFields.builder().hiddenImpl(builder.getClass(), "mode").build(builder).set(RowLevelOperationMode.MERGE_ON_READ);
     return builder;
   }
 }

@@ -1,8 +1,6 @@
 package sqe.bridge.secure;
 
 import com.fasterxml.jackson.databind.JsonNode;
-import java.util.ArrayList;
-import java.util.List;
 import java.util.Map;
 import org.apache.spark.sql.catalyst.expressions.And;
 import org.apache.spark.sql.catalyst.expressions.EqualTo;
@@ -20,8 +18,8 @@ import org.apache.spark.sql.catalyst.util.RowDeltaUtils;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.unsafe.types.UTF8String;
 import sqe.bridge.BridgeException;
+import sqe.bridge.plan.PlanHandle;
 import sqe.bridge.plan.Rebuild;
-import sqe.bridge.plan.Trees;
 
 /**
  * Rows that are written have to satisfy what a policy says of them (DML-3): directly below the write, where they have the
@@ -29,50 +27,41 @@ import sqe.bridge.plan.Trees;
  *
  * <p>The barrier inside keeps the condition where it is: pushed below a join it would meet rows that are never written.
  */
-public final class WriteCheck extends Rebuild {
+public final class WriteCheck {
   static final String REFUSED = "sqe.row.not.allowed";
 
-  private final JsonNode restriction;
-  private final Map plans;
+  private final Restricted restricted;
   private int placed;
 
-  private WriteCheck(JsonNode restriction, Map plans) {
-    this.restriction = restriction;
-    this.plans = plans;
+  private WriteCheck(Restricted restricted) {
+    this.restricted = restricted;
   }
 
-  public static LogicalPlan above(LogicalPlan plan, JsonNode restriction, Map plans) {
-    WriteCheck check = new WriteCheck(restriction, plans);
-    LogicalPlan checked = check.apply(plan);
+  public static LogicalPlan above(LogicalPlan plan, JsonNode restriction, Map<Long, PlanHandle> plans) {
+    WriteCheck check = new WriteCheck(new Restricted(restriction, plans));
+    LogicalPlan checked = Rebuild.each(plan, check::checked);
     if (check.placed != 1) throw new BridgeException("SQE_CANNOT_CHECK", check.placed + " writes");
     return checked;
   }
 
-  protected TreeNode exchange(TreeNode node) {
-    return null;
-  }
-
-  protected TreeNode finish(TreeNode before, TreeNode after) {
+  private TreeNode<?> checked(TreeNode<?> after) {
     if (!(after instanceof AppendData) && !(after instanceof WriteDelta)) return after;
     placed++;
     V2WriteCommand write = (V2WriteCommand) after;
-    Restricted restricted = new Restricted(restriction);
-    Expression holds = new And(Restricted.barrier(), restricted.condition(restriction.get("filters"), plans));
+    Expression holds = new And(Restricted.barrier(), restricted.condition());
     // A row that goes is no new one.
     if (after instanceof WriteDelta) holds = new Or(new EqualTo(restricted.operation(), deletion()), holds);
     // A condition that no new row can satisfy is folded, and the refusal stands alone: it stays where it is as well.
     Expression refusal = new If(Restricted.barrier(), refusal(), Literal.TrueLiteral());
     LogicalPlan rows = restricted.named(write.query());
-    return (TreeNode) write.withNewQuery(new Filter(new If(holds, Literal.TrueLiteral(), refusal), rows));
+    return (TreeNode<?>) write.withNewQuery(new Filter(new If(holds, Literal.TrueLiteral(), refusal), rows));
   }
 
   private static Expression deletion() {
-    return new Literal(Integer.valueOf(RowDeltaUtils.DELETE_OPERATION()), DataTypes.IntegerType);
+    return new Literal(RowDeltaUtils.DELETE_OPERATION(), DataTypes.IntegerType);
   }
 
   private static Expression refusal() {
-    List message = new ArrayList();
-    message.add(new Literal(UTF8String.fromString(REFUSED), DataTypes.StringType));
-    return org.apache.spark.sql.catalyst.analysis.UnresolvedFunction$.MODULE$.apply("raise_error", Trees.seq(message), false);
+    return Restricted.call("raise_error", new Literal(UTF8String.fromString(REFUSED), DataTypes.StringType));
   }
 }

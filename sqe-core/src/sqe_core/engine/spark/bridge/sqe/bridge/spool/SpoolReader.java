@@ -2,7 +2,6 @@ package sqe.bridge.spool;
 
 import java.io.IOException;
 import java.nio.channels.ReadableByteChannel;
-import java.util.List;
 import org.apache.arrow.memory.BufferAllocator;
 import org.apache.arrow.vector.ValueVector;
 import org.apache.arrow.vector.VectorSchemaRoot;
@@ -16,7 +15,7 @@ import org.apache.spark.sql.vectorized.ColumnVector;
 import org.apache.spark.sql.vectorized.ColumnarBatch;
 
 /** Reads an Arrow stream batch by batch; one batch is in memory at a time, outside of the heap. */
-final class SpoolReader implements PartitionReader {
+final class SpoolReader implements PartitionReader<ColumnarBatch> {
   private final BufferAllocator allocator;
   private final ArrowStreamReader reader;
   private ColumnarBatch batch;
@@ -43,10 +42,7 @@ final class SpoolReader implements PartitionReader {
 
   /** The vectors stay the same from batch to batch; only their buffers change. */
   private static ColumnVector[] columns(VectorSchemaRoot root) {
-    List vectors = root.getFieldVectors();
-    ColumnVector[] columns = new ColumnVector[vectors.size()];
-    for (int i = 0; i < columns.length; i++) columns[i] = new Column((ValueVector) vectors.get(i));
-    return columns;
+    return root.getFieldVectors().stream().map(Column::new).toArray(ColumnVector[]::new);
   }
 
   /** Spark closes the columns of each batch when it has read them, but the next batch comes in the same vectors. */
@@ -60,17 +56,15 @@ final class SpoolReader implements PartitionReader {
     public void close() {}
   }
 
-  public Object get() {
+  public ColumnarBatch get() {
     return batch;
   }
 
   public void close() throws IOException {
     if (closed) return;
     closed = true;
-    try {
+    try (allocator) {
       reader.close();
-    } finally {
-      allocator.close();
     }
   }
 }

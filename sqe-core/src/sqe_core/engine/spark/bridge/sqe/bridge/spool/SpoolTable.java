@@ -1,10 +1,12 @@
 package sqe.bridge.spool;
 
 import com.fasterxml.jackson.databind.JsonNode;
-import java.nio.file.Paths;
-import java.util.Collections;
+import java.io.IOException;
+import java.nio.file.Path;
+import java.util.Arrays;
 import java.util.Set;
-import org.apache.arrow.vector.types.pojo.Schema;
+import org.apache.spark.SparkEnv;
+import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.connector.catalog.CatalogV2Util;
 import org.apache.spark.sql.connector.catalog.Column;
@@ -12,6 +14,7 @@ import org.apache.spark.sql.connector.catalog.SupportsRead;
 import org.apache.spark.sql.connector.catalog.TableCapability;
 import org.apache.spark.sql.connector.read.Batch;
 import org.apache.spark.sql.connector.read.InputPartition;
+import org.apache.spark.sql.connector.read.PartitionReader;
 import org.apache.spark.sql.connector.read.PartitionReaderFactory;
 import org.apache.spark.sql.connector.read.Scan;
 import org.apache.spark.sql.connector.read.ScanBuilder;
@@ -19,6 +22,8 @@ import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.ArrowUtils;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+import org.apache.spark.sql.vectorized.ColumnarBatch;
+import org.apache.spark.unsafe.Platform;
 import scala.Option;
 import sqe.bridge.Json;
 
@@ -41,15 +46,10 @@ public final class SpoolTable implements SupportsRead {
 
   public static LogicalPlan relation(JsonNode request) throws Exception {
     String[] files = Json.textArray(request.get("files"));
-    SpoolReader first = new SpoolReader(Spools.open(files[0]));
-    Schema schema;
-    try {
-      schema = first.schema();
-    } finally {
-      first.close();
+    try (SpoolReader first = new SpoolReader(Spools.open(files[0]))) {
+      SpoolTable table = new SpoolTable(request.get("token").asText(), files, ArrowUtils.fromArrowSchema(first.schema()));
+      return DataSourceV2Relation.create(table, Option.empty(), Option.empty());
     }
-    SpoolTable table = new SpoolTable(request.get("token").asText(), files, ArrowUtils.fromArrowSchema(schema));
-    return DataSourceV2Relation.create(table, Option.empty(), Option.empty());
   }
 
   public String name() {
@@ -64,8 +64,8 @@ public final class SpoolTable implements SupportsRead {
     return CatalogV2Util.structTypeToV2Columns(schema);
   }
 
-  public Set capabilities() {
-    return Collections.singleton(TableCapability.BATCH_READ);
+  public Set<TableCapability> capabilities() {
+    return Set.of(TableCapability.BATCH_READ);
   }
 
   public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {
@@ -91,13 +91,36 @@ public final class SpoolTable implements SupportsRead {
     }
 
     public InputPartition[] planInputPartitions() {
-      InputPartition[] parts = new InputPartition[files.length];
-      for (int i = 0; i < files.length; i++) parts[i] = new SpoolPart(files[i], Spools.address(Paths.get(files[i])));
-      return parts;
+      return Arrays.stream(files).map(file -> new Part(file, Spools.address(Path.of(file)))).toArray(InputPartition[]::new);
     }
 
     public PartitionReaderFactory createReaderFactory() {
-      return new SpoolReaders();
+      return new Readers();
+    }
+  }
+
+  /** One file: where the driver has it, and where executors in other JVMs get it, if there are any. */
+  private record Part(String path, String address) implements InputPartition {}
+
+  /** Opens files where the tasks run. */
+  private static final class Readers implements PartitionReaderFactory {
+    public boolean supportColumnarReads(InputPartition part) {
+      return true;
+    }
+
+    public PartitionReader<InternalRow> createReader(InputPartition part) {
+      throw new UnsupportedOperationException("spooled rows are read by the column");
+    }
+
+    public PartitionReader<ColumnarBatch> createColumnarReader(InputPartition given) {
+      Part part = (Part) given;
+      try {
+        if (part.address == null) return new SpoolReader(Spools.open(part.path));
+        return new SpoolReader(SparkEnv.get().rpcEnv().openChannel(part.address));
+      } catch (IOException error) {
+        Platform.throwException(error);
+        return null;
+      }
     }
   }
 }

@@ -1,5 +1,6 @@
 package sqe.bridge.stream;
 
+import org.apache.arrow.vector.BaseFixedWidthVector;
 import org.apache.arrow.vector.FixedSizeBinaryVector;
 import org.apache.arrow.vector.IntervalMonthDayNanoVector;
 import org.apache.arrow.vector.TimeMicroVector;
@@ -37,10 +38,14 @@ final class ArrowWriters {
   }
 
   private static ArrowFieldWriter writer(ValueVector vector, DataType type) {
-    if (type instanceof TimeType) return new Times((TimeMicroVector) vector);
-    if (type instanceof YearMonthIntervalType) return new Months((IntervalMonthDayNanoVector) vector);
-    if (type instanceof LongType && vector instanceof TimeStampVector stampVector) return new Nanoseconds(stampVector);
-    if (vector instanceof FixedSizeBinaryVector binaryVector) return new Fixed(binaryVector);
+    if (type instanceof TimeType)
+      return new Fixed<>((TimeMicroVector) vector, (to, at, row, place) -> to.setSafe(at, row.getLong(place) / NANOS_PER_MICRO));
+    if (type instanceof YearMonthIntervalType)
+      return new Fixed<>((IntervalMonthDayNanoVector) vector, (to, at, row, place) -> to.setSafe(at, row.getInt(place), 0, 0L));
+    if (type instanceof LongType && vector instanceof TimeStampVector nanos)
+      return new Fixed<>(nanos, (to, at, row, place) -> to.setSafe(at, row.getLong(place)));
+    if (vector instanceof FixedSizeBinaryVector bytes)
+      return new Fixed<>(bytes, (to, at, row, place) -> to.setSafe(at, row.getBinary(place)));
     if (type instanceof MapType mapType) {
       MapVector map = (MapVector) vector;
       StructVector entries = (StructVector) map.getDataVector();
@@ -54,39 +59,25 @@ final class ArrowWriters {
       ListVector list = (ListVector) vector;
       return new ArrayWriter(list, writer(list.getDataVector(), arrayType.elementType()));
     }
-    if (!(type instanceof StructType)) return ArrowWriter$.MODULE$.createFieldWriter(vector);
+    if (!(type instanceof StructType row)) return ArrowWriter$.MODULE$.createFieldWriter(vector);
     StructVector struct = (StructVector) vector;
-    ArrowFieldWriter[] fields = new ArrowFieldWriter[((StructType) type).length()];
-    for (int i = 0; i < fields.length; i++)
-      fields[i] = writer(struct.getChildByOrdinal(i), ((StructType) type).fields()[i].dataType());
+    ArrowFieldWriter[] fields = new ArrowFieldWriter[row.length()];
+    for (int i = 0; i < fields.length; i++) fields[i] = writer(struct.getChildByOrdinal(i), row.fields()[i].dataType());
     return new StructWriter(struct, fields);
   }
 
-  private static final class Times extends ArrowFieldWriter {
-    private final TimeMicroVector vector;
-
-    Times(TimeMicroVector vector) {
-      this.vector = vector;
-    }
-
-    public ValueVector valueVector() {
-      return vector;
-    }
-
-    public void setNull() {
-      vector.setNull(count());
-    }
-
-    public void setValue(SpecializedGetters row, int place) {
-      vector.setSafe(count(), row.getLong(place) / NANOS_PER_MICRO);
-    }
+  /** Puts the value that a row has at a place into a vector. */
+  private interface Setter<V> {
+    void set(V vector, int at, SpecializedGetters row, int place);
   }
 
-  private static final class Months extends ArrowFieldWriter {
-    private final IntervalMonthDayNanoVector vector;
+  private static final class Fixed<V extends BaseFixedWidthVector> extends ArrowFieldWriter {
+    private final V vector;
+    private final Setter<V> setter;
 
-    Months(IntervalMonthDayNanoVector vector) {
+    Fixed(V vector, Setter<V> setter) {
       this.vector = vector;
+      this.setter = setter;
     }
 
     public ValueVector valueVector() {
@@ -98,47 +89,7 @@ final class ArrowWriters {
     }
 
     public void setValue(SpecializedGetters row, int place) {
-      vector.setSafe(count(), row.getInt(place), 0, 0L);
-    }
-  }
-
-  private static final class Nanoseconds extends ArrowFieldWriter {
-    private final TimeStampVector vector;
-
-    Nanoseconds(TimeStampVector vector) {
-      this.vector = vector;
-    }
-
-    public ValueVector valueVector() {
-      return vector;
-    }
-
-    public void setNull() {
-      vector.setNull(count());
-    }
-
-    public void setValue(SpecializedGetters row, int place) {
-      vector.setSafe(count(), row.getLong(place));
-    }
-  }
-
-  private static final class Fixed extends ArrowFieldWriter {
-    private final FixedSizeBinaryVector vector;
-
-    Fixed(FixedSizeBinaryVector vector) {
-      this.vector = vector;
-    }
-
-    public ValueVector valueVector() {
-      return vector;
-    }
-
-    public void setNull() {
-      vector.setNull(count());
-    }
-
-    public void setValue(SpecializedGetters row, int place) {
-      vector.setSafe(count(), row.getBinary(place));
+      setter.set(vector, count(), row, place);
     }
   }
 }

@@ -41,7 +41,7 @@ public final class StreamEncoder implements AutoCloseable {
   public StreamEncoder(StructType type, StreamFormat format, long maxTotal) {
     this.type = type;
     schema = schema(type, format);
-    maxRows = format.maxRows > 0 ? format.maxRows : Integer.MAX_VALUE;
+    maxRows = format.maxRows() > 0 ? format.maxRows() : Integer.MAX_VALUE;
     remaining = maxTotal;
     allocator = ArrowUtils$.MODULE$.rootAllocator().newChildAllocator("sqe", 0, Long.MAX_VALUE);
     open();
@@ -53,7 +53,7 @@ public final class StreamEncoder implements AutoCloseable {
   }
 
   static Schema schema(StructType type, StreamFormat format) {
-    return ArrowTypes.schema(type, format.zone, format.largeTypes);
+    return ArrowTypes.schema(type, format.zone(), format.largeTypes());
   }
 
   /** The schema as the first message of an Arrow stream. */
@@ -107,8 +107,7 @@ public final class StreamEncoder implements AutoCloseable {
       int count = source.remaining();
       if (bytes == null) bytes = StreamBuffers.take();
       if (bytes.length - length < count) {
-        byte[] larger = new byte[Math.addExact(length, Math.addExact(count, count >> 2))];
-        System.arraycopy(bytes, 0, larger, 0, length);
+        byte[] larger = Arrays.copyOf(bytes, Math.addExact(length, Math.addExact(count, count >> 2)));
         StreamBuffers.give(bytes);
         bytes = larger;
       }

@@ -4,14 +4,8 @@ import java.io.Serializable;
 import org.apache.spark.sql.internal.SQLConf;
 
 /** How rows become Arrow; fixed when execution begins, and part of what a task receives. */
-public final class StreamFormat implements Serializable {
-  final String zone;
-  final boolean largeTypes;
-  final int maxRows;
-
-  public StreamFormat(SQLConf conf) {
-    zone = conf.sessionLocalTimeZone();
-    largeTypes = conf.arrowUseLargeVarTypes();
-    maxRows = conf.arrowMaxRecordsPerBatch();
+public record StreamFormat(String zone, boolean largeTypes, int maxRows) implements Serializable {
+  public static StreamFormat of(SQLConf conf) {
+    return new StreamFormat(conf.sessionLocalTimeZone(), conf.arrowUseLargeVarTypes(), conf.arrowMaxRecordsPerBatch());
   }
 }

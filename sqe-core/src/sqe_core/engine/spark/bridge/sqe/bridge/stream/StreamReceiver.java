@@ -25,27 +25,19 @@ final class StreamReceiver implements RpcEndpoint {
     return environment;
   }
 
-  public PartialFunction receiveAndReply(RpcCallContext caller) {
-    return new Handler(caller);
-  }
+  public PartialFunction<Object, BoxedUnit> receiveAndReply(RpcCallContext caller) {
+    return new AbstractPartialFunction<>() {
+      public boolean isDefinedAt(Object message) {
+        return message instanceof byte[] bytes && bytes.length >= StreamRemote.HEADER;
+      }
 
-  private static final class Handler extends AbstractPartialFunction {
-    private final RpcCallContext caller;
-
-    Handler(RpcCallContext caller) {
-      this.caller = caller;
-    }
-
-    public boolean isDefinedAt(Object message) {
-      return message instanceof byte[] bs && bs.length >= StreamRemote.HEADER;
-    }
-
-    public Object applyOrElse(Object message, Function1 otherwise) {
-      if (!isDefinedAt(message)) return otherwise.apply(message);
-      // Spark's dispatcher threads are few and serve everything else, so none of them waits here.
-      StreamHub.execute(new Delivery(caller, (byte[]) message));
-      return BoxedUnit.UNIT;
-    }
+      public <X, Y> Y applyOrElse(X message, Function1<X, Y> otherwise) {
+        if (!isDefinedAt(message)) return otherwise.apply(message);
+        // Spark's dispatcher threads are few and serve everything else, so none of them waits here.
+        StreamHub.execute(new Delivery(caller, (byte[]) message));
+        return (Y) BoxedUnit.UNIT;
+      }
+    };
   }
 
   private record Delivery(RpcCallContext caller, byte[] message) implements Runnable {
@@ -56,7 +48,7 @@ final class StreamReceiver implements RpcEndpoint {
       } catch (Exception over) {
         answer = StreamRemote.GONE;
       }
-      caller.reply(Integer.valueOf(answer));
+      caller.reply(answer);
     }
 
     private int deliver() throws Exception {

@@ -13,7 +13,6 @@ import scala.concurrent.Await$;
 import scala.concurrent.Future;
 import scala.concurrent.duration.FiniteDuration;
 import scala.reflect.ClassTag$;
-import scala.util.Try;
 
 /**
  * The way to the driver from an executor in another JVM: Spark's own RPC, so that it is authenticated and encrypted
@@ -38,7 +37,7 @@ final class StreamRemote implements StreamChannel {
   private final byte[] token;
   private final TaskContext context;
   private final RpcEndpointRef driver;
-  private Future answer;
+  private Future<Integer> answer;
 
   StreamRemote(long number, byte[] token, TaskContext context) {
     this.number = number;
@@ -90,7 +89,7 @@ final class StreamRemote implements StreamChannel {
         continue;
       }
     }
-    int code = ((Integer) ((Try) answer.value().get()).get()).intValue();
+    int code = answer.value().get().get();
     answer = null;
     if (code == GONE) throw new TaskKilledException("the statement is over");
     return code == MORE;

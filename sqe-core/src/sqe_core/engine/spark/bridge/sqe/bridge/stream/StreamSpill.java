@@ -6,7 +6,6 @@ import java.io.RandomAccessFile;
 import java.nio.ByteBuffer;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.nio.file.attribute.FileAttribute;
 import java.nio.file.attribute.PosixFilePermissions;
 import java.security.SecureRandom;
 import javax.crypto.Cipher;
@@ -37,8 +36,7 @@ final class StreamSpill {
     this.limit = limit;
     this.reserve = reserve;
     this.key = encrypted ? newKey() : null;
-    FileAttribute[] owner =
-        new FileAttribute[] {PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rw-------"))};
+    var owner = PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rw-------"));
     Path path = Files.createTempFile(folder.toPath(), "result-", ".spill", owner);
     try {
       out = new RandomAccessFile(path.toFile(), "rw");
@@ -107,13 +105,8 @@ final class StreamSpill {
   }
 
   void close() {
-    try {
-      out.close();
-    } catch (IOException ignored) {
-      // There is nothing to save.
-    }
-    try {
-      in.close();
+    try (out; in) {
+      // Both, whatever becomes of the other.
     } catch (IOException ignored) {
       // There is nothing to save.
     }

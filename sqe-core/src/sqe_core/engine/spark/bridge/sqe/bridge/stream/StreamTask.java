@@ -54,8 +54,19 @@ public final class StreamTask extends AbstractFunction2<TaskContext, Iterator<In
     if ("driver".equals(SparkEnv.get().executorId())) {
       StreamSink sink = StreamHub.find(number, token);
       if (sink == null) throw new CancelledException();
-      return new StreamLocal(sink, context.partitionId(), context.taskAttemptId());
+      return new Local(sink, context.partitionId(), context.taskAttemptId());
     }
     return new StreamRemote(number, token, context);
+  }
+
+  /** The way to the driver when the task runs in the driver's JVM. */
+  private record Local(StreamSink sink, int partition, long attempt) implements StreamChannel {
+    public boolean push(StreamBatch batch) throws Exception {
+      return sink.push(partition, attempt, batch);
+    }
+
+    public void finish() throws Exception {
+      sink.complete(partition, attempt);
+    }
   }
 }

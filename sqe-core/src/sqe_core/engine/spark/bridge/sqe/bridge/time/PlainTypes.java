@@ -4,6 +4,7 @@ import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.function.UnaryOperator;
 import org.apache.iceberg.BaseTable;
 import org.apache.iceberg.HasTableOperations;
 import org.apache.iceberg.Schema;
@@ -24,39 +25,43 @@ public final class PlainTypes {
   }
 
   private static Type plain(Type type) {
-    if (type instanceof Types.TimeType || type instanceof Types.TimestampNanoType) return Types.LongType.get();
-    if (type instanceof Types.StructType structType) return Types.StructType.of(fields(structType.fields()));
+    return with(type, part -> part instanceof Types.TimeType || part instanceof Types.TimestampNanoType ? Types.LongType.get() : part);
+  }
+
+  /** The type with others for those that hold no types themselves. */
+  public static Type with(Type type, UnaryOperator<Type> change) {
+    if (type instanceof Types.StructType struct) return Types.StructType.of(fields(struct.fields(), change));
     if (type instanceof Types.ListType list) {
-      Type element = plain(list.elementType());
+      Type element = with(list.elementType(), change);
       return list.isElementOptional()
           ? Types.ListType.ofOptional(list.elementId(), element)
           : Types.ListType.ofRequired(list.elementId(), element);
     }
     if (type instanceof Types.MapType map) {
-      Type key = plain(map.keyType());
-      Type value = plain(map.valueType());
+      Type key = with(map.keyType(), change);
+      Type value = with(map.valueType(), change);
       return map.isValueOptional()
           ? Types.MapType.ofOptional(map.keyId(), map.valueId(), key, value)
           : Types.MapType.ofRequired(map.keyId(), map.valueId(), key, value);
     }
-    return type;
+    return change.apply(type);
   }
 
-  private static List<Types.NestedField> fields(List<Types.NestedField> fields) {
-    List<Types.NestedField> plain = new ArrayList<>();
+  private static List<Types.NestedField> fields(List<Types.NestedField> fields, UnaryOperator<Type> change) {
+    List<Types.NestedField> changed = new ArrayList<>();
     for (Types.NestedField field : fields) {
-      Type type = plain(field.type());
+      Type type = with(field.type(), change);
       // A default is a value of the field's own type; a changed field goes without.
-      plain.add(
+      changed.add(
           type.equals(field.type())
               ? field
               : Types.NestedField.of(field.fieldId(), field.isOptional(), field.name(), type, field.doc()));
     }
-    return plain;
+    return changed;
   }
 
   static Schema of(Schema schema) {
-    return new Schema(schema.schemaId(), fields(schema.columns()), schema.identifierFieldIds());
+    return new Schema(schema.schemaId(), plain(schema.asStruct()).asStructType().fields(), schema.identifierFieldIds());
   }
 
   public static BaseTable over(Table table) {
@@ -73,9 +78,9 @@ public final class PlainTypes {
       return of(super.schema());
     }
 
-    public Map schemas() {
-      Map schemas = new HashMap();
-      for (Map.Entry entry : super.schemas().entrySet()) schemas.put(entry.getKey(), of((Schema) entry.getValue()));
+    public Map<Integer, Schema> schemas() {
+      Map<Integer, Schema> schemas = new HashMap<>(super.schemas());
+      schemas.replaceAll((id, schema) -> of(schema));
       return schemas;
     }
   }

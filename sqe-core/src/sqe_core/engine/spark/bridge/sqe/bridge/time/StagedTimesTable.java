@@ -5,6 +5,7 @@ import org.apache.iceberg.Transaction;
 import org.apache.iceberg.spark.source.SparkTable;
 import org.apache.iceberg.spark.source.StagedSparkTable;
 import org.apache.spark.sql.connector.catalog.Column;
+import org.apache.spark.sql.connector.catalog.TableCapability;
 import org.apache.spark.sql.connector.write.LogicalWriteInfo;
 import org.apache.spark.sql.connector.write.WriteBuilder;
 import org.apache.spark.sql.types.StructType;
@@ -32,7 +33,7 @@ public final class StagedTimesTable extends StagedSparkTable {
     return table.columns();
   }
 
-  public Set capabilities() {
+  public Set<TableCapability> capabilities() {
     return table.capabilities();
   }
 

@@ -43,7 +43,7 @@ final class TimeRows {
     if (from.isNullAt(place)) return null;
     if (type instanceof TimeType) {
       long time = from.getLong(place);
-      return Long.valueOf(reading ? time * NANOS_PER_MICRO : time / NANOS_PER_MICRO);
+      return reading ? time * NANOS_PER_MICRO : time / NANOS_PER_MICRO;
     }
     if (type instanceof ArrayType arrayType) return array(from.getArray(place), arrayType.elementType());
     if (type instanceof MapType mapType) {
@@ -51,8 +51,7 @@ final class TimeRows {
       return new ArrayBasedMapData(
           array(map.keyArray(), mapType.keyType()), array(map.valueArray(), mapType.valueType()));
     }
-    if (!(type instanceof StructType)) return from.get(place, type);
-    StructType struct = (StructType) type;
+    if (!(type instanceof StructType struct)) return from.get(place, type);
     InternalRow row = from.getStruct(place, struct.length());
     Object[] fields = new Object[struct.length()];
     for (int i = 0; i < fields.length; i++) fields[i] = value(row, i, struct.fields()[i].dataType());

@@ -1,6 +1,7 @@
 package sqe.bridge.time;
 
 import java.io.IOException;
+import java.util.function.UnaryOperator;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.connector.metric.CustomMetric;
 import org.apache.spark.sql.connector.metric.CustomTaskMetric;
@@ -9,14 +10,11 @@ import org.apache.spark.sql.connector.read.InputPartition;
 import org.apache.spark.sql.connector.read.PartitionReader;
 import org.apache.spark.sql.connector.read.PartitionReaderFactory;
 import org.apache.spark.sql.connector.read.Scan;
-import org.apache.spark.sql.types.Decimal;
+import org.apache.spark.sql.execution.vectorized.OnHeapColumnVector;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.types.TimeType;
 import org.apache.spark.sql.vectorized.ColumnVector;
-import org.apache.spark.sql.vectorized.ColumnarArray;
 import org.apache.spark.sql.vectorized.ColumnarBatch;
-import org.apache.spark.sql.vectorized.ColumnarMap;
-import org.apache.spark.unsafe.types.UTF8String;
 
 /** A scan whose times leave it as Spark keeps them, in nanoseconds; Iceberg's files have microseconds. */
 final class TimeScan implements Scan, Batch {
@@ -65,44 +63,44 @@ final class TimeScan implements Scan, Batch {
       return inner.supportColumnarReads(partition);
     }
 
-    public PartitionReader createReader(InputPartition partition) {
+    public PartitionReader<InternalRow> createReader(InputPartition partition) {
       FileTimes.install();
-      return new Reader(inner.createReader(partition), schema);
+      TimeRows rows = new TimeRows(schema, true);
+      return new Reader<>(inner.createReader(partition), rows::converted);
     }
 
-    public PartitionReader createColumnarReader(InputPartition partition) {
+    public PartitionReader<ColumnarBatch> createColumnarReader(InputPartition partition) {
       FileTimes.install();
-      return new Reader(inner.createColumnarReader(partition), schema);
+      return new Reader<>(inner.createColumnarReader(partition), this::converted);
+    }
+
+    /** The batch with copies of its columns of times. */
+    private ColumnarBatch converted(ColumnarBatch batch) {
+      ColumnVector[] columns = new ColumnVector[batch.numCols()];
+      for (int i = 0; i < columns.length; i++) {
+        columns[i] = batch.column(i);
+        if (schema.fields()[i].dataType() instanceof TimeType) columns[i] = inNanoseconds(columns[i], batch.numRows());
+      }
+      return new ColumnarBatch(columns, batch.numRows());
+    }
+
+    private static ColumnVector inNanoseconds(ColumnVector micros, int rows) {
+      OnHeapColumnVector nanos = new OnHeapColumnVector(rows, TimeTypes.TIME);
+      for (int row = 0; row < rows; row++) {
+        if (micros.isNullAt(row)) nanos.putNull(row);
+        else nanos.putLong(row, micros.getLong(row) * TimeRows.NANOS_PER_MICRO);
+      }
+      return nanos;
     }
   }
 
-  private static final class Reader implements PartitionReader {
-    private final PartitionReader inner;
-    private final StructType schema;
-    private final TimeRows rows;
-
-    Reader(PartitionReader inner, StructType schema) {
-      this.inner = inner;
-      this.schema = schema;
-      rows = new TimeRows(schema, true);
-    }
-
+  private record Reader<T>(PartitionReader<T> inner, UnaryOperator<T> change) implements PartitionReader<T> {
     public boolean next() throws IOException {
       return inner.next();
     }
 
-    public Object get() {
-      Object read = inner.get();
-      return read instanceof ColumnarBatch cb ? batch(cb) : rows.converted((InternalRow) read);
-    }
-
-    private Object batch(ColumnarBatch batch) {
-      ColumnVector[] columns = new ColumnVector[batch.numCols()];
-      for (int i = 0; i < columns.length; i++) {
-        columns[i] = batch.column(i);
-        if (schema.fields()[i].dataType() instanceof TimeType) columns[i] = new Times(columns[i]);
-      }
-      return new ColumnarBatch(columns, batch.numRows());
+    public T get() {
+      return change.apply(inner.get());
     }
 
     public CustomTaskMetric[] currentMetricsValues() {
@@ -115,83 +113,6 @@ final class TimeScan implements Scan, Batch {
 
     public void close() throws IOException {
       inner.close();
-    }
-  }
-
-  private static final class Times extends ColumnVector {
-    private final ColumnVector micros;
-
-    Times(ColumnVector micros) {
-      super(new TimeType(6));
-      this.micros = micros;
-    }
-
-    public long getLong(int row) {
-      return micros.getLong(row) * TimeRows.NANOS_PER_MICRO;
-    }
-
-    public boolean hasNull() {
-      return micros.hasNull();
-    }
-
-    public int numNulls() {
-      return micros.numNulls();
-    }
-
-    public boolean isNullAt(int row) {
-      return micros.isNullAt(row);
-    }
-
-    public void close() {
-      micros.close();
-    }
-
-    public boolean getBoolean(int row) {
-      throw new UnsupportedOperationException();
-    }
-
-    public byte getByte(int row) {
-      throw new UnsupportedOperationException();
-    }
-
-    public short getShort(int row) {
-      throw new UnsupportedOperationException();
-    }
-
-    public int getInt(int row) {
-      throw new UnsupportedOperationException();
-    }
-
-    public float getFloat(int row) {
-      throw new UnsupportedOperationException();
-    }
-
-    public double getDouble(int row) {
-      throw new UnsupportedOperationException();
-    }
-
-    public ColumnarArray getArray(int row) {
-      throw new UnsupportedOperationException();
-    }
-
-    public ColumnarMap getMap(int row) {
-      throw new UnsupportedOperationException();
-    }
-
-    public Decimal getDecimal(int row, int precision, int scale) {
-      throw new UnsupportedOperationException();
-    }
-
-    public UTF8String getUTF8String(int row) {
-      throw new UnsupportedOperationException();
-    }
-
-    public byte[] getBinary(int row) {
-      throw new UnsupportedOperationException();
-    }
-
-    public ColumnVector getChild(int ordinal) {
-      throw new UnsupportedOperationException();
     }
   }
 }

@@ -11,6 +11,7 @@ import org.apache.spark.sql.types.MapType;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.types.TimeType;
+import sqe.bridge.plan.Trees;
 
 /** Spark's TIME in the place of Iceberg's time, which Spark's side of Iceberg converts to nothing, at any depth. */
 public final class TimeTypes {
@@ -24,31 +25,16 @@ public final class TimeTypes {
   }
 
   public static boolean hasTime(DataType type) {
-    return withIntegers(type) != type;
+    return type.existsRecursively(part -> part instanceof TimeType);
   }
 
-  /** The type with BIGINT in the place of TIME; the same object when there is none. */
+  public static boolean isNested(DataType type) {
+    return type instanceof ArrayType || type instanceof MapType || type instanceof StructType;
+  }
+
+  /** The type with BIGINT in the place of TIME. */
   public static DataType withIntegers(DataType type) {
-    if (type instanceof TimeType) return DataTypes.LongType;
-    if (type instanceof ArrayType array) {
-      DataType element = withIntegers(array.elementType());
-      return element == array.elementType() ? type : new ArrayType(element, array.containsNull());
-    }
-    if (type instanceof MapType map) {
-      DataType key = withIntegers(map.keyType());
-      DataType value = withIntegers(map.valueType());
-      return key == map.keyType() && value == map.valueType() ? type : new MapType(key, value, map.valueContainsNull());
-    }
-    if (!(type instanceof StructType)) return type;
-    StructField[] before = ((StructType) type).fields();
-    StructField[] after = new StructField[before.length];
-    boolean same = true;
-    for (int i = 0; i < before.length; i++) {
-      DataType inner = withIntegers(before[i].dataType());
-      same = same && inner == before[i].dataType();
-      after[i] = new StructField(before[i].name(), inner, before[i].nullable(), before[i].metadata());
-    }
-    return same ? type : new StructType(after);
+    return type.transformRecursively(Trees.where(part -> part instanceof TimeType ? DataTypes.LongType : null));
   }
 
   /** The type with TIME where Iceberg has a time; fields are found by their names, since a scan may read some of them. */

@@ -1,15 +1,14 @@
 package sqe.bridge.time;
 
 import java.io.IOException;
-import java.lang.reflect.Field;
 import java.util.ArrayList;
-import java.util.Collections;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import org.apache.iceberg.PartitionField;
 import org.apache.iceberg.Schema;
 import org.apache.iceberg.TableProperties;
+import org.apache.iceberg.common.DynFields;
 import org.apache.iceberg.spark.SparkWriteOptions;
 import org.apache.iceberg.types.Types;
 import org.apache.spark.sql.catalyst.InternalRow;
@@ -38,10 +37,12 @@ import sqe.bridge.BridgeException;
  * ones last, since it asks Spark for them before, which has no words for them; so files say what they hold.
  */
 final class TimeWrite implements RequiresDistributionAndOrdering {
-  private final Write inner;
+  private static final String SCHEMA = "writeSchema"; // of Iceberg's write, whose class is derived from where it stands
+
+  private final RequiresDistributionAndOrdering inner;
   private final StructType type;
 
-  private TimeWrite(Write inner, StructType type) {
+  private TimeWrite(RequiresDistributionAndOrdering inner, StructType type) {
     this.inner = inner;
     this.type = type;
   }
@@ -54,7 +55,7 @@ final class TimeWrite implements RequiresDistributionAndOrdering {
   }
 
   private static CaseInsensitiveStringMap options(TimesTable table, LogicalWriteInfo info) {
-    Map options = new HashMap(info.options().asCaseSensitiveMap());
+    Map<String, String> options = new HashMap<>(info.options().asCaseSensitiveMap());
     String usual = table.table().properties().get(TableProperties.DEFAULT_FILE_FORMAT);
     String asked = info.options().get(SparkWriteOptions.WRITE_FORMAT);
     String format = asked != null ? asked : usual == null ? "parquet" : usual;
@@ -70,49 +71,35 @@ final class TimeWrite implements RequiresDistributionAndOrdering {
   private static boolean hasComputedPartitions(TimesTable table) {
     for (PartitionField field : table.table().spec().fields()) {
       Types.NestedField source = table.version.findField(field.sourceId());
-      boolean plain = source == null || PlainTypes.areAll(new Schema(Collections.singletonList(source)));
+      boolean plain = source == null || PlainTypes.areAll(new Schema(source));
       if (!plain && !field.transform().isIdentity()) return true;
     }
     return false;
   }
 
   /** Adds rows, or puts them in the place of all there are. */
-  private record Builder(WriteBuilder inner, Schema version, StructType type) implements SupportsTruncate {
+  private record Builder(WriteBuilder inner, Schema version, StructType rows) implements SupportsTruncate {
     public WriteBuilder truncate() {
       ((SupportsTruncate) inner).truncate();
       return this;
     }
 
     public Write build() {
-      Write write = inner.build();
-      try {
-        Field schema = declared(write.getClass(), "writeSchema");
-        schema.set(write, real((Schema) schema.get(write)));
-      } catch (ReflectiveOperationException otherIceberg) {
-        throw new BridgeException("SQE_OTHER_ICEBERG", String.valueOf(otherIceberg));
-      }
-      return new TimeWrite(write, type);
+      RequiresDistributionAndOrdering write = (RequiresDistributionAndOrdering) inner.build();
+      Class<?> type = write.getClass();
+      DynFields.BoundField<Schema> schema =
+          DynFields.builder().hiddenImpl(type, SCHEMA).hiddenImpl(type.getSuperclass(), SCHEMA).build(write);
+      schema.set(real(schema.get()));
+      return new TimeWrite(write, rows);
     }
 
     private Schema real(Schema written) {
-      List fields = new ArrayList();
+      List<Types.NestedField> fields = new ArrayList<>();
       for (Types.NestedField field : written.columns()) {
         Types.NestedField original = version.findField(field.fieldId());
         fields.add(original == null ? field : original);
       }
       return new Schema(written.schemaId(), fields);
-    }
-
-    private static Field declared(Class start, String name) throws NoSuchFieldException {
-      for (Class type = start; type != null; type = type.getSuperclass()) {
-        Field[] fields = type.getDeclaredFields();
-        for (var each : fields) {
-          if (!each.getName().equals(name)) continue;
-          each.setAccessible(true);
-          return each;
-        }
-      }
-      throw new NoSuchFieldException(name);
     }
   }
 
@@ -121,23 +108,23 @@ final class TimeWrite implements RequiresDistributionAndOrdering {
   }
 
   public Distribution requiredDistribution() {
-    return ((RequiresDistributionAndOrdering) inner).requiredDistribution();
+    return inner.requiredDistribution();
   }
 
   public boolean distributionStrictlyRequired() {
-    return ((RequiresDistributionAndOrdering) inner).distributionStrictlyRequired();
+    return inner.distributionStrictlyRequired();
   }
 
   public int requiredNumPartitions() {
-    return ((RequiresDistributionAndOrdering) inner).requiredNumPartitions();
+    return inner.requiredNumPartitions();
   }
 
   public long advisoryPartitionSizeInBytes() {
-    return ((RequiresDistributionAndOrdering) inner).advisoryPartitionSizeInBytes();
+    return inner.advisoryPartitionSizeInBytes();
   }
 
   public SortOrder[] requiredOrdering() {
-    return ((RequiresDistributionAndOrdering) inner).requiredOrdering();
+    return inner.requiredOrdering();
   }
 
   public CustomMetric[] supportedCustomMetrics() {
@@ -179,15 +166,15 @@ final class TimeWrite implements RequiresDistributionAndOrdering {
   }
 
   private record Factory(DataWriterFactory inner, StructType type) implements DataWriterFactory {
-    public DataWriter createWriter(int partition, long task) {
+    public DataWriter<InternalRow> createWriter(int partition, long task) {
       FileTimes.install();
-      return new Writer(inner.createWriter(partition, task), new TimeRows(type, false));
+      return new Writer((DataWriter<InternalRow>) inner.createWriter(partition, task), new TimeRows(type, false));
     }
   }
 
-  private record Writer(DataWriter inner, TimeRows rows) implements DataWriter {
-    public void write(Object row) throws IOException {
-      inner.write(rows.converted((InternalRow) row));
+  private record Writer(DataWriter<InternalRow> inner, TimeRows rows) implements DataWriter<InternalRow> {
+    public void write(InternalRow row) throws IOException {
+      inner.write(rows.converted(row));
     }
 
     public WriterCommitMessage commit() throws IOException {

@@ -1,6 +1,5 @@
 package sqe.bridge.time;
 
-import java.util.HashSet;
 import java.util.Set;
 import org.apache.iceberg.Schema;
 import org.apache.iceberg.spark.source.SparkTable;
@@ -50,12 +49,8 @@ public final class TimesTable extends SparkTable {
     return CatalogV2Util.structTypeToV2Columns(schema);
   }
 
-  public Set capabilities() {
-    Set capabilities = new HashSet();
-    capabilities.add(TableCapability.BATCH_READ);
-    capabilities.add(TableCapability.BATCH_WRITE);
-    capabilities.add(TableCapability.TRUNCATE);
-    return capabilities;
+  public Set<TableCapability> capabilities() {
+    return Set.of(TableCapability.BATCH_READ, TableCapability.BATCH_WRITE, TableCapability.TRUNCATE);
   }
 
   public MetadataColumn[] metadataColumns() {

@@ -28,6 +28,7 @@ import org.apache.spark.sql.types.TimeType;
 import org.apache.spark.sql.types.YearMonthIntervalType;
 import org.apache.spark.sql.util.ArrowUtils$;
 import sqe.bridge.functions.TypeNames;
+import sqe.bridge.plan.Trees;
 import sqe.bridge.time.TimeTypes;
 
 /**
@@ -49,27 +50,22 @@ public final class ArrowTypes {
   static boolean saysMore(Type type) {
     if (type instanceof Types.UUIDType || type instanceof Types.FixedType || type instanceof Types.TimestampNanoType)
       return true;
-    if (!type.isNestedType()) return false;
-    for (var each : type.asNestedType().fields())
-      if (saysMore(each.type())) return true;
-    return false;
+    return type.isNestedType() && type.asNestedType().fields().stream().anyMatch(each -> saysMore(each.type()));
   }
 
   /** The columns of a plan, each with what Iceberg says more of it. */
   public static StructType columns(LogicalPlan plan) {
     ColumnOrigins origins = ColumnOrigins.of(plan);
-    scala.collection.Seq output = plan.output();
-    StructField[] fields = new StructField[output.size()];
-    for (int i = 0; i < fields.length; i++) {
-      Attribute column = (Attribute) output.apply(i);
+    StructType columns = new StructType();
+    for (Attribute column : Trees.each(plan.output())) {
       Type type = origins.of(column);
       Metadata metadata = column.metadata();
       if (type != null) metadata = with(metadata, ICEBERG, written(type));
       String[] table = origins.tableOf(column);
       if (table != null) metadata = new MetadataBuilder().withMetadata(metadata).putStringArray(TABLE, table).build();
-      fields[i] = new StructField(column.name(), column.dataType(), column.nullable(), metadata);
+      columns = columns.add(column.name(), column.dataType(), column.nullable(), metadata);
     }
-    return new StructType(fields);
+    return columns;
   }
 
   /** The columns of a table as a query of them has them. */
@@ -90,60 +86,52 @@ public final class ArrowTypes {
   }
 
   private static String written(Type type) {
-    List fields = new ArrayList();
     // Iceberg reads back a default or an identifier of a schema only with its ids, which a type has already.
-    fields.add(Types.NestedField.optional(Integer.MAX_VALUE - 1, "type", type));
-    return SchemaParser.toJson(new org.apache.iceberg.Schema(fields));
+    return SchemaParser.toJson(new org.apache.iceberg.Schema(Types.NestedField.optional(Integer.MAX_VALUE - 1, "type", type)));
   }
 
   public static Schema schema(StructType type, String zone, boolean largeTypes) {
     Schema spark = ArrowUtils$.MODULE$.toArrowSchema(type, zone, false, largeTypes);
-    List fields = new ArrayList();
-    for (int i = 0; i < type.length(); i++) {
-      StructField field = type.fields()[i];
-      Type origin = null;
-      if (field.metadata().contains(ICEBERG))
-        origin = SchemaParser.fromJson(field.metadata().getString(ICEBERG)).columns().get(0).type();
-      Map metadata = comment(field);
-      if (field.metadata().contains(TABLE)) {
-        String[] table = field.metadata().getStringArray(TABLE);
+    List<Field> fields = new ArrayList<>();
+    for (StructField field : type.fields()) {
+      Metadata said = field.metadata();
+      Type origin = said.contains(ICEBERG) ? SchemaParser.fromJson(said.getString(ICEBERG)).columns().get(0).type() : null;
+      Map<String, String> metadata = comment(field);
+      if (said.contains(TABLE)) {
+        String[] table = said.getStringArray(TABLE);
         metadata.put("table_catalog", table[0]);
         metadata.put("table_schema", table[1]);
         metadata.put("table_name", table[2]);
       }
-      metadata.put(SQL_TYPE, field.metadata().contains(SQL_TYPE) ? field.metadata().getString(SQL_TYPE) : TypeNames.of(field.dataType(), origin));
-      fields.add(field(spark.getFields().get(i), field.dataType(), origin, metadata));
+      metadata.put(SQL_TYPE, said.contains(SQL_TYPE) ? said.getString(SQL_TYPE) : TypeNames.of(field.dataType(), origin));
+      fields.add(field(spark.getFields().get(fields.size()), field.dataType(), origin, metadata));
     }
     return new Schema(fields);
   }
 
-  private static Map comment(StructField field) {
-    Map metadata = new HashMap();
+  private static Map<String, String> comment(StructField field) {
+    Map<String, String> metadata = new HashMap<>();
     if (field.getComment().isDefined()) metadata.put(COMMENT, field.getComment().get());
     return metadata;
   }
 
-  private static Field field(Field spark, DataType type, Type origin, Map metadata) {
+  private static Field field(Field spark, DataType type, Type origin, Map<String, String> metadata) {
     if (origin instanceof Types.UUIDType) metadata.put(SQL_TYPE, "uuid");
-    List children = new ArrayList();
-    if (type instanceof ArrayType arrayType) {
+    List<Field> children = new ArrayList<>();
+    if (type instanceof ArrayType array) {
       Type element = origin == null ? null : origin.asListType().elementType();
-      children.add(field(child(spark, 0), arrayType.elementType(), element, new HashMap()));
-    } else if (type instanceof MapType mapType) {
+      children.add(field(child(spark, 0), array.elementType(), element, new HashMap<>()));
+    } else if (type instanceof MapType map) {
       Field entries = child(spark, 0);
-      List pair = new ArrayList();
-      pair.add(field(child(entries, 0), mapType.keyType(), origin == null ? null : origin.asMapType().keyType(), new HashMap()));
-      pair.add(field(child(entries, 1), mapType.valueType(), origin == null ? null : origin.asMapType().valueType(), new HashMap()));
-      children.add(new Field(entries.getName(), entries.getFieldType(), pair));
-    } else if (type instanceof StructType structType) {
-      StructField[] inner = structType.fields();
-      for (int i = 0; i < inner.length; i++) {
-        Type below = origin == null ? null : origin.asStructType().fields().get(i).type();
-        children.add(field(child(spark, i), inner[i].dataType(), below, comment(inner[i])));
+      Field key = field(child(entries, 0), map.keyType(), origin == null ? null : origin.asMapType().keyType(), new HashMap<>());
+      Field value = field(child(entries, 1), map.valueType(), origin == null ? null : origin.asMapType().valueType(), new HashMap<>());
+      children.add(new Field(entries.getName(), entries.getFieldType(), List.of(key, value)));
+    } else if (type instanceof StructType row) {
+      for (StructField inner : row.fields()) {
+        Type below = origin == null ? null : origin.asStructType().fields().get(children.size()).type();
+        children.add(field(child(spark, children.size()), inner.dataType(), below, comment(inner)));
       }
-    } else {
-      children = spark.getChildren();
-    }
+    } else children = spark.getChildren();
     ArrowType exact = exact(spark.getType(), type, origin);
     return new Field(spark.getName(), new FieldType(spark.isNullable(), exact, null, metadata), children);
   }

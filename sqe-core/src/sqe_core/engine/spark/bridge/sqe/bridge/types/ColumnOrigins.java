@@ -1,6 +1,5 @@
 package sqe.bridge.types;
 
-import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
@@ -13,6 +12,7 @@ import org.apache.iceberg.types.Types;
 import org.apache.spark.sql.catalyst.expressions.Alias;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.AttributeReference;
+import org.apache.spark.sql.catalyst.expressions.ExprId;
 import org.apache.spark.sql.catalyst.expressions.NamedExpression;
 import org.apache.spark.sql.catalyst.plans.logical.CTERelationDef;
 import org.apache.spark.sql.catalyst.plans.logical.CTERelationRef;
@@ -31,41 +31,32 @@ import sqe.bridge.plan.Trees;
  * of no such type.
  */
 final class ColumnOrigins {
-  private final Map types = new HashMap(); // id of a column -> Iceberg's type, where Spark's says less
-  private final Set mixed = new HashSet(); // ids of columns with values from elsewhere
-  private final Map tables = new HashMap(); // id of a column -> catalog, schema and name of what the user reads it from
-  private final Map renamed = new HashMap(); // id of a column -> id of the one that it is another name of
-  private final Set united = new HashSet(); // ids of columns of unions
+  private final Map<ExprId, Type> types = new HashMap<>(); // Iceberg's type of a column, where Spark's says less
+  private final Set<ExprId> mixed = new HashSet<>(); // columns with values from elsewhere
+  private final Map<ExprId, String[]> tables = new HashMap<>(); // catalog, schema and name of what the user reads it from
+  private final Map<ExprId, ExprId> renamed = new HashMap<>(); // the column that a column is another name of
+  private final Set<ExprId> united = new HashSet<>(); // columns of unions
+  private final Map<Long, CTERelationDef> definitions = new HashMap<>(); // by their numbers
 
   private ColumnOrigins() {}
 
   static ColumnOrigins of(LogicalPlan plan) {
     ColumnOrigins origins = new ColumnOrigins();
-    List nodes = new ArrayList();
-    nodes.add(plan);
-    for (int i = 0; i < nodes.size(); i++) {
-      TreeNode node = (TreeNode) nodes.get(i);
-      if (node instanceof DataSourceV2Relation relation) origins.relation(relation);
-      else origins.name(node);
-      for (scala.collection.Iterator each = node.productIterator(); each.hasNext(); ) Trees.nodesIn(each.next(), nodes);
-    }
-    Map ctes = new HashMap();
-    for (int i = 0; i < nodes.size(); i++)
-      if (nodes.get(i) instanceof CTERelationDef) ctes.put(Long.valueOf(((CTERelationDef) nodes.get(i)).id()), nodes.get(i));
-    for (int i = 0; i < nodes.size() && !ctes.isEmpty(); i++)
-      if (nodes.get(i) instanceof CTERelationRef) origins.name((CTERelationRef) nodes.get(i), ctes);
+    List<TreeNode<?>> nodes = Trees.all(plan);
+    for (TreeNode<?> node : nodes) origins.name(node);
+    for (TreeNode<?> node : nodes) if (node instanceof CTERelationRef reference) origins.name(reference);
     if (origins.types.isEmpty()) return origins;
     // From below to above it is one round; columns of unions and of common table expressions may take some more.
     for (boolean more = true; more; ) {
       more = false;
-      for (int i = nodes.size() - 1; i >= 0; i--) if (origins.visit(nodes.get(i), ctes)) more = true;
+      for (int i = nodes.size() - 1; i >= 0; i--) more |= origins.visit(nodes.get(i));
     }
     return origins;
   }
 
   /** The type of Iceberg that a column certainly has; null where Spark's type says all, or nothing is certain. */
   Type of(NamedExpression column) {
-    return mixed.contains(column.exprId()) ? null : (Type) types.get(column.exprId());
+    return mixed.contains(column.exprId()) ? null : types.get(column.exprId());
   }
 
   /**
@@ -73,81 +64,76 @@ final class ColumnOrigins {
    * view reads is not named.
    */
   String[] tableOf(NamedExpression column) {
-    Object id = column.exprId();
+    ExprId id = column.exprId();
     for (int steps = renamed.size(); steps >= 0 && id != null && !united.contains(id); steps--) {
-      if (tables.containsKey(id)) return (String[]) tables.get(id);
+      if (tables.containsKey(id)) return tables.get(id);
       id = renamed.get(id);
     }
     return null;
   }
 
   /** Nodes come from above to below, so that a view is named before what it reads. */
-  private void name(Object node) {
-    if (node instanceof Alias alias && ((Alias) node).child() instanceof AttributeReference)
-      renamed.put(alias.exprId(), ((AttributeReference) alias.child()).exprId());
-    if (node instanceof Union || node instanceof UnionLoop) {
-      for (var each : Trees.each(((LogicalPlan) node).output())) united.add(each.exprId());
-    }
-    if (!(node instanceof SubqueryAlias)) return;
-    SubqueryAlias alias = (SubqueryAlias) node;
-    List qualifier = Trees.list(alias.identifier().qualifier());
+  private void name(TreeNode<?> node) {
+    if (node instanceof DataSourceV2Relation relation) relation(relation);
+    if (node instanceof CTERelationDef definition) definitions.put(definition.id(), definition);
+    if (node instanceof Alias alias && alias.child() instanceof AttributeReference column)
+      renamed.put(alias.exprId(), column.exprId());
+    if (isUnion(node)) for (Attribute each : Trees.each(((LogicalPlan) node).output())) united.add(each.exprId());
+    if (!(node instanceof SubqueryAlias alias)) return;
+    List<String> qualifier = Trees.list(alias.identifier().qualifier());
     if (qualifier.size() < 2) return; // what the statement calls something
     String schema = String.join(".", qualifier.subList(1, qualifier.size()));
-    String[] table = {(String) qualifier.get(0), schema, alias.identifier().name()};
-    for (var each : Trees.each(alias.output())) tables.putIfAbsent(each.exprId(), table);
+    String[] table = {qualifier.get(0), schema, alias.identifier().name()};
+    for (Attribute each : Trees.each(alias.output())) tables.putIfAbsent(each.exprId(), table);
   }
 
-  private void name(CTERelationRef reference, Map ctes) {
-    CTERelationDef definition = (CTERelationDef) ctes.get(Long.valueOf(reference.cteId()));
-    for (int i = 0; definition != null && i < Trees.list(reference.output()).size() && i < Trees.list(definition.output()).size(); i++) {
-      Object id = Trees.list(definition.output()).get(i).exprId();
-      Object referred = Trees.list(reference.output()).get(i).exprId();
-      if (!id.equals(referred)) renamed.put(referred, id); // the first reference has the ids of the definition
+  private void name(CTERelationRef reference) {
+    if (!definitions.containsKey(reference.cteId())) return;
+    List<Attribute> defined = Trees.list(definitions.get(reference.cteId()).output());
+    List<Attribute> referred = Trees.list(reference.output());
+    for (int i = 0; i < Math.min(defined.size(), referred.size()); i++) {
+      ExprId id = defined.get(i).exprId();
+      if (!id.equals(referred.get(i).exprId())) renamed.put(referred.get(i).exprId(), id); // the first reference has the ids of the definition
     }
+  }
+
+  private static boolean isUnion(TreeNode<?> node) {
+    return node instanceof Union || node instanceof UnionLoop;
   }
 
   private void relation(DataSourceV2Relation relation) {
-    if (!(relation.table() instanceof SparkTable)) return;
-    Schema schema = IcebergFields.schema((SparkTable) relation.table());
+    if (!(relation.table() instanceof SparkTable table)) return;
+    Schema schema = IcebergFields.schema(table);
     for (Attribute column : Trees.each(relation.output())) {
       Types.NestedField field = schema.findField(column.name());
       if (field != null && ArrowTypes.saysMore(field.type())) types.put(column.exprId(), field.type());
     }
   }
 
-  private boolean visit(Object node, Map ctes) {
-    if (node instanceof Alias alias) {
-      Object child = alias.child();
-      if (!(child instanceof AttributeReference)) return false;
-      return copy(((AttributeReference) child).exprId(), alias.exprId());
-    }
-    if (node instanceof CTERelationRef ref) {
-      CTERelationDef definition = (CTERelationDef) ctes.get(Long.valueOf(ref.cteId()));
-      return definition != null && copyAll(definition.output(), ref.output());
-    }
-    if (!(node instanceof Union) && !(node instanceof UnionLoop)) return false;
+  private boolean visit(TreeNode<?> node) {
+    if (node instanceof Alias alias && alias.child() instanceof AttributeReference column)
+      return copy(column.exprId(), alias.exprId());
     boolean more = false;
+    if (node instanceof CTERelationRef reference && definitions.containsKey(reference.cteId())) {
+      List<Attribute> from = Trees.list(definitions.get(reference.cteId()).output());
+      List<Attribute> to = Trees.list(reference.output());
+      for (int i = 0; i < Math.min(from.size(), to.size()); i++) more |= copy(from.get(i).exprId(), to.get(i).exprId());
+    }
+    if (!isUnion(node)) return more;
     LogicalPlan union = (LogicalPlan) node;
-    for (int place = 0; place < Trees.list(union.output()).size(); place++) {
-      Attribute column = Trees.list(union.output()).get(place);
-      for (scala.collection.Iterator each = union.children().iterator(); each.hasNext(); ) {
-        Type first = of(Trees.list(Trees.first(union.children()).output()).get(place));
-        Type type = of(Trees.list(((LogicalPlan) each.next()).output()).get(place));
-        boolean same = first != null && first.equals(type);
-        if (!same && types.containsKey(column.exprId()) && mixed.add(column.exprId())) more = true;
+    List<LogicalPlan> children = Trees.list(union.children());
+    for (int place = 0; place < Trees.size(union.output()); place++) {
+      ExprId column = Trees.at(union.output(), place).exprId();
+      Type first = of(Trees.at(children.get(0).output(), place));
+      for (LogicalPlan child : children) {
+        boolean same = first != null && first.equals(of(Trees.at(child.output(), place)));
+        if (!same && types.containsKey(column)) more |= mixed.add(column);
       }
     }
     return more;
   }
 
-  private boolean copyAll(scala.collection.Seq from, scala.collection.Seq to) {
-    boolean more = false;
-    for (int i = 0; i < from.size() && i < to.size(); i++)
-      if (copy(((Attribute) from.apply(i)).exprId(), ((Attribute) to.apply(i)).exprId())) more = true;
-    return more;
-  }
-
-  private boolean copy(Object from, Object to) {
+  private boolean copy(ExprId from, ExprId to) {
     boolean more = mixed.contains(from) && mixed.add(to);
     return types.containsKey(from) && types.put(to, types.get(from)) == null || more;
   }

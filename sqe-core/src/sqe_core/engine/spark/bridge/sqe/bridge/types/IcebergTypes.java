@@ -6,7 +6,12 @@ import java.time.LocalDate;
 import java.time.LocalDateTime;
 import java.time.ZoneOffset;
 import java.time.temporal.ChronoUnit;
-import java.util.List;
+import java.util.Arrays;
+import java.util.HexFormat;
+import java.util.Locale;
+import java.util.regex.Pattern;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
 import org.apache.iceberg.spark.SparkSchemaUtil;
 import org.apache.iceberg.types.Type;
 import org.apache.iceberg.types.Types;
@@ -14,7 +19,6 @@ import org.apache.spark.sql.catalyst.parser.CatalystSqlParser$;
 import org.apache.spark.sql.types.ArrayType;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.MapType;
-import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.types.TimeType;
 import org.apache.spark.sql.types.TimestampType;
@@ -25,10 +29,12 @@ import sqe.bridge.BridgeException;
  * their suffix, since the plain word means one or the other by a setting.
  */
 public final class IcebergTypes {
+  private static final Pattern PLAIN = Pattern.compile("(?:[A-Za-z_][A-Za-z0-9_]*)?");
+
   private IcebergTypes() {}
 
   public static String text(Type type) {
-    if (type instanceof Types.StructType structType) return fields(structType.fields());
+    if (type instanceof Types.StructType structType) return row(structType.fields().stream().map(each -> name(each.name()) + ":" + text(each.type())));
     if (type instanceof Types.ListType listType) return "array<" + text(listType.elementType()) + ">";
     if (type instanceof Types.MapType mapType)
       return "map<" + text(mapType.keyType()) + "," + text(mapType.valueType()) + ">";
@@ -42,13 +48,8 @@ public final class IcebergTypes {
     return type.toString(); // int, string, date, boolean, float, double, binary, time, uuid, timestamp_ns, variant, …
   }
 
-  private static String fields(List<Types.NestedField> fields) {
-    StringBuilder out = new StringBuilder("struct<");
-    for (Types.NestedField field : fields) {
-      if (out.charAt(out.length() - 1) != '<') out.append(',');
-      out.append(name(field.name())).append(':').append(text(field.type()));
-    }
-    return out.append('>').toString();
+  private static String row(Stream<String> fields) {
+    return fields.collect(Collectors.joining(",", "struct<", ">"));
   }
 
   /** A Spark type in the same notation. */
@@ -57,28 +58,17 @@ public final class IcebergTypes {
     if (type instanceof TimeType) return "time";
     if (type instanceof ArrayType arrayType) return "array<" + text(arrayType.elementType()) + ">";
     if (type instanceof MapType mapType) return "map<" + text(mapType.keyType()) + "," + text(mapType.valueType()) + ">";
-    if (!(type instanceof StructType)) return type.catalogString();
-    StringBuilder out = new StringBuilder("struct<");
-    StructField[] fields = ((StructType) type).fields();
-    for (int i = 0; i < fields.length; i++) {
-      if (i > 0) out.append(',');
-      out.append(name(fields[i].name())).append(':').append(text(fields[i].dataType()));
-    }
-    return out.append('>').toString();
+    if (!(type instanceof StructType row)) return type.catalogString();
+    return row(Arrays.stream(row.fields()).map(each -> name(each.name()) + ":" + text(each.dataType())));
   }
 
   private static String name(String name) {
-    for (int i = 0; i < name.length(); i++) {
-      char c = name.charAt(i);
-      boolean plain = c == '_' || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (i > 0 && c >= '0' && c <= '9');
-      if (!plain) return "`" + name.replace("`", "``") + "`";
-    }
-    return name;
+    return PLAIN.matcher(name).matches() ? name : "`" + name.replace("`", "``") + "`";
   }
 
   /** The Iceberg type of a text in the same notation. */
   public static Type parse(String text) {
-    String word = text.trim().toLowerCase(java.util.Locale.ROOT);
+    String word = text.trim().toLowerCase(Locale.ROOT);
     if (word.equals("time") || word.startsWith("time(")) return Types.TimeType.get();
     if (word.equals("uuid")) return Types.UUIDType.get();
     if (word.startsWith("fixed("))
@@ -98,10 +88,9 @@ public final class IcebergTypes {
     if (value == null) return null;
     if (value instanceof CharSequence) return "'" + value.toString().replace("\\", "\\\\").replace("'", "\\'") + "'";
     if (value instanceof ByteBuffer buffer) {
-      StringBuilder hex = new StringBuilder("X'");
-      ByteBuffer bytes = buffer.duplicate();
-      while (bytes.hasRemaining()) hex.append(String.format("%02X", new Object[] {Byte.valueOf(bytes.get())}));
-      return hex.append('\'').toString();
+      byte[] bytes = new byte[buffer.remaining()];
+      buffer.duplicate().get(bytes);
+      return "X'" + HexFormat.of().withUpperCase().formatHex(bytes) + "'";
     }
     if (type instanceof Types.DateType) return "DATE '" + LocalDate.ofEpochDay(((Number) value).longValue()) + "'";
     if (type instanceof Types.TimestampType timestampType) {

@@ -4,7 +4,9 @@ import java.io.ByteArrayOutputStream;
 import java.io.IOException;
 import java.nio.channels.Channels;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
+import java.util.stream.Stream;
 import org.apache.arrow.vector.ipc.WriteChannel;
 import org.apache.arrow.vector.ipc.message.MessageSerializer;
 import org.apache.arrow.vector.types.pojo.Schema;
@@ -29,6 +31,7 @@ import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.types.VariantType;
 import scala.Option;
+import scala.collection.immutable.HashMap;
 import sqe.bridge.BridgeException;
 import sqe.bridge.functions.TypeNames;
 import sqe.bridge.plan.Trees;
@@ -54,45 +57,35 @@ public final class Output {
 
   /** Readers of Arrow follow types to a bounded depth only. */
   public static void requireReadable(StructType schema) {
-    List<DataType> level = new ArrayList<>();
-    level.add(schema);
+    List<DataType> level = List.of(schema);
     for (int depth = 0; !level.isEmpty(); depth++) {
       if (depth > MAX_NESTING) throw new BridgeException("SQE_TYPE_TOO_NESTED", "a type of more than " + MAX_NESTING + " levels");
-      List below = new ArrayList();
-      for (int i = 0; i < level.size(); i++) {
-        DataType type = (DataType) level.get(i);
-        if (type instanceof ArrayType arrayType) below.add(arrayType.elementType());
-        else if (type instanceof MapType mapType) {
-          below.add(mapType.keyType());
-          below.add(mapType.valueType());
-        } else if (type instanceof StructType structType) {
-          StructField[] fields = structType.fields();
-          for (int field = 0; field < fields.length; field++) below.add(fields[field].dataType());
-        }
-      }
-      level = below;
+      level = level.stream().flatMap(Output::inside).toList();
     }
+  }
+
+  private static Stream<DataType> inside(DataType type) {
+    if (type instanceof ArrayType array) return Stream.of(array.elementType());
+    if (type instanceof MapType map) return Stream.of(map.keyType(), map.valueType());
+    return type instanceof StructType row ? Arrays.stream(row.fields()).map(StructField::dataType) : Stream.empty();
   }
 
   /** The plan below a projection that makes its columns fit for Arrow, or null when all do. */
   public static LogicalPlan withTransportableColumns(LogicalPlan plan) {
-    List columns = new ArrayList();
+    List<NamedExpression> columns = new ArrayList<>();
     boolean changed = false;
     for (Attribute column : Trees.each(plan.output())) {
-      if (fits(column.dataType())) columns.add(column);
-      else {
-        columns.add(fitting(column));
-        changed = true;
-      }
+      boolean fits = fits(column.dataType());
+      columns.add(fits ? column : fitting(column));
+      changed |= !fits;
     }
     return changed ? new Project(Trees.seq(columns), plan) : null;
   }
 
   private static Alias fitting(Attribute column) {
     Metadata metadata = ArrowTypes.with(column.metadata(), ArrowTypes.SQL_TYPE, TypeNames.of(column.dataType()));
-    scala.collection.immutable.Seq none = Trees.seq(new ArrayList());
     return new Alias(
-        converted(column), column.name(), NamedExpression.newExprId(), none, Option.apply(metadata), none);
+        converted(column), column.name(), NamedExpression.newExprId(), Trees.seq(), Option.apply(metadata), Trees.seq());
   }
 
   /** A column of a table as results have it; the same object when it fits as it is. */
@@ -109,21 +102,16 @@ public final class Output {
   }
 
   private static Expression converted(Expression column) {
-    Option zone = Option.apply(SQLConf.get().sessionLocalTimeZone());
+    Option<String> zone = Option.apply(SQLConf.get().sessionLocalTimeZone());
     DataType type = column.dataType();
     // Spark casts a variant inside of another type to nothing.
-    if (holdsVariant(type)) return new StructsToJson(new scala.collection.immutable.HashMap(), column, zone);
+    if (holdsVariant(type)) return new StructsToJson(new HashMap<>(), column, zone);
     if (isPlace(type)) return new ST_AsBinary(column);
     return new Cast(column, transportable(type), zone, Cast.apply$default$4());
   }
 
   private static boolean holdsVariant(DataType type) {
-    if (type instanceof ArrayType arrayType) return holdsVariant(arrayType.elementType());
-    if (type instanceof MapType mapType) return holdsVariant(mapType.valueType());
-    if (!(type instanceof StructType)) return type instanceof VariantType;
-    StructField[] fields = ((StructType) type).fields();
-    for (var each : fields) if (holdsVariant(each.dataType())) return true;
-    return false;
+    return type.existsRecursively(part -> part instanceof VariantType);
   }
 
   private static boolean fits(DataType type) {
@@ -131,21 +119,7 @@ public final class Output {
   }
 
   private static DataType transportable(DataType type) {
-    if (type instanceof VariantType || isPlace(type)) return DataTypes.StringType;
-    if (type instanceof ArrayType array) {
-      return new ArrayType(transportable(array.elementType()), array.containsNull());
-    }
-    if (type instanceof MapType map) {
-      return new MapType(transportable(map.keyType()), transportable(map.valueType()), map.valueContainsNull());
-    }
-    if (type instanceof StructType structType) {
-      StructField[] before = structType.fields();
-      StructField[] after = new StructField[before.length];
-      for (int i = 0; i < before.length; i++)
-        after[i] =
-            new StructField(before[i].name(), transportable(before[i].dataType()), before[i].nullable(), before[i].metadata());
-      return new StructType(after);
-    }
-    return type;
+    return type.transformRecursively(
+        Trees.where(part -> part instanceof VariantType || isPlace(part) ? DataTypes.StringType : null));
   }
 }

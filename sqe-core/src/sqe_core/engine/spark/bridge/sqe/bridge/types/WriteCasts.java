@@ -1,20 +1,20 @@
 package sqe.bridge.types;
 
-import java.util.ArrayList;
-import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
-import org.apache.spark.QueryContext;
-import org.apache.spark.SparkThrowable;
 import org.apache.spark.sql.catalyst.expressions.Alias;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.Cast;
 import org.apache.spark.sql.catalyst.expressions.Cast$;
 import org.apache.spark.sql.catalyst.expressions.CheckOverflowInTableInsert;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.NamedExpression;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.MergeRows;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DecimalType;
+import sqe.bridge.Refusal;
 import sqe.bridge.functions.TypeClasses;
 import sqe.bridge.plan.Trees;
 
@@ -31,40 +31,39 @@ public final class WriteCasts {
     visit(plan, null);
   }
 
-  private static void visit(Object node, String column) {
-    if (node instanceof Cast cast && cast.getTagValue(Cast$.MODULE$.BY_TABLE_INSERTION()).isDefined())
-      check(cast, column);
+  private static void visit(TreeNode<?> node, String column) {
+    if (node instanceof Cast cast && cast.getTagValue(Cast$.MODULE$.BY_TABLE_INSERTION()).isDefined()) check(cast, column);
     if (node instanceof MergeRows merge) {
-      visitAll(merge.matchedInstructions(), merge);
-      visitAll(merge.notMatchedInstructions(), merge);
-      visitAll(merge.notMatchedBySourceInstructions(), merge);
+      for (var each : List.of(merge.matchedInstructions(), merge.notMatchedInstructions(), merge.notMatchedBySourceInstructions()))
+        for (MergeRows.Instruction instruction : Trees.each(each)) for (var row : Trees.each(instruction.outputs())) visitRow(row, merge);
       visit(merge.child(), null);
       return;
     }
     String name = column;
-    if (node instanceof Alias alias && column == null) name = "`" + alias.name() + "`";
+    if (node instanceof Alias alias && column == null) name = quoted(alias);
     if (node instanceof CheckOverflowInTableInsert insert) name = insert.columnName();
     if (node instanceof LogicalPlan) name = null;
-    List<TreeNode> below = new ArrayList<>();
-    for (scala.collection.Iterator each = ((scala.Product) node).productIterator(); each.hasNext(); )
-      Trees.nodesIn(each.next(), below);
-    for (var each : below) visit(each, name);
+    for (TreeNode<?> each : Trees.below(node)) visit(each, name);
   }
 
-  private static void visitAll(scala.collection.Seq<MergeRows.Instruction> instructions, MergeRows merge) {
-    for (MergeRows.Instruction instruction : Trees.each(instructions)) {
-      for (scala.collection.Iterator rows = instruction.outputs().iterator(); rows.hasNext(); ) {
-        scala.collection.Seq row = (scala.collection.Seq) rows.next();
-        for (int i = 0; i < row.size(); i++) {
-          boolean named = i < Trees.list(merge.output()).size();
-          visit(row.apply(i), named ? "`" + Trees.list(merge.output()).get(i).name() + "`" : null);
-        }
-      }
-    }
+  private static void visitRow(scala.collection.Seq<Expression> row, MergeRows merge) {
+    List<Attribute> columns = Trees.list(merge.output());
+    for (int i = 0; i < row.size(); i++) visit(row.apply(i), i < columns.size() ? quoted(columns.get(i)) : null);
+  }
+
+  private static String quoted(NamedExpression column) {
+    return "`" + column.name() + "`";
   }
 
   private static void check(Cast cast, String column) {
-    if (loses(cast.child().dataType(), cast.dataType())) throw new Refused(cast, column == null ? "" : column);
+    if (!loses(cast.child().dataType(), cast.dataType())) return;
+    Map<String, String> parameters =
+        Map.of(
+            "colName", column == null ? "" : column,
+            "srcType", '"' + cast.child().dataType().sql() + '"',
+            "targetType", '"' + cast.dataType().sql() + '"');
+    // Spark's own refusal of types that do not fit.
+    throw new Refusal("INCOMPATIBLE_DATA_FOR_TABLE.CANNOT_SAFELY_CAST", "KD000", parameters, cast.child().origin().context());
   }
 
   private static boolean loses(DataType from, DataType to) {
@@ -83,39 +82,5 @@ public final class WriteCasts {
 
   private static int scale(DataType type) {
     return ((DecimalType) type).scale();
-  }
-
-  /** It looks like Spark's own refusal of types that do not fit. */
-  private static final class Refused extends RuntimeException implements SparkThrowable {
-    private final Map parameters = new HashMap();
-    private final QueryContext context;
-
-    Refused(Cast cast, String column) {
-      super("a value would lose digits");
-      parameters.put("colName", column);
-      parameters.put("srcType", '"' + cast.child().dataType().sql() + '"');
-      parameters.put("targetType", '"' + cast.dataType().sql() + '"');
-      context = cast.child().origin().context();
-    }
-
-    public String getCondition() {
-      return "INCOMPATIBLE_DATA_FOR_TABLE.CANNOT_SAFELY_CAST";
-    }
-
-    public String getErrorClass() {
-      return getCondition();
-    }
-
-    public String getSqlState() {
-      return "KD000";
-    }
-
-    public Map getMessageParameters() {
-      return parameters;
-    }
-
-    public QueryContext[] getQueryContext() {
-      return new QueryContext[] {context};
-    }
   }
 }

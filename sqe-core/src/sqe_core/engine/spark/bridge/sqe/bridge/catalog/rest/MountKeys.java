@@ -25,8 +25,12 @@ public final class MountKeys implements AwsCredentialsProvider {
   @Override
   public AwsCredentials resolveCredentials() {
     String[] keys = MountTokens.current(handle).split("\n", -1);
-    return keys[2].isEmpty()
-        ? AwsBasicCredentials.create(keys[0], keys[1])
-        : AwsSessionCredentials.create(keys[0], keys[1], keys[2]);
+    return keys(keys[0], keys[1], keys[2]);
+  }
+
+  static AwsCredentials keys(String id, String secret, String session) {
+    return session == null || session.isEmpty()
+        ? AwsBasicCredentials.create(id, secret)
+        : AwsSessionCredentials.create(id, secret, session);
   }
 }

@@ -3,7 +3,6 @@ package sqe.bridge.catalog.rest;
 import java.io.IOException;
 import java.net.URI;
 import java.util.HashMap;
-import java.util.List;
 import java.util.Map;
 import org.apache.iceberg.rest.ErrorHandlers;
 import org.apache.iceberg.rest.RESTClient;
@@ -27,16 +26,16 @@ import sqe.bridge.BridgeException;
  * read is none of another's, and what a catalog takes back is over at once.
  */
 final class RemoteSigner implements Signer {
-  private final Map properties;
+  private final Map<String, String> properties;
   private final RemoteSigningConfig said;
   private final String endpoint;
   private RESTClient client;
 
-  RemoteSigner(Map properties) {
+  RemoteSigner(Map<String, String> properties) {
     if (properties.containsKey(StoreSettings.SIGNER_ELSEWHERE))
       throw new BridgeException("SQE_SIGNER_ELSEWHERE", "the catalog names another server as its signer");
     this.properties = properties;
-    String config = (String) properties.get("rest.remote-signing.config");
+    String config = properties.get("rest.remote-signing.config");
     said = config == null ? RemoteSigningConfig.EMPTY : RemoteSigningConfigParser.fromJson(config);
     String path = first("s3.signer.endpoint", "signer.endpoint", "rest.remote-signing.endpoint");
     if (path == null) throw new BridgeException("SQE_SIGNER_UNKNOWN", "the catalog does not say where it signs");
@@ -44,8 +43,8 @@ final class RemoteSigner implements Signer {
   }
 
   private String first(String older, String newer, String usual) {
-    if (properties.containsKey(older)) return (String) properties.get(older);
-    return (String) properties.get(properties.containsKey(newer) ? newer : usual);
+    if (properties.containsKey(older)) return properties.get(older);
+    return properties.get(properties.containsKey(newer) ? newer : usual);
   }
 
   public SdkHttpFullRequest sign(SdkHttpFullRequest request, ExecutionAttributes attributes) {
@@ -62,19 +61,21 @@ final class RemoteSigner implements Signer {
             .build();
     RemoteSignResponse answer =
         client()
-                .post(endpoint, asked, RemoteSignResponse.class, headers(), ErrorHandlers.defaultErrorHandler());
+            .post(endpoint, asked, RemoteSignResponse.class, headers(), ErrorHandlers.defaultErrorHandler());
     if (!isSamePlace(request.getUri(), answer.uri()))
       throw new BridgeException("SQE_SIGNER_ELSEWHERE", "the catalog signed a request for another place");
     // The builder puts the path of an address in front of the one that it has.
     SdkHttpFullRequest.Builder signed = request.toBuilder();
     signed.encodedPath("");
     signed.uri(answer.uri());
-    for (Map.Entry header : answer.headers().entrySet()) {
-      // Of the answer of the catalog, not of the request.
-      if (((String) header.getKey()).equalsIgnoreCase("Cache-Control")) continue;
-      if (!request.firstMatchingHeader((String) header.getKey()).isPresent())
-        signed.putHeader((String) header.getKey(), (List) header.getValue());
-    }
+    answer
+        .headers()
+        .forEach(
+            (name, values) -> {
+              // That one is of the answer of the catalog, not of the request.
+              if (name.equalsIgnoreCase("Cache-Control") || request.firstMatchingHeader(name).isPresent()) return;
+              signed.putHeader(name, values);
+            });
     return signed.build();
   }
 
@@ -83,11 +84,9 @@ final class RemoteSigner implements Signer {
     return client;
   }
 
-  private Map headers() {
-    Map headers = new HashMap();
-    for (Map.Entry header : said.headers().entrySet()) {
-      headers.put(header.getKey(), String.join(", ", (List) header.getValue()));
-    }
+  private Map<String, String> headers() {
+    Map<String, String> headers = new HashMap<>();
+    said.headers().forEach((name, values) -> headers.put(name, String.join(", ", values)));
     return headers;
   }
 

@@ -1,6 +1,5 @@
 package sqe.bridge.catalog.rest;
 
-import java.util.Collections;
 import java.util.List;
 import java.util.Map;
 import org.apache.iceberg.exceptions.ForbiddenException;
@@ -8,10 +7,8 @@ import org.apache.iceberg.rest.ErrorHandlers;
 import org.apache.iceberg.rest.RESTUtil;
 import org.apache.iceberg.rest.credentials.Credential;
 import org.apache.iceberg.rest.responses.LoadCredentialsResponse;
-import software.amazon.awssdk.auth.credentials.AwsBasicCredentials;
 import software.amazon.awssdk.auth.credentials.AwsCredentials;
 import software.amazon.awssdk.auth.credentials.AwsCredentialsProvider;
-import software.amazon.awssdk.auth.credentials.AwsSessionCredentials;
 import sqe.bridge.BridgeException;
 
 /**
@@ -23,12 +20,12 @@ final class RenewedKeys implements AwsCredentialsProvider {
   private static final long PAUSE_MILLIS = 2000;
   private static final long UNKNOWN_MILLIS = 600000; // for keys that do not say when they end
 
-  private final Map properties;
+  private final Map<String, String> properties;
   private AwsCredentials keys;
   private long endsAt;
   private long renewAt;
 
-  RenewedKeys(Map properties) {
+  RenewedKeys(Map<String, String> properties) {
     this.properties = properties;
     take(properties, StoreSettings.ENDS);
   }
@@ -49,15 +46,10 @@ final class RenewedKeys implements AwsCredentialsProvider {
   private void ask() {
     LoadCredentialsResponse answer;
     try {
+      String endpoint = RESTUtil.resolveEndpoint(properties.get("uri"), properties.get(StoreSettings.RENEWAL));
       answer =
           RestClients.forFiles(properties)
-                  .get(
-                      RESTUtil.resolveEndpoint(
-                          (String) properties.get("uri"), (String) properties.get(StoreSettings.RENEWAL)),
-                      Collections.EMPTY_MAP,
-                      LoadCredentialsResponse.class,
-                      Collections.EMPTY_MAP,
-                      ErrorHandlers.defaultErrorHandler());
+              .get(endpoint, Map.of(), LoadCredentialsResponse.class, Map.of(), ErrorHandlers.defaultErrorHandler());
     } catch (ForbiddenException refused) {
       throw refusal(refused);
     }
@@ -72,7 +64,7 @@ final class RenewedKeys implements AwsCredentialsProvider {
 
   /** The settings of the credential that fits the files best. */
   private Map<String, String> chosen(List<Credential> credentials) {
-    String wanted = (String) properties.get(StoreSettings.PREFIX);
+    String wanted = properties.get(StoreSettings.PREFIX);
     if (credentials.size() == 1) return credentials.get(0).config();
     Credential best = null;
     for (Credential credential : credentials) {
@@ -83,17 +75,13 @@ final class RenewedKeys implements AwsCredentialsProvider {
   }
 
   /** Whether there are keys among some settings; they are used from now on. */
-  private boolean take(Map settings, String end) {
-    String id = (String) settings.get(StoreSettings.KEY_ID);
-    String secret = (String) settings.get(StoreSettings.SECRET);
+  private boolean take(Map<String, String> settings, String end) {
+    String id = settings.get(StoreSettings.KEY_ID);
+    String secret = settings.get(StoreSettings.SECRET);
     if (id == null || id.isEmpty() || secret == null || secret.isEmpty() || id.equals(StoreSettings.NO_KEY)) return false;
-    String session = (String) settings.get(StoreSettings.SESSION);
-    keys =
-        session == null || session.isEmpty()
-            ? (AwsCredentials) AwsBasicCredentials.create(id, secret)
-            : (AwsCredentials) AwsSessionCredentials.create(id, secret, session);
+    keys = MountKeys.keys(id, secret, settings.get(StoreSettings.SESSION));
     long now = System.currentTimeMillis();
-    String ends = (String) settings.get(end);
+    String ends = settings.get(end);
     endsAt = ends == null ? Long.MAX_VALUE : Long.parseLong(ends);
     long left = ends == null ? UNKNOWN_MILLIS : Math.max(0, endsAt - now);
     renewAt = now + Math.max(left - EARLY_MILLIS, left / 2);

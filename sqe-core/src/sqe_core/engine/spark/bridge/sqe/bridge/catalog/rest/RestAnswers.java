@@ -1,7 +1,6 @@
 package sqe.bridge.catalog.rest;
 
 import java.io.IOException;
-import java.lang.reflect.Field;
 import java.lang.reflect.InvocationHandler;
 import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Method;
@@ -19,6 +18,7 @@ import java.util.concurrent.ScheduledThreadPoolExecutor;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Consumer;
 import java.util.regex.Pattern;
+import org.apache.iceberg.common.DynFields;
 import org.apache.iceberg.exceptions.CommitStateUnknownException;
 import org.apache.iceberg.exceptions.ForbiddenException;
 import org.apache.iceberg.exceptions.NotAuthorizedException;
@@ -32,6 +32,7 @@ import org.apache.iceberg.rest.responses.ConfigResponse;
 import org.apache.iceberg.rest.responses.ErrorResponse;
 import org.apache.iceberg.rest.responses.LoadTableResponse;
 import sqe.bridge.BridgeException;
+import sqe.bridge.exec.Daemons;
 
 /**
  * What a REST catalog answers, as far as it is believed. Its settings name no classes, send the user's token to no other
@@ -59,9 +60,8 @@ final class RestAnswers implements InvocationHandler {
           "s3.use-arn-region-enabled", "s3.checksum-enabled", "s3.chunked-encoding-enabled", "s3.dualstack-enabled",
           "s3.acceleration-enabled", "s3.delete-enabled", "s3.sse.type", "s3.sse.key", "s3.sse.md5");
 
-  private static final String[] PREFIXES = {
-    "table-default.", "table-override.", "view-default.", "view-override.", "s3.access-points."
-  };
+  private static final List<String> PREFIXES =
+      List.of("table-default.", "table-override.", "view-default.", "view-override.", "s3.access-points.");
 
   /** Where the user's token is sent. */
   private static final Set<String> TOKEN_PLACES =
@@ -121,7 +121,7 @@ final class RestAnswers implements InvocationHandler {
     if (!late && !(cause instanceof IOException)) return thrown;
     boolean sent = !(cause instanceof ConnectException || cause instanceof UnknownHostException) && !isConnecting(cause);
     if (changes && sent && (method.equals("post") || method.equals("delete"))) return new CommitStateUnknownException(thrown);
-    if (!late && cause.getClass().getName().indexOf("jackson") >= 0) return thrown;
+    if (!late && cause.getClass().getName().contains("jackson")) return thrown;
     return new BridgeException("SQE_CATALOG_SILENT", "the catalog did not answer");
   }
 
@@ -135,14 +135,7 @@ final class RestAnswers implements InvocationHandler {
   }
 
   private static ScheduledThreadPoolExecutor timer() {
-    ScheduledThreadPoolExecutor timer =
-        new ScheduledThreadPoolExecutor(
-            1,
-            task -> {
-              Thread thread = new Thread(task, "sqe-catalog-deadlines");
-              thread.setDaemon(true);
-              return thread;
-            });
+    ScheduledThreadPoolExecutor timer = new ScheduledThreadPoolExecutor(1, Daemons.named("sqe-catalog-deadlines"));
     timer.setRemoveOnCancelPolicy(true);
     return timer;
   }
@@ -173,10 +166,9 @@ final class RestAnswers implements InvocationHandler {
 
   // ------------------------------------------------------------------ settings
 
-  private Object believed(Object answer) throws ReflectiveOperationException {
+  private Object believed(Object answer) {
     if (answer instanceof ConfigResponse response) {
-      boolean wanted =
-          wantsSignatures(response.defaults()) || wantsSignatures(response.overrides());
+      boolean wanted = wantsSignatures(response.defaults()) || wantsSignatures(response.overrides());
       if (wanted && !SIGNATURES.equals(own.get(AUTH_TYPE)))
         throw new BridgeException("SQE_CATALOG_WANTS_SIGNATURES", "the catalog asks for SigV4, which is not configured");
       replace(answer, "defaults", settings(response.defaults(), true));
@@ -202,10 +194,8 @@ final class RestAnswers implements InvocationHandler {
             || SIGNATURES.equalsIgnoreCase(given.get(AUTH_TYPE)));
   }
 
-  private static void replace(Object answer, String name, Object value) throws ReflectiveOperationException {
-    Field field = answer.getClass().getDeclaredField(name);
-    field.setAccessible(true);
-    field.set(answer, value);
+  private static void replace(Object answer, String name, Object value) {
+    DynFields.builder().hiddenImpl(answer.getClass(), name).build(answer).set(value);
   }
 
   /** What is believed of some settings; those of the mount win against `defaults`. */
@@ -217,7 +207,7 @@ final class RestAnswers implements InvocationHandler {
       String value = entry.getValue();
       if (value == null || !isKnown(key)) continue;
       if (TOKEN_PLACES.contains(key) && !isHere(value)) {
-        if (key.indexOf("signer") >= 0) kept.put(StoreSettings.SIGNER_ELSEWHERE, "true");
+        if (key.contains("signer")) kept.put(StoreSettings.SIGNER_ELSEWHERE, "true");
         continue;
       }
       kept.put(key, value);
@@ -228,9 +218,7 @@ final class RestAnswers implements InvocationHandler {
   }
 
   private static boolean isKnown(String key) {
-    if (KEYS.contains(key)) return true;
-    for (String each : PREFIXES) if (key.startsWith(each)) return true;
-    return false;
+    return KEYS.contains(key) || PREFIXES.stream().anyMatch(key::startsWith);
   }
 
   /** Whether an address is a path, or on the server of the mount. */
@@ -274,7 +262,7 @@ final class RestAnswers implements InvocationHandler {
     }
 
     public void accept(ErrorResponse error) {
-      int code = error.code() == null ? 0 : error.code().intValue();
+      int code = error.code() == null ? 0 : error.code();
       if (code == LOGIN_ENDED) throw new NotAuthorizedException("The login has ended");
       if (code == TOO_MANY_REQUESTS) throw new BridgeException("SQE_CATALOG_BUSY", "the catalog is asked too often");
       if (code == 500 && isDenial(error)) throw new ForbiddenException("%s", error.message());

@@ -1,11 +1,11 @@
 package sqe.bridge.catalog.rest;
 
 import java.io.IOException;
-import java.lang.reflect.Constructor;
-import java.lang.reflect.Field;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeUnit;
+import org.apache.iceberg.common.DynConstructors;
+import org.apache.iceberg.common.DynFields;
 import org.apache.iceberg.rest.HTTPClient;
 import org.apache.iceberg.rest.RESTClient;
 import org.apache.iceberg.rest.RESTUtil;
@@ -33,11 +33,19 @@ final class RestClients {
   private static final String RETRIES = "rest.client.max-retries";
 
   /** Connections for files, by the times that a mount allows. Nothing of a user is in them. */
-  private static final Map SHARED = new ConcurrentHashMap();
+  private static final Map<String, CloseableHttpClient> SHARED = new ConcurrentHashMap<>();
+
+  private static final DynFields.UnboundField<CloseableHttpClient> INNER =
+      DynFields.builder().hiddenImpl(HTTPClient.class, "httpClient").build();
+  private static final DynConstructors.Ctor<HttpRequestRetryStrategy> RETRY_STRATEGY =
+      DynConstructors.builder()
+          .loader(HTTPClient.class.getClassLoader())
+          .hiddenImpl("org.apache.iceberg.rest.ExponentialHttpRequestRetryStrategy", int.class)
+          .build();
 
   private RestClients() {}
 
-  static HTTPClient open(Map properties) {
+  static HTTPClient open(Map<String, String> properties) {
     return over(connections(properties), properties);
   }
 
@@ -45,47 +53,35 @@ final class RestClients {
    * What the files of a table are opened with: keys and signatures, asked for as the user of the mount, whose token is
    * behind the handle in the settings of the file access. It is not closed.
    */
-  static RESTClient forFiles(Map properties) {
+  static RESTClient forFiles(Map<String, String> properties) {
     if (!MountTokens.areHere())
       throw new BridgeException("SQE_FILES_ON_EXECUTOR", "this executor cannot ask the catalog for keys or signatures");
     String times = properties.get(CONNECT_MILLIS) + " " + properties.get(SOCKET_MILLIS) + " " + properties.get(RETRIES);
-    CloseableHttpClient shared = (CloseableHttpClient) SHARED.get(times);
-    if (shared == null) {
-      CloseableHttpClient mine = connections(properties);
-      shared = (CloseableHttpClient) SHARED.putIfAbsent(times, mine);
-      if (shared == null) shared = mine;
-    }
-    HTTPClient client = over(shared, properties);
+    HTTPClient client = over(SHARED.computeIfAbsent(times, each -> connections(properties)), properties);
     AuthManager manager = AuthManagers.loadAuthManager("sqe-files", properties);
     return RestAnswers.reading(client, properties).withAuthSession(manager.tableSession(client, properties));
   }
 
-  private static HTTPClient over(CloseableHttpClient connections, Map properties) {
+  private static HTTPClient over(CloseableHttpClient connections, Map<String, String> properties) {
     HTTPClient client =
         HTTPClient.builder(properties)
-            .uri((String) properties.get("uri"))
+            .uri(properties.get("uri"))
             .withHeaders(RESTUtil.configHeaders(properties))
             .build();
-    try {
-      // It takes no client of another, and no part of one.
-      Field inner = HTTPClient.class.getDeclaredField("httpClient");
-      inner.setAccessible(true);
-      CloseableHttpClient usual = (CloseableHttpClient) inner.get(client);
-      inner.set(client, connections);
-      usual.close();
+    // It takes no client of another, and no part of one.
+    try (CloseableHttpClient usual = INNER.get(client)) {
+      INNER.set(client, connections);
       return client;
-    } catch (ReflectiveOperationException changed) {
-      throw new IllegalStateException(changed);
     } catch (IOException neverUsed) {
       throw new IllegalStateException(neverUsed);
     }
   }
 
-  private static CloseableHttpClient connections(Map properties) {
+  private static CloseableHttpClient connections(Map<String, String> properties) {
     ConnectionConfig.Builder times = ConnectionConfig.custom();
-    String connect = (String) properties.get(CONNECT_MILLIS);
+    String connect = properties.get(CONNECT_MILLIS);
     if (connect != null) times.setConnectTimeout(Long.parseLong(connect), TimeUnit.MILLISECONDS);
-    String socket = (String) properties.get(SOCKET_MILLIS);
+    String socket = properties.get(SOCKET_MILLIS);
     if (socket != null) times.setSocketTimeout(Integer.parseInt(socket), TimeUnit.MILLISECONDS);
     return HttpClients.custom()
         .setConnectionManager(
@@ -109,17 +105,8 @@ final class RestClients {
   private static final class Retries implements HttpRequestRetryStrategy {
     private final HttpRequestRetryStrategy usual;
 
-    Retries(Map properties) {
-      String most = (String) properties.get(RETRIES);
-      Object[] arguments = {most == null ? Integer.valueOf(5) : Integer.valueOf(most)};
-      try {
-        Class found = Class.forName("org.apache.iceberg.rest.ExponentialHttpRequestRetryStrategy");
-        Constructor constructor = found.getDeclaredConstructor(new Class[] {int.class});
-        constructor.setAccessible(true);
-        usual = (HttpRequestRetryStrategy) constructor.newInstance(arguments);
-      } catch (ReflectiveOperationException changed) {
-        throw new IllegalStateException(changed);
-      }
+    Retries(Map<String, String> properties) {
+      usual = RETRY_STRATEGY.newInstance(Integer.parseInt(properties.getOrDefault(RETRIES, "5")));
     }
 
     public boolean retryRequest(HttpRequest request, IOException thrown, int count, HttpContext context) {

@@ -18,11 +18,9 @@ import software.amazon.awssdk.services.s3.S3ClientBuilder;
  * and RemoteSigner. Iceberg's own signer shares signatures, connections and logins between all users of a JVM.
  */
 public final class StoreClients implements S3FileIOAwsClientFactory {
-  private Map properties;
+  private Map<String, String> properties;
 
-  public StoreClients() {}
-
-  public void initialize(Map properties) {
+  public void initialize(Map<String, String> properties) {
     this.properties = properties;
   }
 
@@ -49,7 +47,7 @@ public final class StoreClients implements S3FileIOAwsClientFactory {
   }
 
   private AwsCredentialsProvider keys(AwsClientProperties aws, S3FileIOProperties files) {
-    String renewal = (String) properties.get(StoreSettings.RENEWAL);
+    String renewal = properties.get(StoreSettings.RENEWAL);
     if (renewal != null && !renewal.isEmpty()) return new RenewedKeys(properties);
     return aws.credentialsProvider(files.accessKeyId(), files.secretAccessKey(), files.sessionToken());
   }

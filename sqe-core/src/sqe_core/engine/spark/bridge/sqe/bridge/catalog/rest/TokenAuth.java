@@ -21,42 +21,38 @@ public final class TokenAuth implements AuthManager {
 
   public TokenAuth(String name) {}
 
-  public AuthSession initSession(RESTClient client, Map properties) {
+  public AuthSession initSession(RESTClient client, Map<String, String> properties) {
     return session(properties);
   }
 
-  public AuthSession catalogSession(RESTClient client, Map properties) {
+  public AuthSession catalogSession(RESTClient client, Map<String, String> properties) {
     return session(properties);
   }
 
   /** For what storage asks the catalog: credentials when the old ones end, and signatures. */
-  public AuthSession tableSession(RESTClient client, Map properties) {
-    String own = (String) properties.get(TOKEN);
+  public AuthSession tableSession(RESTClient client, Map<String, String> properties) {
+    String own = properties.get(TOKEN);
     return own == null ? session(properties) : new Bearer(null, own);
   }
 
-  public AuthSession tableSession(TableIdentifier table, Map properties, AuthSession parent) {
-    String own = (String) properties.get(TOKEN);
+  public AuthSession tableSession(TableIdentifier table, Map<String, String> properties, AuthSession parent) {
+    String own = properties.get(TOKEN);
     return own == null ? parent : new Bearer(null, own);
   }
 
   public void close() {}
 
-  private static AuthSession session(Map properties) {
-    return new Bearer((String) properties.get(MountTokens.HANDLE), null);
+  private static AuthSession session(Map<String, String> properties) {
+    return new Bearer(properties.get(MountTokens.HANDLE), null);
   }
 
   private record Bearer(String handle, String fixed) implements AuthSession {
     public HTTPRequest authenticate(HTTPRequest request) {
-      List headers = new ArrayList();
-      for (HTTPHeaders.HTTPHeader header : request.headers().entries()) {
-        if (!header.name().equalsIgnoreCase(HEADER)) headers.add(header);
-      }
       String token = fixed == null ? MountTokens.current(handle) : fixed;
+      List<HTTPHeaders.HTTPHeader> headers = new ArrayList<>(request.headers().entries());
+      headers.removeIf(header -> header.name().equalsIgnoreCase(HEADER));
       headers.add(HTTPHeaders.HTTPHeader.of(HEADER, "Bearer " + token));
-      HTTPHeaders.HTTPHeader[] all = new HTTPHeaders.HTTPHeader[headers.size()];
-      headers.toArray(all);
-      return ImmutableHTTPRequest.copyOf(request).withHeaders(HTTPHeaders.of(all));
+      return ImmutableHTTPRequest.copyOf(request).withHeaders(HTTPHeaders.of(headers.toArray(new HTTPHeaders.HTTPHeader[0])));
     }
 
     public void close() {}
