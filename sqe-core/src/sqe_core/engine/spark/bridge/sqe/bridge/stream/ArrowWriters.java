@@ -11,19 +11,8 @@ import org.apache.arrow.vector.complex.ListVector;
 import org.apache.arrow.vector.complex.MapVector;
 import org.apache.arrow.vector.complex.StructVector;
 import org.apache.spark.sql.catalyst.expressions.SpecializedGetters;
-import org.apache.spark.sql.execution.arrow.ArrayWriter;
-import org.apache.spark.sql.execution.arrow.ArrowFieldWriter;
-import org.apache.spark.sql.execution.arrow.ArrowWriter;
-import org.apache.spark.sql.execution.arrow.ArrowWriter$;
-import org.apache.spark.sql.execution.arrow.MapWriter;
-import org.apache.spark.sql.execution.arrow.StructWriter;
-import org.apache.spark.sql.types.ArrayType;
-import org.apache.spark.sql.types.DataType;
-import org.apache.spark.sql.types.LongType;
-import org.apache.spark.sql.types.MapType;
-import org.apache.spark.sql.types.StructType;
-import org.apache.spark.sql.types.TimeType;
-import org.apache.spark.sql.types.YearMonthIntervalType;
+import org.apache.spark.sql.execution.arrow.*;
+import org.apache.spark.sql.types.*;
 
 /** Writes Spark's values into the vectors that `ArrowTypes` chose; Spark's own writers know one vector for each type. */
 final class ArrowWriters {

@@ -4,13 +4,7 @@ import org.apache.iceberg.Schema;
 import org.apache.iceberg.spark.SparkSchemaUtil;
 import org.apache.iceberg.types.Type;
 import org.apache.iceberg.types.Types;
-import org.apache.spark.sql.types.ArrayType;
-import org.apache.spark.sql.types.DataType;
-import org.apache.spark.sql.types.DataTypes;
-import org.apache.spark.sql.types.MapType;
-import org.apache.spark.sql.types.StructField;
-import org.apache.spark.sql.types.StructType;
-import org.apache.spark.sql.types.TimeType;
+import org.apache.spark.sql.types.*;
 import sqe.bridge.plan.Trees;
 
 /** Spark's TIME in the place of Iceberg's time, which Spark's side of Iceberg converts to nothing, at any depth. */

@@ -16,12 +16,7 @@ import org.apache.iceberg.spark.SparkSchemaUtil;
 import org.apache.iceberg.types.Type;
 import org.apache.iceberg.types.Types;
 import org.apache.spark.sql.catalyst.parser.CatalystSqlParser$;
-import org.apache.spark.sql.types.ArrayType;
-import org.apache.spark.sql.types.DataType;
-import org.apache.spark.sql.types.MapType;
-import org.apache.spark.sql.types.StructType;
-import org.apache.spark.sql.types.TimeType;
-import org.apache.spark.sql.types.TimestampType;
+import org.apache.spark.sql.types.*;
 import sqe.bridge.BridgeException;
 
 /**
