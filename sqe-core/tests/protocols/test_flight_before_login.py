@@ -12,11 +12,11 @@ import grpc
 import pytest
 from raw_flight import Core, RawClient, Refused, basic
 
+from sqe_core.protocols.flight import places, sign_in
 from sqe_core.protocols.flight import server as server_module
-from sqe_core.protocols.flight import sign_in, turns
 from sqe_core.protocols.flight.call_pools import CallPool
+from sqe_core.protocols.flight.places import LoginPlaces
 from sqe_core.protocols.flight.server import FlightConfig, FlightServer, TransportConfig
-from sqe_core.protocols.flight.turns import Turns
 from sqe_core.protocols.flight.wire import flight_pb2 as flight
 from sqe_core.spi.auth import BasicCredential
 from sqe_core.spi.errors import InvalidCredentialsError, ResourcesError
@@ -50,7 +50,7 @@ def silence() -> Iterator[Silence]:
 @pytest.fixture
 def server(context: ProtocolContext, monkeypatch: pytest.MonkeyPatch) -> Iterator[FlightServer]:
     """Nobody is ended for being slow while a test runs, and users have no more threads than one address may wait in."""
-    monkeypatch.setattr(server_module, "_MOST_CALLS", turns._HERE_OF_ADDRESS)
+    monkeypatch.setattr(server_module, "_MOST_CALLS", places.LOGINS_HERE_OF_ADDRESS)
     made = FlightServer(FlightConfig(auth_handshake_timeout_secs=60), context)
     yield made
     made.stop(0)
@@ -79,7 +79,7 @@ def test_handshakes_without_a_login_take_no_thread_of_a_user(
     nobody = connect()
     calls = [nobody.begin("Handshake", silence, timeout=60) for _ in range(100)]
     refused = [call for call in calls if not _waits(call, calls)]
-    assert len(refused) == 100 - turns._HERE_OF_ADDRESS
+    assert len(refused) == 100 - places.LOGINS_HERE_OF_ADDRESS
     for call in refused:
         told = refusal(call)
         assert (told.status, told.code) == (grpc.StatusCode.RESOURCE_EXHAUSTED, "RESOURCE_EXHAUSTED")
@@ -92,7 +92,7 @@ def test_handshakes_without_a_login_take_no_thread_of_a_user(
 
 
 def _waits(call: grpc.Future, calls: list[grpc.Future]) -> bool:
-    until(lambda: sum(each.done() for each in calls) >= len(calls) - turns._HERE_OF_ADDRESS)
+    until(lambda: sum(each.done() for each in calls) >= len(calls) - places.LOGINS_HERE_OF_ADDRESS)
     return not call.done()
 
 
@@ -145,60 +145,60 @@ def test_a_pool_knows_how_many_calls_it_has() -> None:
 
 @pytest.mark.rule("LIM-2")
 def test_one_address_does_not_take_every_turn() -> None:
-    turns_ = Turns()
+    turns = LoginPlaces()
     with ExitStack() as held:
-        held.enter_context(turns_.one(HERE, 0))
-        with pytest.raises(ResourcesError) as caught, turns_.one(HERE, 0):
+        held.enter_context(turns.one(HERE, 0))
+        with pytest.raises(ResourcesError) as caught, turns.one(HERE, 0):
             pass
         assert caught.value.retry_after_secs == 1
-        with turns_.one(FAR, 0), pytest.raises(ResourcesError), turns_.one("203.0.113.5", 0):
+        with turns.one(FAR, 0), pytest.raises(ResourcesError), turns.one("203.0.113.5", 0):
             pass
-        held.enter_context(turns_.one("203.0.113.5", 0))
-    with turns_.one(HERE, 0):
+        held.enter_context(turns.one("203.0.113.5", 0))
+    with turns.one(HERE, 0):
         pass
 
 
 @pytest.mark.rule("LIM-2")
 def test_a_network_of_ipv6_is_one_address() -> None:
-    turns_ = Turns()
-    with turns_.one("2001:db8::1", 0):
-        with pytest.raises(ResourcesError), turns_.one("2001:db8::ffff:2", 0):
+    turns = LoginPlaces()
+    with turns.one("2001:db8::1", 0):
+        with pytest.raises(ResourcesError), turns.one("2001:db8::ffff:2", 0):
             pass
-        with turns_.one("2001:db8:0:1::1", 0):
+        with turns.one("2001:db8:0:1::1", 0):
             pass
 
 
 def test_who_waits_gets_the_next_turn() -> None:
-    turns_ = Turns()
+    turns = LoginPlaces()
     came = threading.Event()
 
     def wait() -> None:
-        with turns_.one(HERE, PATIENCE_SECS):
+        with turns.one(HERE, PATIENCE_SECS):
             came.set()
 
-    with turns_.one(HERE, 0):
+    with turns.one(HERE, 0):
         waiting = threading.Thread(target=wait)
         waiting.start()
-        until(lambda: turns_._here[HERE] == 2)
+        until(lambda: turns.here._taken[HERE] == 2)
         assert not came.is_set()
     assert came.wait(PATIENCE_SECS)
     waiting.join()
-    assert not turns_._here
-    assert not turns_._reading
+    assert not turns.here._taken
+    assert not turns._of_address._taken
 
 
 @pytest.mark.rule("LIM-2")
 def test_few_of_an_address_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     """However many turns there are: so nobody waits in this test."""
-    for name in ("_MOST", "_MOST_OF_ADDRESS"):
-        monkeypatch.setattr(turns, name, 2 * turns._HERE_OF_ADDRESS)
-    turns_ = Turns()
+    for name in ("_MOST_LOGINS", "_LOGINS_OF_ADDRESS"):
+        monkeypatch.setattr(places, name, 2 * places.LOGINS_HERE_OF_ADDRESS)
+    turns = LoginPlaces()
     with ExitStack() as held:
-        for _ in range(turns._HERE_OF_ADDRESS):
-            held.enter_context(turns_.one(HERE, 0))
-        with pytest.raises(ResourcesError), turns_.one(HERE, 0):
+        for _ in range(places.LOGINS_HERE_OF_ADDRESS):
+            held.enter_context(turns.one(HERE, 0))
+        with pytest.raises(ResourcesError), turns.one(HERE, 0):
             pass
-        with turns_.one(FAR, 0):
+        with turns.one(FAR, 0):
             pass
 
 
@@ -227,9 +227,9 @@ def test_a_turn_lasts_until_the_login_was_read(
     held = first.begin("Handshake", silence, timeout=60)
     rpcs = server._rpcs
     assert rpcs is not None
-    until(lambda: bool(rpcs._turns._reading))
+    until(lambda: bool(rpcs._login_places._of_address._taken))
     login = second.begin("Handshake", [LOGIN.SerializeToString()], timeout=60)
-    until(lambda: rpcs._turns._here.total() == 2)
+    until(lambda: rpcs._login_places.here._taken.total() == 2)
     assert not core.logins
     held.cancel()
     assert list(login)

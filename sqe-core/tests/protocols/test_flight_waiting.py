@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
@@ -271,9 +271,9 @@ class SeenPlaces(Places):
     most_taken = 0
 
     @contextmanager
-    def one(self, user: tuple[str, str], wait_secs: float = 0, *, spare: int = 0) -> Iterator[None]:
-        with super().one(user, wait_secs, spare=spare):
-            self.most_taken = max(self.most_taken, self._taken[user])
+    def one(self, key: Hashable, wait_secs: float = 0, *, spare: int = 0) -> Iterator[None]:
+        with super().one(key, wait_secs, spare=spare):
+            self.most_taken = max(self.most_taken, self._taken[key])
             yield
 
 

@@ -14,7 +14,6 @@ from typing import Any, NoReturn
 
 import grpc
 
-from sqe_core.protocols.flight.turns import too_many_logins
 from sqe_core.spi.errors import ResourcesError, SqeError
 
 _OLD_HANDSHAKE_THREADS = 16
@@ -98,6 +97,7 @@ class BoundedCalls:
     Args:
         methods: finds the method of a call.
         is_old_handshake: whether a call waits for a message of somebody unknown.
+        too_many_logins: what such a call is refused with.
         abort: ends a call with an error.
         pools: the threads.
     """
@@ -106,11 +106,13 @@ class BoundedCalls:
         self,
         methods: grpc.GenericRpcHandler,
         is_old_handshake: Callable[[grpc.HandlerCallDetails], bool],
+        too_many_logins: Callable[[], SqeError],
         abort: Callable[[grpc.ServicerContext, BaseException], NoReturn],
         pools: CallPools,
     ) -> None:
         self._methods = methods
         self._is_old_handshake = is_old_handshake
+        self._too_many_logins = too_many_logins
         self._abort = abort
         self._pools = pools
 
@@ -121,7 +123,7 @@ class BoundedCalls:
             return None
         if self._is_old_handshake(handler_call_details):
             if self._pools.old_handshakes.full:
-                return self._refusal(too_many_logins())
+                return self._refusal(self._too_many_logins())
             return _on(self._pools.old_handshakes, found)
         if self._pools.users.full:
             return self._refusal(

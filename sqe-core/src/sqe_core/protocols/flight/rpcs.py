@@ -34,11 +34,10 @@ from sqe_core.protocols.flight.incoming import PutStream, read_request
 from sqe_core.protocols.flight.incoming_bytes import ByteBudget, HeldBytes
 from sqe_core.protocols.flight.messages import batch_messages, pieces, schema_bytes, schema_message
 from sqe_core.protocols.flight.metadata import answer_to
-from sqe_core.protocols.flight.places import Places
+from sqe_core.protocols.flight.places import LoginPlaces, Places
 from sqe_core.protocols.flight.session_options import ENDPOINTS, endpoints_wanted
 from sqe_core.protocols.flight.statements import MOST_PARAMETER_BYTES, Statements, Ticket, ensure_columns
 from sqe_core.protocols.flight.status import status_code, status_text, trailing_metadata
-from sqe_core.protocols.flight.turns import Turns
 from sqe_core.protocols.flight.wire import flight_pb2 as flight
 from sqe_core.protocols.flight.wire import flight_sql_pb2 as sql
 from sqe_core.spi.auth import ClientInfo, Credential
@@ -174,7 +173,7 @@ class FlightRpcs:
         self._pools = pools
         most = limits.most_of_user
         self._calls = Places(most, f"You have {most} calls open", "end some of them")
-        self._turns = Turns()
+        self._login_places = LoginPlaces()
         self._request_places, self._stream_places = (
             Places(
                 most,
@@ -207,7 +206,7 @@ class FlightRpcs:
                 "ListActions": self._streamed(self._list_actions, flight.Empty),
             },
         )
-        return BoundedCalls(methods, _reads_a_login, _abort, self._pools)
+        return BoundedCalls(methods, _reads_a_login, self._login_places.here.refused, _abort, self._pools)
 
     def end_connection(self, name: str) -> None:
         """End what belongs to a connection that is gone, in a thread of its own: that may take a while."""
@@ -265,7 +264,7 @@ class FlightRpcs:
         somebody's turn.
         """
         with (
-            self._turns.one(client.address, self._limits.login_secs),
+            self._login_places.one(client.address, self._limits.login_secs),
             self._watch.waiting(context, self._limits.login_secs),
         ):
             return sign_in.credential_of_message(requests)
