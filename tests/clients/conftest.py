@@ -30,10 +30,11 @@ class RunningServer(SqeServer):
     """A server, and who may log in."""
 
     def __init__(self, folder: Path, more: str = "") -> None:
-        self.keys, provider = api_keys(folder, "etl", "ana")
+        self.keys, provider = api_keys(folder, "etl", "ana", "root")
         self.secure = "tls" in more
         lake = f'[catalogs.iceberg]\ntype = "sqlite"\ndirectory = "{folder / "lake"}"\n'
-        super().__init__(folder, f'{more}\n{lake}{NO_POLICY}{provider}[[auth.providers]]\ntype = "anonymous"\n')
+        rights = '[auth.role_mappings]\nroot = ["service_admin"]\n'
+        super().__init__(folder, f'{more}\n{lake}{NO_POLICY}{rights}{provider}[[auth.providers]]\ntype = "anonymous"\n')
 
     @property
     def uri(self) -> str:

@@ -157,6 +157,49 @@ def test_executemany_is_one_commit(cursor: flight_sql.Cursor, table: str) -> Non
     assert rows(cursor, f"SELECT count(*) FROM {table}") == [(10_000,)]
 
 
+def test_numbered_parameters(cursor: flight_sql.Cursor, table: str) -> None:
+    assert rows(cursor, "SELECT $2 || ' ' || $1 || ' ' || $2", ("a", "b")) == [("b a b",)]
+    assert [field.type for field in cursor.adbc_prepare("SELECT $2 || CAST($1 AS varchar)")] == [pa.string()] * 2
+    cursor.execute(f"CREATE TABLE {table} (id bigint, name varchar)")
+    cursor.executemany(f"INSERT INTO {table} (name, id) VALUES ($2, $1)", [(1, "a"), (2, None)])
+    cursor.execute(f"UPDATE {table} SET name = $1 WHERE name IS NULL AND id > $2", ("b", 1))
+    assert rows(cursor, f"SELECT * FROM {table} WHERE id >= $1 ORDER BY id", (1,)) == [(1, "a"), (2, "b")]
+    with pytest.raises(flight_sql.Error, match=r"Parameter \$2 stands here, and one below it nowhere"):
+        rows(cursor, "SELECT $2", (1,))
+
+
+def test_a_query_takes_one_row_of_parameters(cursor: flight_sql.Cursor) -> None:
+    two = pa.table({"1": [1, 2]})
+    with pytest.raises(
+        flight_sql.NotSupportedError, match=r"one row of parameters.*once for each row, or join with VALUES"
+    ):
+        rows(cursor, "SELECT CAST(? AS bigint)", two)
+    with pytest.raises(flight_sql.Error, match=r"This statement returns rows \(send it as a query\)"):
+        cursor.executemany("SELECT CAST(? AS bigint)", two)
+
+
+def test_statements_that_are_prepared_in_sql(cursor: flight_sql.Cursor, connect: Connect, table: str) -> None:
+    cursor.execute(f"CREATE TABLE {table} AS SELECT id FROM range(3) AS r(id)")
+    snapshot = rows(cursor, f'SELECT snapshot_id FROM "{table}$snapshots"')[0][0]
+    cursor.execute(f"PREPARE few FROM SELECT id, id * 2 AS twice FROM {table} WHERE id < ?")
+    assert rows(cursor, "EXECUTE few USING 2") == [(0, 0), (1, 2)]
+    assert rows(cursor, "DESCRIBE INPUT few") == [(0, "bigint")]
+    described = rows(cursor, "DESCRIBE OUTPUT few")
+    assert [(name, type) for name, *_, type, _, _ in described] == [("id", "bigint"), ("twice", "bigint")]
+    cursor.execute(f"PREPARE more FROM INSERT INTO {table} VALUES (?)")
+    cursor.execute("EXECUTE more USING 7")
+    assert rows(cursor, f"EXECUTE IMMEDIATE 'SELECT max(id) FROM {table} WHERE id > ?' USING 1") == [(7,)]
+    cursor.execute("DEALLOCATE PREPARE few")
+    with pytest.raises(flight_sql.Error, match="few"):
+        cursor.execute("EXECUTE few USING 2")
+    back = f"CALL iceberg.system.rollback_to_snapshot('default', '{table}', {snapshot})"
+    with pytest.raises(flight_sql.Error, match="it takes its owner"):
+        rows(cursor, back)
+    with connect("root").cursor() as administrator:
+        assert rows(administrator, back)[0][-1] == "ok"
+    assert rows(cursor, f"SELECT max(id) FROM {table}") == [(2,)]
+
+
 def test_statements_of_one_session_run_side_by_side(connect: Connect, table: str) -> None:
     """Connections with the same login share a session; a long write holds up nobody."""
     first, second = connect(), connect()
@@ -507,6 +550,20 @@ def test_two_connections_have_two_sessions(connect: Connect) -> None:
     one, two = connect(), connect()
     one.adbc_connection.set_options(**{"adbc.flight.sql.session.option.dialect": "spark"})
     assert two.adbc_connection.get_option("adbc.flight.sql.session.option.dialect") == "sqe"
+
+
+@pytest.mark.rule("SESS-2")
+def test_roles_are_chosen_where_they_are_not_lost(server: Any, connect: Connect) -> None:
+    """gRPC connects anew without a word: whoever gave up roles would have them again."""
+    bearer = {adbc_driver_flightsql.DatabaseOptions.AUTHORIZATION_HEADER.value: f"Bearer {server.keys['ana']}"}
+    named = bearer | {"adbc.flight.sql.rpc.call_header.x-session-id": "mine"}
+    with connect("nobody", **bearer).cursor() as cursor:
+        with pytest.raises(flight_sql.NotSupportedError, match=r"SET ROLE would be lost.*x-session-id"):
+            cursor.execute("SET ROLE NONE")
+        cursor.execute("SET ROLE ALL")
+    for connection in (connect("ana"), connect("nobody", **named)):
+        with connection.cursor() as cursor:
+            cursor.execute("SET ROLE NONE")
 
 
 def test_transactions_are_refused(adbc: flight_sql.Connection) -> None:

@@ -31,10 +31,20 @@ class Jdbc:
         self.command = [java, "--add-opens=java.base/java.nio=ALL-UNNAMED"]
         self.path = os.pathsep.join([str(driver), str(classes)])
 
-    def ask(self, what: str, url: str, table: str = "-", **properties: str) -> dict[str, str]:
+    def ask(self, what: str, url: str, table: str = "-", zone: str = "UTC", **properties: str) -> dict[str, str]:
         """The answers of the Java program by the names of its questions."""
         ran = subprocess.run(
-            [*self.command, "-cp", self.path, "JdbcCheck", what, url, table, *map("=".join, properties.items())],
+            [
+                *self.command,
+                f"-Duser.timezone={zone}",
+                "-cp",
+                self.path,
+                "JdbcCheck",
+                what,
+                url,
+                table,
+                *map("=".join, properties.items()),
+            ],
             capture_output=True,
             text=True,
             timeout=120,
@@ -255,13 +265,29 @@ OBJECTS = {
 }
 
 
-def test_setters_getters_and_batches(jdbc: Jdbc, url: str, login: dict[str, str], table: str) -> None:
-    answers = jdbc.ask("types", url, table, **login)
-    assert {name: answers[name] for name in SET} == {name: f"[[{value}]]" for name, value in SET.items()}
+# What the driver shifts by the zone of its JVM, as docs/clients.md says; everything else is the same in each.
+SHIFTED = {
+    "UTC": {},
+    "America/New_York": {
+        "setTime": "23:05:06",
+        "getTime": "23:05:06.007",
+        "getTimestamp": "2026-02-03 09:05:06.000007",
+        "getTimestamp zoned": "2026-02-03T14:05:06.000007Z",
+        "getTimestamp calendar": "2026-02-03T00:05:06.000007Z",
+        "TIME '04:05:06.007'": "ArrowFlightJdbcTime|23:05:06.007",
+    },
+}
+
+
+@pytest.mark.parametrize("zone", SHIFTED)
+def test_setters_getters_and_batches(jdbc: Jdbc, url: str, login: dict[str, str], table: str, zone: str) -> None:
+    answers = jdbc.ask("types", url, table, zone, **login)
+    sent, got, objects = ({name: SHIFTED[zone].get(name, each[name]) for name in each} for each in (SET, GOT, OBJECTS))
+    assert {name: answers[name] for name in SET} == {name: f"[[{value}]]" for name, value in sent.items()}
     for name in NOT_IN_THE_DRIVER.split(","):
         assert answers[name.strip()].startswith("SQLException"), name
-    assert {name: answers[name] for name in GOT} == GOT
-    assert {literal: answers[f"getObject {literal}"] for literal in OBJECTS} == OBJECTS
+    assert {name: answers[name] for name in GOT} == got
+    assert {literal: answers[f"getObject {literal}"] for literal in OBJECTS} == objects
     assert answers["getString NULL"] == "null|true"
     assert answers["meta 7"].startswith("INTEGER:4:")
     assert answers["batch of statements"] == "the driver cannot"
@@ -271,8 +297,8 @@ def test_setters_getters_and_batches(jdbc: Jdbc, url: str, login: dict[str, str]
     assert answers["after batches"] == f"[{', '.join(rows)}]"
 
 
-def test_statements(jdbc: Jdbc, url: str, login: dict[str, str], table: str) -> None:
-    answers = jdbc.ask("statements", url, table, **login)
+def test_statements(jdbc: Jdbc, url: str, server: Any, table: str) -> None:
+    answers = jdbc.ask("statements", url, table, user="root", password=server.keys["root"])
     assert answers["create"] == "0"
     assert answers["insert"] == "2"
     assert answers["execute"] == "true"
@@ -295,6 +321,12 @@ def test_statements(jdbc: Jdbc, url: str, login: dict[str, str], table: str) -> 
     assert answers["nested"] == '[[[1,2], {"a":1}, {"a":1,"b":"x"}]]'
     assert answers["zoned"].startswith("[[2026-01-02 03:04:05.000006")
     assert answers["rows"] == str(sum(range(100_000)))
+    assert answers["prepare"] == answers["deallocate"] == "false"
+    assert answers["execute prepared"] == "[[1]]"
+    assert answers["describe input"] == "[[0, bigint]]"
+    assert "few" in answers["forgotten"]
+    assert answers["call"] == f"[[rollback_to_snapshot, iceberg.default.{table}, null, null, null, null, ok]]"
+    assert answers["rolled back"] == "[[1], [2]]"
     assert "Table nowhere does not exist" in answers["missing"]
     assert "Unexpected SELEC" in answers["syntax"]
     assert answers["autocommit"] == "true"

@@ -171,6 +171,46 @@ def test_columns_are_matched_by_name(client: Client) -> None:
     assert client.value("SELECT count(*) FROM matched") == 1
 
 
+def test_what_is_never_null_is_not_null(client: Client) -> None:
+    """Of what a query computes every column may be NULL, as ever."""
+    nested = pa.list_(pa.field("element", pa.int64(), nullable=False))
+    schema = pa.schema(
+        [
+            pa.field("id", pa.int64(), nullable=False),
+            pa.field("at", pa.time32("s"), nullable=False),
+            pa.field("name", pa.string()),
+            pa.field("tags", nested, nullable=False),
+        ]
+    )
+    rows = pa.Table.from_pylist([{"id": 1, "at": clock(1, 2, 3), "name": None, "tags": [7]}], schema)
+    for mode, name in (
+        (IngestMode.CREATE, "strict"),
+        (IngestMode.CREATE_APPEND, "strict_too"),
+        (IngestMode.REPLACE, "strict"),
+    ):
+        client.send(mode, name, rows)
+        told = {
+            row["column_name"]: row["is_nullable"]
+            for row in client.rows(
+                f"SELECT column_name, is_nullable FROM information_schema.columns WHERE table_name = '{name}'"
+            )
+        }
+        assert told == {"id": "NO", "at": "NO", "name": "YES", "tags": "NO"}
+    client.send(IngestMode.CREATE_APPEND, "strict_too", rows)
+    client.send(IngestMode.APPEND, "strict_too", rows.cast(pa.schema([field.with_nullable(True) for field in schema])))
+    assert client.value("SELECT count(*) FROM strict_too") == 3
+    with pytest.raises(SqeError):
+        client.run("INSERT INTO strict_too (name) VALUES ('x')")
+    client.run("CREATE TABLE computed AS SELECT id FROM strict_too")
+    client.run("INSERT INTO computed VALUES (NULL)")
+    broken = pa.Table.from_batches([pa.record_batch([pa.array([None, 1])], pa.schema([schema.field("id")]))])
+    refused = client.refusal(IngestMode.CREATE, "broken", broken)
+    assert (str(refused), refused.code) == (
+        "Column id is said to have no NULL, and has some",
+        ErrorCode.INVALID_ARGUMENTS,
+    )
+
+
 def test_nulls_without_a_type_fit_every_column(client: Client) -> None:
     client.run("CREATE TABLE bare (id bigint, day date, tags array(varchar))")
     nothing = pa.table({"id": [1, 2], "day": pa.nulls(2), "tags": pa.nulls(2)})

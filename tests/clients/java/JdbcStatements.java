@@ -18,7 +18,7 @@ final class JdbcStatements {
     static void ask(Connection connection, String table) throws Exception {
         try (Statement statement = connection.createStatement()) {
             Answers.say("create", () -> statement.executeUpdate(
-                "CREATE TABLE " + table + " (id bigint, name varchar, price decimal(38,10), day date, at timestamp,"
+                "CREATE TABLE " + table + " (id bigint COMMENT 'the key', name varchar, price decimal(38,10), day date, at timestamp,"
                     + " ok boolean, ratio double, small integer, raw varbinary)"));
             Answers.say("insert", () -> statement.executeUpdate(
                 "INSERT INTO " + table + " (id, name) VALUES (1, 'one'), (2, 'two')"));
@@ -81,7 +81,7 @@ final class JdbcStatements {
             Answers.say("values", () -> {
                 try (ResultSet results = statement.executeQuery("SELECT * FROM " + table + " WHERE id = 3")) {
                     results.next();
-                    return results.getLong(1) + "|" + results.getString(2) + "|" + results.getBigDecimal(3) + "|"
+                    return results.getLong("id") + "|" + results.getString(2) + "|" + results.getBigDecimal(3) + "|"
                         + results.getDate(4) + "|" + results.getTimestamp(5) + "|" + results.getBoolean(6) + "|"
                         + results.getDouble(7) + "|" + results.getInt(8) + "|" + results.getBytes(9).length;
                 }
@@ -125,6 +125,18 @@ final class JdbcStatements {
                     return sum;
                 }
             });
+            Answers.say("prepare", () -> statement.execute("PREPARE few FROM SELECT id FROM " + table + " WHERE id < ?"));
+            Answers.say("execute prepared", () -> Answers.query(connection, "EXECUTE few USING 3"));
+            Answers.say("describe input", () -> Answers.query(connection, "DESCRIBE INPUT few"));
+            Answers.say("deallocate", () -> statement.execute("DEALLOCATE PREPARE few"));
+            Answers.say("forgotten", () -> Answers.query(connection, "EXECUTE few USING 3"));
+            Answers.say("call", () -> {
+                String first = Answers.query(connection,
+                    "SELECT snapshot_id FROM \"" + table + "$snapshots\" ORDER BY committed_at LIMIT 1").get(0).get(0);
+                return Answers.query(connection,
+                    "CALL iceberg.system.rollback_to_snapshot('default." + table + "', " + first + ")");
+            });
+            Answers.say("rolled back", () -> Answers.query(connection, "SELECT id FROM " + table + " ORDER BY id"));
             Answers.say("missing", () -> Answers.query(connection, "SELECT * FROM nowhere"));
             Answers.say("syntax", () -> Answers.query(connection, "SELEC 1"));
             Answers.say("update of rows", () -> statement.executeUpdate("SELECT 1"));

@@ -417,6 +417,9 @@ ROW_REFUSED = "sqe.row.not.allowed"
 # An option for `analyse`: a write whose values would lose digits in their columns is refused.
 EXACT_WRITES: Mapping[str, str] = MappingProxyType({"sqe.exact.writes": "true"})
 
+# An option for `execute` of what makes a table of rows: columns that are never NULL in these are NOT NULL.
+NOT_NULL_ROWS: Mapping[str, str] = MappingProxyType({"sqe.not.null.rows": "true"})
+
 
 class EngineSession(ABC):
     """An isolated session of the engine: its own catalogs, conf and functions. One statement at a time per session."""

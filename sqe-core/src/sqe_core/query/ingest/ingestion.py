@@ -14,13 +14,13 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol, runtime_checkable
 
 import pyarrow as pa
 import pyarrow.types as kinds
 
-from sqe_core.engine.port import EngineSession, Spool
+from sqe_core.engine.port import NOT_NULL_ROWS, EngineSession, Spool
 from sqe_core.query.context import StatementContext
 from sqe_core.query.errors.suggestions import did_you_mean
 from sqe_core.query.errors.wording import shown
@@ -148,7 +148,8 @@ class Ingestion:
 
     def _judged(self, statement: EngineStatement, rows: Rows) -> Judgement:
         recognise(self.context, statement)
-        return self.judging.judge(statement, spooled=rows)
+        judgement = self.judging.judge(statement, spooled=rows)
+        return replace(judgement, settings={**judgement.settings, **NOT_NULL_ROWS})
 
     # Which table
 
@@ -198,7 +199,7 @@ class Ingestion:
             # NULLs without a type fit every column; Arrow needs some type for them on the way.
             type = pa.int32() if nothing else fitted(storable(field.name, field.type), target.type)
             values[target.name] = None if nothing else field.name
-            kept.append(pa.field(field.name, type))
+            kept.append(pa.field(field.name, type, nothing or field.nullable))
         text = append_text(_parts(resolved), values, rows.name)
         return _Write(statement=_statement(StatementKind.INSERT, text), kept=pa.schema(kept))
 
@@ -209,7 +210,7 @@ class Ingestion:
                 code=ErrorCode.SCHEMA_NOT_FOUND,
                 hint=f"create it first: CREATE SCHEMA {resolved.name.schema}",
             )
-        kept = pa.schema([pa.field(field.name, storable(field.name, field.type)) for field in schema])
+        kept = pa.schema([field.with_type(storable(field.name, field.type)) for field in schema])
         text = create_text(_parts(resolved), kept.names, rows.name, replace=mode is IngestMode.REPLACE)
         return _Write(statement=_statement(StatementKind.CREATE_TABLE_AS, text), kept=kept)
 

@@ -13,6 +13,7 @@ from typing import BinaryIO
 
 import pyarrow as pa
 
+from sqe_core.query.errors.wording import shown
 from sqe_core.query.ingest.types import SchemaLimits, converted
 from sqe_core.spi.batch_bytes import batch_bytes
 from sqe_core.spi.errors import ErrorCode, ResourcesError, UserError
@@ -127,6 +128,12 @@ class RowFiles:
             converted(sent.name, column, kept.type, kind=self._kind)
             for sent, column, kept in zip(self._sent, chunk.columns, self._kept, strict=True)
         ]
+        for column, kept in zip(columns, self._kept, strict=True):
+            if column.null_count and not kept.nullable:
+                raise UserError(
+                    f"{self._kind} {shown(kept.name)} is said to have no NULL, and has some",
+                    code=ErrorCode.INVALID_ARGUMENTS,
+                )
         return pa.RecordBatch.from_arrays(columns, schema=self._kept)
 
     def _write(self, chunk: pa.RecordBatch) -> None:

@@ -160,7 +160,7 @@ def _plain(type: pa.DataType) -> pa.DataType | None:
 
 
 def _nested(type: pa.DataType, inner: Callable[[pa.DataType], pa.DataType]) -> pa.DataType | None:
-    """Rebuild a nested type with storable types inside. Everything may be NULL: the table says what may not."""
+    """Rebuild a nested type with storable types inside. What is inside may be NULL: the table says what may not."""
     if kinds.is_list(type) or kinds.is_large_list(type) or kinds.is_fixed_size_list(type):
         return pa.list_(inner(type.value_type))
     if kinds.is_map(type):

@@ -18,6 +18,7 @@ import org.apache.iceberg.spark.source.SparkTable;
 import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
 import org.apache.spark.sql.catalyst.analysis.TableAlreadyExistsException;
 import org.apache.spark.sql.connector.catalog.*;
+import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import sqe.bridge.secure.VisibleRowsTable;
 import sqe.bridge.time.PlainTypes;
@@ -31,6 +32,8 @@ import sqe.bridge.time.TimesTable;
 public class SqeCatalog extends SparkCatalog {
   /** JdbcCatalog writes its name into every row; the alias is new in each session. */
   public static final String NAME_OPTION = "sqe.catalog-name";
+
+  private static final String NOT_NULL_ROWS = "sqe.not.null.rows"; // engine/port.py
 
   /** Begins the last part of a metadata table's name. Users cannot write it, and a plain name is never such a table. */
   static final String METADATA_PREFIX = "_sqe_metadata_";
@@ -95,6 +98,11 @@ public class SqeCatalog extends SparkCatalog {
             ? SparkTable.create(plain, IcebergFields.timeTravel(table))
             : SparkTable.create(plain, table.branch());
     return new TimesTable(table.table(), schema, chosen);
+  }
+
+  /** Of rows that a client brings, what it says to be never NULL is kept; what a query computes may be. */
+  public boolean useNullableQuerySchema() {
+    return !SQLConf.get().contains(NOT_NULL_ROWS);
   }
 
   public String toString() {
