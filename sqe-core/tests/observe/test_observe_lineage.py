@@ -6,6 +6,7 @@ import json
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -19,7 +20,7 @@ from sqe_core.observe.lineage_file import FileLineageConfig, FileLineageFactory
 from sqe_core.plugins.kinds import ExtensionPoint
 from sqe_core.plugins.manager import PluginManager
 from sqe_core.spi.errors import ErrorCode, StartupError
-from sqe_core.spi.events import ObjectDecision, QueryEvent, QueryPhase
+from sqe_core.spi.events import ColumnSource, ObjectDecision, QueryEvent, QueryPhase
 from sqe_core.spi.factory import PluginContext
 from sqe_core.spi.lineage import LineageEvent, LineageEventType, LineageSink
 from sqe_core.spi.names import NamespaceName, ObjectName
@@ -125,6 +126,27 @@ def test_a_write_has_a_start_and_an_end(make) -> None:
     ]
     assert [(each.name, each.lifecycle_change) for each in end.outputs] == [("a.target", None)]
     assert sink.closed
+
+
+def test_outputs_say_what_their_columns_are_made_of(make) -> None:
+    sink = Kept()
+    found = make(sink)
+    made = replace(
+        event(QueryPhase.FINISHED, (READ, Action.SELECT), (WRITTEN, Action.INSERT)),
+        columns={"n": tuple(ColumnSource(name=READ, column="a", kind=kind) for kind in ("IDENTITY", "WINDOW"))},
+        conditions=(ColumnSource(name=READ, column="b", kind="FILTER"),),
+    )
+    found.observe(made)
+    found.stop()
+    (output,) = sink.events[-1].outputs
+    (column,) = output.column_lineage
+    (used,), (condition,) = column.inputs, output.dataset_inputs
+    assert (column.column, used.dataset_name, used.column) == ("n", "a.b.source", "a")
+    assert [(each.type, each.subtype) for each in used.transformations] == [
+        ("DIRECT", "IDENTITY"),
+        ("DIRECT", "WINDOW"),
+    ]
+    assert (condition.column, [each.type for each in condition.transformations]) == ("b", ["INDIRECT"])
 
 
 @pytest.mark.parametrize(

@@ -5,12 +5,14 @@ from __future__ import annotations
 import pytest
 from handler_lake import ALICE, ROOT, Lake
 
+from sqe_core.engine.port import EngineExecutionError, EngineFailure
 from sqe_core.query.judge.bind import Usage
 from sqe_core.query.judge.facts import StatementFacts
-from sqe_core.query.run.record import StatementRecord
+from sqe_core.query.run.record import Sinks, StatementRecord
 from sqe_core.query.service import StatementOptions
 from sqe_core.spi.events import QueryEvent
 from sqe_core.spi.policy import Action
+from sqe_core.testing.engine import FakePlan
 
 
 @pytest.fixture
@@ -34,7 +36,7 @@ def test_what_a_query_reads(lake: Lake, facts: list[StatementFacts]) -> None:
     (found,) = facts
     view, table = found.read
     assert (view.name.name, view.is_view) == ("v", True)
-    assert (table.name.name, table.snapshot_id, table.columns) == ("people", 1, ("id", "name", "city"))
+    assert (table.name.name, table.snapshot_id) == ("people", 1)
     assert table.uuid == lake.engine.catalogs["lake"].tables[("default",), "people"][0].uuid
     assert found.functions == {"count", "upper"}
     assert (found.written, found.deterministic, found.scope) == ((), True, "everybody")
@@ -53,12 +55,13 @@ def test_what_a_statement_writes(lake: Lake, facts: list[StatementFacts]) -> Non
 def test_what_columns_are_made_of(lake: Lake, facts: list[StatementFacts]) -> None:
     lake.run(ALICE, "CREATE VIEW v AS SELECT upper(name) AS shout, id FROM people WHERE city = 'Rome'")
     lake.run(ALICE, "SELECT shout, id FROM v")
-    lineage = facts[-1].lineage
-    assert {(str(one.name), one.column, one.kind) for one in lineage.columns["id"]} == {
+    found = facts[-1]
+    assert {(str(one.name), one.column, one.kind) for one in found.columns["id"]} == {
         ("lake.default.people", "id", "IDENTITY")
     }
-    assert {one.kind for one in lineage.columns["shout"]} == {"TRANSFORMATION"}
-    assert [(one.column, one.kind) for one in lineage.indirect] == [("city", "FILTER")]
+    assert {one.kind for one in found.columns["shout"]} == {"TRANSFORMATION"}
+    assert [(one.column, one.kind) for one in found.conditions] == [("city", "FILTER")]
+    assert set(found.read[-1].columns) == {"name", "id", "city"}
 
 
 @pytest.mark.parametrize(
@@ -100,7 +103,37 @@ def test_observers_are_told(lake: Lake) -> None:
         assert 0 <= part <= timings.total_ms
     assert event.counts.rows_scanned == 2
     assert event.counts.bytes_scanned
-    assert [each.name.name for each in event.objects if hasattr(each.name, "name")] == ["people"]
+    (read,) = event.objects
+    assert (str(read.name), read.snapshot_id, read.columns) == ("lake.default.people", 1, ("id",))
+    assert read.uuid == lake.engine.catalogs["lake"].tables[("default",), "people"][0].uuid
+    assert [(one.column, one.kind) for one in event.columns["id"]] == [("id", "IDENTITY")]
+
+
+@pytest.mark.rule("TRI-7", "ENF-17")
+def test_the_history_counts_what_its_user_may_know(lake: Lake) -> None:
+    lake.run(ALICE, "SELECT id FROM people")
+    lake.root("GRANT SELECT ON people TO USER alice ROWS WHERE city = 'Rome'")
+    lake.run(ALICE, "SELECT name FROM people")
+    sql = "SELECT query, rows_scanned, bytes_scanned, analysis_time_ms FROM system.runtime.queries"
+    found = {query: (rows, size) for query, rows, size, analysis in lake.run(ALICE, sql) if analysis is not None}
+    rows, size = found["SELECT id FROM people"]
+    assert (rows, bool(size)) == (2, True)
+    assert found["SELECT name FROM people"] == (None, None)
+
+
+def test_a_statement_runs_whose_columns_cannot_be_traced(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(plan: FakePlan) -> None:
+        raise EngineExecutionError(EngineFailure(condition="INTERNAL_ERROR", sql_state=None, parameters={}))
+
+    monkeypatch.setattr(FakePlan, "lineage", fails)
+    assert lake.run(ALICE, "SELECT id FROM people") == [(1,), (2,)]
+    assert final(lake).objects[0].columns == ()
+
+
+def test_nobody_asks_the_engine_for_what_nobody_wants_to_know(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(FakePlan, "lineage", lambda plan: pytest.fail("asked"))
+    lake.sqe.service._parts.recorder._sinks = Sinks(notify=None)
+    lake.run(ALICE, "SELECT id FROM people")
 
 
 @pytest.mark.parametrize("header", ["", "00-" + "0" * 32 + "-00f067aa0ba902b7-01", "x" * 1000, "00-zz-1-1"])

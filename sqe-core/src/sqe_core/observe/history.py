@@ -34,6 +34,10 @@ class HistoryEntry:
     """What the client calls itself."""
     trace_id: str | None = None
     queued_ms: float | None = None
+    analysis_ms: float | None = None
+    rows_scanned: int | None = None
+    bytes_scanned: int | None = None
+    """What was read, where somebody counted, and its user may know: not of what a policy keeps a part of (TRI-7)."""
     writes: bool = False
     """Whether `rows` are rows that were written."""
 

@@ -6,14 +6,23 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Literal
 
-from sqe_core.spi.events import ObjectDecision, QueryEvent, QueryPhase
+from sqe_core.spi.events import ColumnSource, QueryEvent, QueryPhase
 from sqe_core.spi.factory import Metrics
-from sqe_core.spi.lineage import Dataset, LineageEvent, LineageEventType, LineageJob, LineageSink
+from sqe_core.spi.lineage import (
+    ColumnLineage,
+    Dataset,
+    InputField,
+    LineageEvent,
+    LineageEventType,
+    LineageJob,
+    LineageSink,
+    Transformation,
+)
 from sqe_core.spi.names import ObjectName
 from sqe_core.spi.policy import Action, ResourceType
 
@@ -102,7 +111,7 @@ class Lineage:
                 self._running.pop(event.query_id, None)
             else:
                 self._running[event.query_id] = (received, True)
-        inputs, outputs = self._datasets(event.objects)
+        inputs, outputs = self._datasets(event)
         if not outputs and not (self._options.emit_selects and event.statement_kind == "query"):
             return
         if not started:
@@ -138,11 +147,11 @@ class Lineage:
             error_message=event.error_message if kind is LineageEventType.FAIL else None,
         )
 
-    def _datasets(self, objects: Sequence[ObjectDecision]) -> tuple[tuple[Dataset, ...], tuple[Dataset, ...]]:
+    def _datasets(self, event: QueryEvent) -> tuple[tuple[Dataset, ...], tuple[Dataset, ...]]:
         """What is read and what is written; each object once on each side."""
         inputs: dict[ObjectName, Dataset] = {}
         outputs: dict[ObjectName, Dataset] = {}
-        for each in objects:
+        for each in event.objects:
             if not isinstance(each.name, ObjectName) or each.type is ResourceType.SCHEMA:
                 continue
             if each.action in _READS:
@@ -153,7 +162,27 @@ class Lineage:
         read = (
             dataset for name, dataset in inputs.items() if name not in outputs or not outputs[name].lifecycle_change
         )
-        return tuple(read), tuple(outputs.values())
+        columns = tuple(
+            ColumnLineage(column=column, inputs=self._fields(sources, "DIRECT"))
+            for column, sources in event.columns.items()
+        )
+        conditions = self._fields(event.conditions, "INDIRECT")
+        return tuple(read), tuple(
+            replace(each, column_lineage=columns, dataset_inputs=conditions) for each in outputs.values()
+        )
+
+    def _fields(self, sources: Iterable[ColumnSource], type: Literal["DIRECT", "INDIRECT"]) -> tuple[InputField, ...]:
+        """Return each column once, with all that is done with it."""
+        found: dict[tuple[ObjectName, str], list[Transformation]] = {}
+        for each in sources:
+            found.setdefault((each.name, each.column), []).append(Transformation(type=type, subtype=each.kind))
+        return tuple(
+            InputField(
+                dataset_namespace=namespace, dataset_name=called, column=column, transformations=tuple(transformations)
+            )
+            for (name, column), transformations in found.items()
+            for namespace, called in (self._dataset_of(name),)
+        )
 
     def _dataset(self, name: ObjectName, change: Literal["CREATE", "ALTER", "DROP", "TRUNCATE"] | None) -> Dataset:
         namespace, called = self._dataset_of(name)

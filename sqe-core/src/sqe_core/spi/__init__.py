@@ -75,7 +75,15 @@ from sqe_core.spi.errors import (
     StartupError,
     UserError,
 )
-from sqe_core.spi.events import ObjectDecision, QueryCounts, QueryEvent, QueryPhase, QueryTimings
+from sqe_core.spi.events import (
+    ColumnSource,
+    ColumnUse,
+    ObjectDecision,
+    QueryCounts,
+    QueryEvent,
+    QueryPhase,
+    QueryTimings,
+)
 from sqe_core.spi.factory import Clock, ConfigT, Metrics, NoConfig, NoMetrics, PluginContext, PluginFactory, SystemClock
 from sqe_core.spi.grants import GrantStore, GrantStoreContext, GrantStoreFactory
 from sqe_core.spi.hooks import HOOKS, SPI_VERSION, SqePlugin, StartupContext, hookimpl
@@ -193,7 +201,9 @@ __all__ = [
     "Column",
     "ColumnLineage",
     "ColumnMask",
+    "ColumnSource",
     "ColumnType",
+    "ColumnUse",
     "CommitConflictError",
     "ConfigError",
     "ConfigT",

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import Enum
+from typing import Literal
 
 from sqe_core.spi.errors import ErrorCode
 from sqe_core.spi.identity import Identity
 from sqe_core.spi.names import NamespaceName, ObjectName
 from sqe_core.spi.policy import Action, ResourceType
+
+ColumnUse = Literal["IDENTITY", "TRANSFORMATION", "AGGREGATION", "WINDOW", "FILTER", "JOIN", "GROUP_BY", "SORT"]
 
 
 class QueryPhase(Enum):
@@ -30,7 +33,11 @@ class QueryPhase(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObjectDecision:
-    """What was decided about one object, in numbers and names of columns, never policy text."""
+    """What was decided about one object, in numbers and names of columns, never policy text.
+
+    `columns` are those of its columns that the statement reads; with `uuid` and `snapshot_id` they are known once it
+    runs.
+    """
 
     name: ObjectName | NamespaceName
     action: Action
@@ -41,6 +48,22 @@ class ObjectDecision:
     reason: str = ""
     policy_version: str | None = None
     type: ResourceType = ResourceType.TABLE
+    uuid: str | None = None
+    snapshot_id: int | None = None
+    columns: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ColumnSource:
+    """A column of a table, and how a statement uses it.
+
+    `kind` is IDENTITY, TRANSFORMATION, AGGREGATION or WINDOW in a column that is made of it; FILTER, JOIN, GROUP_BY,
+    SORT or WINDOW where it decides about rows.
+    """
+
+    name: ObjectName
+    column: str
+    kind: ColumnUse
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,6 +108,8 @@ class QueryEvent:
         source: what the client calls itself.
         trace_id: the client's trace.
         objects: the decisions, known from STARTED on, and for denied statements from FAILED.
+        columns: what each column of the result, or of the table that is written, is made of; known from STARTED on.
+        conditions: the columns that decide about its rows.
         policy_cache_hit: whether every decision came from the cache; None before deciding.
         timings: how long the stages took, filled in as they end.
         counts: how much was moved.
@@ -107,6 +132,8 @@ class QueryEvent:
     source: str | None = None
     trace_id: str | None = None
     objects: tuple[ObjectDecision, ...] = ()
+    columns: Mapping[str, tuple[ColumnSource, ...]] = field(default_factory=dict)
+    conditions: tuple[ColumnSource, ...] = ()
     policy_cache_hit: bool | None = None
     timings: QueryTimings = QueryTimings()
     counts: QueryCounts = QueryCounts()

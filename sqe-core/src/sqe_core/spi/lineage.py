@@ -9,6 +9,7 @@ from enum import Enum
 from typing import Literal
 
 from sqe_core.spi.catalog import Column
+from sqe_core.spi.events import ColumnUse
 from sqe_core.spi.factory import ConfigT, PluginContext, PluginFactory
 from sqe_core.spi.identity import Secret
 
@@ -27,7 +28,7 @@ class Transformation:
     """How a value travelled, for example DIRECT and IDENTITY, or INDIRECT and FILTER."""
 
     type: Literal["DIRECT", "INDIRECT"]
-    subtype: Literal["IDENTITY", "TRANSFORMATION", "AGGREGATION", "WINDOW", "FILTER", "JOIN", "GROUP_BY", "SORT"]
+    subtype: ColumnUse
     masking: bool = False
 
 

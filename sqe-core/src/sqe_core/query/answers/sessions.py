@@ -128,6 +128,7 @@ def _runtime_row(each: HistoryEntry) -> tuple[object, ...]:
         "queued_time_ms": None if each.queued_ms is None else int(each.queued_ms),
         "trace_id": each.trace_id,
         "query": each.sql,
+        "analysis_time_ms": None if each.analysis_ms is None else int(each.analysis_ms),
         "planning_time_ms": None if each.planning_ms is None else int(each.planning_ms),
         "execution_time_ms": execution,
         "created": started,
@@ -137,6 +138,8 @@ def _runtime_row(each: HistoryEntry) -> tuple[object, ...]:
         "output_rows": None if each.writes else each.rows,
         "error_type": each.error_type,
         "error_code": None if each.error_code is None else each.error_code.name,
+        "rows_scanned": each.rows_scanned,
+        "bytes_scanned": each.bytes_scanned,
         "rows_written": each.rows if each.writes else None,
     }
     return tuple(known.get(column) for column in TABLES["queries"].names)

@@ -98,8 +98,6 @@ class Judgement:
     settings: Mapping[str, str]
     bound: tuple[BoundRelation, ...]
     uses_session_views: bool
-    restricted: bool
-    """Whether something of what it reads is kept from the user."""
     facts: StatementFacts
     may_exist: bool = False
     """Whether it creates what may be there: OR REPLACE, IF NOT EXISTS."""
@@ -214,7 +212,6 @@ class Judge:
             settings=settings,
             bound=tuple(collected.bound),
             uses_session_views=collected.session_views,
-            restricted=collected.restricted,
             facts=collected.findings.facts(
                 collected.bound,
                 analysed,
@@ -223,6 +220,7 @@ class Judge:
                     for entry in collected.bound
                     if entry.resolved is not None and not entry.system
                 },
+                restricted=collected.restricted,
             ),
             may_exist=if_not_exists or any(one.replaces for one in collected.bound),
             if_not_exists=if_not_exists,

@@ -291,7 +291,10 @@ def _resource(name: ObjectName | NamespaceName) -> dict[str, Any]:
 
 def _object(decision: ObjectDecision) -> dict[str, Any]:
     resource = _resource(decision.name)
-    return {**resource, "object_type": decision.type.value} if resource["name"] is not None else resource
+    if resource["name"] is None:
+        return resource
+    known = {"uuid": decision.uuid, "snapshot_id": decision.snapshot_id, "columns": list(decision.columns)}
+    return {**resource, "object_type": decision.type.value, **{key: value for key, value in known.items() if value}}
 
 
 def _decision(decision: ObjectDecision) -> dict[str, Any]:

@@ -52,7 +52,7 @@ class Execution:
                 seen=created.loaded is not None,
             ) from error
         release = context.session.begin_result()
-        context.running.attach_stream(stream, counted=not judgement.restricted)
+        context.running.attach_stream(stream, counted=not judgement.facts.restricted)
         if judgement.plan.is_command:
             context.running.state = StatementState.FINISHING
             release()  # the statement holds on to its engine session itself

@@ -27,6 +27,7 @@ from sqe_core.session.session import Session
 from sqe_core.spi.errors import ErrorCode, SqeError
 from sqe_core.spi.events import ObjectDecision, QueryCounts, QueryEvent, QueryPhase, QueryTimings
 from sqe_core.spi.factory import Metrics, NoMetrics
+from sqe_core.spi.policy import Action
 from sqe_core.sql.statement import StatementKind
 from sqe_core.sql.text.redact import CUT, Redacted, redact, without_secrets
 
@@ -203,6 +204,7 @@ class StatementRecord:
         self._entry.planning_ms = self._planned_after
         if judgement is not None:
             self._facts = judgement.facts
+            self._entry.analysis_ms = self._timings(self.trail.read(), None).analysis_ms
         self.tell(QueryPhase.STARTED)
         if self._sinks.audit is not None:
             self._tell_decisions(self._event(QueryPhase.STARTED, None), must=True)
@@ -211,6 +213,8 @@ class StatementRecord:
         """The engine is done, and knows what it read; nobody is asked where nobody wants to know."""
         if self._sinks.notify is not None or self._sinks.audit is not None:
             self._scanned = stream.progress()
+            if self._facts is not None and not self._facts.restricted:
+                self._entry.rows_scanned, self._entry.bytes_scanned = self._scanned.rows, self._scanned.bytes
 
     def begins_change(self, kind: StatementKind) -> None:
         """Rights are about to be changed.
@@ -321,6 +325,8 @@ class StatementRecord:
             sql_hash=self._sql_hash(),
             client_address=self._session.client_address,
             objects=self._objects(trail),
+            columns=self._facts.columns if self._facts is not None else {},
+            conditions=self._facts.conditions if self._facts is not None else (),
             policy_cache_hit=trail.cache_hit,
             source=self._origin.source,
             trace_id=self._origin.trace_id,
@@ -354,10 +360,10 @@ class StatementRecord:
         if self._facts is None or not self._facts.objects:
             return trail.about_self
         decided = {(each.name, each.action): each for each in trail.about_self}
-        found = {
-            (fact.name, action): decided.get((fact.name, action))
-            or ObjectDecision(name=fact.name, action=action, allowed=True)
-            for fact in self._facts.objects
-            for action in fact.actions
-        }
+        found = {}
+        for fact in self._facts.objects:
+            for action in fact.actions:
+                known = decided.get((fact.name, action)) or ObjectDecision(name=fact.name, action=action, allowed=True)
+                columns = fact.columns if action is Action.SELECT else ()
+                found[fact.name, action] = replace(known, uuid=fact.uuid, snapshot_id=fact.snapshot_id, columns=columns)
         return tuple(found.values())

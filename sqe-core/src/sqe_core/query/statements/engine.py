@@ -73,7 +73,7 @@ def _plans(judgement: Judgement, context: StatementContext) -> Iterator[Sequence
     scrubber = Scrubber(context.session.secrets())
     for kind, text in judgement.plan.explain():
         # The physical plan tells of versions and conditions of tables (META-5).
-        if kind == "logical_plan" or not judgement.restricted:
+        if kind == "logical_plan" or not judgement.facts.restricted:
             yield kind, scrubber.visible_text(text)
 
 
