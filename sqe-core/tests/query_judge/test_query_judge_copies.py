@@ -13,7 +13,6 @@ TABLE = ExpectedRelation(
     table="t",
     columns=("id", "dept", "weird `name", "pay"),
     filter_sql=POLICY,
-    barrier=True,
     masks={"pay": "NULL"},
 )
 

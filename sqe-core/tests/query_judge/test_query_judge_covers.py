@@ -26,7 +26,6 @@ VIEW = ExpectedRelation(
     table="v",
     columns=("id", "dept"),
     filter_sql=POLICY,
-    barrier=True,
     masks={"dept": "NULL"},
     view=True,
 )
@@ -150,7 +149,6 @@ CHANGED = ExpectedRelation(
     table="_sqe_visible_rows",
     columns=("id", "dept"),
     filter_sql=POLICY,
-    barrier=True,
     changed=True,
 )
 IDENTITY = (f"{MARKER}._file", f"{MARKER}._pos")

@@ -325,7 +325,7 @@ def test_columns_with_dots_and_backticks_are_compared_as_names() -> None:
 
 # Filter and barrier
 
-FILTERED = replace(STAFF, filter_sql=f"({MARKER}.dept = 'ENG')", barrier=True)
+FILTERED = replace(STAFF, filter_sql=f"({MARKER}.dept = 'ENG')")
 BARRIER = "(SPARK_PARTITION_ID() >= 0)"
 
 
@@ -349,10 +349,8 @@ def test_filter_and_barrier_stand_where_they_were_expected() -> None:
     refuse(secured(), FILTERED)
     without_barrier = logical("Filter", raw(MARKER, "hr", "staff"), condition=f"({MARKER}.dept = 'ENG')")
     refuse(alias("s", project([f"{MARKER}.id", f"{MARKER}.name"], without_barrier)), FILTERED)
-    accept(alias("s", project([f"{MARKER}.id", f"{MARKER}.name"], without_barrier)), replace(FILTERED, barrier=False))
     only_barrier = logical("Filter", raw(MARKER, "hr", "staff"), condition=BARRIER)
     refuse(alias("s", project([f"{MARKER}.id", f"{MARKER}.name"], only_barrier)), FILTERED)
-    accept(alias("s", project([f"{MARKER}.id", f"{MARKER}.name"], only_barrier)), replace(FILTERED, filter_sql=None))
 
 
 # Commands

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sqe_core.catalog.types import display_type
-from sqe_core.query.judge.judge import VIEW_SECURITY_PROPERTY
+from sqe_core.query.judge.views import VIEW_SECURITY_PROPERTY
 from sqe_core.spi.catalog import Column, TableMetadata, ViewMetadata
 from sqe_core.spi.names import ObjectName, quote_part
 

@@ -10,8 +10,8 @@ import pyarrow as pa
 from sqe_core.catalog.information_schema import to_table
 from sqe_core.query.answers.system_tables import SystemTables
 from sqe_core.query.context import StatementContext
-from sqe_core.query.judge.judge import unreadable_view
 from sqe_core.query.judge.names import ResolvedName, table_not_found, written
+from sqe_core.query.judge.views import unreadable_view
 from sqe_core.query.run.judging import Judging
 from sqe_core.spi.catalog import Column, TableMetadata, ViewMetadata
 from sqe_core.spi.errors import NotSupportedError, ObjectNotFoundError

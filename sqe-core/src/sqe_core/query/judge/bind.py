@@ -17,6 +17,7 @@ from sqe_core.session.session import SessionView
 from sqe_core.session.statement_session import StatementSession
 from sqe_core.spi.catalog import TableMetadata, ViewMetadata
 from sqe_core.spi.errors import ErrorCode, NotSupportedError, ObjectNotFoundError, Position, SqeError
+from sqe_core.spi.names import ObjectName
 from sqe_core.spi.policy import Action
 from sqe_core.sql.statement import PositionMap
 
@@ -71,6 +72,12 @@ class BoundRelation:
     position: Position | None = None
     absent: SqeError | None = None
     """What to say of a name that means nothing, whoever asks."""
+
+    @property
+    def name(self) -> ObjectName:
+        """What it is called, where it is an object of a catalog, or of ours."""
+        assert self.resolved is not None
+        return self.resolved.name
 
     @property
     def needed(self) -> tuple[Action, ...]:

@@ -14,7 +14,8 @@ from dataclasses import dataclass, replace
 
 from sqe_core.engine.port import EngineExecutionError
 from sqe_core.query.judge.bind import BoundRelation
-from sqe_core.query.judge.judge import MAX_VIEW_DEPTH, Decisions, Judge
+from sqe_core.query.judge.judge import Decisions, Judge
+from sqe_core.query.judge.views import MAX_VIEW_DEPTH
 from sqe_core.spi.catalog import ViewMetadata
 from sqe_core.spi.errors import (
     EngineLostError,

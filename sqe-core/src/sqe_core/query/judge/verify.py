@@ -94,8 +94,7 @@ class ExpectedRelation:
         catalog: the random name of the mounted catalog.
         metadata_table: the last part of the name when a metadata table is read.
         columns: the projected columns in order; for a metadata table its expressions, with `r` for the marker.
-        filter_sql: the policy's condition as the engine writes it when analysed.
-        barrier: whether the barrier must stand above the policy's filter (ENF-14).
+        filter_sql: the policy's condition as the engine writes it when analysed; the barrier stands above it (ENF-14).
         masks: what the engine writes for the value of each masked column, when analysed.
         untouched: columns of a target that the statement may not give a value to, other than their default.
         changed: whether this is the target of the statement, as it reads the rows that it changes.
@@ -110,7 +109,6 @@ class ExpectedRelation:
     columns: tuple[str, ...] = ()
     time_travel: TimeTravel | None = None
     filter_sql: str | None = None
-    barrier: bool = False
     masks: Mapping[str, str] = field(default_factory=dict)
     view: bool = False
     write_target: bool = False
@@ -350,14 +348,12 @@ class _Verifier:
             node = self._require(node, _FILTER, entry)
             if not _is_filter(node, entry):
                 _deviates(f"another filter on {entry.identity}")
-        if entry.barrier:
-            if entry.filter_sql is not None:
-                node = self._require(node, _PROJECT, entry)
-                if any(_attribute(item)[:-1] != (entry.marker,) for item in _strings(node.fields.get("projectList"))):
-                    _deviates(f"a computed column below the barrier of {entry.identity}")
-                node = self._require(node, _ALIAS, entry)
-                if _strings(node.fields.get("identifier")) != (entry.marker,):
-                    _deviates(f"another name below the barrier of {entry.identity}")
+            node = self._require(node, _PROJECT, entry)
+            if any(_attribute(item)[:-1] != (entry.marker,) for item in _strings(node.fields.get("projectList"))):
+                _deviates(f"a computed column below the barrier of {entry.identity}")
+            node = self._require(node, _ALIAS, entry)
+            if _strings(node.fields.get("identifier")) != (entry.marker,):
+                _deviates(f"another name below the barrier of {entry.identity}")
             node = self._require(node, _FILTER, entry)
             if _normal(node.fields.get("condition")) != _BARRIER:
                 _deviates(f"no barrier on {entry.identity}")

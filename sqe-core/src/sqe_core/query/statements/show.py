@@ -15,8 +15,8 @@ from sqe_core.query.answers.like import like_filter
 from sqe_core.query.answers.metadata import Metadata, text_table
 from sqe_core.query.context import StatementContext
 from sqe_core.query.errors.suggestions import did_you_mean
-from sqe_core.query.judge.judge import unreadable_view
 from sqe_core.query.judge.names import schema_not_found
+from sqe_core.query.judge.views import unreadable_view
 from sqe_core.query.run.judging import Judging
 from sqe_core.query.statements.handler import ExistingObject, Need, answer
 from sqe_core.spi.catalog import ObjectType, TableMetadata, ViewMetadata

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 import pyarrow as pa
 
 from sqe_core.query.context import StatementContext
-from sqe_core.query.judge.judge import VIEW_COLUMNS_PROPERTY, VIEW_SECURITY_PROPERTY
 from sqe_core.query.judge.names import schema_not_found
+from sqe_core.query.judge.views import VIEW_COLUMNS_PROPERTY, VIEW_SECURITY_PROPERTY
 from sqe_core.query.run.judging import Judging
 from sqe_core.query.statements.created_meanwhile import created_by_catalog
 from sqe_core.query.statements.handler import ExistingObject, Need, NewObject, PlanNeed, SchemaNeed, change
