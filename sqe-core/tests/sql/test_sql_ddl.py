@@ -75,6 +75,7 @@ def test_types(written: str, spark: str) -> None:
     assert statement(f"alter table t add column c {written}").spark_sql == f"ALTER TABLE `t` ADD COLUMNS (`c` {spark})"
 
 
+# fmt: off
 CREATE = [
     ("create table if not exists c.s.t (a int)", "CREATE TABLE IF NOT EXISTS `c`.`s`.`t` (`a` INT)"),
     (
@@ -102,18 +103,13 @@ CREATE = [
         "CREATE TABLE `t` (`a` INT) TBLPROPERTIES ('a.b' = 'c\\'d', 'write.update.mode' = 'x')",
     ),
     ("create table t (a int) using iceberg", "CREATE TABLE `t` (`a` INT)"),
-    (
-        "create table t with (partitioning = ARRAY['a']) as select 1 as a",
-        "CREATE TABLE `t` PARTITIONED BY (`a`) AS SELECT 1 AS `a`",
-    ),
+    ("create table t with (partitioning = ARRAY['a']) as select 1 as a", "CREATE TABLE `t` PARTITIONED BY (`a`) AS SELECT 1 AS `a`"),
     ("create table t as (select 1 as a)", "CREATE TABLE `t` AS (SELECT 1 AS `a`)"),
-    (
-        "create table t as with a as (select 1 as x) select * from a",
-        "CREATE TABLE `t` AS WITH `a` AS (SELECT 1 AS `x`) SELECT * FROM `a`",
-    ),
+    ("create table t as with a as (select 1 as x) select * from a", "CREATE TABLE `t` AS WITH `a` AS (SELECT 1 AS `x`) SELECT * FROM `a`"),
     ("create table t as table u", "CREATE TABLE `t` AS SELECT * FROM `u`"),
     ("create table t as select ? as a", "CREATE TABLE `t` AS SELECT :sqe_p1 AS `a`"),
 ]
+# fmt: on
 
 
 @pytest.mark.parametrize(("sql", "spark"), CREATE, ids=[one[0][:70] for one in CREATE])
@@ -121,6 +117,7 @@ def test_create_table(sql: str, spark: str) -> None:
     assert statement(sql).spark_sql == spark
 
 
+# fmt: off
 ALTER = [
     ("add column a int", "ADD COLUMNS (`a` INT)"),
     ("add column a.b int comment 'x' after c", "ADD COLUMNS (`a`.`b` INT COMMENT 'x' AFTER `c`)"),
@@ -145,10 +142,7 @@ ALTER = [
     ("drop partition field truncate(2, c)", "DROP PARTITION FIELD truncate(2, `c`)"),
     ("replace partition field a with month(b)", "REPLACE PARTITION FIELD `a` WITH months(`b`)"),
     ("create branch b", "CREATE BRANCH `b`"),
-    (
-        "create or replace tag x as of version 5 retain 3 days",
-        "CREATE OR REPLACE TAG `x` AS OF VERSION 5 RETAIN 3 DAYS",
-    ),
+    ("create or replace tag x as of version 5 retain 3 days", "CREATE OR REPLACE TAG `x` AS OF VERSION 5 RETAIN 3 DAYS"),
     ("create branch if not exists b", "CREATE BRANCH IF NOT EXISTS `b`"),
     (
         "create branch b with retention (min_snapshots_to_keep => 3, max_snapshot_age_ms => 86400000, max_ref_age_ms => 120000)",
@@ -158,12 +152,10 @@ ALTER = [
     ("drop tag t", "DROP TAG `t`"),
     ("set identifier fields a, b.c", "SET IDENTIFIER FIELDS `a`, `b`.`c`"),
     ("write ordered by a desc, bucket(4, b)", "WRITE ORDERED BY `a` DESC NULLS LAST, bucket(4, `b`) NULLS LAST"),
-    (
-        "write distributed by partition locally ordered by a",
-        "WRITE DISTRIBUTED BY PARTITION LOCALLY ORDERED BY `a` NULLS LAST",
-    ),
+    ("write distributed by partition locally ordered by a", "WRITE DISTRIBUTED BY PARTITION LOCALLY ORDERED BY `a` NULLS LAST"),
     ("write unordered", "WRITE UNORDERED"),
 ]
+# fmt: on
 
 
 @pytest.mark.parametrize(("sql", "spark"), ALTER, ids=[one[0] for one in ALTER])

@@ -79,6 +79,7 @@ def user(name: str) -> Grantee:
     return Grantee(type="user", name=name)
 
 
+# fmt: off
 GRANTS = [
     ("GRANT SELECT ON c.s.t TO r", grant(SELECT, object=GrantObject(scope="object", name=("c", "s", "t")))),
     ("GRANT SELECT ON TABLE t TO ROLE r", grant(SELECT, object=GrantObject(scope="table", name=("t",)))),
@@ -87,18 +88,9 @@ GRANTS = [
     ("GRANT CREATE ON SCHEMA c.s TO r", grant(Privilege.CREATE, object=GrantObject(scope="schema", name=("c", "s")))),
     ("GRANT USAGE ON DATABASE c TO r", grant(Privilege.USE, object=GrantObject(scope="catalog", name=("c",)))),
     ("GRANT USE ON CATALOG c TO r", grant(Privilege.USE, object=GrantObject(scope="catalog", name=("c",)))),
-    (
-        "GRANT READ ON ALL TABLES IN SCHEMA s TO r",
-        grant(SELECT, object=GrantObject(scope="all_tables", name=("s",))),
-    ),
-    (
-        "GRANT SELECT ON FUTURE VIEWS IN SCHEMA c.s TO r",
-        grant(SELECT, object=GrantObject(scope="future_views", name=("c", "s"))),
-    ),
-    (
-        'GRANT SELECT ON "All" TO "R"',
-        grant(SELECT, object=GrantObject(scope="object", name=("All",)), grantees=(Grantee(type="role", name="R"),)),
-    ),
+    ("GRANT READ ON ALL TABLES IN SCHEMA s TO r", grant(SELECT, object=GrantObject(scope="all_tables", name=("s",)))),
+    ("GRANT SELECT ON FUTURE VIEWS IN SCHEMA c.s TO r", grant(SELECT, object=GrantObject(scope="future_views", name=("c", "s")))),
+    ('GRANT SELECT ON "All" TO "R"', grant(SELECT, object=GrantObject(scope="object", name=("All",)), grantees=(Grantee(type="role", name="R"),))),
     ("GRANT SELECT, INSERT, ALTER ON t TO r", grant(SELECT, INSERT, Privilege.ALTER)),
     ("GRANT UPDATE, DELETE, TRUNCATE, MERGE, APPEND, INSERT ON t TO r", grant(INSERT)),
     ("GRANT WRITE, DESCRIBE, ALTER TABLE ON t TO r", grant(Privilege.MODIFY, Privilege.MONITOR, Privilege.ALTER)),
@@ -113,40 +105,19 @@ GRANTS = [
     ),
     ("GRANT ALL PRIVILEGES ON t TO r", grant(Privilege.ALL)),
     ("GRANT ALL ON t TO r", grant(Privilege.ALL)),
-    (
-        "GRANT DROP VIEW, SELECT VIEW ON VIEW v TO r",
-        grant(Privilege.DROP_VIEW, Privilege.SELECT_VIEW, object=GrantObject(scope="view", name=("v",))),
-    ),
+    ("GRANT DROP VIEW, SELECT VIEW ON VIEW v TO r", grant(Privilege.DROP_VIEW, Privilege.SELECT_VIEW, object=GrantObject(scope="view", name=("v",)))),
     ("GRANT APPLY POLICY, MANAGE ON t TO r", grant(Privilege.APPLY_POLICY, Privilege.MANAGE)),
     ("GRANT SELECT ON t TO PUBLIC", grant(SELECT, grantees=(Grantee(type="public"),))),
     ('GRANT SELECT ON t TO USER "Alice@x", GROUP g, r', None),
-    (
-        "GRANT SELECT ON t TO a, b, a",
-        grant(
-            SELECT,
-            grantees=(
-                Grantee(type="role", name="a"),
-                Grantee(type="role", name="b"),
-            ),
-        ),
-    ),
+    ("GRANT SELECT ON t TO a, b, a", grant(SELECT, grantees=(Grantee(type="role", name="a"), Grantee(type="role", name="b")))),
     ("GRANT SELECT ON t TO r WITH GRANT OPTION", grant(SELECT, with_grant_option=True)),
     ('GRANT SELECT (a, "B") ON t TO r', grant(SELECT, columns=("a", "B"))),
     ("GRANT SELECT (a), INSERT ON t TO r", grant(SELECT, INSERT, columns=("a",))),
-    (
-        "GRANT SELECT (a MASKED WITH 'REDACT', b) ON t TO r",
-        grant(SELECT, columns=("a", "b"), column_masks=masked("a", ConstantMask())),
-    ),
+    ("GRANT SELECT (a MASKED WITH 'REDACT', b) ON t TO r", grant(SELECT, columns=("a", "b"), column_masks=masked("a", ConstantMask()))),
     ("GRANT ROWS WHERE region = 'EU' ON t TO r", grant(row_filter=expression("region = 'EU'"))),
-    (
-        "GRANT SELECT ROWS WHERE x IN (SELECT y FROM u) ON t TO r",
-        grant(SELECT, row_filter=expression("x IN (SELECT y FROM u)")),
-    ),
+    ("GRANT SELECT ROWS WHERE x IN (SELECT y FROM u) ON t TO r", grant(SELECT, row_filter=expression("x IN (SELECT y FROM u)"))),
     ("GRANT SELECT ON t TO ROLE r ROWS WHERE a -- why\n = 1", grant(SELECT, row_filter=expression("a -- why\n = 1"))),
-    (
-        "GRANT SELECT ON t TO r ROWS WHERE a = 1 WITH GRANT OPTION",
-        grant(SELECT, row_filter=expression("a = 1"), with_grant_option=True),
-    ),
+    ("GRANT SELECT ON t TO r ROWS WHERE a = 1 WITH GRANT OPTION", grant(SELECT, row_filter=expression("a = 1"), with_grant_option=True)),
     (
         "GRANT SELECT ON t TO ROLE r MASKED WITH (ssn AS '***-**-' || RIGHT(ssn,4))",
         grant(SELECT, column_masks=masked("ssn", SqlMask(expression=expression("'***-**-' || RIGHT(ssn,4)")))),
@@ -163,12 +134,10 @@ GRANTS = [
         "GRANT SELECT ON t TO r MASKED WITH (a = 'HASH') ROWS WHERE b = ')' WITH GRANT OPTION",
         grant(SELECT, column_masks=masked("a", HashMask()), row_filter=expression("b = ')'"), with_grant_option=True),
     ),
-    (
-        "GRANT SELECT MASKED WITH (a = 'HASH') ON t TO r ROWS WHERE c",
-        grant(SELECT, column_masks=masked("a", HashMask()), row_filter=expression("c")),
-    ),
+    ("GRANT SELECT MASKED WITH (a = 'HASH') ON t TO r ROWS WHERE c", grant(SELECT, column_masks=masked("a", HashMask()), row_filter=expression("c"))),
     ("GRANT SELECT ROWS WHERE \"on\" = 'on' ON t TO r", grant(SELECT, row_filter=expression("\"on\" = 'on'"))),
 ]
+# fmt: on
 
 
 @pytest.mark.parametrize(("sql", "expected"), GRANTS, ids=[one[0] for one in GRANTS])
@@ -217,51 +186,22 @@ def test_masks(written: str, mask: Mask) -> None:
         assert found.column_masks[0] == ColumnMask(column="a", mask=mask), sql
 
 
+# fmt: off
 OTHERS: list[tuple[str, Statement]] = [
-    (
-        "REVOKE SELECT ON t FROM r",
-        RevokePrivileges(privileges=frozenset({SELECT}), object=T, grantees=(R,)),
-    ),
-    (
-        "REVOKE ALL PRIVILEGES ON t FROM USER u",
-        RevokePrivileges(privileges=frozenset({Privilege.ALL}), object=T, grantees=(user("u"),)),
-    ),
-    (
-        "REVOKE SELECT (a, b) ON t FROM r RESTRICT",
-        RevokePrivileges(privileges=frozenset({SELECT}), object=T, grantees=(R,), columns=("a", "b")),
-    ),
-    (
-        "REVOKE ROWS ON t FROM r",
-        RevokePrivileges(privileges=frozenset(), object=T, grantees=(R,), rows=True),
-    ),
-    (
-        "REVOKE GRANT OPTION FOR SELECT ON t FROM r",
-        RevokePrivileges(privileges=frozenset({SELECT}), object=T, grantees=(R,), option_only=True),
-    ),
-    (
-        "REVOKE DENY INSERT ON t FROM r",
-        RevokePrivileges(privileges=frozenset({INSERT}), object=T, grantees=(R,), denial=True),
-    ),
-    (
-        "DENY INSERT, SELECT ON t TO r",
-        GrantPrivileges(kind=DENY, privileges=frozenset({INSERT, SELECT}), object=T, grantees=(R,), deny=True),
-    ),
-    (
-        "DENY SELECT (a) ON t TO r",
-        GrantPrivileges(kind=DENY, privileges=frozenset({SELECT}), object=T, grantees=(R,), columns=("a",), deny=True),
-    ),
+    ("REVOKE SELECT ON t FROM r", RevokePrivileges(privileges=frozenset({SELECT}), object=T, grantees=(R,))),
+    ("REVOKE ALL PRIVILEGES ON t FROM USER u", RevokePrivileges(privileges=frozenset({Privilege.ALL}), object=T, grantees=(user("u"),))),
+    ("REVOKE SELECT (a, b) ON t FROM r RESTRICT", RevokePrivileges(privileges=frozenset({SELECT}), object=T, grantees=(R,), columns=("a", "b"))),
+    ("REVOKE ROWS ON t FROM r", RevokePrivileges(privileges=frozenset(), object=T, grantees=(R,), rows=True)),
+    ("REVOKE GRANT OPTION FOR SELECT ON t FROM r", RevokePrivileges(privileges=frozenset({SELECT}), object=T, grantees=(R,), option_only=True)),
+    ("REVOKE DENY INSERT ON t FROM r", RevokePrivileges(privileges=frozenset({INSERT}), object=T, grantees=(R,), denial=True)),
+    ("DENY INSERT, SELECT ON t TO r", GrantPrivileges(kind=DENY, privileges=frozenset({INSERT, SELECT}), object=T, grantees=(R,), deny=True)),
+    ("DENY SELECT (a) ON t TO r", GrantPrivileges(kind=DENY, privileges=frozenset({SELECT}), object=T, grantees=(R,), columns=("a",), deny=True)),
     ("GRANT r1 TO USER u", GrantRoles(roles=("r1",), grantees=(user("u"),))),
     ("GRANT ROLE select TO r", GrantRoles(roles=("select",), grantees=(R,))),
-    (
-        "GRANT a, b TO USER u WITH ADMIN OPTION",
-        GrantRoles(roles=("a", "b"), grantees=(user("u"),), with_admin_option=True),
-    ),
+    ("GRANT a, b TO USER u WITH ADMIN OPTION", GrantRoles(roles=("a", "b"), grantees=(user("u"),), with_admin_option=True)),
     ("REVOKE deny FROM USER u", RevokeRoles(roles=("deny",), grantees=(user("u"),))),
     ("REVOKE ROLE a FROM r", RevokeRoles(roles=("a",), grantees=(R,))),
-    (
-        "REVOKE ADMIN OPTION FOR a FROM USER u",
-        RevokeRoles(roles=("a",), grantees=(user("u"),), option_only=True),
-    ),
+    ("REVOKE ADMIN OPTION FOR a FROM USER u", RevokeRoles(roles=("a",), grantees=(user("u"),), option_only=True)),
     ("CREATE ROLE a", CreateRole(role="a")),
     ('CREATE ROLE IF NOT EXISTS "A b"', CreateRole(role="A b", if_not_exists=True)),
     ("DROP ROLE IF EXISTS a", DropRole(role="a", if_exists=True)),
@@ -272,10 +212,7 @@ OTHERS: list[tuple[str, Statement]] = [
     ("SHOW CURRENT ROLES", ShowRoles(which="current")),
     ("SHOW ROLE GRANTS", ShowRoles(which="grants")),
     ("SHOW GRANTS", ShowGrants()),
-    (
-        "SHOW GRANTS ON TABLE t",
-        ShowGrants(object=GrantObject(scope="table", name=("t",))),
-    ),
+    ("SHOW GRANTS ON TABLE t", ShowGrants(object=GrantObject(scope="table", name=("t",)))),
     ("SHOW GRANTS TO USER u", ShowGrants(grantee=user("u"))),
     ("SHOW GRANTS ON t TO r", ShowGrants(object=T, grantee=R)),
     ("SHOW EFFECTIVE GRANTS", ShowEffectiveGrants()),
@@ -283,14 +220,7 @@ OTHERS: list[tuple[str, Statement]] = [
     ("SHOW EFFECTIVE POLICY ON s.t", ShowEffectivePolicy(name=("s", "t"))),
     ("SHOW EFFECTIVE POLICY FOR 'u' ON t", ShowEffectivePolicy(name=("t",), user="u")),
     ("SHOW EFFECTIVE POLICY FOR USER u ON t", ShowEffectivePolicy(name=("t",), user="u")),
-    (
-        'CHECK ACCESS SELECT ON c.n.t FOR USER "u"',
-        CheckAccess(
-            privilege=SELECT,
-            object=GrantObject(scope="object", name=("c", "n", "t")),
-            user="u",
-        ),
-    ),
+    ('CHECK ACCESS SELECT ON c.n.t FOR USER "u"', CheckAccess(privilege=SELECT, object=GrantObject(scope="object", name=("c", "n", "t")), user="u")),
     (
         "CREATE OR REPLACE POLICY p ON TABLE c.n.t COLUMN MASK MASK_HASH TO USER u ON COLUMN a",
         CreatePolicy(
@@ -312,73 +242,26 @@ OTHERS: list[tuple[str, Statement]] = [
             mask=SqlMask(expression=expression("left({col}, 1)")),
         ),
     ),
-    (
-        "CREATE POLICY p ON TABLE t COLUMN MASK RANGE(10) TO r ON COLUMN a",
-        CreatePolicy(name="p", grantees=(R,), table=("t",), column="a", mask=RangeMask(width=10)),
-    ),
-    (
-        "CREATE POLICY p ON TABLE t ROW FILTER TO ROLE r USING (a = (1))",
-        CreatePolicy(name="p", grantees=(R,), table=("t",), row_filter=expression("a = (1)")),
-    ),
-    (
-        "CREATE POLICY p ON TAG PII COLUMN MASK 'REDACT' TO ROLE r",
-        CreatePolicy(name="p", grantees=(R,), tag="PII", mask=ConstantMask()),
-    ),
-    (
-        "CREATE POLICY p ON TAG 'PII' COLUMN MASK MASK_NONE TO r",
-        CreatePolicy(name="p", grantees=(R,), tag="PII", mask=None),
-    ),
+    ("CREATE POLICY p ON TABLE t COLUMN MASK RANGE(10) TO r ON COLUMN a", CreatePolicy(name="p", grantees=(R,), table=("t",), column="a", mask=RangeMask(width=10))),
+    ("CREATE POLICY p ON TABLE t ROW FILTER TO ROLE r USING (a = (1))", CreatePolicy(name="p", grantees=(R,), table=("t",), row_filter=expression("a = (1)"))),
+    ("CREATE POLICY p ON TAG PII COLUMN MASK 'REDACT' TO ROLE r", CreatePolicy(name="p", grantees=(R,), tag="PII", mask=ConstantMask())),
+    ("CREATE POLICY p ON TAG 'PII' COLUMN MASK MASK_NONE TO r", CreatePolicy(name="p", grantees=(R,), tag="PII", mask=None)),
     ("DROP POLICY IF EXISTS p", DropPolicy(name="p", if_exists=True)),
     ("SHOW MASKING POLICIES", ShowMaskingPolicies()),
     ("SHOW MASKING POLICY p", ShowMaskingPolicies(name="p")),
     ("SHOW TAGS ON t", ShowTags(name=("t",))),
-    (
-        "ALTER TABLE t SET TAGS (a = ('PII','X'), b = 'Y')",
-        SetTags(
-            name=("t",),
-            tags={"a": frozenset({"PII", "X"}), "b": frozenset({"Y"})},
-        ),
-    ),
-    (
-        "ALTER TABLE t UNSET TAGS (a, b)",
-        UnsetTags(name=("t",), columns=("a", "b")),
-    ),
-    (
-        "ALTER TABLE t ALTER COLUMN c SET TAG Level = 'high'",
-        SetTags(name=("t",), tags={"c": frozenset({"Level", "Level=high"})}),
-    ),
-    (
-        "ALTER TABLE t MODIFY COLUMN c UNSET TAG PII",
-        UnsetTags(name=("t",), columns=("c",), tag="PII"),
-    ),
-    (
-        "ALTER TABLE t ALTER c SET MASKING POLICY p",
-        SetMaskingPolicy(name=("t",), column="c", policy="p"),
-    ),
-    (
-        "ALTER TABLE t MODIFY COLUMN c UNSET MASKING POLICY",
-        SetMaskingPolicy(name=("t",), column="c", policy=None),
-    ),
-    (
-        "ALTER TABLE t SET AUTHORIZATION alice",
-        SetOwner(object="table", name=("t",), owner=user("alice")),
-    ),
-    (
-        "ALTER VIEW v OWNER TO ROLE r",
-        SetOwner(object="view", name=("v",), owner=R),
-    ),
-    (
-        "ALTER SCHEMA c.s SET AUTHORIZATION ROLE r",
-        SetOwner(object="schema", name=("c", "s"), owner=R),
-    ),
-    (
-        "EXPLAIN ACCESS DROP TABLE t FOR USER 'u'",
-        ExplainAccess(
-            inner=DropTable(name=("t",)),
-            user="u",
-        ),
-    ),
+    ("ALTER TABLE t SET TAGS (a = ('PII','X'), b = 'Y')", SetTags(name=("t",), tags={"a": frozenset({"PII", "X"}), "b": frozenset({"Y"})})),
+    ("ALTER TABLE t UNSET TAGS (a, b)", UnsetTags(name=("t",), columns=("a", "b"))),
+    ("ALTER TABLE t ALTER COLUMN c SET TAG Level = 'high'", SetTags(name=("t",), tags={"c": frozenset({"Level", "Level=high"})})),
+    ("ALTER TABLE t MODIFY COLUMN c UNSET TAG PII", UnsetTags(name=("t",), columns=("c",), tag="PII")),
+    ("ALTER TABLE t ALTER c SET MASKING POLICY p", SetMaskingPolicy(name=("t",), column="c", policy="p")),
+    ("ALTER TABLE t MODIFY COLUMN c UNSET MASKING POLICY", SetMaskingPolicy(name=("t",), column="c", policy=None)),
+    ("ALTER TABLE t SET AUTHORIZATION alice", SetOwner(object="table", name=("t",), owner=user("alice"))),
+    ("ALTER VIEW v OWNER TO ROLE r", SetOwner(object="view", name=("v",), owner=R)),
+    ("ALTER SCHEMA c.s SET AUTHORIZATION ROLE r", SetOwner(object="schema", name=("c", "s"), owner=R)),
+    ("EXPLAIN ACCESS DROP TABLE t FOR USER 'u'", ExplainAccess(inner=DropTable(name=("t",)), user="u")),
 ]
+# fmt: on
 
 
 @pytest.mark.parametrize(("sql", "expected"), OTHERS, ids=[one[0] for one in OTHERS])
@@ -407,6 +290,7 @@ def test_the_dialect_of_an_expression_is_kept() -> None:
 
 SYNTAX, REFUSED = ErrorCode.SYNTAX_ERROR, ErrorCode.NOT_SUPPORTED
 
+# fmt: off
 WRONG = [
     ("GRANT", SYNTAX, "1:6", "The statement ends too early, expected a privilege"),
     ("GRANT FLY ON t TO r", SYNTAX, "1:7", "Unexpected FLY, expected a privilege"),
@@ -430,31 +314,16 @@ WRONG = [
     ("GRANT INSERT ON VIEW v TO r", REFUSED, "1:7", "INSERT cannot be granted on a view"),
     ("GRANT DROP VIEW ON TABLE t TO r", REFUSED, "1:7", "DROP VIEW cannot be granted on a table"),
     ("GRANT SELECT (a) ON SCHEMA s TO r", REFUSED, "1:7", "Columns, masks and rows are granted on one table or view"),
-    (
-        "GRANT SELECT ON ALL TABLES IN SCHEMA s TO r ROWS WHERE a",
-        REFUSED,
-        "1:7",
-        "Columns, masks and rows are granted on one table or view",
-    ),
+    ("GRANT SELECT ON ALL TABLES IN SCHEMA s TO r ROWS WHERE a", REFUSED, "1:7", "Columns, masks and rows are granted on one table or view"),
     ("GRANT SELECT () ON t TO r", SYNTAX, "1:15", "Unexpected ), expected the name of a column"),
     ("GRANT SELECT (a, a) ON t TO r", SYNTAX, "1:18", "Column a is named twice"),
-    (
-        "GRANT SELECT (a.b) ON t TO r",
-        REFUSED,
-        "1:16",
-        "Fields inside a column cannot be granted or masked on their own",
-    ),
+    ("GRANT SELECT (a.b) ON t TO r", REFUSED, "1:16", "Fields inside a column cannot be granted or masked on their own"),
     ("GRANT SELECT (a MASKED WITH) ON t TO r", SYNTAX, "1:28", "Unexpected ), expected a mask is"),
     ("GRANT SELECT (a MASKED WITH 'REDCAT') ON t TO r", SYNTAX, "1:29", "There is no mask REDCAT"),
     ("GRANT SELECT (a MASKED WITH 'upper(a)') ON t TO r", SYNTAX, "1:29", "There is no mask upper(a)"),
     ("GRANT SELECT (a MASKED WITH 'RANGE(0)') ON t TO r", SYNTAX, "1:29", "The width of a RANGE is greater than zero"),
     ("GRANT SELECT (a) ON t TO r MASKED WITH (b = 'HASH')", SYNTAX, "1:7", "Column b is masked, but not granted"),
-    (
-        "GRANT SELECT (a MASKED WITH 'HASH') ON t TO r MASKED WITH (a = 'NULL')",
-        SYNTAX,
-        "1:60",
-        "Column a is named twice",
-    ),
+    ("GRANT SELECT (a MASKED WITH 'HASH') ON t TO r MASKED WITH (a = 'NULL')", SYNTAX, "1:60", "Column a is named twice"),
     ("GRANT ROWS WHERE ON t TO r", SYNTAX, "1:18", "Unexpected ON, expected a condition"),
     ("GRANT ROWS WHERE (a = 1 ON t TO r", SYNTAX, "1:34", 'The statement ends too early, expected ")"'),
     ("GRANT ROWS WHERE a = 1) ON t TO r", SYNTAX, "1:23", "Unexpected ), expected a condition"),
@@ -463,12 +332,7 @@ WRONG = [
     ("GRANT ROWS WHERE a ON t TO r ROWS WHERE b", SYNTAX, "1:30", "ROWS WHERE is written twice"),
     ("GRANT ROWS WHERE a ON t TO r WITH GRANT OPTION", SYNTAX, "1:7", "ROWS alone have no grant option"),
     ("GRANT SELECT ON t TO r WITH ADMIN OPTION", REFUSED, "1:24", "ADMIN OPTION is for roles"),
-    (
-        "GRANT SELECT ON t TO r GRANTED BY x",
-        REFUSED,
-        "1:24",
-        "GRANTED BY is not supported: whoever grants is the grantor",
-    ),
+    ("GRANT SELECT ON t TO r GRANTED BY x", REFUSED, "1:24", "GRANTED BY is not supported: whoever grants is the grantor"),
     ("GRANT a TO USER u WITH GRANT OPTION", REFUSED, "1:19", "GRANT OPTION is for privileges"),
     ("GRANT a TO USER u IN c", REFUSED, "1:19", "Roles belong to no catalog"),
     ("GRANT PUBLIC TO USER u", SYNTAX, "1:7", "Unexpected PUBLIC, expected the name of a role"),
@@ -478,12 +342,7 @@ WRONG = [
     ("REVOKE GRANT OPTION FOR ROWS ON t FROM r", SYNTAX, "1:25", "Rows have no grant option and are not denied"),
     ("REVOKE SELECT ON t TO r", SYNTAX, "1:20", "Unexpected TO, expected FROM"),
     ("DENY ROWS WHERE a ON t TO r", REFUSED, "1:6", "DENY takes privileges"),
-    (
-        "DENY SELECT ON t TO r WITH GRANT OPTION",
-        REFUSED,
-        "1:23",
-        "DENY takes no ROWS WHERE, MASKED WITH or GRANT OPTION",
-    ),
+    ("DENY SELECT ON t TO r WITH GRANT OPTION", REFUSED, "1:23", "DENY takes no ROWS WHERE, MASKED WITH or GRANT OPTION"),
     ("DENY SELECT (a), INSERT ON t TO r", REFUSED, "1:6", "Columns are denied for SELECT alone"),
     ("CREATE ROLE", SYNTAX, "1:12", "The statement ends too early, expected the name of a role"),
     ("CREATE OR REPLACE ROLE r", REFUSED, "1:19", "CREATE ROLE is not supported"),
@@ -502,19 +361,9 @@ WRONG = [
     ("CREATE POLICY p ON TABLE t ROW FILTER TO r USING ()", SYNTAX, "1:51", "Unexpected ), expected a condition"),
     ("CREATE POLICY p ON TABLE t COLUMN MASK BLUR TO r ON COLUMN a", SYNTAX, "1:40", "There is no mask blur"),
     ("CREATE POLICY p ON TABLE t COLUMN MASK HASH TO r", SYNTAX, "1:49", "The statement ends too early, expected ON"),
-    (
-        "CREATE POLICY p ON TABLE t COLUMN MASK HASH TO r ON COLUMN a USING (b)",
-        REFUSED,
-        "1:62",
-        "USING belongs to the mask CUSTOM and to row filters",
-    ),
+    ("CREATE POLICY p ON TABLE t COLUMN MASK HASH TO r ON COLUMN a USING (b)", REFUSED, "1:62", "USING belongs to the mask CUSTOM and to row filters"),
     ("CREATE POLICY p ON TAG x ROW FILTER TO r USING (a)", REFUSED, "1:26", "A tag has no rows to filter"),
-    (
-        "CREATE POLICY p ON TAG x COLUMN MASK HASH TO r ON COLUMN a",
-        REFUSED,
-        "1:48",
-        "A policy on a tag names no column",
-    ),
+    ("CREATE POLICY p ON TAG x COLUMN MASK HASH TO r ON COLUMN a", REFUSED, "1:48", "A policy on a tag names no column"),
     ("ALTER TABLE t SET TAGS a = 'x'", SYNTAX, "1:24", 'Unexpected a, expected "("'),
     ("ALTER TABLE t SET TAGS (a = ())", SYNTAX, "1:30", "Unexpected ), expected a tag in single quotes"),
     ("ALTER TABLE t OWNER TO bob", SYNTAX, "1:24", "Unexpected bob, expected USER or ROLE"),
@@ -523,6 +372,7 @@ WRONG = [
     ("EXPLAIN ACCESS", SYNTAX, "1:15", "The statement ends too early, expected a statement"),
     ("EXPLAIN ACCESS FOR USER u", SYNTAX, "1:16", "Unexpected FOR, expected a statement"),
 ]
+# fmt: on
 
 
 @pytest.mark.parametrize(("sql", "code", "place", "message"), WRONG, ids=[one[0] for one in WRONG])

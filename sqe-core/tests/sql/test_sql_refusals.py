@@ -15,65 +15,26 @@ def refusal(sql: str, dialect: str = "sqe") -> UserError:
     return caught.value
 
 
+# fmt: off
 NOT_SUPPORTED = [
     # Other engines' statements
-    (
-        "SET TIME ZONE 'Europe/Amsterdam'",
-        "The time zone of a session cannot be changed: it is UTC",
-        "for the time in a zone write x AT TIME ZONE 'Europe/Amsterdam'",
-    ),
-    (
-        "SET TIME ZONE INTERVAL '1' HOUR",
-        "The time zone of a session cannot be changed: it is UTC",
-        "for the time in a zone write x AT TIME ZONE 'Europe/Amsterdam'",
-    ),
+    ("SET TIME ZONE 'Europe/Amsterdam'", "The time zone of a session cannot be changed: it is UTC", "for the time in a zone write x AT TIME ZONE 'Europe/Amsterdam'"),
+    ("SET TIME ZONE INTERVAL '1' HOUR", "The time zone of a session cannot be changed: it is UTC", "for the time in a zone write x AT TIME ZONE 'Europe/Amsterdam'"),
     ("PRAGMA table_info(t)", "PRAGMA is not supported", "use DESCRIBE t, SHOW SESSION or SET SESSION name = value"),
     ("SHOW ENGINES", "SHOW ENGINES is not supported", "SQE has one kind of table, Iceberg"),
     ("SHOW STATUS", "SHOW STATUS is not supported", "use SHOW SESSIONS and SHOW QUERIES"),
-    (
-        "CALL system.runtime.kill_everybody()",
-        "There is no procedure system.runtime.kill_everybody",
-        "there are kill_query and kill_session",
-    ),
-    (
-        "SHOW PARTITIONS t",
-        "SHOW PARTITIONS is not supported",
-        'query the table\'s partitions, as in SELECT * FROM "t$partitions"',
-    ),
+    ("CALL system.runtime.kill_everybody()", "There is no procedure system.runtime.kill_everybody", "there are kill_query and kill_session"),
+    ("SHOW PARTITIONS t", "SHOW PARTITIONS is not supported", 'query the table\'s partitions, as in SELECT * FROM "t$partitions"'),
     ("SHOW FULL TABLES", "SHOW FULL is not supported", "leave FULL out"),
-    (
-        "CREATE INDEX i ON t (a)",
-        "CREATE INDEX is not supported",
-        "Iceberg tables have no indexes; partition the table or write it sorted",
-    ),
-    (
-        "CREATE UNIQUE INDEX i ON t (a)",
-        "CREATE UNIQUE is not supported",
-        "Iceberg tables have no indexes; partition the table or write it sorted",
-    ),
-    (
-        "CREATE FUNCTION f() RETURNS int RETURN 1",
-        "CREATE FUNCTION is not supported",
-        "SQE has no functions of users; write the expression in a view",
-    ),
+    ("CREATE INDEX i ON t (a)", "CREATE INDEX is not supported", "Iceberg tables have no indexes; partition the table or write it sorted"),
+    ("CREATE UNIQUE INDEX i ON t (a)", "CREATE UNIQUE is not supported", "Iceberg tables have no indexes; partition the table or write it sorted"),
+    ("CREATE FUNCTION f() RETURNS int RETURN 1", "CREATE FUNCTION is not supported", "SQE has no functions of users; write the expression in a view"),
     ("CREATE SEQUENCE s", "CREATE SEQUENCE is not supported", "SQE has no sequences; use row_number() or uuid()"),
-    (
-        "CREATE MATERIALIZED VIEW v AS SELECT 1",
-        "SQE has no materialized views",
-        "create a table with CREATE TABLE … AS SELECT",
-    ),
+    ("CREATE MATERIALIZED VIEW v AS SELECT 1", "SQE has no materialized views", "create a table with CREATE TABLE … AS SELECT"),
     ("CREATE TEMP TABLE t (a int)", "SQE has no temporary tables", "use CREATE TEMPORARY VIEW"),
-    (
-        "CREATE EXTERNAL TABLE t (a int)",
-        "CREATE EXTERNAL is not supported",
-        "every table is an Iceberg table; leave EXTERNAL out",
-    ),
+    ("CREATE EXTERNAL TABLE t (a int)", "CREATE EXTERNAL is not supported", "every table is an Iceberg table; leave EXTERNAL out"),
     ("CREATE GLOBAL TEMPORARY VIEW v AS SELECT 1", "CREATE GLOBAL is not supported", "use CREATE TEMPORARY VIEW"),
-    (
-        "SUMMARIZE t",
-        "SUMMARIZE is not supported",
-        "use SHOW STATS FOR t, or aggregate functions; sqe-cli does it with .summarize t",
-    ),
+    ("SUMMARIZE t", "SUMMARIZE is not supported", "use SHOW STATS FOR t, or aggregate functions; sqe-cli does it with .summarize t"),
     ("COPY t TO 'x.csv'", "COPY is not supported", "create a table and INSERT into it"),
     ("VACUUM t", "VACUUM is not supported", "expiring snapshots is a procedure; it comes with a later release"),
     ("REPLACE INTO t VALUES (1)", "REPLACE is not supported", "write CREATE OR REPLACE TABLE … AS, or MERGE"),
@@ -89,16 +50,8 @@ NOT_SUPPORTED = [
     ("REFRESH TABLE t", "REFRESH is not supported", "tables are always up to date"),
     ("LOAD DATA INPATH 'x' INTO TABLE t", "LOAD is not supported", "create a table and INSERT into it"),
     ("DECLARE x INT", "DECLARE is not supported", "send values as parameters"),
-    (
-        "SET spark.sql.ansi.enabled = false",
-        "SET is not supported",
-        "session properties are set with SET SESSION name = value; SHOW SESSION lists them",
-    ),
-    (
-        "SET -v",
-        "SET is not supported",
-        "session properties are set with SET SESSION name = value; SHOW SESSION lists them",
-    ),
+    ("SET spark.sql.ansi.enabled = false", "SET is not supported", "session properties are set with SET SESSION name = value; SHOW SESSION lists them"),
+    ("SET -v", "SET is not supported", "session properties are set with SET SESSION name = value; SHOW SESSION lists them"),
     ("RESET", "RESET is not supported", "write RESET SESSION name, or RESET SESSION for all properties"),
     ("MSCK REPAIR TABLE t", "MSCK is not supported", "Iceberg tables need no repair"),
     ("BEGIN SELECT 1; END", "Only one statement at a time", "send the statements one by one"),
@@ -107,139 +60,55 @@ NOT_SUPPORTED = [
     ("INSERT OVERWRITE LOCAL DIRECTORY '/x' SELECT 1", "INSERT OVERWRITE DIRECTORY is not supported", None),
     ("MAP a USING 'cat'", "MAP is not supported", None),
     # DDL
-    (
-        "CREATE TABLE t (a int PRIMARY KEY)",
-        "PRIMARY is not supported: Iceberg tables have no constraints but NOT NULL",
-        "leave it out",
-    ),
-    (
-        "CREATE TABLE t (a int, PRIMARY KEY (a))",
-        "PRIMARY is not supported: Iceberg tables have no constraints but NOT NULL",
-        "leave it out",
-    ),
-    (
-        "CREATE TABLE t (a int CHECK (a > 1))",
-        "CHECK is not supported: Iceberg tables have no constraints but NOT NULL",
-        "leave it out",
-    ),
-    (
-        "CREATE TABLE t (a int GENERATED ALWAYS AS IDENTITY)",
-        "GENERATED is not supported: Iceberg tables have no constraints but NOT NULL",
-        "leave it out",
-    ),
-    (
-        "CREATE TABLE t (a int) USING csv",
-        "USING CSV is not supported: every table is an Iceberg table",
-        "leave USING out",
-    ),
-    (
-        "CREATE TABLE t (a int) LOCATION 's3://x'",
-        "LOCATION is not supported: the catalog chooses where a table's files lie",
-        None,
-    ),
+    ("CREATE TABLE t (a int PRIMARY KEY)", "PRIMARY is not supported: Iceberg tables have no constraints but NOT NULL", "leave it out"),
+    ("CREATE TABLE t (a int, PRIMARY KEY (a))", "PRIMARY is not supported: Iceberg tables have no constraints but NOT NULL", "leave it out"),
+    ("CREATE TABLE t (a int CHECK (a > 1))", "CHECK is not supported: Iceberg tables have no constraints but NOT NULL", "leave it out"),
+    ("CREATE TABLE t (a int GENERATED ALWAYS AS IDENTITY)", "GENERATED is not supported: Iceberg tables have no constraints but NOT NULL", "leave it out"),
+    ("CREATE TABLE t (a int) USING csv", "USING CSV is not supported: every table is an Iceberg table", "leave USING out"),
+    ("CREATE TABLE t (a int) LOCATION 's3://x'", "LOCATION is not supported: the catalog chooses where a table's files lie", None),
     ("CREATE TABLE t (a int) WITH (format = 'ORC')", "Tables are stored as Parquet", "leave format out"),
-    (
-        "CREATE TABLE t (a int) WITH (location = 's3://x')",
-        "The table property location is not supported",
-        "the catalog chooses where a table's files lie",
-    ),
-    (
-        "CREATE TABLE t (a int) WITH (nonsense = 1)",
-        "Unknown table property nonsense",
-        "the table properties are listed in docs/sql.md",
-    ),
-    (
-        "CREATE TABLE t (a int DEFAULT now())",
-        "A default must be a literal",
-        "such as 0, 'text', TRUE or DATE '2026-01-01'",
-    ),
-    (
-        "CREATE TABLE t (a int DEFAULT 1 + 1)",
-        "A default must be a literal",
-        "such as 0, 'text', TRUE or DATE '2026-01-01'",
-    ),
-    (
-        "CREATE TABLE t (a int DEFAULT 1) WITH (format_version = 2)",
-        "DEFAULT needs format version 3",
-        "leave format_version out",
-    ),
+    ("CREATE TABLE t (a int) WITH (location = 's3://x')", "The table property location is not supported", "the catalog chooses where a table's files lie"),
+    ("CREATE TABLE t (a int) WITH (nonsense = 1)", "Unknown table property nonsense", "the table properties are listed in docs/sql.md"),
+    ("CREATE TABLE t (a int DEFAULT now())", "A default must be a literal", "such as 0, 'text', TRUE or DATE '2026-01-01'"),
+    ("CREATE TABLE t (a int DEFAULT 1 + 1)", "A default must be a literal", "such as 0, 'text', TRUE or DATE '2026-01-01'"),
+    ("CREATE TABLE t (a int DEFAULT 1) WITH (format_version = 2)", "DEFAULT needs format version 3", "leave format_version out"),
     ("CREATE TABLE t (a interval day to second)", "A column cannot have the type INTERVAL DAY TO SECOND", None),
     ("CREATE TABLE t (a timestamp_ns)", "A column cannot have the type TIMESTAMP_NS", None),
-    (
-        "CREATE TABLE t (a int) PARTITIONED BY (void(a))",
-        "The transform void cannot be chosen",
-        "leave the column out of the partitioning",
-    ),
+    ("CREATE TABLE t (a int) PARTITIONED BY (void(a))", "The transform void cannot be chosen", "leave the column out of the partitioning"),
     (
         "CREATE TABLE t (a int) PARTITIONED BY (hash(a))",
         "Unknown partition transform hash",
         "the transforms are year, month, day, hour, bucket(n, column) and truncate(n, column)",
     ),
     ("CREATE TABLE t (a int) PARTITIONED BY (bucket(4, a, b))", "A partition transform takes one column", None),
-    (
-        "CREATE TABLE t (a int) AS SELECT 1",
-        "Columns with types and AS exclude each other",
-        "name the columns without types, or cast",
-    ),
+    ("CREATE TABLE t (a int) AS SELECT 1", "Columns with types and AS exclude each other", "name the columns without types, or cast"),
     ("CREATE OR REPLACE TABLE IF NOT EXISTS t AS SELECT 1", "OR REPLACE and IF NOT EXISTS exclude each other", None),
-    (
-        "CREATE SCHEMA s AUTHORIZATION u",
-        "CREATE SCHEMA … AUTHORIZATION is not supported",
-        "the schema belongs to its creator",
-    ),
+    ("CREATE SCHEMA s AUTHORIZATION u", "CREATE SCHEMA … AUTHORIZATION is not supported", "the schema belongs to its creator"),
     ("CREATE VIEW v TBLPROPERTIES ('a' = 'b') AS SELECT 1", "TBLPROPERTIES is not supported in CREATE VIEW", None),
     ("CREATE VIEW v AS SELECT ?", "A view cannot hold parameters", "write the values into its query"),
     ("ALTER SCHEMA s RENAME TO r", "ALTER SCHEMA is not supported", "create a new schema and move the tables"),
-    (
-        "ALTER TABLE t ALTER COLUMN a SET DEFAULT 1",
-        "The default of an existing column cannot be changed",
-        "add a column with the new default",
-    ),
-    (
-        "ALTER TABLE t SET LOCATION 'x'",
-        "SET LOCATION is not supported: the catalog chooses where a table's files lie",
-        None,
-    ),
+    ("ALTER TABLE t ALTER COLUMN a SET DEFAULT 1", "The default of an existing column cannot be changed", "add a column with the new default"),
+    ("ALTER TABLE t SET LOCATION 'x'", "SET LOCATION is not supported: the catalog chooses where a table's files lie", None),
     ("ALTER TABLE t EXECUTE optimize", "Procedures are not supported yet", "it comes with a later release"),
     ("ALTER VIEW v AS SELECT 1", "ALTER VIEW … AS is not supported", "use CREATE OR REPLACE VIEW"),
     ("TRUNCATE TABLE t PARTITION (a = 1)", "TRUNCATE … PARTITION is not supported", "use DELETE FROM t WHERE …"),
     ("DROP TABLE a, b", "One DROP takes one name", "send one statement for each"),
-    (
-        "DROP TABLE a CASCADE",
-        "DROP TABLE … CASCADE is not supported",
-        "views that use the table stay; drop them one by one",
-    ),
+    ("DROP TABLE a CASCADE", "DROP TABLE … CASCADE is not supported", "views that use the table stay; drop them one by one"),
     ("DROP MATERIALIZED VIEW v", "SQE has no materialized views", None),
     ("DESCRIBE EXTENDED t", "DESCRIBE EXTENDED is not supported", "use DESCRIBE t and SHOW CREATE TABLE t"),
     ("EXPLAIN SHOW TABLES", "EXPLAIN takes a query, INSERT, UPDATE, DELETE, MERGE or CREATE TABLE", None),
     # Clauses of queries and DML (STMT-8)
     ("SELECT TOP 5 a FROM t", "SELECT TOP is not supported", "write LIMIT n at the end of the query"),
     ("SELECT TOP (5) * FROM t", "SELECT TOP is not supported", "write LIMIT n at the end of the query"),
-    (
-        "SELECT DISTINCT ON (a) b FROM t",
-        "SELECT DISTINCT ON is not supported",
-        "use QUALIFY row_number() OVER (PARTITION BY … ORDER BY …) = 1",
-    ),
+    ("SELECT DISTINCT ON (a) b FROM t", "SELECT DISTINCT ON is not supported", "use QUALIFY row_number() OVER (PARTITION BY … ORDER BY …) = 1"),
     ("SELECT a FROM t FOR UPDATE", "SQE has no row locks", "leave FOR UPDATE out"),
     *(
         (f"SELECT * FROM t TABLESAMPLE {clause}", "TABLESAMPLE takes numbers only", "write the number itself")
         for clause in ("BERNOULLI (?)", "SYSTEM (1 + 1)", "BERNOULLI (-1)", "BERNOULLI (5) REPEATABLE (:seed)")
     ),
-    (
-        "SELECT sum(a) OVER (ORDER BY b ROWS BETWEEN 1 PRECEDING AND CURRENT ROW EXCLUDE CURRENT ROW) FROM t",
-        "EXCLUDE in a window frame is not supported",
-        None,
-    ),
-    (
-        "SELECT 1 FROM t ASOF JOIN u ON t.a = u.a",
-        "ASOF JOIN is not supported",
-        "join with <= and keep one row of each: QUALIFY row_number() OVER (PARTITION BY …) = 1",
-    ),
-    (
-        "SELECT 1 FROM t ASOF LEFT JOIN u ON t.a = u.a",
-        "ASOF JOIN is not supported",
-        "join with <= and keep one row of each: QUALIFY row_number() OVER (PARTITION BY …) = 1",
-    ),
+    ("SELECT sum(a) OVER (ORDER BY b ROWS BETWEEN 1 PRECEDING AND CURRENT ROW EXCLUDE CURRENT ROW) FROM t", "EXCLUDE in a window frame is not supported", None),
+    ("SELECT 1 FROM t ASOF JOIN u ON t.a = u.a", "ASOF JOIN is not supported", "join with <= and keep one row of each: QUALIFY row_number() OVER (PARTITION BY …) = 1"),
+    ("SELECT 1 FROM t ASOF LEFT JOIN u ON t.a = u.a", "ASOF JOIN is not supported", "join with <= and keep one row of each: QUALIFY row_number() OVER (PARTITION BY …) = 1"),
     ("SELECT * FROM t MATCH_RECOGNIZE (PATTERN (a) DEFINE a AS TRUE)", "MATCH_RECOGNIZE is not supported", None),
     ("SELECT a FROM t LATERAL VIEW explode(b) c AS d", None, None),
     ("SELECT * REPLACE (1 AS a) FROM t", "* REPLACE is not supported", "name the columns"),
@@ -250,39 +119,15 @@ NOT_SUPPORTED = [
     ("SELECT a BETWEEN SYMMETRIC 1 AND 2", "SYMMETRIC is not supported here", None),
     ("SELECT a FROM t GROUP BY DISTINCT a", "GROUP BY DISTINCT is not supported", None),
     ("SELECT a LIKE ANY ('x', 'y')", "LIKE ANY and LIKE ALL are not supported", "join the patterns with OR"),
-    (
-        "SELECT listagg(a, ',' ON OVERFLOW TRUNCATE) WITHIN GROUP (ORDER BY a) FROM t",
-        "ON OVERFLOW TRUNCATE is not supported",
-        None,
-    ),
+    ("SELECT listagg(a, ',' ON OVERFLOW TRUNCATE) WITHIN GROUP (ORDER BY a) FROM t", "ON OVERFLOW TRUNCATE is not supported", None),
     ("SELECT word_stem('x')", "The function word_stem is not supported", None),
-    (
-        "SELECT timezone_hour(a)",
-        "The function timezone_hour is not supported",
-        "timestamps do not keep their time zone",
-    ),
+    ("SELECT timezone_hour(a)", "The function timezone_hour is not supported", "timestamps do not keep their time zone"),
     ("SET WRITE_BRANCH = 'b'", "SET WRITE_BRANCH is not supported", "it comes with a later release"),
     ("SELECT extract(TIMEZONE_HOUR FROM a)", "Timestamps do not keep their time zone", None),
-    (
-        "WITH FUNCTION f() RETURNS int RETURN 1 SELECT 1",
-        "Functions cannot be defined in SQL",
-        "write the expression in the query",
-    ),
-    (
-        "SELECT * FROM t FOR VERSION AS OF ?",
-        "A version must be a number or a name in single quotes",
-        "parameters are not possible",
-    ),
-    (
-        "SELECT * FROM t FOR TIMESTAMP AS OF now()",
-        "The time must be a literal",
-        "such as TIMESTAMP '2026-01-01 00:00:00' or milliseconds since 1970",
-    ),
-    (
-        "SELECT * FROM t FOR TIMESTAMP AS OF (SELECT max(a) FROM u)",
-        "The time must be a literal",
-        "such as TIMESTAMP '2026-01-01 00:00:00' or milliseconds since 1970",
-    ),
+    ("WITH FUNCTION f() RETURNS int RETURN 1 SELECT 1", "Functions cannot be defined in SQL", "write the expression in the query"),
+    ("SELECT * FROM t FOR VERSION AS OF ?", "A version must be a number or a name in single quotes", "parameters are not possible"),
+    ("SELECT * FROM t FOR TIMESTAMP AS OF now()", "The time must be a literal", "such as TIMESTAMP '2026-01-01 00:00:00' or milliseconds since 1970"),
+    ("SELECT * FROM t FOR TIMESTAMP AS OF (SELECT max(a) FROM u)", "The time must be a literal", "such as TIMESTAMP '2026-01-01 00:00:00' or milliseconds since 1970"),
     ("SELECT * FROM t FOR INCREMENTAL BETWEEN SNAPSHOT 1 AND SNAPSHOT 2", "Change ranges are not supported yet", None),
     ("INSERT INTO t FOR VERSION AS OF 1 VALUES (1)", "An older version of a table cannot be changed", None),
     ("INSERT INTO t VALUES (1) ON CONFLICT DO NOTHING", "ON CONFLICT is not supported", "use MERGE"),
@@ -291,40 +136,25 @@ NOT_SUPPORTED = [
     ("INSERT INTO t DEFAULT VALUES", "INSERT … DEFAULT VALUES is not supported", "write VALUES (DEFAULT, …)"),
     ("UPDATE t SET a = 1 LIMIT 5", "ORDER BY and LIMIT are not supported here", "choose the rows with WHERE"),
     ("UPDATE t SET (a, b) = (1, 2)", "SET (a, b) = (…) is not supported", "write SET a = …, b = …"),
-    (
-        "UPDATE t SET a = 1 FROM b JOIN c ON b.x = c.x",
-        "UPDATE … FROM takes one table",
-        "put the join into a subquery: FROM (SELECT … FROM a JOIN b …) AS s",
-    ),
+    ("UPDATE t SET a = 1 FROM b JOIN c ON b.x = c.x", "UPDATE … FROM takes one table", "put the join into a subquery: FROM (SELECT … FROM a JOIN b …) AS s"),
     (
         "MERGE INTO t USING s ON a = b WHEN MATCHED THEN UPDATE SET a = 1 DELETE WHERE a = 2",
         "WHERE and DELETE WHERE in a branch of MERGE are not supported",
         "write WHEN … AND condition",
     ),
-    (
-        "MERGE INTO t USING s ON a = b WHEN NOT MATCHED THEN INSERT VALUES (1)",
-        "INSERT in a MERGE needs the names of the columns",
-        "write INSERT (a, b) VALUES (…)",
-    ),
+    ("MERGE INTO t USING s ON a = b WHEN NOT MATCHED THEN INSERT VALUES (1)", "INSERT in a MERGE needs the names of the columns", "write INSERT (a, b) VALUES (…)"),
     (
         "SELECT sum(a) OVER (ORDER BY b GROUPS 1 PRECEDING) FROM t JOIN u USING (x)",
         "A GROUPS frame is supported over one table or subquery without GROUP BY",
         "put the joins and the grouping into a subquery",
     ),
-    (
-        "SELECT * FROM t RIGHT JOIN UNNEST(a) AS u(x) ON TRUE",
-        "UNNEST can only be joined with CROSS, INNER or LEFT JOIN",
-        None,
-    ),
-    (
-        "SELECT try(f) FROM (SELECT date_parse(a, 'b') AS f) t WHERE try(date_parse(a, 'b')) IS NULL",
-        "try(date_parse(…)) is not supported",
-        "test the text first",
-    ),
+    ("SELECT * FROM t RIGHT JOIN UNNEST(a) AS u(x) ON TRUE", "UNNEST can only be joined with CROSS, INNER or LEFT JOIN", None),
+    ("SELECT try(f) FROM (SELECT date_parse(a, 'b') AS f) t WHERE try(date_parse(a, 'b')) IS NULL", "try(date_parse(…)) is not supported", "test the text first"),
     ("SELECT CAST(a AS hyperloglog)", "The type HYPERLOGLOG is not supported", "use approx_distinct"),
     ("SELECT CAST(a AS time with time zone)", "TIME WITH TIME ZONE is not supported", None),
     ("SELECT CAST(a AS timestamp(9))", "Times hold 6 digits of a second at most", None),
 ]
+# fmt: on
 
 
 @pytest.mark.rule("STMT-8")
@@ -340,24 +170,17 @@ def test_not_supported(sql: str, message: str | None, hint: str | None) -> None:
     assert error.position is not None
 
 
+# fmt: off
 SYNTAX = [
     ("", "1:1: The statement is empty", "write SQL, for example SELECT 1"),
     (";;", "1:1: The statement is empty", "write SQL, for example SELECT 1"),
-    (
-        "selct 1",
-        "1:1: Unexpected selct, expected a statement such as SELECT, INSERT, CREATE or SHOW",
-        "did you mean SELECT?",
-    ),
+    ("selct 1", "1:1: Unexpected selct, expected a statement such as SELECT, INSERT, CREATE or SHOW", "did you mean SELECT?"),
     ("select 1; select 2", "1:11: Only one statement at a time", "send the statements one by one"),
     ("select 1 select 2", "1:10: Unexpected select", None),
     ("select a b c from t", "1:12: Unexpected c", None),
     ("from t", "1:1: Unexpected from, expected SELECT", "begin with SELECT, as in SELECT * FROM t"),
     ("select", "1:7: The statement ends too early, expected a column or an expression", None),
-    (
-        "select unnest(a) from t",
-        "1:8: Unexpected unnest, expected a column or an expression",
-        "UNNEST stands in FROM: SELECT x FROM UNNEST(…) AS t(x)",
-    ),
+    ("select unnest(a) from t", "1:8: Unexpected unnest, expected a column or an expression", "UNNEST stands in FROM: SELECT x FROM UNNEST(…) AS t(x)"),
     ("select * exclude b from t", '1:18: Unexpected b, expected "("', "write * EXCLUDE (b)"),
     ("select from t", "1:8: Unexpected from, expected a column or an expression", None),
     ("select a,, b", "1:10: Unexpected ,, expected a column or an expression", None),
@@ -370,50 +193,26 @@ SYNTAX = [
     ("select a & b", "1:10: Unexpected &", "use bitwise_and(a, b)"),
     ("select {'a': 1}", "1:8: Unexpected {", "maps and rows are written MAP(ARRAY[…], ARRAY[…]) and ROW(…)"),
     ("select 'a' 'b'", "1:12: Unexpected 'b'", "join strings with ||; a quote inside a string is written twice"),
-    (
-        "select a as 'x'",
-        "1:13: Unexpected 'x', expected a name",
-        'column names stand in double quotes, as in AS "my column"',
-    ),
+    ("select a as 'x'", "1:13: Unexpected 'x', expected a name", 'column names stand in double quotes, as in AS "my column"'),
     ("select 1 between 2 3", "1:20: Unexpected 3, expected AND", None),
     ("select case when a then 1", "1:26: The statement ends too early, expected END", None),
     ("select case a end", "1:15: Unexpected end, expected WHEN", None),
     ("select count(*) filter (a) from t", "1:25: Unexpected a, expected WHERE", None),
     ("select a in b", '1:13: Unexpected b, expected "("', "to look into an array, write contains(array, value)"),
     ("select a in ()", "1:14: Unexpected ), expected an expression", None),
-    (
-        "select a = any (array[1])",
-        "1:16: Unexpected (, expected a subquery",
-        "to look into an array, write contains(array, value)",
-    ),
+    ("select a = any (array[1])", "1:16: Unexpected (, expected a subquery", "to look into an array, write contains(array, value)"),
     ("select a is 5", "1:13: Unexpected 5, expected NULL, TRUE, FALSE or DISTINCT FROM", None),
-    (
-        "select * from a join b",
-        "1:23: The statement ends too early, expected ON or USING",
-        "a join without a condition is written CROSS JOIN",
-    ),
+    ("select * from a join b", "1:23: The statement ends too early, expected ON or USING", "a join without a condition is written CROSS JOIN"),
     ("select * from a left b", "1:22: Unexpected b, expected JOIN", None),
     ("select * from t limit 1, 2", "1:24: Unexpected ,", "write LIMIT n OFFSET m"),
     ("select * from t limit 1 limit 2", "1:25: Unexpected limit", None),
     ("select * from t fetch first 5 only", "1:31: Unexpected only, expected ROWS", None),
     ("select a from t group by", "1:25: The statement ends too early, expected an expression", None),
     ("select a from t where", "1:22: The statement ends too early, expected an expression", None),
-    (
-        "select * from a.b.c.d",
-        "1:15: A name has at most 3 parts",
-        'a nested schema is one quoted part, as in catalog."a.b".t',
-    ),
+    ("select * from a.b.c.d", "1:15: A name has at most 3 parts", 'a nested schema is one quoted part, as in catalog."a.b".t'),
     ("select sum(a) over (rows between 1 and 2) from t", "1:36: Unexpected and, expected PRECEDING or FOLLOWING", None),
-    (
-        "select * from (values (1) (2)) t",
-        '1:27: Unexpected (, expected "," or the end of the rows',
-        "put each row in brackets",
-    ),
-    (
-        "select * from (values (1) + 2, (3)) t",
-        '1:27: Unexpected +, expected "," or the end of the rows',
-        "put each row in brackets",
-    ),
+    ("select * from (values (1) (2)) t", '1:27: Unexpected (, expected "," or the end of the rows', "put each row in brackets"),
+    ("select * from (values (1) + 2, (3)) t", '1:27: Unexpected +, expected "," or the end of the rows', "put each row in brackets"),
     ("with a as select 1 select 2", '1:11: Unexpected select, expected "("', None),
     ("insert t values (1)", "1:8: Unexpected t, expected INTO", None),
     ("insert into t", "1:14: The statement ends too early, expected VALUES or SELECT", None),
@@ -425,11 +224,7 @@ SYNTAX = [
     ("create table t (a int b int)", '1:23: Unexpected b, expected "," or ")"', None),
     ("create view v select 1", "1:15: Unexpected select, expected AS", None),
     ("drop t", "1:6: Unexpected t, expected TABLE, VIEW or SCHEMA", None),
-    (
-        "alter table t",
-        "1:14: The statement ends too early, expected ADD, DROP, RENAME, ALTER COLUMN, SET or UNSET",
-        None,
-    ),
+    ("alter table t", "1:14: The statement ends too early, expected ADD, DROP, RENAME, ALTER COLUMN, SET or UNSET", None),
     ("show tables from", "1:17: The statement ends too early, expected the name of a schema", None),
     ("show tables like a", "1:18: Unexpected a, expected a pattern in single quotes", None),
     ("show catalogs extra", "1:15: Unexpected extra", None),
@@ -442,6 +237,7 @@ SYNTAX = [
     ("comment on t is 'x'", "1:12: Unexpected t, expected TABLE, COLUMN, VIEW or SCHEMA", None),
     ("select a\n  , (b", '2:7: The statement ends too early, expected ")"', None),
 ]
+# fmt: on
 
 
 @pytest.mark.parametrize(("sql", "message", "hint"), SYNTAX, ids=[one[0][:70] or "empty" for one in SYNTAX])
@@ -452,6 +248,7 @@ def test_syntax_errors_name_the_place_and_the_way_out(sql: str, message: str, hi
     assert error.code is ErrorCode.SYNTAX_ERROR
 
 
+# fmt: off
 OTHERS = [
     (
         "SELECT DISTINCT a FROM t ORDER BY b",
@@ -459,30 +256,15 @@ OTHERS = [
         "line 1:35: Column b is not in the SELECT list: with DISTINCT, ORDER BY takes only what is selected",
         "select the column too, or use GROUP BY",
     ),
-    (
-        "select nope(1)",
-        ErrorCode.FUNCTION_NOT_FOUND,
-        "line 1:8: Function nope does not exist",
-        "SHOW FUNCTIONS lists the functions",
-    ),
-    (
-        "select lenght('a')",
-        ErrorCode.FUNCTION_NOT_FOUND,
-        "line 1:8: Function lenght does not exist",
-        "did you mean length?",
-    ),
+    ("select nope(1)", ErrorCode.FUNCTION_NOT_FOUND, "line 1:8: Function nope does not exist", "SHOW FUNCTIONS lists the functions"),
+    ("select lenght('a')", ErrorCode.FUNCTION_NOT_FOUND, "line 1:8: Function lenght does not exist", "did you mean length?"),
     (
         "select * from nope(1)",
         ErrorCode.FUNCTION_NOT_FOUND,
         "line 1:15: Table function nope does not exist",
         "the table functions are unnest, sequence, generate_series, range and table_snapshots",
     ),
-    (
-        "select year()",
-        ErrorCode.INVALID_ARGUMENTS,
-        "line 1:8: year does not take 0 arguments",
-        "it is year(x) -> bigint",
-    ),
+    ("select year()", ErrorCode.INVALID_ARGUMENTS, "line 1:8: year does not take 0 arguments", "it is year(x) -> bigint"),
     (
         "select json_extract_scalar('a', 'b', 'c', 'd', 'e') + if(1)",
         ErrorCode.INVALID_ARGUMENTS,
@@ -495,44 +277,15 @@ OTHERS = [
         "line 1:8: date_add needs a unit in single quotes",
         "'second', 'minute', 'hour', 'day', 'week', 'month' or 'year'",
     ),
-    (
-        "select lower(distinct a)",
-        ErrorCode.INVALID_ARGUMENTS,
-        "line 1:8: lower is no aggregate: OVER, FILTER and DISTINCT do not belong to it",
-        None,
-    ),
+    ("select lower(distinct a)", ErrorCode.INVALID_ARGUMENTS, "line 1:8: lower is no aggregate: OVER, FILTER and DISTINCT do not belong to it", None),
     ("select rank()", ErrorCode.INVALID_ARGUMENTS, "line 1:8: rank needs OVER (…)", "as in rank() OVER (ORDER BY …)"),
-    (
-        "select stddev(a order by b)",
-        ErrorCode.INVALID_ARGUMENTS,
-        "line 1:8: ORDER BY does not belong to the arguments of stddev",
-        None,
-    ),
-    (
-        "select sum(a) ignore nulls over ()",
-        ErrorCode.INVALID_ARGUMENTS,
-        "line 1:8: IGNORE NULLS does not belong to sum",
-        None,
-    ),
-    (
-        "select cast(a as nonsense)",
-        ErrorCode.SEMANTIC_ERROR,
-        "line 1:18: Unknown type nonsense",
-        "the types are listed in docs/sql.md",
-    ),
-    (
-        "select cast(a as decimal(50))",
-        ErrorCode.SEMANTIC_ERROR,
-        "line 1:18: DECIMAL takes a precision from 1 to 38 and a smaller scale",
-        None,
-    ),
-    (
-        "select ? + :a",
-        ErrorCode.SEMANTIC_ERROR,
-        "line 1:12: Parameters are either all ?, all numbered or all named",
-        "use one kind",
-    ),
+    ("select stddev(a order by b)", ErrorCode.INVALID_ARGUMENTS, "line 1:8: ORDER BY does not belong to the arguments of stddev", None),
+    ("select sum(a) ignore nulls over ()", ErrorCode.INVALID_ARGUMENTS, "line 1:8: IGNORE NULLS does not belong to sum", None),
+    ("select cast(a as nonsense)", ErrorCode.SEMANTIC_ERROR, "line 1:18: Unknown type nonsense", "the types are listed in docs/sql.md"),
+    ("select cast(a as decimal(50))", ErrorCode.SEMANTIC_ERROR, "line 1:18: DECIMAL takes a precision from 1 to 38 and a smaller scale", None),
+    ("select ? + :a", ErrorCode.SEMANTIC_ERROR, "line 1:12: Parameters are either all ?, all numbered or all named", "use one kind"),
 ]
+# fmt: on
 
 
 @pytest.mark.parametrize(("sql", "code", "message", "hint"), OTHERS, ids=[one[0][:60] for one in OTHERS])

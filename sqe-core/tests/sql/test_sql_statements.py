@@ -55,6 +55,7 @@ def values(statement: Statement) -> dict[str, Any]:
     return {name: value for name, value in found.items() if name != "kind" and value not in (None, False, (), {})}
 
 
+# fmt: off
 OWN = [
     ("SHOW CATALOGS", ShowCatalogs, K.SHOW, {}),
     ("show catalogs like 'a%'", ShowCatalogs, K.SHOW, {"like": "a%"}),
@@ -107,42 +108,17 @@ OWN = [
         K.CREATE_SCHEMA,
         {"name": ("c", "s"), "if_not_exists": True, "location": "/x", "properties": {"comment": "y"}},
     ),
-    (
-        "CREATE SCHEMA s WITH (location = 's3://b', \"a.b\" = 'c')",
-        CreateSchema,
-        K.CREATE_SCHEMA,
-        {"name": ("s",), "location": "s3://b", "properties": {"a.b": "c"}},
-    ),
-    (
-        "DROP SCHEMA IF EXISTS s CASCADE",
-        DropSchema,
-        K.DROP_SCHEMA,
-        {"name": ("s",), "if_exists": True, "cascade": True},
-    ),
+    ("CREATE SCHEMA s WITH (location = 's3://b', \"a.b\" = 'c')", CreateSchema, K.CREATE_SCHEMA, {"name": ("s",), "location": "s3://b", "properties": {"a.b": "c"}}),
+    ("DROP SCHEMA IF EXISTS s CASCADE", DropSchema, K.DROP_SCHEMA, {"name": ("s",), "if_exists": True, "cascade": True}),
     ("DROP DATABASE s RESTRICT", DropSchema, K.DROP_SCHEMA, {"name": ("s",)}),
     ("DROP TABLE IF EXISTS t PURGE", DropTable, K.DROP_TABLE, {"name": ("t",), "if_exists": True, "purge": True}),
     ("DROP VIEW v", DropView, K.DROP_VIEW, {"name": ("v",)}),
     ("DROP MATERIALIZED VIEW IF EXISTS v", NoOperation, K.DROP_VIEW, {}),
     ("ALTER TABLE t RENAME TO c.s.u", RenameTable, K.ALTER_TABLE, {"name": ("t",), "target": ("c", "s", "u")}),
-    (
-        "ALTER TABLE IF EXISTS t RENAME TO u",
-        RenameTable,
-        K.ALTER_TABLE,
-        {"name": ("t",), "target": ("u",), "if_exists": True},
-    ),
+    ("ALTER TABLE IF EXISTS t RENAME TO u", RenameTable, K.ALTER_TABLE, {"name": ("t",), "target": ("u",), "if_exists": True}),
     ("ALTER VIEW v RENAME TO w", RenameView, K.ALTER_VIEW, {"name": ("v",), "target": ("w",)}),
-    (
-        "ALTER VIEW v SET TBLPROPERTIES ('a' = 'b', c = DEFAULT)",
-        SetViewProperties,
-        K.ALTER_VIEW,
-        {"name": ("v",), "properties": {"a": "b", "c": None}},
-    ),
-    (
-        "ALTER VIEW v UNSET TBLPROPERTIES ('a')",
-        SetViewProperties,
-        K.ALTER_VIEW,
-        {"name": ("v",), "properties": {"a": None}},
-    ),
+    ("ALTER VIEW v SET TBLPROPERTIES ('a' = 'b', c = DEFAULT)", SetViewProperties, K.ALTER_VIEW, {"name": ("v",), "properties": {"a": "b", "c": None}}),
+    ("ALTER VIEW v UNSET TBLPROPERTIES ('a')", SetViewProperties, K.ALTER_VIEW, {"name": ("v",), "properties": {"a": None}}),
     ("COMMENT ON VIEW v IS 'x'", CommentOn, K.COMMENT, {"object": "view", "name": ("v",), "comment": "x"}),
     ("COMMENT ON SCHEMA s IS NULL", CommentOn, K.COMMENT, {"object": "schema", "name": ("s",)}),
     (
@@ -164,13 +140,9 @@ OWN = [
             "comment": "x",
         },
     ),
-    (
-        "ALTER TABLE t ADD COLUMN IF NOT EXISTS c varchar",
-        AddColumnWithDefault,
-        K.ALTER_TABLE,
-        {"name": ("t",), "column": "c", "type": "STRING", "if_not_exists": True},
-    ),
+    ("ALTER TABLE t ADD COLUMN IF NOT EXISTS c varchar", AddColumnWithDefault, K.ALTER_TABLE, {"name": ("t",), "column": "c", "type": "STRING", "if_not_exists": True}),
 ]
+# fmt: on
 
 
 @pytest.mark.parametrize(("sql", "kind", "statement_kind", "expected"), OWN, ids=[one[0][:60] for one in OWN])

@@ -144,6 +144,7 @@ def test_expressions(sql: str, expected: str | None) -> None:
         assert expression(sql) == expected
 
 
+# fmt: off
 QUERIES = [
     ("select 1 where 1 in (values 1, 2)", "SELECT 1 AS `1` WHERE 1 IN (SELECT * FROM VALUES (1), (2))"),
     ("select a = any (values 1) from t", "SELECT `a` IN (SELECT * FROM VALUES (1)) AS `a = any (values 1)` FROM `t`"),
@@ -152,23 +153,11 @@ QUERIES = [
     ("select a from t group by (a), ()", "SELECT `a` FROM `t` GROUP BY (`a`)"),
     ("select a from t where null", "SELECT `a` FROM `t` WHERE CAST(NULL AS BOOLEAN)"),
     ("select a from t join u on (null)", "SELECT `a` FROM `t` JOIN `u` ON CAST(NULL AS BOOLEAN)"),
-    (
-        "select count(*) filter (where null) as x from t",
-        "SELECT count(*) FILTER (WHERE CAST(NULL AS BOOLEAN)) AS `x` FROM `t`",
-    ),
-    (
-        "select distinct a as b from t order by a",
-        "SELECT DISTINCT `a` AS `b` FROM `t` ORDER BY `b` ASC NULLS LAST",
-    ),
+    ("select count(*) filter (where null) as x from t", "SELECT count(*) FILTER (WHERE CAST(NULL AS BOOLEAN)) AS `x` FROM `t`"),
+    ("select distinct a as b from t order by a", "SELECT DISTINCT `a` AS `b` FROM `t` ORDER BY `b` ASC NULLS LAST"),
     ("select row(1).x, r.a from t", "SELECT named_struct('col1', 1).`x` AS `x`, `r`.`a` FROM `t`"),
-    (
-        "select * from unnest(a) with ordinality as t(x, o)",
-        "SELECT * FROM _sqe_unnest(TRUE, `a`) AS `t`(`x`, `o`)",
-    ),
-    (
-        "select * from t left join unnest(a) as u(x) on true",
-        "SELECT * FROM `t` LEFT JOIN LATERAL _sqe_unnest(FALSE, `a`) AS `u`(`x`) ON TRUE",
-    ),
+    ("select * from unnest(a) with ordinality as t(x, o)", "SELECT * FROM _sqe_unnest(TRUE, `a`) AS `t`(`x`, `o`)"),
+    ("select * from t left join unnest(a) as u(x) on true", "SELECT * FROM `t` LEFT JOIN LATERAL _sqe_unnest(FALSE, `a`) AS `u`(`x`) ON TRUE"),
     (
         "select a from t order by a fetch first 1 row with ties",
         "SELECT * EXCEPT (`_sqe_rank`) FROM (SELECT *, rank() OVER (ORDER BY `a` ASC NULLS LAST) AS `_sqe_rank` FROM"
@@ -188,51 +177,27 @@ QUERIES = [
     ("select * from t for version as of 5 as x", "SELECT * FROM `t` VERSION AS OF 5 AS `x`"),
     ("select * from t version as of 'tag'", "SELECT * FROM `t` VERSION AS OF 'tag'"),
     ("select * from t for system_time as of date '2026-04-01'", "SELECT * FROM `t` TIMESTAMP AS OF '2026-04-01'"),
-    (
-        "select * from t for timestamp as of 1000000000000",
-        "SELECT * FROM `t` TIMESTAMP AS OF '2001-09-09 01:46:40.000'",
-    ),
+    ("select * from t for timestamp as of 1000000000000", "SELECT * FROM `t` TIMESTAMP AS OF '2001-09-09 01:46:40.000'"),
     ("select * from t tablesample bernoulli (10)", "SELECT * FROM `t` TABLESAMPLE (10 PERCENT)"),
     ("select 1 except all select 2", "SELECT 1 AS `1` EXCEPT ALL SELECT 2 AS `2`"),
-    (
-        "select 1 union all select 2 intersect select 3",
-        "SELECT 1 AS `1` UNION ALL (SELECT 2 AS `2` INTERSECT SELECT 3 AS `3`)",
-    ),
+    ("select 1 union all select 2 intersect select 3", "SELECT 1 AS `1` UNION ALL (SELECT 2 AS `2` INTERSECT SELECT 3 AS `3`)"),
     ("select * exclude (a) from t", "SELECT * EXCEPT (`a`) FROM `t`"),
     ("select t.* from t", "SELECT `t`.* FROM `t`"),
     ("select * from a, b join c on x = y", "SELECT * FROM `a` CROSS JOIN `b` JOIN `c` ON _sqe_eq(`x`, `y`)"),
     ("select * from a, b join c using (x)", "SELECT * FROM `a` CROSS JOIN (`b` JOIN `c` USING (`x`))"),
-    (
-        "select * from a join b join c on x = y on z = w",
-        "SELECT * FROM `a` JOIN (`b` JOIN `c` ON _sqe_eq(`x`, `y`)) ON _sqe_eq(`z`, `w`)",
-    ),
+    ("select * from a join b join c on x = y on z = w", "SELECT * FROM `a` JOIN (`b` JOIN `c` ON _sqe_eq(`x`, `y`)) ON _sqe_eq(`z`, `w`)"),
     ("with a(x) as (select 1) select * from a", "WITH `a`(`x`) AS (SELECT 1 AS `1`) SELECT * FROM `a`"),
     ("update t set a = default where b", "UPDATE `t` SET `a` = DEFAULT WHERE `b`"),
-    (
-        "delete from t using u, v where t.a = u.a",
-        "DELETE FROM `t` WHERE EXISTS (SELECT 1 FROM `u` CROSS JOIN `v` WHERE _sqe_eq(`t`.`a`, `u`.`a`))",
-    ),
-    (
-        "update t as x set a = s.b from s where s.i = x.i",
-        "MERGE INTO `t` AS `x` USING `s` ON _sqe_eq(`s`.`i`, `x`.`i`) WHEN MATCHED THEN UPDATE SET `a` = `s`.`b`",
-    ),
-    (
-        "with x as (select 1 as a) delete from t where a in (select a from x)",
-        "WITH `x` AS (SELECT 1 AS `a`) DELETE FROM `t` WHERE `a` IN (SELECT `a` FROM `x`)",
-    ),
-    (
-        "with x as (select 1 as a) update t set b = x.a from x",
-        "WITH `x` AS (SELECT 1 AS `a`) MERGE INTO `t` USING `x` ON TRUE WHEN MATCHED THEN UPDATE SET `b` = `x`.`a`",
-    ),
+    ("delete from t using u, v where t.a = u.a", "DELETE FROM `t` WHERE EXISTS (SELECT 1 FROM `u` CROSS JOIN `v` WHERE _sqe_eq(`t`.`a`, `u`.`a`))"),
+    ("update t as x set a = s.b from s where s.i = x.i", "MERGE INTO `t` AS `x` USING `s` ON _sqe_eq(`s`.`i`, `x`.`i`) WHEN MATCHED THEN UPDATE SET `a` = `s`.`b`"),
+    ("with x as (select 1 as a) delete from t where a in (select a from x)", "WITH `x` AS (SELECT 1 AS `a`) DELETE FROM `t` WHERE `a` IN (SELECT `a` FROM `x`)"),
+    ("with x as (select 1 as a) update t set b = x.a from x", "WITH `x` AS (SELECT 1 AS `a`) MERGE INTO `t` USING `x` ON TRUE WHEN MATCHED THEN UPDATE SET `b` = `x`.`a`"),
     ("insert into t partition (a = 1.5) select 2", "INSERT INTO `t` PARTITION (`a` = 1.5) SELECT 2 AS `2`"),
     ("insert overwrite t select 1", "INSERT OVERWRITE `t` SELECT 1 AS `1`"),
     ("insert into t partition (a = 1) select 2", "INSERT INTO `t` PARTITION (`a` = 1) SELECT 2 AS `2`"),
     ("insert into t (a, b) values (1, default), (2, 3)", "INSERT INTO `t` (`a`, `b`) VALUES (1, DEFAULT), (2, 3)"),
     ("insert into t values 1, 2", "INSERT INTO `t` VALUES (1), (2)"),
-    (
-        "create table t as select 1 as a with no data",
-        "CREATE TABLE `t` AS SELECT * FROM (SELECT 1 AS `a`) AS `_sqe_source` WHERE FALSE",
-    ),
+    ("create table t as select 1 as a with no data", "CREATE TABLE `t` AS SELECT * FROM (SELECT 1 AS `a`) AS `_sqe_source` WHERE FALSE"),
     ("create table t (x) as select 1", "CREATE TABLE `t` AS SELECT * FROM (SELECT 1 AS `1`) AS `_sqe_source`(`x`)"),
     ("create or replace table t as select 1 as a with data", "CREATE OR REPLACE TABLE `t` AS SELECT 1 AS `a`"),
     (
@@ -241,6 +206,7 @@ QUERIES = [
         " _sqe_gt(max(`b`), 1)) AS `_sqe_i` ORDER BY `_sqe_o1` ASC NULLS LAST",
     ),
 ]
+# fmt: on
 
 
 @pytest.mark.parametrize(("sql", "expected"), QUERIES, ids=[one[0] for one in QUERIES])
