@@ -148,7 +148,7 @@ def test_a_statement_with_restrictions(lake: Audited) -> None:
     assert event["status"] == "success"
     assert event["actor"]["username"] == "alice"
     assert event["client_ip"] == "10.9.8.7"
-    (resource,) = event["resources"]
+    (resource,) = map(dict, event["resources"])
     assert resource.pop("uuid")
     assert resource.pop("snapshot_id")
     assert sorted(resource.pop("columns")) == ["id", "name"]  # nothing of ssn: its mask is a constant

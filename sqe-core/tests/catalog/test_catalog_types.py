@@ -2,7 +2,7 @@
 
 import pytest
 
-from sqe_core.catalog.types import datetime_precision, display_type, numeric_precision
+from sqe_core.catalog.types import datetime_precision, display_type, nested_type, numeric_precision
 
 
 @pytest.mark.parametrize(
@@ -16,11 +16,29 @@ from sqe_core.catalog.types import datetime_precision, display_type, numeric_pre
         ("array<int>", "array(integer)"),
         ("map<string,array<double>>", "map(varchar, array(double))"),
         ("struct<a:int,b:struct<c:decimal(3,1),d:string>>", "row(a integer, b row(c decimal(3,1), d varchar))"),
+        ("struct<`a,:<``(`:int,`b c`:string>", 'row("a,:<`(" integer, "b c" varchar)'),
+        ("struct<Ab:int NOT NULL,c:int COMMENT 'x>, y'>", "row(Ab integer, c integer)"),
         ("variant", "variant"),
     ],
 )
 def test_display_type(spark: str, shown: str) -> None:
     assert display_type(spark) == shown
+
+
+@pytest.mark.parametrize(
+    ("type", "kind", "inside"),
+    [
+        ("int", "int", {}),
+        ("decimal(5,1)", "decimal(5,1)", {}),
+        ("array<decimal(5,1)>", "array", {"element": "decimal(5,1)"}),
+        ("map<string,map<int,int>>", "map", {"key": "string", "value": "map<int,int>"}),
+        ("struct<A:int,b:struct<c:int,d:int>>", "struct", {"A": "int", "b": "struct<c:int,d:int>"}),
+        ("struct<`a,:<``(`:decimal(5,1),b:int>", "struct", {"a,:<`(": "decimal(5,1)", "b": "int"}),
+        ("struct<>", "struct", {}),
+    ],
+)
+def test_what_a_type_has_inside(type: str, kind: str, inside: dict[str, str]) -> None:
+    assert (nested_type(type)[0], {each.name: each.type for each in nested_type(type)[1]}) == (kind, inside)
 
 
 def test_precisions() -> None:

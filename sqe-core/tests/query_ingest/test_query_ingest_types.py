@@ -11,7 +11,6 @@ import pyarrow as pa
 import pytest
 from arrow_headers import renamed
 
-from sqe_core.query.ingest.type_arguments import type_arguments
 from sqe_core.query.ingest.types import SchemaLimits, check_schema, converted, fitted, storable
 from sqe_core.spi.errors import ErrorCode, NotSupportedError, ResourcesError, SqeError, UserError
 
@@ -159,22 +158,6 @@ def test_errors_of_schemas_are_of_two_kinds(error: type[SqeError]) -> None:
 )
 def test_fitted_types(stored: pa.DataType, target: str, wanted: pa.DataType) -> None:
     assert fitted(stored, target) == wanted
-
-
-@pytest.mark.parametrize(
-    ("type", "kind", "inside"),
-    [
-        ("int", "int", {}),
-        ("decimal(5,1)", "decimal(5,1)", {}),
-        ("array<decimal(5,1)>", "array", {"element": "decimal(5,1)"}),
-        ("map<string,map<int,int>>", "map", {"key": "string", "value": "map<int,int>"}),
-        ("struct<A:int,b:struct<c:int,d:int>>", "struct", {"a": "int", "b": "struct<c:int,d:int>"}),
-        ("struct<`a,:<``(`:decimal(5,1),b:int>", "struct", {"a,:<`(": "decimal(5,1)", "b": "int"}),
-        ("struct<>", "struct", {}),
-    ],
-)
-def test_what_a_type_has_inside(type: str, kind: str, inside: dict[str, str]) -> None:
-    assert type_arguments(type) == (kind, inside)
 
 
 TIME = pa.time64("ns")

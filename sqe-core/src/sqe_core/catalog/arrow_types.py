@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from sqe_core.catalog.types import display_type, split_outside_brackets
+from sqe_core.catalog.types import display_type, nested_type
 from sqe_core.spi.catalog import Column
 
 _TYPES = {
@@ -64,23 +64,13 @@ def arrow_type(spark_type: str) -> pa.DataType:
         return pa.month_day_nano_interval() if "year" in text or text.endswith("month") else pa.duration("us")
     if text.startswith(("geometry", "geography")):
         return pa.binary()
-    head, _, rest = text.partition("<")
-    if not rest.endswith(">"):
-        return pa.string()
-    inner = list(split_outside_brackets(rest[:-1], ","))
-    match head:
+    kind, inside = nested_type(text)
+    inner = [pa.field(each.name, arrow_type(each.type), nullable=each.nullable) for each in inside]
+    match kind:
         case "array":
-            return pa.list_(pa.field("element", arrow_type(inner[0])))
+            return pa.list_(inner[0])
         case "map":
-            return pa.map_(arrow_type(inner[0]), arrow_type(inner[1]))
+            return pa.map_(inner[0].type, inner[1].type)
         case "struct":
-            return pa.struct([_field(part) for part in inner])
+            return pa.struct(inner)
     return pa.string()
-
-
-def _field(text: str) -> pa.Field[pa.DataType]:
-    name, _, type_text = text.strip().partition(":")
-    type_text = type_text.partition(" COMMENT ")[0]
-    return pa.field(
-        name.strip("`"), arrow_type(type_text.removesuffix(" NOT NULL")), nullable=not type_text.endswith(" NOT NULL")
-    )

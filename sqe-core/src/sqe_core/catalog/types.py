@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from sqe_core.spi.names import quote_part
 
 _NAMES = {
     "tinyint": "tinyint",
@@ -24,44 +28,74 @@ _NAMES = {
 }
 
 
+_NESTED = re.compile(r"\s*(array|map|struct)<(.*)>\s*", re.DOTALL | re.IGNORECASE)
+_FIELD = re.compile(
+    r"\s*(?:`((?:[^`]|``)*)`|([^`:]*?))\s*:\s*(.*?)( NOT NULL)?(?: COMMENT '.*')?\s*", re.DOTALL | re.IGNORECASE
+)
+_INSIDE = {"array": ("element",), "map": ("key", "value")}
+
+
+@dataclass(frozen=True, slots=True)
+class InnerType:
+    """A type inside of another one: a field, an element, a key or a value."""
+
+    name: str
+    type: str
+    nullable: bool = True
+
+
+def nested_type(spark_type: str) -> tuple[str, Sequence[InnerType]]:
+    """Return the kind of a nested type and the types inside of it; other types have none.
+
+    Example:
+        >>> nested_type("map<string,array<int>>")[1][1]
+        InnerType(name='value', type='array<int>', nullable=True)
+    """
+    nested = _NESTED.fullmatch(spark_type)
+    if nested is None:
+        return spark_type, ()
+    kind, parts = nested[1].lower(), list(_split(nested[2]))
+    if kind != "struct":
+        return kind, [InnerType(name, part.strip()) for name, part in zip(_INSIDE[kind], parts, strict=True)]
+    fields = [field for part in parts if (field := _FIELD.fullmatch(part)) is not None]
+    return kind, [
+        InnerType(field[2] if field[1] is None else field[1].replace("``", "`"), field[3], field[4] is None)
+        for field in fields
+    ]
+
+
+def _split(text: str) -> Iterator[str]:
+    """Split at commas, but for those inside of brackets, of names in quotes and of comments."""
+    depth, start, quote = 0, 0, ""
+    for place, character in enumerate(text):
+        if quote or character in "`'":
+            quote = "" if character == quote else quote or character
+        else:
+            depth += (character in "<(") - (character in ">)")
+            if character == "," and not depth:
+                yield text[start:place]
+                start = place + 1
+    yield text[start:]
+
+
 def display_type(spark_type: str) -> str:
     """Return the SQL name of a type in Spark's notation.
 
     Example:
-        >>> display_type("array<struct<a:int,b:string>>")
-        'array(row(a integer, b varchar))'
+        >>> display_type("array<struct<a:int,`b c`:string>>")
+        'array(row(a integer, "b c" varchar))'
     """
-    text = spark_type.strip()
-    head, _, rest = text.partition("<")
-    if not rest.endswith(">"):
-        return _NAMES.get(text.lower(), text.lower())
-    inner = list(split_outside_brackets(rest[:-1], ","))
-    match head.lower():
-        case "struct":
-            return "row(" + ", ".join(_field(part) for part in inner) + ")"
-        case "array" | "map" as kind:
-            return f"{kind}(" + ", ".join(display_type(part) for part in inner) + ")"
-    return text.lower()
+    kind, inside = nested_type(spark_type.strip())
+    if not inside:
+        return _NAMES.get(kind.lower(), kind.lower())
+    if kind == "struct":
+        return f"row({', '.join(f'{_field_name(each.name)} {display_type(each.type)}' for each in inside)})"
+    return f"{kind}({', '.join(display_type(each.type) for each in inside)})"
 
 
-def _field(text: str) -> str:
-    name, _, type_text = text.strip().partition(":")
-    type_text = type_text.partition(" COMMENT ")[0].removesuffix(" NOT NULL")
-    return f"{name} {display_type(type_text)}"
-
-
-def split_outside_brackets(text: str, separator: str) -> Iterator[str]:
-    """Split at separators outside brackets."""
-    depth, start = 0, 0
-    for place, character in enumerate(text):
-        if character in "<(":
-            depth += 1
-        elif character in ">)":
-            depth -= 1
-        elif character == separator and depth == 0:
-            yield text[start:place]
-            start = place + 1
-    yield text[start:]
+def _field_name(name: str) -> str:
+    """Names keep their case, and stand in quotes where they would be misread."""
+    return name if name.isidentifier() else quote_part(name)
 
 
 _INTEGER_BITS = {"tinyint": 8, "smallint": 16, "int": 32, "bigint": 64}

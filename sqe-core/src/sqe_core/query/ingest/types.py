@@ -11,9 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as kinds
 
+from sqe_core.catalog.types import nested_type
 from sqe_core.engine.unwrapping import unwrapped_texts, unwrapped_type
 from sqe_core.query.errors.wording import shown
-from sqe_core.query.ingest.type_arguments import type_arguments
 from sqe_core.spi.batch_bytes import values_inside
 from sqe_core.spi.errors import ErrorCode, NotSupportedError, ResourcesError, UserError
 
@@ -196,7 +196,8 @@ def fitted(stored: pa.DataType, target: str) -> pa.DataType:
 
 def _fitted_inside(stored: pa.DataType, target: str) -> pa.DataType:
     """Fit the numbers inside; where the target is of another shape, the engine's own assignment refuses it."""
-    kind, targets = type_arguments(target)
+    kind, inside = nested_type(target)
+    targets = {each.name.lower(): each.type for each in inside}
 
     def inner(one: pa.DataType, target: str | None) -> pa.DataType:
         # Times stay: only what is no value of a list, map or row is counted in nanoseconds.
