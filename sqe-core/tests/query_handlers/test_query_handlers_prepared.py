@@ -24,6 +24,7 @@ def test_a_name_is_taken_over_and_given_back(lake: Lake) -> None:
     lake.run(ALICE, "PREPARE p FROM SELECT 2 AS two")
     assert lake.run(ALICE, "EXECUTE p") == [(2,)]
     lake.run(ALICE, "DEALLOCATE PREPARE p")
+    assert lake.events[-1].statement_kind == "deallocate"
     for sql in ("EXECUTE p", "DEALLOCATE PREPARE p", "DESCRIBE INPUT p", "DESCRIBE OUTPUT p"):
         assert lake.refusal(ALICE, sql).message == "Prepared statement p does not exist"
 

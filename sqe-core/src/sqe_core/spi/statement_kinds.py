@@ -44,5 +44,6 @@ class StatementKind(Enum):
     DETACH = "detach"
     SECRET = "secret"  # noqa: S105 - a word
     PREPARE = "prepare"
+    DEALLOCATE = "deallocate"
     EXECUTE = "execute"
     CALL = "call"

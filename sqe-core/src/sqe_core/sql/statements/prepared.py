@@ -39,7 +39,7 @@ class ExecuteImmediate(Statement, kind=StatementKind.EXECUTE):
     values: tuple[Any, ...] = field(default=(), repr=False)
 
 
-class Deallocate(Statement, kind=StatementKind.PREPARE):
+class Deallocate(Statement, kind=StatementKind.DEALLOCATE):
     name: str
 
 
