@@ -12,8 +12,8 @@ import pytest
 from sqe_core.bootstrap import EMBEDDED_CATALOG, EmbeddedSqe, Sqe, build
 from sqe_core.catalog.backends import SqliteBackend
 from sqe_core.catalog.registry import Mount
+from sqe_core.cli.embedded_backend import visible_columns, visible_names
 from sqe_core.engine.spark.engine import SparkEngine
-from sqe_core.query.answers.completion import CompletionCache
 from sqe_core.query.run.admission import QueryLimits
 from sqe_core.session.session import Session
 from sqe_core.spi.errors import ErrorCode, SqeError
@@ -476,11 +476,11 @@ def test_a_denied_catalog_does_not_exist(analyst: Analyst) -> None:
 
 @pytest.mark.rule("STMT-9")
 def test_completion_knows_what_the_user_sees(analyst: Analyst) -> None:
-    cache = CompletionCache(lambda: analyst.sqe.service.visible(analyst.session), ready=lambda: True)
-    names = cache._read()
+    visible = analyst.sqe.service.visible(analyst.session)
+    names = visible_names(visible, ready=True)
     assert names.catalogs == ("iceberg",)
-    assert cache.columns(("iceberg", "default", "pay")) == ("id", "name")
-    assert cache.columns(("iceberg", "default", DENIED)) == ()
+    assert visible_columns(visible, ("iceberg", "default", "pay")) == ("id", "name")
+    assert visible_columns(visible, ("iceberg", "default", DENIED)) == ()
     assert DENIED not in str(names)
     assert HIDDEN not in str(names)
 

@@ -29,8 +29,6 @@ NAMES = Completions(
         ("iceberg", "sales"): ("regions",),
         ("other", "public"): ("things",),
     },
-    functions=("substr", "sum"),
-    keywords=("SELECT", "FROM", "WHERE"),
 )
 
 

@@ -256,7 +256,7 @@ def test_completion_replaces_what_is_typed() -> None:
     [
         ("sel", ["select"]),
         ("SEL", ["SELECT"]),
-        ("SELECT su", ["substr", "sum"]),
+        ("SELECT substr", ["substr", "substring"]),
         ("SELECT * FROM or", ["orders"]),
         ("SELECT * FROM ", ["orders", '"Odd Name"', "default", "sales", "iceberg", "other"]),
         ("SELECT * FROM sales.", ["regions"]),

@@ -48,7 +48,6 @@ def test_a_late_backend_decorates_at_once_and_works_when_it_is_open(backend: Fak
     late.start()
     assert (late.state_name, late.current, late.progress()) == ("starting", ("", ""), None)
     assert late.completions().tables == {}
-    assert "SELECT" in late.completions().keywords
     late.cancel()
     gate.set()
     assert late.execute("SELECT 1").read_all().to_pylist() == [{"n": 1}]

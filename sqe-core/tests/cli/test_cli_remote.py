@@ -413,8 +413,6 @@ def test_names_for_completion(gateway: FakeGateway, server: Server, connect: Ope
     assert session.columns(("iceberg", "default", "orders")) == ("id", "of_orders")
     assert session.columns(("iceberg", "sales", "regions")) == ("id", "of_regions")
     assert session.columns(("iceberg", "default", "nothing")) == ()
-    assert "substr" in names.functions
-    assert "SELECT" in names.keywords
     # What a statement makes is there soon after.
     gateway.tables.append(listing("default", "fresh", ObjectType.TABLE))
     gateway.answers["CREATE TABLE fresh (id bigint)"] = FakeAnswer(kind="create_table")

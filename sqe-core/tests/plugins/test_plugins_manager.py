@@ -37,7 +37,7 @@ def hook(body: str, name: str = "sqe_provide_catalogs") -> str:
 
 def load(site) -> PluginManager:
     manager = PluginManager(discover(site.path))
-    manager.load([FOLDER])
+    manager.factory(FOLDER)
     return manager
 
 
@@ -87,7 +87,7 @@ def test_loads_on_demand(site) -> None:
 def test_missing_kind_names_what_to_install(kind: str, distribution: str) -> None:
     parsed = Kind.parse(kind)
     with pytest.raises(PluginError) as caught:
-        PluginManager([]).load([parsed])
+        PluginManager([]).factory(parsed)
     assert str(caught.value) == f"The {parsed.point.label} '{parsed.name}' is not installed"
     assert caught.value.hint == f"pip install {distribution}"
 
@@ -105,14 +105,14 @@ def test_hints_are_of_distributions_that_are_here() -> None:
 
 def test_unknown_kind_suggests_a_known_one() -> None:
     with pytest.raises(PluginError, match="catalog type 'polaris2' is not known") as caught:
-        PluginManager([]).load([Kind(ExtensionPoint.CATALOG, "polaris2")])
+        PluginManager([]).factory(Kind(ExtensionPoint.CATALOG, "polaris2"))
     assert caught.value.hint == "did you mean 'polaris'?"
 
 
 def test_unknown_kind_lists_the_known_ones(site) -> None:
     site.install_plugin()
     with pytest.raises(PluginError) as caught:
-        PluginManager(discover(site.path)).load([Kind(ExtensionPoint.CATALOG, "zzzz")])
+        PluginManager(discover(site.path)).factory(Kind(ExtensionPoint.CATALOG, "zzzz"))
     assert "folder" in (caught.value.hint or "")
     assert "polaris" in (caught.value.hint or "")
 
@@ -126,7 +126,7 @@ def test_unknown_kind_mentions_a_damaged_plugin(site) -> None:
 def test_known_distribution_without_the_kind(site) -> None:
     site.install_plugin("sqe-catalog-polaris", package="sqe_catalog_polaris", kinds=("catalog.rest",))
     with pytest.raises(PluginError, match=r"comes with sqe-catalog-polaris, but the installed .*does not declare it"):
-        PluginManager(discover(site.path)).load([Kind.parse("catalog.nessie")])
+        PluginManager(discover(site.path)).factory(Kind.parse("catalog.nessie"))
 
 
 def test_duplicate_kind_stops(site) -> None:
@@ -187,7 +187,7 @@ def test_broken_plugin_leaves_nothing_behind(site) -> None:
     manager = PluginManager(discover(site.path))
     for _ in range(2):
         with pytest.raises(PluginError, match="does not provide it"):
-            manager.load([FOLDER])
+            manager.factory(FOLDER)
 
 
 def test_missing_own_module_is_an_incomplete_installation(site) -> None:
@@ -215,7 +215,7 @@ def test_wrong_spi_stops_before_the_import(site) -> None:
 def test_plugin_by_name(site) -> None:
     site.install_plugin()
     manager = PluginManager(discover(site.path))
-    manager.load([], plugins=["catalog-folder"])
+    manager.plugin("catalog-folder")
     assert type(manager.plugin("catalog-folder")).__name__ == "Plugin"
     with pytest.raises(PluginError, match="No plugin is called 'audit-siem'") as caught:
         manager.plugin("audit-siem")

@@ -16,7 +16,6 @@ from sqe_core.catalog.registry import Mount
 from sqe_core.engine.port import Engine, EngineState, Progress
 from sqe_core.engine.spark.engine import EngineOptions, SparkEngine
 from sqe_core.policy.builtin import AllowAllEnforcer
-from sqe_core.query.answers.completion import CompletionCache, VisibleNames
 from sqe_core.query.run.admission import QueryLimits
 from sqe_core.query.run.result import StatementResult
 from sqe_core.query.service import Parameters
@@ -92,11 +91,6 @@ class EmbeddedSqe:
         self._reader = Reader()
         self._first = threading.Lock()
         self._schema_checked = False
-        self._names = CompletionCache(
-            lambda: sqe.service.visible(self.session),
-            ready=lambda: sqe.engine.state is EngineState.READY,
-            catalogs=sqe.catalogs.names,
-        )
 
     @property
     def current(self) -> tuple[str, str]:
@@ -148,14 +142,6 @@ class EmbeddedSqe:
     def split(self, script: str) -> Sequence[ScriptStatement]:
         """Split a script at its semicolons."""
         return self._reader.split(script)
-
-    def names(self) -> VisibleNames:
-        """What can be completed right now; never waits for the engine."""
-        return self._names.current()
-
-    def columns(self, table: tuple[str, str, str]) -> tuple[str, ...]:
-        """Return the columns of a table, for completion; never waits for the engine to start."""
-        return self._names.columns(table)
 
     def close(self) -> None:
         """End the session and the engine. Idempotent."""

@@ -25,8 +25,6 @@ class Completions:
     """By catalog."""
     tables: Mapping[SchemaKey, tuple[str, ...]] = field(default_factory=lambda: MappingProxyType({}))
     """Tables and views by (catalog, schema)."""
-    functions: tuple[str, ...] = ()
-    keywords: tuple[str, ...] = ()
 
 
 class Backend(Protocol):

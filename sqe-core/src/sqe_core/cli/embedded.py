@@ -10,50 +10,12 @@ from typing import TYPE_CHECKING
 
 from sqe_core.cli.arguments import Options
 from sqe_core.cli.backend import Backend, Completions, TableKey
-from sqe_core.cli.shell.keywords import KEYWORDS
 
 if TYPE_CHECKING:
-    from sqe_core.bootstrap import EmbeddedSqe
     from sqe_core.engine.port import EngineState, Progress
     from sqe_core.engine.spark.options import EngineOptions
     from sqe_core.query.run.result import StatementResult
     from sqe_core.sql.statement import ScriptStatement
-
-
-class EmbeddedBackend:
-    """Adds functions and keywords to what the embedded session knows; the rest is passed on."""
-
-    def __init__(self, sqe: EmbeddedSqe) -> None:
-        self._sqe = sqe
-        self.execute: Callable[[str], StatementResult] = sqe.execute
-        self.cancel = sqe.cancel
-        self.progress = sqe.progress
-        self.engine_state = sqe.engine_state
-        self.on_engine_progress = sqe.on_engine_progress
-        self.split = sqe.split
-        self.close = sqe.close
-        self.columns = sqe.columns
-        self._functions: tuple[str, ...] | None = None
-
-    @property
-    def current(self) -> tuple[str, str]:
-        """The session's catalog and schema."""
-        return self._sqe.current
-
-    def completions(self) -> Completions:
-        """What can be completed right now."""
-        from sqe_core.sql.spark import functions
-
-        if self._functions is None:
-            self._functions = tuple(sorted({row[0] for row in functions.documented()}))
-        names = self._sqe.names()
-        return Completions(
-            catalogs=names.catalogs,
-            schemas=names.schemas,
-            tables=names.tables,
-            functions=self._functions,
-            keywords=KEYWORDS,
-        )
 
 
 def open_embedded(options: Options) -> Backend:
@@ -61,6 +23,7 @@ def open_embedded(options: Options) -> Backend:
     # All of these bring Arrow, and some more; neither --help nor the prompt waits for them.
     from sqe_core import bootstrap
     from sqe_core.cli import logs
+    from sqe_core.cli.embedded_backend import EmbeddedBackend
 
     engine = engine_options(options, os.environ)
     logs.configure(os.environ, engine.cache_dir / "logs" / "sqe-cli.log")
@@ -163,7 +126,7 @@ class LateBackend:
 
     def completions(self) -> Completions:
         backend = self._backend
-        return backend.completions() if backend is not None else Completions(keywords=KEYWORDS)
+        return backend.completions() if backend is not None else Completions()
 
     def columns(self, table: TableKey) -> tuple[str, ...]:
         backend = self._backend

@@ -1,19 +1,20 @@
-"""The one place where hooks are called: a typed method for each of them."""
+"""The one place where hooks are called."""
 
 from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import pluggy
 
+from sqe_core.plugins.kinds import ExtensionPoint
 from sqe_core.spi.auth import AuthProviderFactory
 from sqe_core.spi.catalog import CatalogFactory
 from sqe_core.spi.errors import PluginError
 from sqe_core.spi.events import QueryEvent
-from sqe_core.spi.factory import Metrics, NoMetrics
+from sqe_core.spi.factory import Metrics, NoMetrics, PluginFactory
 from sqe_core.spi.grants import GrantStoreFactory
 from sqe_core.spi.hooks import PROJECT, SqePlugin, StartupContext
 from sqe_core.spi.lineage import LineageSinkFactory
@@ -22,6 +23,14 @@ from sqe_core.spi.protocol import ProtocolFactory
 
 _log = logging.getLogger(__name__)
 _KIND = re.compile(r"[a-z][a-z0-9_-]*")
+_PROVIDES: Mapping[ExtensionPoint, tuple[str, type[PluginFactory[Any, Any, Any]]]] = {
+    ExtensionPoint.AUTH: ("sqe_provide_auth_providers", AuthProviderFactory),
+    ExtensionPoint.CATALOG: ("sqe_provide_catalogs", CatalogFactory),
+    ExtensionPoint.POLICY: ("sqe_provide_policy_enforcers", PolicyEnforcerFactory),
+    ExtensionPoint.GRANTS: ("sqe_provide_grant_stores", GrantStoreFactory),
+    ExtensionPoint.PROTOCOL: ("sqe_provide_protocols", ProtocolFactory),
+    ExtensionPoint.LINEAGE: ("sqe_provide_lineage_sinks", LineageSinkFactory),
+}
 
 
 class HookCalls:
@@ -55,29 +64,13 @@ class HookCalls:
         """Take a plugin out again."""
         self._manager.unregister(name=label)
 
-    def provide_auth_providers(self, label: str, context: StartupContext) -> Sequence[AuthProviderFactory[Any]]:
-        """Call `sqe_provide_auth_providers` of one plugin."""
-        return self._collect("sqe_provide_auth_providers", label, context, AuthProviderFactory)
-
-    def provide_catalogs(self, label: str, context: StartupContext) -> Sequence[CatalogFactory[Any]]:
-        """Call `sqe_provide_catalogs` of one plugin."""
-        return self._collect("sqe_provide_catalogs", label, context, CatalogFactory)
-
-    def provide_policy_enforcers(self, label: str, context: StartupContext) -> Sequence[PolicyEnforcerFactory[Any]]:
-        """Call `sqe_provide_policy_enforcers` of one plugin."""
-        return self._collect("sqe_provide_policy_enforcers", label, context, PolicyEnforcerFactory)
-
-    def provide_grant_stores(self, label: str, context: StartupContext) -> Sequence[GrantStoreFactory[Any]]:
-        """Call `sqe_provide_grant_stores` of one plugin."""
-        return self._collect("sqe_provide_grant_stores", label, context, GrantStoreFactory)
-
-    def provide_protocols(self, label: str, context: StartupContext) -> Sequence[ProtocolFactory[Any]]:
-        """Call `sqe_provide_protocols` of one plugin."""
-        return self._collect("sqe_provide_protocols", label, context, ProtocolFactory)
-
-    def provide_lineage_sinks(self, label: str, context: StartupContext) -> Sequence[LineageSinkFactory[Any]]:
-        """Call `sqe_provide_lineage_sinks` of one plugin."""
-        return self._collect("sqe_provide_lineage_sinks", label, context, LineageSinkFactory)
+    def provided(
+        self, label: str, context: StartupContext
+    ) -> Iterator[tuple[ExtensionPoint, PluginFactory[Any, Any, Any]]]:
+        """Return what one plugin contributes, at each place where it can stand."""
+        for point, (hook, expected) in _PROVIDES.items():
+            for factory in self._collect(hook, label, context, expected):
+                yield point, factory
 
     def query_event(self, event: QueryEvent) -> None:
         """Call `sqe_on_query_event` of every plugin, one by one; a failure is logged and counted."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from sqe_core.plugins.calls import HookCalls, is_frozen_dataclass
@@ -12,15 +12,10 @@ from sqe_core.plugins.discovery import DeclaredPlugin, discover
 from sqe_core.plugins.kinds import KNOWN_DISTRIBUTIONS, ExtensionPoint, Kind
 from sqe_core.plugins.lifecycle import Component
 from sqe_core.plugins.loading import load_plugin
-from sqe_core.spi.auth import AuthProviderFactory
 from sqe_core.spi.catalog import CatalogFactory
 from sqe_core.spi.errors import PluginError
 from sqe_core.spi.factory import Metrics, PluginContext, PluginFactory
-from sqe_core.spi.grants import GrantStoreFactory
 from sqe_core.spi.hooks import SqePlugin, StartupContext
-from sqe_core.spi.lineage import LineageSinkFactory
-from sqe_core.spi.policy import PolicyEnforcerFactory
-from sqe_core.spi.protocol import ProtocolFactory
 
 AnyFactory = PluginFactory[Any, Any, Any]
 
@@ -51,13 +46,6 @@ class PluginManager:
         self._loaded: dict[DeclaredPlugin, SqePlugin] = {}
         self._factories: dict[Kind, AnyFactory] = {}
 
-    def load(self, kinds: Iterable[Kind], plugins: Iterable[str] = ()) -> None:
-        """Load what provides these kinds, and these plugins by name. Raises PluginError at the first fault."""
-        for kind in kinds:
-            self.factory(kind)
-        for name in plugins:
-            self.plugin(name)
-
     def plugin(self, name: str) -> SqePlugin:
         """Return a plugin by the name of its entry point, for `[plugins.<name>]`."""
         found = [declared for declared in self.declared if declared.name == name]
@@ -78,29 +66,9 @@ class PluginManager:
         plugin = self.plugin(name)
         return Component(name=f"plugin {name}", start=lambda: plugin.start(config, context), stop=plugin.stop)
 
-    def auth_provider(self, kind: str) -> AuthProviderFactory[Any]:
-        """Return the factory of a login provider."""
-        return cast("AuthProviderFactory[Any]", self.factory(Kind(ExtensionPoint.AUTH, kind)))
-
     def catalog(self, kind: str) -> CatalogFactory[Any]:
         """Return the factory of a catalog type."""
         return cast("CatalogFactory[Any]", self.factory(Kind(ExtensionPoint.CATALOG, kind)))
-
-    def policy_enforcer(self, kind: str) -> PolicyEnforcerFactory[Any]:
-        """Return the factory of a policy engine."""
-        return cast("PolicyEnforcerFactory[Any]", self.factory(Kind(ExtensionPoint.POLICY, kind)))
-
-    def grant_store(self, kind: str) -> GrantStoreFactory[Any]:
-        """Return the factory of a store of grants."""
-        return cast("GrantStoreFactory[Any]", self.factory(Kind(ExtensionPoint.GRANTS, kind)))
-
-    def protocol(self, kind: str) -> ProtocolFactory[Any]:
-        """Return the factory of a protocol."""
-        return cast("ProtocolFactory[Any]", self.factory(Kind(ExtensionPoint.PROTOCOL, kind)))
-
-    def lineage_sink(self, kind: str) -> LineageSinkFactory[Any]:
-        """Return the factory of a lineage sink."""
-        return cast("LineageSinkFactory[Any]", self.factory(Kind(ExtensionPoint.LINEAGE, kind)))
 
     def factory(self, kind: Kind) -> AnyFactory:
         """Return the factory of any kind. Raises PluginError when nobody provides it, or not as it should be."""
@@ -150,22 +118,13 @@ class PluginManager:
         return plugin
 
     def _provided(self, declared: DeclaredPlugin) -> Mapping[Kind, AnyFactory]:
-        calls, label, context = self.calls, declared.label, self._context
+        label = declared.label
         provided: dict[Kind, AnyFactory] = {}
-        offers: tuple[tuple[ExtensionPoint, Sequence[AnyFactory]], ...] = (
-            (ExtensionPoint.AUTH, calls.provide_auth_providers(label, context)),
-            (ExtensionPoint.CATALOG, calls.provide_catalogs(label, context)),
-            (ExtensionPoint.POLICY, calls.provide_policy_enforcers(label, context)),
-            (ExtensionPoint.GRANTS, calls.provide_grant_stores(label, context)),
-            (ExtensionPoint.PROTOCOL, calls.provide_protocols(label, context)),
-            (ExtensionPoint.LINEAGE, calls.provide_lineage_sinks(label, context)),
-        )
-        for point, factories in offers:
-            for factory in factories:
-                kind = Kind(point, factory.kind)
-                if kind in provided:
-                    raise PluginError(f"The {label} provides the {kind.label} twice")
-                provided[kind] = factory
+        for point, factory in self.calls.provided(label, self._context):
+            kind = Kind(point, factory.kind)
+            if kind in provided:
+                raise PluginError(f"The {label} provides the {kind.label} twice")
+            provided[kind] = factory
         undeclared = sorted(str(kind) for kind in provided.keys() - declared.kinds)
         if undeclared:
             raise PluginError(

@@ -19,10 +19,11 @@ from sqe_core.cli.arguments import ServerOptions
 from sqe_core.cli.backend import Backend, Completions, TableKey
 from sqe_core.cli.exit_codes import UsageError
 from sqe_core.cli.login.http import LoginError
+from sqe_core.cli.names import NameCache, may_change_names
 from sqe_core.cli.remote.client import FlightClient, Interruptible
 from sqe_core.cli.remote.errors import ConnectionLostError, SignedOutError
 from sqe_core.cli.remote.login import Login, ask_on_terminal, login_of
-from sqe_core.cli.remote.names import RemoteNames
+from sqe_core.cli.remote.names import read_columns, read_names
 from sqe_core.cli.remote.renewal import Renewal
 from sqe_core.cli.remote.rows import FlightRows
 from sqe_core.cli.shell.names import BadNameError, parse_name, quote_name
@@ -35,7 +36,7 @@ from sqe_core.sql.statement import ScriptStatement, StatementKind
 from sqe_core.sql.text.split import split
 
 _END_SECS = 5.0
-_KEEPS_NAMES = frozenset((StatementKind.INSERT, StatementKind.UPDATE, StatementKind.DELETE, StatementKind.MERGE))
+_NAMES_SECS = 30.0
 
 
 class _Running(Interruptible):
@@ -93,7 +94,7 @@ class RemoteBackend(Backend):
         self._interactive = interactive
         self._running: _Running | None = None
         self._current = self._read_current()
-        self._names = RemoteNames(client)
+        self._names = NameCache(lambda: read_names(client), _NAMES_SECS)
         self._renewal = Renewal(client, login.tokens) if login.tokens is not None else None
         if interactive:
             self._names.known()
@@ -200,7 +201,7 @@ class RemoteBackend(Backend):
 
     def columns(self, table: TableKey) -> tuple[str, ...]:
         """Read the columns of a table."""
-        return self._names.columns(table)
+        return read_columns(self._client, table)
 
     def close(self) -> None:
         """End the session, the running statement included."""
@@ -284,10 +285,9 @@ class RemoteBackend(Backend):
 
     def _note_change(self, kind: StatementKind) -> None:
         """Names may have changed by a statement without rows, the current ones too."""
-        if kind in _KEEPS_NAMES:
-            return
-        self._current = self._read_current()
-        self._names.expire()
+        if may_change_names(kind):
+            self._current = self._read_current()
+            self._names.expire()
 
     def _read_current(self) -> tuple[str, str]:
         (body,) = self._client.action("GetSessionOptions", flight.GetSessionOptionsRequest())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import cache
 
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
@@ -12,6 +13,7 @@ from prompt_toolkit.document import Document
 from sqe_core.cli.arguments import FORMATS
 from sqe_core.cli.backend import Completions, TableKey
 from sqe_core.cli.shell.commands import COMMAND_NAMES
+from sqe_core.cli.shell.keywords import KEYWORDS
 
 _PART = r'(?:"(?:[^"]|"")+"|[\w$]+)'
 _PATH = re.compile(rf'(?:{_PART}\.)*(?:"(?:[^"]|"")*|[\w$]*)$')
@@ -35,6 +37,13 @@ _MOST_TABLES = 10
 """Of so many tables in one statement columns are read when somebody presses Tab."""
 _STRING_OR_COMMENT = re.compile(r"'(?:[^']|'')*(?:'|$)|--[^\n]*|/\*.*?(?:\*/|$)", re.DOTALL)
 _NAME_COMMANDS = frozenset((".schema", ".describe", ".d", ".summarize", ".summary", "\\d", ".tables", "\\dt", "\\dv"))
+
+
+@cache
+def _functions() -> tuple[str, ...]:
+    from sqe_core.sql.spark import functions
+
+    return tuple(sorted({row[0] for row in functions.documented()}))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,9 +127,9 @@ class SqlCompleter(Completer):
         yield from _identifiers(columns, typed, "column")
         yield from _identifiers([alias[0] for alias in used if len(alias) == 1], typed, "table")
         if typed.last:
-            yield from _words(names.functions, typed.last, "function")
+            yield from _words(_functions(), typed.last, "function")
             lower = typed.last.islower()
-            yield from _words([word.lower() if lower else word for word in names.keywords], typed.last, "keyword")
+            yield from _words([word.lower() if lower else word for word in KEYWORDS], typed.last, "keyword")
 
     def _relations(self, names: Completions, typed: TypedName) -> Iterator[Completion]:
         """Complete the name of a table, from wherever the path has got to."""
