@@ -262,6 +262,22 @@ def new(user: str = "etl", **more: object) -> KeyEntry:
     return KeyEntry(key=Secret(hash_key(make_key())), user=user, **more)  # type: ignore[arg-type]
 
 
+def test_a_key_that_was_taken_away_is_named_and_not_shown(make_provider, file: Path) -> None:
+    provider = make_provider(entry() + entry(SECOND, user="ana"))
+    (gone,) = (known.entry_id for known in provider._file.keys if known.user == "etl")
+    rewrite(file, entry(SECOND, user="ana"))
+    for key, key_id, reason in (
+        (FIRST, gone, "it was taken from the keys file"),
+        ("sqe_unknown", "", "no entry of the keys file has this key"),
+    ):
+        with pytest.raises(InvalidCredentialsError) as caught:
+            log_in(provider, key)
+        assert (caught.value.key_id, caught.value.reason) == (key_id, reason)
+        assert str(caught.value) == "Authentication failed"
+    rewrite(file, entry())
+    assert log_in(provider, FIRST) is not None, "it came back"
+
+
 def test_entries_are_added_and_taken_away_and_comments_stay(file: Path) -> None:
     file.write_text("# the keys of the loaders\n" + entry() + "\n# of Bob\n" + entry(SECOND, "bob"))
     file.chmod(0o640)

@@ -20,6 +20,7 @@ _log = logging.getLogger(__name__)
 _ENTRY = "api_key"
 # The roles as they stand there: `role_mappings` may have added some since.
 _ROLES = "api_key_roles"
+_MOST_FORMER = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +44,8 @@ class ApiKeyProvider(AuthProvider):
         )
         self._lock = threading.Lock()
         self._file = self._read()
+        # What was in the file since the server started: whoever comes with such a key is named in the log.
+        self._former: tuple[ApiKey, ...] = ()
         self._seen: tuple[int, ...] | None = self._file.version
         if any(not key.hashed for key in self._file.keys):
             _log.warning("login provider %s: %s holds plain keys; hash them", name, self._reader.path)
@@ -54,11 +57,15 @@ class ApiKeyProvider(AuthProvider):
             return None
         # Every entry is tried, so that the time does not tell where a key stands (AUTHN-8).
         found = [entry for entry in self._keys() if entry.fits(key)]
-        if len(found) != 1:
-            raise InvalidCredentialsError(
-                reason="no entry of the keys file has this key" if not found else "two have it"
-            )
-        return self._identity(found[0])
+        former = [entry for entry in self._former if entry.fits(key)]
+        match found, former:
+            case [entry], _:
+                return self._identity(entry)
+            case [entry, *_], _:
+                raise InvalidCredentialsError(reason="two entries of the keys file have it", key_id=entry.entry_id)
+            case _, [entry, *_]:
+                raise InvalidCredentialsError(reason="it was taken from the keys file", key_id=entry.entry_id)
+        raise InvalidCredentialsError(reason="no entry of the keys file has this key")
 
     def is_revoked(self, identity: Identity) -> bool:
         """Whether the entry is gone, or gives other rights than it did at the login."""
@@ -96,6 +103,7 @@ class ApiKeyProvider(AuthProvider):
         with self._lock:
             if version != self._seen:
                 self._seen = version
+                before = self._file.keys
                 try:
                     self._file = self._reader.read()
                 except ConfigError as error:
@@ -103,6 +111,9 @@ class ApiKeyProvider(AuthProvider):
                         _log.error("login provider %s: the keys stay as they were: %s", self._name, fault)
                 else:
                     self._seen = self._file.version
+                    now = {entry.entry_id for entry in self._file.keys}
+                    gone = tuple(entry for entry in (*before, *self._former) if entry.entry_id not in now)
+                    self._former = gone[:_MOST_FORMER]
                     _log.info("login provider %s: read %d keys", self._name, len(self._file.keys))
             return self._file.keys
 

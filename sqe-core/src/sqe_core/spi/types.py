@@ -1,4 +1,8 @@
-"""Types of columns as SQL has them: what Arrow has no word for, as `char(3)` and `timestamp(3)`, is in them."""
+"""Types of columns as SQL has them: what Arrow has no word for, as `uuid` and `decimal` inside of rows, is in them.
+
+The core's are what Iceberg keeps, of declared types and of casts alike: texts have no length, times and timestamps 6
+digits or 9. `char(3)` and `timestamp(3)` can be read and come from plugins that announce such columns themselves.
+"""
 
 from __future__ import annotations
 
