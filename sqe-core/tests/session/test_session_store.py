@@ -355,7 +355,7 @@ def test_touching_keeps_it_alive(make_desk, time) -> None:
     desk = make_desk(idle_secs=900)
     live = desk.store.authenticate(ALICE, HERE)
     time.advance(890)
-    live.touch()
+    live.ensure_usable()
     time.advance(890)
     live.ensure_usable()
 
@@ -366,7 +366,7 @@ def test_a_session_ends_when_it_is_old(make_desk, time) -> None:
     live = desk.store.authenticate(ALICE, HERE)
     assert live.expires_at == time.clock.now() + timedelta(seconds=1000)
     time.advance(600)
-    live.touch()
+    live.ensure_usable()
     time.advance(400)
 
     assert is_expired(desk, bearer(live.token))
@@ -572,7 +572,7 @@ def test_a_user_who_has_too_many_loses_the_one_that_was_not_used(make_desk, time
     for client in clients[:3]:
         lives.append(desk.store.authenticate(ALICE, client))
         time.advance(1)
-    lives[0].touch()
+    lives[0].ensure_usable()
     lives[1].session.busy = True
     desk.store.authenticate(ALICE, clients[3])
 

@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from sqe_core.session.addresses import client_network
 from sqe_core.session.login import LoginChain
@@ -120,14 +120,13 @@ class _OnDevice:
     lock: threading.Lock = field(default_factory=threading.Lock)
 
 
-class WaitingBrowserLogins:
-    """Implements `spi.protocol.BrowserLogins`.
+class _WaitingLogins(Generic[WaitsT]):
+    """Logins of one kind.
 
     Args:
-        chain: asks the provider that has browser logins.
+        chain: asks the provider that has them.
         store: opens the sessions.
-        redirect_uri: the one address that browsers come back to; another one is refused (TRI-8).
-        ttl_secs: how long a login may take.
+        ttl_secs: how long a login may take, when the identity provider would wait longer.
     """
 
     def __init__(
@@ -135,19 +134,30 @@ class WaitingBrowserLogins:
         chain: LoginChain,
         store: SessionStore,
         *,
-        redirect_uri: str,
         ttl_secs: float,
         clock: Clock | None = None,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._chain = chain
         self._store = store
-        self._redirect_uri = redirect_uri
         self._ttl_secs = ttl_secs
         self._clock = clock or SystemClock()
         self._monotonic = monotonic
-        self._by_id: Shelf[_InBrowser] = Shelf(monotonic)
-        self._by_state: Shelf[_InBrowser] = Shelf(monotonic)
+        self._by_id: Shelf[WaitsT] = Shelf(monotonic)
+
+    @property
+    def waiting(self) -> int:
+        """How many logins are kept."""
+        return len(self._by_id)
+
+
+class WaitingBrowserLogins(_WaitingLogins[_InBrowser]):
+    """Implements `spi.protocol.BrowserLogins`. Browsers come back to one address, no other is taken (TRI-8)."""
+
+    def __init__(self, chain: LoginChain, store: SessionStore, *, redirect_uri: str, **more: Any) -> None:
+        super().__init__(chain, store, **more)
+        self._redirect_uri = redirect_uri
+        self._by_state: Shelf[_InBrowser] = Shelf(self._monotonic)
 
     @property
     def redirect_uri(self) -> str:
@@ -209,36 +219,9 @@ class WaitingBrowserLogins:
             raise InvalidCredentialsError
         return self._store.open_for(login.identity, login.client).token
 
-    @property
-    def waiting(self) -> int:
-        """How many logins are kept."""
-        return len(self._by_id)
 
-
-class WaitingDeviceLogins:
-    """Implements `spi.protocol.DeviceLogins`.
-
-    Args:
-        chain: asks the provider that has device logins.
-        store: opens the sessions.
-        ttl_secs: how long a login may take, when the identity provider would wait longer.
-    """
-
-    def __init__(
-        self,
-        chain: LoginChain,
-        store: SessionStore,
-        *,
-        ttl_secs: float,
-        clock: Clock | None = None,
-        monotonic: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self._chain = chain
-        self._store = store
-        self._ttl_secs = ttl_secs
-        self._clock = clock or SystemClock()
-        self._monotonic = monotonic
-        self._by_id: Shelf[_OnDevice] = Shelf(monotonic)
+class WaitingDeviceLogins(_WaitingLogins[_OnDevice]):
+    """Implements `spi.protocol.DeviceLogins`."""
 
     def begin(self, *, client: ClientInfo) -> DeviceLoginStart:
         """Begin a login."""
@@ -277,11 +260,6 @@ class WaitingDeviceLogins:
             return None
         self._by_id.take(id.reveal())
         return self._store.open_for(identity, login.client).token
-
-    @property
-    def waiting(self) -> int:
-        """How many logins are kept."""
-        return len(self._by_id)
 
     def _ask(self, id: Secret, login: _OnDevice) -> Identity | None:
         try:

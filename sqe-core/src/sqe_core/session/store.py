@@ -18,7 +18,7 @@ from collections import Counter, OrderedDict
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from sqe_core.session.directory import ListedSession
 from sqe_core.session.fingerprint import Fingerprints, session_hash
@@ -95,8 +95,8 @@ class SessionLimits:
     """How long before their end tokens are renewed."""
 
 
-class SessionObserver(Protocol):
-    """Who is told of logins and sessions. What the first and third raise refuses the login."""
+class SessionObserver:
+    """Is told of logins and sessions, and does nothing. What `logged_in` and `opened` raise refuses the login."""
 
     def logged_in(self, identity: Identity, client: ClientInfo) -> None:
         """A provider vouched for a credential."""
@@ -117,68 +117,37 @@ class SessionObserver(Protocol):
         """A session is over."""
 
 
-class _NoObserver:
-    def logged_in(self, identity: Identity, client: ClientInfo) -> None: ...
-
-    def refused(self, credential: Credential, client: ClientInfo, error: SqeError) -> None: ...
-
-    def opened(self, session: Session, client: ClientInfo) -> None: ...
-
-    def renewed(self, session: Session) -> None: ...
-
-    def not_renewed(self, session: Session, error: SqeError) -> None: ...
-
-    def ended(self, session: Session) -> None: ...
-
-
+@dataclass(kw_only=True, eq=False, repr=False)
 class LiveSession:
     """A session of somebody who logged in. Safe for use from several threads."""
 
-    def __init__(
-        self,
-        store: SessionStore,
-        session: Session,
-        *,
-        protocol: str,
-        ends_at: float,
-        expires_at: datetime,
-        ends_for_good_at: float,
-        login: LoginKey,
-        validated: float,
-        now: float,
-        opened_at: datetime,
-    ) -> None:
-        self.session = session
-        self.opened_at = opened_at
-        self.token = Secret(secrets.token_urlsafe(_TOKEN_BYTES))
-        self.expires_at = expires_at
-        """When it ends at the latest."""
-        self.protocol = protocol
-        self.ended = False
-        self.ends_at = ends_at
-        """The same on the clock that nobody can turn."""
-        self.ends_for_good_at = ends_for_good_at
-        """The end that no renewal moves."""
-        self.renewal = RenewalState(now)
-        self.login = login
-        """What opened it."""
-        self.last_used = now
-        self.validated = validated
-        """When a provider last vouched for that credential."""
-        self.let_in_at = -math.inf
-        """When it was found usable for a call that has asked for nothing yet."""
-        self.is_renewed = False
-        """Whether its rights and its end came with another credential than `login` names."""
-        self._store = store
+    store: SessionStore
+    session: Session
+    protocol: str
+    opened_at: datetime
+    login: LoginKey
+    """What opened it."""
+    token: Secret = field(default_factory=lambda: Secret(secrets.token_urlsafe(_TOKEN_BYTES)))
+    expires_at: datetime
+    """When it ends at the latest."""
+    ends_at: float
+    """The same on the clock that nobody can turn."""
+    ends_for_good_at: float
+    """The end that no renewal moves."""
+    renewal: RenewalState
+    last_used: float
+    validated: float
+    """When a provider last vouched for the credential that opened it."""
+    let_in_at: float = -math.inf
+    """When it was found usable for a call that has asked for nothing yet."""
+    is_renewed: bool = False
+    """Whether its rights and its end came with another credential than `login` names."""
+    ended: bool = False
 
     @property
     def identity(self) -> Identity:
         """Who it is, without tokens."""
         return self.session.identity.without_tokens()
-
-    def touch(self) -> None:
-        """It is being used: the idle time begins again."""
-        self._store.touch(self)
 
     def ensure_usable(self) -> None:
         """Raise when no statement may start any more; called before each one (JWT-9).
@@ -187,11 +156,11 @@ class LiveSession:
             UserError: the session has ended (`SESSION_EXPIRED`).
             InvalidCredentialsError: its identity was revoked.
         """
-        self._store.ensure_usable(self)
+        self.store.ensure_usable(self)
 
     def close(self) -> None:
         """Log out: the token and the credential find this session no more, and what runs in it is ended. Idempotent."""
-        self._store.end(self)
+        self.store.end(self)
 
 
 @dataclass(slots=True)
@@ -239,7 +208,7 @@ class SessionStore:
         self._kill_session = kill_session or close_session
         self._is_busy = is_busy
         self._limits = limits or SessionLimits()
-        self._observer = observer or _NoObserver()
+        self._observer = observer or SessionObserver()
         self._clock = clock or SystemClock()
         self._monotonic = monotonic
         self._fingerprints = Fingerprints()
@@ -323,12 +292,7 @@ class SessionStore:
         if self._chain.is_revoked(live.session.identity):
             self.end(live, expired=True)
             raise InvalidCredentialsError
-        self.touch(live)
-
-    def touch(self, live: LiveSession) -> None:
-        """Begin the idle time of a session anew."""
-        live.last_used = self._monotonic()
-        live.session.last_used = live.last_used
+        live.last_used = live.session.last_used = self._monotonic()
 
     def connected(self) -> Sequence[ListedSession]:
         """Describe the sessions that live, the oldest first."""
@@ -645,16 +609,17 @@ class SessionStore:
         now, today = self._monotonic(), self._clock.now()
         secs = min(self._limits.absolute_secs, self._secs_left(session.identity, today))
         return LiveSession(
-            self,
-            session,
+            store=self,
+            session=session,
             protocol=client.protocol,
-            ends_at=now + secs,
-            expires_at=today + timedelta(seconds=secs),
-            ends_for_good_at=now + self._limits.absolute_secs,
-            login=login,
-            validated=validated,
-            now=now,
             opened_at=today,
+            login=login,
+            expires_at=today + timedelta(seconds=secs),
+            ends_at=now + secs,
+            ends_for_good_at=now + self._limits.absolute_secs,
+            renewal=RenewalState(now),
+            last_used=now,
+            validated=validated,
         )
 
     def _secs_left(self, identity: Identity, today: datetime) -> float:

@@ -12,11 +12,11 @@ import json
 import re
 import ssl
 from collections.abc import Container, Iterator
-from urllib.parse import unquote
 
 import grpc
 from google.protobuf.message import DecodeError
 
+from sqe_core.protocols.flight.sockets import far_end
 from sqe_core.protocols.flight.wire import flight_pb2 as flight
 from sqe_core.spi.auth import (
     BasicCredential,
@@ -69,23 +69,15 @@ def request_id_of(headers: dict[str, str]) -> str | None:
 
 def client_of(context: grpc.ServicerContext, headers: dict[str, str], *, secure: bool) -> ClientInfo:
     """Return what is known about a client beside its credential and its connection."""
-    label = headers.get("x-session-id", "")
+    label, end = headers.get("x-session-id", ""), far_end(context.peer())
     return ClientInfo(
         protocol=PROTOCOL,
-        address=peer_address(context.peer()),
+        address=end.address if end is not None else None,
         secure=secure,
         source=headers.get("x-sqe-source", "")[:128] or None,
         user_agent=headers.get("user-agent", "")[:256] or None,
         label=label if _LABEL.fullmatch(label) else None,
     )
-
-
-def peer_address(peer: str) -> str | None:
-    """Return the address in gRPC's name of a peer: `ipv4:127.0.0.1:50004`, `ipv6:%5B::1%5D:50004`, `unix:`."""
-    kind, _, rest = unquote(peer).partition(":")
-    if kind not in ("ipv4", "ipv6"):
-        return None
-    return rest.rpartition(":")[0].strip("[]")
 
 
 def is_java(client: ClientInfo) -> bool:

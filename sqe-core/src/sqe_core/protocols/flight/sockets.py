@@ -61,14 +61,10 @@ def far_end(peer: str) -> FarEnd | None:
 
 @lru_cache(_MOST)
 def network_of(address: str) -> str:
-    """Return what the connections of an address are counted by."""
-    try:
-        parsed = ip_address(_canonical(address.partition("%")[0]))
-    except ValueError:
+    """Return what the connections of an address, as `far_end` has it, are counted by."""
+    if ":" not in address:
         return address
-    if isinstance(parsed, IPv6Address):
-        return str(ip_network((int(parsed), _IPV6_CLIENT_BITS), strict=False))
-    return str(parsed)
+    return str(ip_network((int(IPv6Address(address)), _IPV6_CLIENT_BITS), strict=False))
 
 
 class Sockets:

@@ -25,7 +25,7 @@ from sqe_core.protocols.flight.leaving import Leaving, OnEnd
 from sqe_core.protocols.flight.messages import batch_messages, pieces, schema_message
 from sqe_core.protocols.flight.sign_in import PROTOCOL
 from sqe_core.spi.batch_bytes import batch_bytes
-from sqe_core.spi.errors import ErrorCode, NotSupportedError, QueryCancelledError, ResourcesError, UserError
+from sqe_core.spi.errors import ErrorCode, NotSupportedError, ResourcesError, UserError
 from sqe_core.spi.factory import Metrics, NoMetrics
 from sqe_core.spi.protocol import (
     GatewaySession,
@@ -313,7 +313,7 @@ class Statements:
         )
         # Reentrant, like those below: a stream that nobody reads on is closed by the garbage collector, anywhere.
         self._lock = threading.RLock()
-        self._running: dict[bytes, _Fetch] = {}
+        self._running: dict[bytes, tuple[tuple[str, str], Ticket]] = {}
         self._early = ThreadPoolExecutor(_MOST_EARLY, thread_name_prefix="sqe-flight-early")
         self._free_early = threading.Semaphore(_MOST_EARLY)
 
@@ -405,31 +405,18 @@ class Statements:
     ) -> Iterator[bytes]:
         """Run what a ticket stands for and yield the messages of its rows."""
         ticket = self.tickets.take(session, handle)
-        fetch = _Fetch(session, ticket)
         with self._lock:
-            self._running[handle] = fetch
+            self._running[handle] = session.identity.key, ticket
             self._count()
         try:
-            if not on_end(fetch.cancel, lambda: fetch.closed):
-                fetch.cancel()
-            batches = fetch.run()
-            counts = _Counts(ticket.statement)
-            yield schema_message(ticket.schema, counts.told())
-            done = not len(ticket.schema)
-            for batch in batches:
-                *most, last = pieces(batch)
-                for piece in most:
-                    yield from batch_messages(piece, options, counts.told(piece))
-                done = ticket.statement.state in _DONE
-                yield from batch_messages(last, options, counts.told(last, done=done))
-            if not done:
-                # A batch of no rows: some clients cannot read a message of metadata alone.
-                yield from batch_messages(_no_rows(ticket.schema), options, counts.told(done=True))
+            with Leaving(on_end) as leaving:
+                leaving.watch(ticket.statement)
+                yield from _messages(ticket, options)
         finally:
             with self._lock:
                 self._running.pop(handle, None)
                 self._count()
-            fetch.close()
+            ticket.close()
 
     def prepare(self, session: GatewaySession, prepared: Prepared) -> bytes:
         """Keep a prepared statement and return its handle."""
@@ -527,9 +514,9 @@ class Statements:
     def cancel(self, session: GatewaySession, handle: bytes) -> bool:
         """End what a ticket stands for; False when there is no such statement of this user."""
         with self._lock:
-            running = self._running.get(handle)
-        if running is not None and running.user == session.identity.key:
-            running.cancel()
+            user, running = self._running.get(handle, (None, None))
+        if running is not None and user == session.identity.key:
+            running.statement.cancel()
             return True
         try:
             ticket = self.tickets.take(session, handle)
@@ -555,33 +542,6 @@ class Statements:
         self._early.shutdown(wait=False)
 
 
-class _Fetch:
-    """The rows of a ticket on their way. Can be cancelled from its first moment on."""
-
-    def __init__(self, session: GatewaySession, ticket: Ticket) -> None:
-        self.user = session.identity.key
-        self._ticket = ticket
-        self._cancelled = threading.Event()
-        self.closed = False
-
-    def run(self) -> Iterator[pa.RecordBatch]:
-        """Run the statement."""
-        if self._cancelled.is_set():
-            raise QueryCancelledError("The statement was cancelled")
-        return self._ticket.run()
-
-    def cancel(self) -> None:
-        """End it, in whatever phase it is."""
-        self._cancelled.set()
-        if not self.closed:
-            self._ticket.statement.cancel()
-
-    def close(self) -> None:
-        """Free everything."""
-        self.closed = True
-        self._ticket.close()
-
-
 def _update(session: GatewaySession, request: StatementRequest, leaving: Leaving) -> int:
     with leaving.watch(session.begin(request)) as statement:
         statement.plan()
@@ -589,6 +549,21 @@ def _update(session: GatewaySession, request: StatementRequest, leaving: Leaving
             raise UserError("This statement returns rows", code=ErrorCode.INVALID_ARGUMENTS, hint="send it as a query")
         leaving.check()
         return statement.start().affected_rows or 0
+
+
+def _messages(ticket: Ticket, options: pa.ipc.IpcWriteOptions) -> Iterator[bytes]:
+    batches, counts = ticket.run(), _Counts(ticket.statement)
+    yield schema_message(ticket.schema, counts.told())
+    done = not len(ticket.schema)
+    for batch in batches:
+        *most, last = pieces(batch)
+        for piece in most:
+            yield from batch_messages(piece, options, counts.told(piece))
+        done = ticket.statement.state in _DONE
+        yield from batch_messages(last, options, counts.told(last, done=done))
+    if not done:
+        # A batch of no rows: some clients cannot read a message of metadata alone.
+        yield from batch_messages(_no_rows(ticket.schema), options, counts.told(done=True))
 
 
 class _Counts:

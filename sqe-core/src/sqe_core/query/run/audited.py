@@ -13,6 +13,7 @@ from sqe_core.policy.trail import StoredChange, Trail
 from sqe_core.query.statements.traits import StatementTraits
 from sqe_core.session.fingerprint import session_hash
 from sqe_core.session.session import Session
+from sqe_core.session.store import SessionObserver
 from sqe_core.spi.auth import (
     AwsCredential,
     BasicCredential,
@@ -116,8 +117,8 @@ class StatementAudit:
         self.log.write(written)
 
 
-class SessionAudit:
-    """Writes the events of logins and sessions; implements `session.store.SessionObserver`."""
+class SessionAudit(SessionObserver):
+    """Writes the events of logins and sessions."""
 
     def __init__(self, log: AuditLog) -> None:
         self.log = log
