@@ -12,7 +12,6 @@ from sqe_core.policy.trail import DecisionTrail
 from sqe_core.query.judge.names import NameContext, NameResolver
 from sqe_core.query.judge.near_names import NearNames
 from sqe_core.query.judge.sights import ViewSights
-from sqe_core.query.parts import QueryParts
 from sqe_core.query.run.running import RunningStatement
 from sqe_core.query.statements.traits import StatementTraits
 from sqe_core.session.statement_session import StatementSession
@@ -21,11 +20,12 @@ from sqe_core.sql.statement import PositionMap, Statement, StatementKind
 
 if TYPE_CHECKING:
     from sqe_core.query.judge.judge import Judgement
+    from sqe_core.query.parts import QueryParts
     from sqe_core.query.statements.handler import Handlers
 
 
-class StatementWatch(Protocol):
-    """Is told how far a statement is."""
+class StatementWatch:
+    """Is told how far a statement is. This one does nothing, for what is only looked at."""
 
     def recognised(self, kind: StatementKind, traits: StatementTraits) -> None:
         """It is known which statement it is; nothing is decided."""
@@ -41,25 +41,6 @@ class StatementWatch(Protocol):
 
     def scanned(self, stream: ResultStream) -> None:
         """The engine is done with it."""
-
-
-class Unwatched:
-    """Implements `StatementWatch` for what is only looked at."""
-
-    def recognised(self, kind: StatementKind, traits: StatementTraits) -> None:
-        """Nobody is told."""
-
-    def stands_for(self, sql: str, dialect: str) -> None:
-        """Nobody is told."""
-
-    def begins_change(self, kind: StatementKind) -> None:
-        """Nobody is told."""
-
-    def planned(self, kind: StatementKind, judgement: Judgement | None) -> None:
-        """Nobody is told."""
-
-    def scanned(self, stream: ResultStream) -> None:
-        """Nobody is told."""
 
 
 class RunningStatements(Protocol):

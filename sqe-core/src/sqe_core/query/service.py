@@ -30,7 +30,7 @@ from sqe_core.engine.port import EngineState, Progress
 from sqe_core.observe.logging import of_statement
 from sqe_core.policy.authorizer import Circumstances
 from sqe_core.policy.trail import DecisionTrail
-from sqe_core.query.context import StatementContext, StatementWatch, Unwatched
+from sqe_core.query.context import StatementContext, StatementWatch
 from sqe_core.query.ingest.ingestion import described
 from sqe_core.query.judge.names import NameResolver
 from sqe_core.query.judge.roles_in_use import ChosenRoles, identity_in_use
@@ -116,8 +116,7 @@ class QueryService:
         Raises:
             SqeError: what is wrong, in words that may be shown to the user.
         """
-        running = options.running or RunningStatement(new_query_id())
-        with self._begun(session, running, sql, options, dialect) as begun:
+        with self._begun(session, sql, options, dialect) as begun:
             result = begun.run.run(sql, parameters, begun.ending)
             return result.watched(begun.record.delivered)
 
@@ -137,8 +136,7 @@ class QueryService:
         Raises:
             SqeError: what is wrong, in words that may be shown to the user.
         """
-        running = options.running or RunningStatement(new_query_id())
-        with self._begun(session, running, sql, options, dialect) as begun:
+        with self._begun(session, sql, options, dialect) as begun:
             plan = begun.run.plan(sql, parameters, _Held(self, session, options, begun))
             begun.ending.leave()
         begun.record.pause()
@@ -152,8 +150,7 @@ class QueryService:
         Raises:
             SqeError: what is wrong, in words that may be shown to the user.
         """
-        running = options.running or RunningStatement(new_query_id())
-        with self._begun(session, running, sql, options, dialect) as begun:
+        with self._begun(session, sql, options, dialect) as begun:
             shape = begun.run.describe(sql)
             begun.record.described()
             begun.ending.tell(None)
@@ -175,8 +172,7 @@ class QueryService:
         Raises:
             SqeError: what is wrong, in words that may be shown to the user.
         """
-        running = options.running or RunningStatement(new_query_id())
-        with self._begun(session, running, described(request), options) as begun:
+        with self._begun(session, described(request), options) as begun:
             return begun.run.ingest(request, schema, batches, begun.ending)
 
     def insert_rows(
@@ -220,12 +216,12 @@ class QueryService:
     def _begun(
         self,
         session: Session,
-        running: RunningStatement,
         sql: str,
         options: StatementOptions,
         dialect: str | None = None,
     ) -> Iterator[_Begun]:
         """Admit a statement; whatever is raised on its way becomes its end, and what its client may read."""
+        running = options.running or RunningStatement(new_query_id())
         with self.admitted(session, running, options) as leave:
             begun = self._begin(session, running, sql, options, dialect, leave)
             with _explained(begun):
@@ -256,8 +252,9 @@ class QueryService:
         dialect: str,
         running: RunningStatement,
         watch: StatementWatch,
-        trail: DecisionTrail | None,
+        trail: DecisionTrail | None = None,
     ) -> StatementContext:
+        seen.find_roles(self._with_roles)
         visible = self.visible(seen, running.query_id, trail)
         return StatementContext(
             parts=self._parts,
@@ -336,12 +333,7 @@ class QueryService:
 
     def cancel(self, session: Session, query_id: str | None = None) -> int:
         """Cancel one statement of a session, or all of them; return how many there were (TRI-9)."""
-        with self._lock:
-            mine = [
-                running
-                for owner, running in self._running.values()
-                if owner is session and query_id in (None, running.query_id)
-            ]
+        mine = [each for each in self._running_of(session) if query_id in (None, each.query_id)]
         _end_each(mine, EndReason.CANCELLED)
         return len(mine)
 
@@ -364,19 +356,21 @@ class QueryService:
 
     def is_running(self, session: Session) -> bool:
         """Whether a statement of a session runs, or its result is still read."""
-        with self._lock:
-            return any(owner is session for owner, _ in self._running.values())
+        return bool(self._running_of(session))
 
     def progress(self, session: Session) -> Progress | None:
         """How far the newest running statement of a session is."""
-        with self._lock:
-            mine = [running for owner, running in self._running.values() if owner is session]
+        mine = self._running_of(session)
         return mine[-1].progress() if mine else None
+
+    def _running_of(self, session: Session) -> list[RunningStatement]:
+        with self._lock:
+            return [running for owner, running in self._running.values() if owner is session]
 
     def close_session(self, session: Session, *, reason: EndReason = EndReason.CLOSED) -> None:
         """End a session and everything it runs (SESS-6)."""
         with self._lock:
-            mine = [running for owner, running in self._running.values() if owner is session]
+            mine = self._running_of(session)
             if reason is not EndReason.CLOSED:
                 self._ended[session] = reason
         _end_each(mine, reason)
@@ -422,10 +416,8 @@ class QueryService:
 
     def columns_of(self, session: Session) -> Callable[[ObjectName, TableMetadata | ViewMetadata], Sequence[Column]]:
         """Return what tells the columns of tables and views that exist for a session's user (STMT-9, VIEW-4)."""
-        running = RunningStatement(new_query_id())
-        seen = StatementSession(session)
-        seen.find_roles(self._with_roles)
-        return Judging(self._context(seen, seen.properties["dialect"], running, Unwatched(), None)).columns_of
+        running, seen = RunningStatement(new_query_id()), StatementSession(session)
+        return Judging(self._context(seen, seen.properties["dialect"], running, StatementWatch())).columns_of
 
     def _set_deadline(self, session: Session | StatementSession, running: RunningStatement) -> Callable[[], None]:
         own = session.properties["query_max_run_time"]

@@ -18,6 +18,7 @@ from sqe_core.engine.port import Progress, ResultStream
 from sqe_core.observe.history import HistoryEntry, QueryHistory
 from sqe_core.observe.logging import redact_secrets
 from sqe_core.policy.trail import DecisionTrail, Trail
+from sqe_core.query.context import StatementWatch
 from sqe_core.query.judge.facts import StatementFacts
 from sqe_core.query.judge.judge import Judgement
 from sqe_core.query.run.audited import StatementAudit, is_denied
@@ -139,7 +140,7 @@ class Recorder:
         )
 
 
-class StatementRecord:
+class StatementRecord(StatementWatch):
     """The record of one statement."""
 
     def __init__(
