@@ -23,54 +23,15 @@ T = TypeVar("T")
 
 # Words that are never a name unless quoted: Trino's reserved words, as far as queries and DML use them.
 _RESERVED = {
-    "select": TokenType.SELECT,
-    "with": TokenType.WITH,
-    "values": TokenType.VALUES,
-    "table": TokenType.TABLE,
-    "from": TokenType.FROM,
-    "where": TokenType.WHERE,
-    "having": TokenType.HAVING,
-    "union": TokenType.UNION,
-    "except": TokenType.EXCEPT,
-    "intersect": TokenType.INTERSECT,
-    "as": TokenType.ALIAS,
-    "on": TokenType.ON,
-    "using": TokenType.USING,
-    "join": TokenType.JOIN,
-    "inner": TokenType.INNER,
-    "cross": TokenType.CROSS,
-    "left": TokenType.LEFT,
-    "right": TokenType.RIGHT,
-    "full": TokenType.FULL,
-    "outer": TokenType.OUTER,
-    "natural": TokenType.NATURAL,
-    "unnest": TokenType.UNNEST,
-    "distinct": TokenType.DISTINCT,
-    "case": TokenType.CASE,
-    "when": TokenType.WHEN,
-    "then": TokenType.THEN,
-    "else": TokenType.ELSE,
-    "end": TokenType.END,
-    "exists": TokenType.EXISTS,
-    "in": TokenType.IN,
-    "is": TokenType.IS,
-    "like": TokenType.LIKE,
-    "between": TokenType.BETWEEN,
-    "not": TokenType.NOT,
-    "and": TokenType.AND,
-    "or": TokenType.OR,
-    "null": TokenType.NULL,
-    "true": TokenType.TRUE,
-    "false": TokenType.FALSE,
-    "escape": TokenType.ESCAPE,
-    "for": TokenType.FOR,
-    "insert": TokenType.INSERT,
-    "delete": TokenType.DELETE,
-    "into": TokenType.INTO,
-    "create": TokenType.CREATE,
-    "drop": TokenType.DROP,
-    "alter": TokenType.ALTER,
-}
+    word: TokenType[word.upper()]
+    for word in (
+        *("select", "with", "values", "table", "from", "where", "having", "union", "except", "intersect"),
+        *("on", "using", "join", "inner", "cross", "left", "right", "full", "outer", "natural", "unnest"),
+        *("distinct", "case", "when", "then", "else", "end", "exists", "in", "is", "like", "between"),
+        *("not", "and", "or", "null", "true", "false", "escape", "for", "insert", "delete", "into"),
+        *("create", "drop", "alter"),
+    )
+} | {"as": TokenType.ALIAS}
 
 _BY = {"group": TokenType.GROUP_BY, "order": TokenType.ORDER_BY, "partition": TokenType.PARTITION_BY}
 

@@ -14,7 +14,7 @@ from sqe_core.sql.grammar.types import MAX_TIME_PRECISION, SqlType
 from sqe_core.sql.spark.text import quote_string
 from sqe_core.sql.spark.time_rules import local
 from sqe_core.sql.spark.write_calls import argument
-from sqe_core.sql.spark.writer import Writer, operand, rule
+from sqe_core.sql.spark.writer import Writer, operand, rule, says
 
 _ROUNDED = ("tinyint", "smallint", "integer", "bigint")
 _ZONED = re.compile(r"(?:[+-]\d{1,2}(?::?\d{2})?|Z|[A-Za-z][A-Za-z_]*(?:/[A-Za-z_+\-0-9]+)*)\s*$")
@@ -24,14 +24,15 @@ _PERIOD_UNITS = {"quarter": ("month", 3)}
 _PERIOD_TEXT = re.compile(r"\s*[+-]?\d+(?:\.\d+)?\s*[a-zA-Z]+(?:\s+[+-]?\d+(?:\.\d+)?\s*[a-zA-Z]+)*\s*")
 
 
-@rule(exp.Div, "this", "expression")
-def _div(writer: Writer, node: Any) -> str:
-    return f"_sqe_div({argument(writer, node.this)}, {argument(writer, node.expression)})"
-
-
-@rule(exp.Mod, "this", "expression")
-def _mod(writer: Writer, node: Any) -> str:
-    return f"_sqe_mod({argument(writer, node.this)}, {argument(writer, node.expression)})"
+for _kind, _text in (
+    (exp.Div, "_sqe_div({this}, {expression})"),
+    (exp.Mod, "_sqe_mod({this}, {expression})"),
+    (exp.Bracket, "_sqe_subscript({this}, {expressions})"),
+    (exp.AtTimeZone, "_sqe_at_zone({this}, {zone})"),
+    (exp.RegexpLike, "rlike({this}, {expression})"),
+    (exp.RegexpILike, "rlike({this}, concat('(?i)', {expression}))"),
+):
+    says(_kind, _text, part=argument)
 
 
 @rule(exp.DPipe, "this", "expression")
@@ -42,16 +43,6 @@ def _concat(writer: Writer, node: Any) -> str:
         node = node.this
     parts.append(node)
     return f"_sqe_concat({', '.join(argument(writer, part) for part in reversed(parts))})"
-
-
-@rule(exp.Bracket, "this", "expressions")
-def _subscript(writer: Writer, node: Any) -> str:
-    return f"_sqe_subscript({argument(writer, node.this)}, {argument(writer, node.expressions[0])})"
-
-
-@rule(exp.AtTimeZone, "this", "zone")
-def _at_time_zone(writer: Writer, node: Any) -> str:
-    return f"_sqe_at_zone({argument(writer, node.this)}, {argument(writer, node.args['zone'])})"
 
 
 @rule(exp.Placeholder, "this")
@@ -101,16 +92,6 @@ def _similar_to(writer: Writer, node: Any) -> str:
 
 def _similar(writer: Writer, node: Any, escape: str) -> str:
     return f"_sqe_similar({argument(writer, node.this)}, {argument(writer, node.expression)}, {escape})"
-
-
-@rule(exp.RegexpLike, "this", "expression")
-def _regexp(writer: Writer, node: Any) -> str:
-    return f"rlike({argument(writer, node.this)}, {argument(writer, node.expression)})"
-
-
-@rule(exp.RegexpILike, "this", "expression")
-def _regexp_ignoring_case(writer: Writer, node: Any) -> str:
-    return f"rlike({argument(writer, node.this)}, concat('(?i)', {argument(writer, node.expression)}))"
 
 
 # --- comparisons with subqueries

@@ -88,11 +88,6 @@ def _with_clause(writer: Writer, node: Any) -> str:
     return f"{word} {writer.writes(node.expressions)}"
 
 
-@rule(exp.CTE, "this", "alias")
-def _cte(writer: Writer, node: Any) -> str:
-    return f"{writer.write(node.args['alias'])} AS ({writer.write(node.this)})"
-
-
 @rule(exp.TableAlias, "this", "columns")
 def _table_alias(writer: Writer, node: Any) -> str:
     name = writer.write(node.this)
@@ -114,11 +109,6 @@ def _tail(writer: Writer, node: Any) -> str:
     return "".join(pieces)
 
 
-@rule(exp.Order, "expressions")
-def _order(writer: Writer, node: Any) -> str:
-    return writer.writes(node.expressions)
-
-
 @rule(exp.Ordered, "this", "desc", "nulls_first")
 def _ordered(writer: Writer, node: Any) -> str:
     direction = "DESC" if node.args.get("desc") else "ASC"
@@ -134,21 +124,6 @@ def _grouping_sets(writer: Writer, node: Any) -> str:
 def _bracketed(writer: Writer, node: Any) -> str:
     nested = isinstance(node, exp.GroupingSets | exp.Rollup | exp.Cube | exp.Tuple | exp.Paren)
     return writer.write(node) if nested else f"({writer.write(node)})"
-
-
-@rule(exp.Rollup, "expressions")
-def _rollup(writer: Writer, node: Any) -> str:
-    return f"ROLLUP ({writer.writes(node.expressions)})"
-
-
-@rule(exp.Cube, "expressions")
-def _cube(writer: Writer, node: Any) -> str:
-    return f"CUBE ({writer.writes(node.expressions)})"
-
-
-@rule(exp.Alias, "this", "alias")
-def _alias(writer: Writer, node: Any) -> str:
-    return f"{writer.write(node.this)} AS {writer.write(node.args['alias'])}"
 
 
 def _set_operation(writer: Writer, node: Any) -> str:
@@ -242,11 +217,6 @@ def _join(writer: Writer, node: Any) -> str:
 def _unnest(writer: Writer, node: Any) -> str:
     ordinality = "TRUE" if node.args.get("offset") else "FALSE"
     return f"_sqe_unnest({ordinality}, {writer.writes(node.expressions)})"
-
-
-@rule(exp.Lateral, "this", "alias", "joins")
-def _lateral(writer: Writer, node: Any) -> str:
-    return f"LATERAL {writer.write(node.this)}"
 
 
 @rule(exp.TableSample, "method", "percent", "seed")

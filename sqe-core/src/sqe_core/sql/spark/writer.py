@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, NoReturn, TypeVar
@@ -98,6 +99,39 @@ def rule(kind: type[exp.Expression], *allowed: str) -> Callable[[R], R]:
     return register
 
 
+def says(kind: type[exp.Expression], text: str, *also: str, part: Callable[[Any, Any], str] | None = None) -> None:
+    """Register a rule that is a text with the node's parts in it; `also` are parts that others write."""
+    write = part or Writer.write
+
+    def fill(writer: Writer, node: Any) -> str:
+        def put(match: re.Match[str]) -> str:
+            value = node.args.get(match[1]) or ()
+            return ", ".join(write(writer, each) for each in (value if isinstance(value, list | tuple) else [value]))
+
+        return _PART.sub(put, text)
+
+    rule(kind, *_PART.findall(text), *also)(fill)
+
+
+_PART = re.compile(r"\{(\w+)\}")
+
+for _kind, _text in (
+    (exp.Tuple, "({expressions})"),
+    (exp.Null, "NULL"),
+    (DefaultMark, "DEFAULT"),
+    (exp.Array, "array({expressions})"),
+    (exp.Kwarg, "{this} => {expression}"),
+    (exp.CTE, "{alias} AS ({this})"),
+    (exp.Order, "{expressions}"),
+    (exp.Rollup, "ROLLUP ({expressions})"),
+    (exp.Cube, "CUBE ({expressions})"),
+    (exp.Alias, "{this} AS {alias}"),
+):
+    says(_kind, _text)
+says(exp.Paren, "({this})", "joins", "alias")
+says(exp.Lateral, "LATERAL {this}", "alias", "joins")
+
+
 # Written without brackets beside AND and OR.
 _COMPARISONS = (
     exp.EQ,
@@ -184,16 +218,6 @@ def _is(writer: Writer, node: Any) -> str:
     return f"{operand(writer, node.this)} IS {writer.write(node.expression)}"
 
 
-@rule(exp.Paren, "this", "joins", "alias")
-def _paren(writer: Writer, node: Any) -> str:
-    return f"({writer.write(node.this)})"
-
-
-@rule(exp.Tuple, "expressions")
-def _tuple(writer: Writer, node: Any) -> str:
-    return f"({writer.writes(node.expressions)})"
-
-
 @rule(exp.Case, "this", "ifs", "default")
 def _case(writer: Writer, node: Any) -> str:
     start = f"CASE {writer.write(node.this)}" if node.this is not None else "CASE"
@@ -244,24 +268,9 @@ def _hex(writer: Writer, node: Any) -> str:
     return f"X'{node.this}'"
 
 
-@rule(exp.Null)
-def _null(writer: Writer, node: Any) -> str:
-    return "NULL"
-
-
 @rule(exp.Boolean, "this")
 def _boolean(writer: Writer, node: Any) -> str:
     return "TRUE" if node.this else "FALSE"
-
-
-@rule(DefaultMark)
-def _default(writer: Writer, node: Any) -> str:
-    return "DEFAULT"
-
-
-@rule(exp.Array, "expressions")
-def _array(writer: Writer, node: Any) -> str:
-    return f"array({writer.writes(node.expressions)})"
 
 
 @rule(exp.Lambda, "this", "expressions")
@@ -272,11 +281,6 @@ def _lambda(writer: Writer, node: Any) -> str:
         if len(node.expressions) != 1
         else f"{names} -> {writer.write(node.this)}"
     )
-
-
-@rule(exp.Kwarg, "this", "expression")
-def _named_argument(writer: Writer, node: Any) -> str:
-    return f"{writer.write(node.this)} => {writer.write(node.expression)}"
 
 
 @rule(FileName, "this")
