@@ -6,11 +6,13 @@ import pyarrow as pa
 import pytest
 
 from sqe_core.engine.port import TimeTravel
-from sqe_core.query.judge.relation_text import quote, quote_text, table_text, time_travel_clause
+from sqe_core.query.judge.relation_text import table_text, time_travel_clause
 from sqe_core.query.run.limits import bounded
 from sqe_core.query.run.parameters import bind_parameters
 from sqe_core.query.run.running import EndReason, RunningStatement, new_query_id
 from sqe_core.spi.errors import QueryCancelledError, QueryTimeoutError, ResourcesError, UserError
+from sqe_core.sql.grammar.types import spark_identifier
+from sqe_core.sql.spark.text import quote_string
 from sqe_core.sql.statement import EngineStatement, StatementKind
 
 
@@ -80,8 +82,8 @@ def test_the_first_reason_to_end_a_statement_counts() -> None:
 
 @pytest.mark.rule("POL-7")
 def test_text_and_names_of_ours_cannot_be_left() -> None:
-    assert quote("a`b") == "`a``b`"
-    assert quote_text("x\\' OR 1=1 -- ") == "'x\\\\\\' OR 1=1 -- '"
+    assert spark_identifier("a`b") == "`a``b`"
+    assert quote_string("x\\' OR 1=1 -- ") == "'x\\\\\\' OR 1=1 -- '"
     sql = table_text(("c", "n", "t`"), ("a", "b`c"), marker="_sqe_r_1", travel=TimeTravel(literal=True, version="7"))
     assert sql == "SELECT `_sqe_r_1`.`a`, `_sqe_r_1`.`b``c` FROM `c`.`n`.`t``` VERSION AS OF 7 AS `_sqe_r_1`"
     assert time_travel_clause(TimeTravel(literal=True, version="x'y")) == " VERSION AS OF 'x\\'y'"

@@ -27,10 +27,6 @@ class Reader:
         _check_names(text, tokens)
         return recognise(StatementText(text=text, tokens=tokens, dialect=chosen, engine=_translator(), depth=depth))
 
-    def warm_up(self) -> None:
-        """Import the parser of queries now, for example while the engine starts; else the first query does."""
-        _translator()
-
     def translate_view(self, representations: Mapping[str, str]) -> str:
         """Return the Spark SQL of a stored view, from its `spark` or else its `trino` text (VIEW-4)."""
         for name, dialect in (("spark", Dialect.SPARK), ("trino", Dialect.TRINO)):

@@ -11,6 +11,8 @@ import secrets
 from collections.abc import Mapping, Sequence
 
 from sqe_core.engine.port import TimeTravel
+from sqe_core.sql.grammar.types import spark_identifier as quote
+from sqe_core.sql.spark.text import quote_name, quote_string
 
 # Iceberg's metadata tables, projected to the columns that docs/sql.md names.
 METADATA_PROJECTIONS: dict[str, tuple[str, ...]] = {
@@ -58,16 +60,6 @@ METADATA_PROJECTIONS: dict[str, tuple[str, ...]] = {
 VISIBLE_ROWS = "_sqe_visible_rows"
 
 
-def quote(part: str) -> str:
-    """Quote one part of a name for Spark."""
-    return "`" + part.replace("`", "``") + "`"
-
-
-def quote_name(parts: Sequence[str]) -> str:
-    """Quote a name for Spark."""
-    return ".".join(quote(part) for part in parts)
-
-
 def new_marker() -> str:
     """Return a name that nobody can have written (NAME-6)."""
     return "_sqe_r_" + secrets.token_hex(16)
@@ -80,15 +72,9 @@ def time_travel_clause(travel: TimeTravel | None) -> str:
     if travel.version is not None:
         if travel.version.lstrip("-").isdigit():
             return f" VERSION AS OF {travel.version}"
-        return f" VERSION AS OF {quote_text(travel.version)}"
+        return f" VERSION AS OF {quote_string(travel.version)}"
     assert travel.timestamp is not None
-    return f" TIMESTAMP AS OF {quote_text(travel.timestamp)}"
-
-
-def quote_text(value: str) -> str:
-    """Write a string literal for Spark; `escapedStringLiterals` is pinned to false (CONF-1, POL-7)."""
-    escaped = value.replace("\\", "\\\\").replace("'", "\\'")
-    return f"'{escaped}'"
+    return f" TIMESTAMP AS OF {quote_string(travel.timestamp)}"
 
 
 def table_text(parts: Sequence[str], columns: Sequence[str], *, marker: str, travel: TimeTravel | None = None) -> str:
@@ -99,7 +85,7 @@ def table_text(parts: Sequence[str], columns: Sequence[str], *, marker: str, tra
 
 def property_text(parts: Sequence[str], key: str, value: str) -> str:
     """Return the statement that sets a property of a table. `parts` begin with the catalog's alias."""
-    return f"ALTER TABLE {quote_name(parts)} SET TBLPROPERTIES ({quote_text(key)} = {quote_text(value)})"
+    return f"ALTER TABLE {quote_name(parts)} SET TBLPROPERTIES ({quote_string(key)} = {quote_string(value)})"
 
 
 def metadata_name(kind: str) -> str:

@@ -21,24 +21,21 @@ class AnsiTree(SqlglotDialect):
 
 
 class Call(exp.Expression):
-    """A function call with all that may follow it. `this` is the name, folded unless quoted."""
+    """A function call with all that may follow it. `this` is the name, folded unless quoted.
 
-    arg_types: ClassVar[dict[str, bool]] = {
-        "this": True,
-        "expressions": False,
-        "distinct": False,
-        "order": False,  # inside the brackets
-        "within": False,  # WITHIN GROUP (ORDER BY …)
-        "filter": False,
-        "nulls": False,  # "ignore" or "respect"
-        "options": False,  # what only this function takes, as JSON_VALUE's ON EMPTY
-    }
+    `order` stands inside the brackets, `within` is that of WITHIN GROUP, `nulls` "ignore" or "respect"; `options` are
+    what only this function takes, as JSON_VALUE's ON EMPTY.
+    """
+
+    arg_types: ClassVar[dict[str, bool]] = dict.fromkeys(
+        ("this", "expressions", "distinct", "order", "within", "filter", "nulls", "options"), False
+    )
 
 
 class Conversion(exp.Expression):
     """CAST, TRY_CAST, :: and typed literals. `to` is a `SqlType`."""
 
-    arg_types: ClassVar[dict[str, bool]] = {"this": True, "to": True, "safe": False, "literal": False}
+    arg_types: ClassVar[dict[str, bool]] = dict.fromkeys(("this", "to", "safe", "literal"), False)
 
     @property
     def target(self) -> SqlType:
@@ -51,25 +48,25 @@ class Conversion(exp.Expression):
 class Period(exp.Expression):
     """INTERVAL 'text' unit [TO unit]. `sign` is -1 or 1."""
 
-    arg_types: ClassVar[dict[str, bool]] = {"this": True, "sign": True, "unit": True, "to": False}
+    arg_types: ClassVar[dict[str, bool]] = dict.fromkeys(("this", "sign", "unit", "to"), False)
 
 
 class TimeTravel(exp.Expression):
     """FOR VERSION|TIMESTAMP AS OF. `kind` is "version" or "timestamp"."""
 
-    arg_types: ClassVar[dict[str, bool]] = {"this": True, "kind": True}
+    arg_types: ClassVar[dict[str, bool]] = dict.fromkeys(("this", "kind"), False)
 
 
 class FileName(exp.Expression):
     """A quoted file name that stands for a table."""
 
-    arg_types: ClassVar[dict[str, bool]] = {"this": True}
+    arg_types: ClassVar[dict[str, bool]] = dict.fromkeys(("this",), False)
 
 
 class Quantified(exp.Expression):
     """`x = ANY (query)`; `op` is the operator, `all` tells ALL from ANY."""
 
-    arg_types: ClassVar[dict[str, bool]] = {"this": True, "op": True, "query": True, "all": True}
+    arg_types: ClassVar[dict[str, bool]] = dict.fromkeys(("this", "op", "query", "all"), False)
 
 
 class DefaultMark(exp.Expression):
@@ -81,25 +78,12 @@ class DefaultMark(exp.Expression):
 class Frame(exp.Expression):
     """A window frame; each bound is "UNBOUNDED", "CURRENT ROW" or an expression, with its side."""
 
-    arg_types: ClassVar[dict[str, bool]] = {
-        "kind": True,
-        "start": True,
-        "start_side": False,
-        "end": False,
-        "end_side": False,
-    }
+    arg_types: ClassVar[dict[str, bool]] = dict.fromkeys(("kind", "start", "start_side", "end", "end_side"), False)
 
 
 class MergeBranch(exp.Expression):
     """One WHEN clause of a MERGE. `action` is "update", "delete" or "insert"; `all` is UPDATE SET * and INSERT *."""
 
-    arg_types: ClassVar[dict[str, bool]] = {
-        "matched": True,
-        "by_source": False,
-        "condition": False,
-        "action": True,
-        "all": False,
-        "assignments": False,
-        "columns": False,
-        "values": False,
-    }
+    arg_types: ClassVar[dict[str, bool]] = dict.fromkeys(
+        ("matched", "by_source", "condition", "action", "all", "assignments", "columns", "values"), False
+    )

@@ -15,28 +15,8 @@ TEMPLATE_PREFIX = "_sqe_"
 TABLE_TEMPLATES = frozenset(("_sqe_unnest",))  # made by bridge/functions/UnnestFunction.java
 
 _IDENTIFIER = re.compile(r"[a-z_][a-z0-9_]*")
-_CALLED = re.compile(r"\b([A-Za-z_][A-Za-z0-9_]*)\s*\(")
 _ARGUMENT = re.compile(r"\{([0-9])\}")
 _TEMPLATE_ARGUMENT = re.compile(r"__a([0-9])")
-# What reads like a call in an expression and is none.
-_NO_CALLS = frozenset(("and", "or", "not", "in", "as", "decimal", "when", "then", "else", "from", "on", "over"))
-
-# What the writers and the rules call beside the tables.
-# fmt: off
-_WRITTEN_BY_RULES = frozenset(
-    (
-    "aggregate", "any_value", "approx_percentile", "array", "array_agg", "array_compact", "array_contains",
-    "array_distinct", "array_sort", "arrays_zip", "base64", "cast", "coalesce", "collect_list", "collect_set",
-    "concat", "convert_timezone", "count", "date_format", "decode", "dense_rank", "encode", "exists", "explode",
-    "extract", "filter", "flatten", "forall", "grouping", "hex", "if", "isnotnull", "isnull", "listagg", "map",
-    "map_concat", "map_contains_key", "map_entries", "map_filter", "map_from_arrays", "max", "max_by", "min",
-    "min_by", "named_struct", "nullif", "parse_json", "percentile_cont", "percentile_disc", "rank", "rlike", "rtrim",
-    "sequence", "size", "slice", "sort_array", "struct", "substring", "timestampadd", "timestampdiff", "to_json",
-    "to_variant_object", "transform", "transform_values", "try_add", "try_cast", "try_divide", "try_element_at",
-    "try_mod", "try_multiply", "try_parse_json", "try_subtract", "unbase64", "unhex", "weekday",
-)
-)
-# fmt: on
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,11 +59,6 @@ def template_names() -> frozenset[str]:
     return frozenset(templates()) | TABLE_TEMPLATES
 
 
-def spark_names() -> frozenset[str]:
-    """Return the names of all Spark functions that translated text may call."""
-    return _spark_names()
-
-
 @cache
 def templates() -> Mapping[str, Mapping[str, str]]:
     """Return the typed templates: name, then types of the arguments, then template."""
@@ -115,21 +90,6 @@ def _by_count(spark: Any) -> str | Mapping[int, str]:
     if isinstance(spark, str):
         return spark
     return MappingProxyType({int(count): text for count, text in spark.items()})
-
-
-@cache
-def _spark_names() -> frozenset[str]:
-    names = set(_WRITTEN_BY_RULES)
-    for function in _functions().values():
-        texts = [function.spark] if isinstance(function.spark, str) else list(function.spark.values())
-        for text in texts:
-            if text == "=":
-                names.add(function.name)
-            elif _IDENTIFIER.fullmatch(text):
-                names.add(text)
-            elif not text.startswith("@"):
-                names.update(called.lower() for called in _CALLED.findall(text))
-    return frozenset(name for name in names if not name.startswith(TEMPLATE_PREFIX) and name not in _NO_CALLS)
 
 
 def repeated(text: str) -> int:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from sqe_core.sql.grammar.types import spark_identifier
-from sqe_core.sql.statement import Name
 
 _SPECIAL = re.compile(r"[\\'\x00-\x1f\x7f]")
 
@@ -16,7 +15,7 @@ def quote_string(value: str) -> str:
     return "'" + _SPECIAL.sub(_escape, value) + "'"
 
 
-def quote_name(name: Name) -> str:
+def quote_name(name: Sequence[str]) -> str:
     """Write a name with its parts quoted."""
     return ".".join(spark_identifier(part) for part in name)
 

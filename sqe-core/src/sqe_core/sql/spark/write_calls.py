@@ -12,7 +12,6 @@ from sqlglot import exp
 
 from sqe_core.spi.errors import ErrorCode, ResourcesError, SqeError, UserError
 from sqe_core.sql.grammar.nodes import Call
-from sqe_core.sql.grammar.types import spark_identifier
 from sqe_core.sql.spark import functions
 from sqe_core.sql.spark.text import quote_string
 from sqe_core.sql.spark.writer import Writer, condition, operand, rule
@@ -286,10 +285,3 @@ def copied(calling: Calling, times: int) -> Iterator[None]:
 def named(pairs: list[tuple[str, str]]) -> str:
     """A row with these names and values."""
     return f"named_struct({', '.join(f'{quote_string(name)}, {value}' for name, value in pairs)})"
-
-
-def lambda_of(names: list[str], body: str) -> str:
-    """A lambda with names that no user can write."""
-    quoted = [spark_identifier(name) for name in names]
-    head = quoted[0] if len(quoted) == 1 else f"({', '.join(quoted)})"
-    return f"{head} -> {body}"

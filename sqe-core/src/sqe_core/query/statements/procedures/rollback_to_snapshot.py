@@ -7,13 +7,14 @@ from typing import Any
 
 from sqe_core.engine.port import ResultStream
 from sqe_core.query.context import StatementContext
-from sqe_core.query.judge.relation_text import metadata_text, new_marker, quote_name
+from sqe_core.query.judge.relation_text import metadata_text, new_marker
 from sqe_core.query.statements.handler import ExistingObject, denied
 from sqe_core.query.statements.objects import CatalogObjects
 from sqe_core.query.statements.procedures.procedure import Argument, Procedure
 from sqe_core.spi.catalog import TableMetadata
 from sqe_core.spi.errors import ErrorCode, UserError
 from sqe_core.spi.policy import Action, SupportsOwnership
+from sqe_core.sql.spark.text import quote_name
 
 
 class RollbackToSnapshot(Procedure):
