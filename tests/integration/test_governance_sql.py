@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -164,6 +165,49 @@ def test_a_deny_wins_and_is_lifted(lake: Lake) -> None:
 def test_a_whole_schema_and_a_view(lake: Lake) -> None:
     lake.root("GRANT SELECT ON ALL TABLES IN SCHEMA default TO analyst", "GRANT SELECT ON VIEW names TO analyst")
     assert lake.run(ALICE, "SELECT name FROM names ORDER BY id") == [("ann",), ("bob",)]
+
+
+@pytest.mark.rule("POL-12")
+@pytest.mark.parametrize(("mask", "length"), [("REDACT", 3), ("HASH", 64)])
+def test_masked_json_is_json(lake: Lake, mask: str, length: int) -> None:
+    lake.root(
+        "CREATE TABLE documents (id integer, doc variant) WITH (format_version = 3)",
+        """INSERT INTO documents SELECT 1, JSON '{"a": "secret"}'""",
+        "INSERT INTO documents SELECT 2, NULL",
+        f"GRANT SELECT (id, doc MASKED WITH '{mask}') ON documents TO analyst",
+    )
+    shown = lake.run(ALICE, "SELECT length(json_extract_scalar(doc, '$')), doc FROM documents WHERE id = 1")
+    assert shown[0][0] == length
+    assert len(json.loads(shown[0][1])) == length
+    assert "secret" not in shown[0][1]
+    assert lake.run(ALICE, "DESCRIBE documents")[1] == lake.run(ROOT, "DESCRIBE documents")[1]
+    if mask == "HASH":
+        assert lake.run(ALICE, "SELECT doc FROM documents WHERE id = 2") == [(None,)]
+        lake.root("""INSERT INTO documents SELECT 3, JSON '{"a":   "secret"}'""")
+        assert lake.run(ALICE, "SELECT count(DISTINCT json_format(doc)) FROM documents") == [(1,)]
+    lake.root("DROP TABLE documents")
+
+
+@pytest.mark.rule("POL-15")
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "GRANT SELECT ON people TO analyst ROWS WHERE regin = 'EU'",
+        "GRANT SELECT ON names TO analyst ROWS WHERE nam = 'x'",
+        "GRANT SELECT (ssn MASKED WITH right(snn, 4)) ON people TO analyst",
+        "CREATE POLICY p ON TABLE people ROW FILTER TO ROLE analyst USING (upper(regin) = 'EU')",
+        "CREATE POLICY p ON TABLE people COLUMN MASK CUSTOM TO ROLE analyst ON COLUMN ssn USING (concat(snn, 'x'))",
+    ],
+)
+def test_an_unknown_column_of_a_policy_is_named_to_its_author(lake: Lake, sql: str) -> None:
+    refused = lake.refusal(ROOT, sql)
+    table, wrong, meant = ("names", "nam", "name") if "names" in sql else ("people", "regin", "region")
+    wrong, meant = ("snn", "ssn") if "snn" in sql else (wrong, meant)
+    assert refused.code is ErrorCode.COLUMN_NOT_FOUND
+    assert refused.message == f"Column {wrong} of lake.default.{table} does not exist"
+    assert refused.hint == (f'did you mean "{meant}"?' if meant != "ssn" else None)
+    told = lake.refusal(MALLORY, sql)
+    assert (told.code, told.hint) == (ErrorCode.ACCESS_DENIED, None)
 
 
 @pytest.mark.rule("VIEW-2")

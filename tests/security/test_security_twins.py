@@ -56,7 +56,7 @@ class HidingEnforcer(PolicyEnforcer):
         # Whether a name may be made is for its schema to say: what is hidden there is not known to be taken.
         resources = [
             replace(access.resource, name=access.resource.name.schema)
-            if access.action is Action.CREATE and isinstance(access.resource.name, ObjectName)
+            if access.action in (Action.CREATE, Action.CREATE_VIEW) and isinstance(access.resource.name, ObjectName)
             else access.resource
             for access in request.accesses
         ]

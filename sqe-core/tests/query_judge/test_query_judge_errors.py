@@ -399,6 +399,11 @@ def test_catalogs_have_their_users_names() -> None:
             "Column x: type unknown needs format-version 3",
         ),
         (
+            "Cannot create required field with unknown type: key",
+            ErrorCode.NOT_SUPPORTED,
+            "The keys of a map have no type, and cannot be stored",
+        ),
+        (
             "Found conflicting files that can contain records matching true: [s3://secret]",
             ErrorCode.COMMIT_CONFLICT,
             None,
@@ -527,6 +532,50 @@ def test_text_in_double_quotes_is_told_from_a_column(sql: str, dialect: str, hin
     error = translate(failure, kind=StatementKind.QUERY, positions=statement.positions, query_id="q1")
     assert (error.message, error.hint) == ("Column text does not exist", hint)
     assert error.position == Position(2, 18)
+
+
+@pytest.mark.parametrize(
+    ("sql", "condition", "name", "column"),
+    [
+        ("INSERT INTO nam (id, nam) VALUES (1, 2)", "UNRESOLVED_COLUMN.WITH_SUGGESTION", "objectName", 22),
+        ("INSERT INTO t (id, nam, id) SELECT 1, nam, id FROM nam", "COLUMN_ALREADY_EXISTS", "columnName", 20),
+        (
+            "MERGE INTO t USING nam AS s ON t.id = s.id WHEN NOT MATCHED THEN INSERT (id, nam) VALUES (1, 2)",
+            "UNRESOLVED_COLUMN.WITH_SUGGESTION",
+            "objectName",
+            78,
+        ),
+    ],
+)
+def test_the_place_of_a_column_that_is_written_is_its_own(sql: str, condition: str, name: str, column: int) -> None:
+    """Spark knows of it no more than the clause."""
+    statement = Reader().read(sql, dialect="sqe", limits=TextLimits())
+    assert isinstance(statement, EngineStatement)
+    clause = statement.spark_sql.partition(" VALUES")[0]
+    where: dict[str, Any] = {} if "EXISTS" in condition else {"start": 0, "fragment": clause}
+    failure = fail(condition, parameters={name: "`nam`"}, **where)
+    error = translate(failure, kind=statement.kind, positions=statement.positions, query_id="q1")
+    assert error.position == Position(1, column)
+
+
+@pytest.mark.parametrize(
+    ("fragment", "given", "hint"),
+    [
+        (
+            "sum(`name`)",
+            "STRING",
+            "varchar is read as double here; TRY_CAST(… AS double) gives NULL for what cannot be",
+        ),
+        ("CAST(`name` AS DOUBLE)", "STRING", "TRY_CAST gives NULL instead"),
+        ("name::double", "STRING", "TRY_CAST gives NULL instead"),
+        ("sum(`name`)", "TIMESTAMP", "TRY_CAST gives NULL instead"),
+        (None, "STRING", "TRY_CAST gives NULL instead"),
+    ],
+)
+def test_who_wrote_no_cast_is_told_what_is_read_as_what(fragment: str | None, given: str, hint: str) -> None:
+    parameters = {"expression": "'ann'", "sourceType": f'"{given}"', "targetType": '"DOUBLE"'}
+    failure = fail("CAST_INVALID_INPUT", "22018", parameters=parameters, start=0, fragment=fragment)
+    assert (told(failure).message, told(failure).hint) == ("'ann' cannot be cast to double", hint)
 
 
 @pytest.mark.parametrize(

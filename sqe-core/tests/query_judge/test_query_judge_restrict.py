@@ -49,5 +49,5 @@ def test_values_of_one_query_never_stand_for_another() -> None:
     )
     table = SecuredTable(index=0, sql="SELECT * FROM c.n.t", visible_name=("t",))
     with pytest.raises(UserError, match="stand for other queries"):
-        compiler.check(table, Verdict(denied=False, filters=(FILTER,)), marker="_sqe_r_1")
+        compiler.check("t", table, Verdict(denied=False, filters=(FILTER,)), marker="_sqe_r_1")
     assert asked == ["SELECT `x` FROM `c`.`n`.`m`", "SELECT `y` FROM `c`.`n`.`o`"]

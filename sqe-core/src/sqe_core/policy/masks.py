@@ -117,10 +117,11 @@ class MaskWriter:
         match mask:
             case ActionMask():
                 return action_masks.write(mask.action, value, type_text, salt=self.salt)
-            case ConstantMask() if text:
+            case ConstantMask() if text or type_text == "variant":
                 return _literal(mask.value)
-            case HashMask() if text:
-                return f"CASE WHEN {value} IS NOT NULL THEN {self._hash(value)} END"
+            case HashMask() if text or type_text == "variant":
+                hashed = self._hash(value if text else f"to_json({value})")
+                return f"CASE WHEN {value} IS NOT NULL THEN {hashed} END"
             case PartialMask() if text:
                 return _partial(mask, value)
             case RangeMask() if _NUMBER.fullmatch(type_text):

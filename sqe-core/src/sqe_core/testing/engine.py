@@ -492,8 +492,8 @@ class FakeEngineSession(EngineSession):
         for each, column in expressions:
             assert isinstance(each, FakePlan)
             named = _columns_of(each.sql)
-            if not named <= set(rows.schema.names):
-                raise _failure("SQE_POLICY_COLUMN")
+            for unknown in sorted(named - set(rows.schema.names)):
+                raise _failure("SQE_POLICY_COLUMN", column=unknown)
             judged.append(
                 JudgedExpression(
                     sql=each.sql,

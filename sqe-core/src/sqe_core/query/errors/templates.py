@@ -820,6 +820,13 @@ TEXTS: tuple[tuple[re.Pattern[str], Template], ...] = tuple(
             r"Invalid type for (?P<a>\S+): (?P<b>\w+) is not supported until v(?P<c>\d)",
             _unsupported("Column {a:token}: type {b:type} needs format-version {c:number}"),
         ),
+        (
+            r"Cannot create required field with unknown type: key",
+            _unsupported(
+                "The keys of a map have no type, and cannot be stored",
+                "an empty map does not say of what it is; write CAST(MAP() AS map(varchar, integer)), or another type",
+            ),
+        ),
         (r"Illegal sequence boundaries", _arguments("A sequence never reaches its end with this step")),
         (
             r"Unknown row-level operation mode|No enum constant org\.apache\.iceberg",

@@ -96,7 +96,7 @@ def translate(
         echo_values: whether a value that failed may be repeated (ERR-4); never in the strict mode.
     """
     translation = _Translation(failure, kind, names or MentionableNames(), echo_values and not failure.generated)
-    position = _locate(failure, positions)
+    position = _locate(failure, kind, positions)
     if failure.condition == "USER_RAISED_EXCEPTION" and failure.parameters.get("errorMessage") == ROW_REFUSED:
         return AccessDeniedError("A policy does not allow a row that the statement writes")
     template, parameters = translation.find_template()
@@ -112,7 +112,9 @@ def translate(
     error = template.error(
         translation.write(template, parameters),
         code=template.code,
-        hint=translation.suggestion(template, parameters) or template.hint or _of_quotes(template, positions, position),
+        hint=translation.suggestion(template, parameters)
+        or translation.of_conversions(template)
+        or _of_quotes(template, positions, position),
         position=position,
     )
     if not isinstance(error, UserError):
@@ -162,11 +164,19 @@ def _causes(failure: EngineFailure) -> str:
     return ", caused by ".join((failure.condition, *told))
 
 
-def _locate(failure: EngineFailure, positions: PositionMap | None) -> Position | None:
+def _locate(failure: EngineFailure, kind: StatementKind, positions: PositionMap | None) -> Position | None:
     # Text of ours or of a view has places too, but none that the user could look at (ERR-3).
-    if positions is None or failure.generated or (failure.start is None and not failure.fragment):
+    if positions is None or failure.generated:
         return None
-    return positions.locate(failure.start, failure.fragment)
+    start, fragment = failure.start, failure.fragment
+    if kind is StatementKind.INSERT and failure.condition == "COLUMN_ALREADY_EXISTS":
+        start, fragment = None, failure.parameters.get("columnName")
+    elif start is not None and fragment is not None and fragment.startswith(("INSERT ", "MERGE ")):
+        # Of a name in the list of columns the engine knows the clause that it stands in.
+        name = failure.parameters.get("objectName", "")
+        inside = fragment.find(name, fragment.find(" (" if kind is StatementKind.INSERT else "INSERT (") + 1)
+        start, fragment = (start + inside, name) if name and inside > 0 else (start, fragment)
+    return positions.locate(start, fragment) if start is not None or fragment else None
 
 
 def _unlisted(failure: EngineFailure, position: Position | None, query_id: str | None) -> SqeError:
@@ -220,6 +230,15 @@ class _Translation:
             return None
         candidates = self.names.functions() if template.suggest_from == "functions" else self._columns(parameters)
         return did_you_mean(parts[-1], candidates)
+
+    def of_conversions(self, template: Template) -> str | None:
+        """Whoever wrote no CAST is not helped by the advice on one: text was read as what a function takes."""
+        fragment, given = self.failure.fragment or "", self.failure.parameters
+        written = not fragment or fragment.upper().startswith(("CAST(", "TRY_CAST(")) or "::" in fragment
+        if written or self.failure.condition != "CAST_INVALID_INPUT" or given.get("sourceType") != '"STRING"':
+            return template.hint
+        type_ = self._render(given.get("targetType", ""), "type")
+        return f"varchar is read as {type_} here; TRY_CAST(… AS {type_}) gives NULL for what cannot be"
 
     def _columns(self, parameters: Mapping[str, str]) -> Iterable[str]:
         proposed: tuple[str, ...] = ()

@@ -319,7 +319,7 @@ class Judge:
         else:
             parts = (self.session.alias_of(mount), *name.namespace, name.name)
             relation = SecuredTable(index=0, sql=all_columns_text(parts, None), visible_name=name.parts)
-        self.compiler().check(relation, access, marker=new_marker())
+        self.compiler().check(name, relation, access, marker=new_marker())
 
     def session_values(self) -> Mapping[str, Any]:
         """FUNC-2: who and where are values of our session, the invoker's in views too; Spark knows neither."""

@@ -26,10 +26,12 @@ from sqe_core.engine.port import (
 )
 from sqe_core.policy.authorizer import Verdict
 from sqe_core.policy.masks import MaskWriter
+from sqe_core.query.errors.suggestions import did_you_mean
 from sqe_core.query.judge import allowed
 from sqe_core.query.judge.inspect import PlanLimits, inspect
 from sqe_core.spi.errors import ErrorCode, ExternalError, SqeError, UserError
 from sqe_core.spi.identity import Identity
+from sqe_core.spi.names import quote_part
 from sqe_core.spi.policy import Mask
 from sqe_core.spi.sql import SqlExpression
 from sqe_core.sql.statement import SqlReader, StatementKind, mapping_marker, session_marker
@@ -104,14 +106,20 @@ class RestrictionCompiler:
             _log.error("A policy on %s cannot be applied: %s", name, error.message)
             raise unusable_policy() from None
 
-    def check(self, relation: SecuredTable | InlinedPlan, access: Verdict, *, marker: str) -> None:
-        """Raise a UserError that says what is wrong with filters and masks, for those who write policies (POL-15)."""
+    def check(self, name: object, relation: SecuredTable | InlinedPlan, access: Verdict, *, marker: str) -> None:
+        """Raise a UserError that says what is wrong with filters and masks, for those who write policies (POL-15).
+
+        The columns of `access` are those that may be named to them.
+        """
         try:
             self._compiled(relation, access, marker=marker, visible=lambda columns: columns)
         except EngineExecutionError as error:
             if error.failure.condition == "SQE_POLICY_COLUMN":
+                written = error.failure.parameters["column"]
                 raise UserError(
-                    "The expression names a column that the table does not have", code=ErrorCode.COLUMN_NOT_FOUND
+                    f"Column {quote_part(written)} of {name} does not exist",
+                    code=ErrorCode.COLUMN_NOT_FOUND,
+                    hint=did_you_mean(written, [column.name for column in access.columns]),
                 ) from None
             raise UserError(
                 "The expression is not valid for this table", hint="try it in a SELECT on the table"

@@ -243,7 +243,7 @@ class Steward:
         assert governed.loaded is not None
         access = Verdict(
             denied=False,
-            columns=governed.loaded.columns,
+            columns=self.columns(governed.name, governed.loaded),
             filters=tuple(row_filters),
             masks={one.column: one.mask for one in column_masks},
         )

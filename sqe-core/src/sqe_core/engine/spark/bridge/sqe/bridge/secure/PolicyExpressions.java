@@ -140,7 +140,8 @@ public final class PolicyExpressions {
       if (!(node instanceof UnresolvedAttribute attribute)) return null;
       List<String> parts = Trees.list(attribute.nameParts());
       String column = columns.get(parts.get(0).toLowerCase(Locale.ROOT));
-      if (column == null) throw new BridgeException("SQE_POLICY_COLUMN", parts.get(0));
+      if (column == null)
+        throw new BridgeException("SQE_POLICY_COLUMN", "no such column", Map.of("column", parts.get(0)));
       parts.set(0, column);
       parts.add(0, marker);
       return new UnresolvedAttribute(Trees.seq(parts));
