@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import ExitStack, contextmanager
-from typing import Any
+from typing import Any, cast
 
 import grpc
 import pyarrow as pa
@@ -21,8 +21,9 @@ from sqe_core.protocols.flight.places import Places
 from sqe_core.protocols.flight.server import FlightConfig, FlightServer
 from sqe_core.protocols.flight.wire import flight_pb2 as flight
 from sqe_core.protocols.flight.wire import flight_sql_pb2 as sql
-from sqe_core.spi.errors import QueryTimeoutError, ResourcesError
-from sqe_core.spi.protocol import ProtocolContext
+from sqe_core.spi.errors import ResourcesError
+from sqe_core.spi.protocol import ProtocolContext, StatementState
+from sqe_core.testing.fakes import FakeStatement
 
 INGEST = sql.CommandStatementIngest(table="t")
 ALICE, BOB = ("test", "alice"), ("test", "bob")
@@ -164,9 +165,10 @@ def test_an_ended_statement_waits_a_little_for_its_client_and_no_longer() -> Non
     idle = IdleWatch(clock)
     seen: list[bool] = []
 
-    def check() -> None:
-        if over.is_set():
-            raise QueryTimeoutError("too long")
+    class Ingest:
+        @property
+        def state(self) -> StatementState:
+            return StatementState.FAILED if over.is_set() else StatementState.RUNNING
 
     def client() -> Iterator[pa.RecordBatch]:
         for is_over, secs in ((False, 10_000), (True, 0), (True, 1), (True, 1.5)):
@@ -178,7 +180,7 @@ def test_an_ended_statement_waits_a_little_for_its_client_and_no_longer() -> Non
         yield pa.record_batch({"n": [1]})
 
     batches = ClientBatches(client(), call, idle, clock)
-    batches.watch(check)
+    batches.wanted_by(cast(Any, Ingest()))
     assert len(list(batches)) == 1
     assert seen == [False, False, False, True]
     call.ended = False
@@ -194,16 +196,15 @@ def test_an_ingest_that_is_ended_ends_whatever_its_client_does(
     monkeypatch.setattr(client_batches, "_GRACE_SECS", 0.0)
     began, killed, ingest = threading.Event(), threading.Event(), CoreSession.ingest
 
-    def check() -> None:
-        if killed.is_set():
-            raise QueryTimeoutError("too long")
-
-    def watched(self: Any, request: Any, schema: Any, batches: Any, query_id: str) -> Any:
-        batches.watch(check)
+    def watched(*given: Any) -> Any:
         began.set()
-        return ingest(self, request, schema, batches, query_id)
+        return ingest(*given)
+
+    def state(self: Any) -> StatementState:
+        return StatementState.FAILED if killed.is_set() else StatementState.RUNNING
 
     monkeypatch.setattr(CoreSession, "ingest", watched)
+    monkeypatch.setattr(FakeStatement, "state", property(state))
     over = threading.Event()
 
     def client() -> Iterator[bytes]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, cast
@@ -15,6 +15,7 @@ from sqe_core.catalog.registry import CatalogRegistry
 from sqe_core.query.gateway import ConnectedSession
 from sqe_core.query.ingest.ingestion import Ingestion
 from sqe_core.query.run.result import StatementResult
+from sqe_core.query.run.running import EndReason
 from sqe_core.session.session import Session as StoredSession
 from sqe_core.session.session import SessionState
 from sqe_core.spi.errors import QueryCancelledError, QueryTimeoutError, ResourcesError, UserError
@@ -63,26 +64,8 @@ def test_rows_for_another_statement_than_an_insert_are_left_to_the_caller() -> N
     assert (service.read, len(counted)) == (["UPDATE"], 1)
 
 
-class Batches:
-    """The batches of a client that sends nothing until its statement is over."""
-
-    def __init__(self) -> None:
-        self.check: Callable[[], None] | None = None
-
-    def __iter__(self) -> Iterator[pa.RecordBatch]:
-        return self
-
-    def __next__(self) -> pa.RecordBatch:
-        assert self.check is not None, "nobody would end this wait"
-        self.check()
-        raise StopIteration
-
-    def watch(self, check: Callable[[], None]) -> None:
-        self.check = check
-
-
 @pytest.mark.rule("LIM-8")
-def test_batches_that_are_waited_for_know_when_their_statement_is_over() -> None:
+def test_a_statement_that_is_over_says_so_when_its_client_has_gone() -> None:
     asked = 0
 
     def check() -> None:
@@ -93,10 +76,9 @@ def test_batches_that_are_waited_for_know_when_their_statement_is_over() -> None
 
     context: Any = SimpleNamespace(running=SimpleNamespace(check=check))
     nothing: Any = None
-    ingestion = Ingestion(context, nothing, nothing)
-    files: Any = SimpleNamespace(finish=lambda: pytest.fail("not all has come"))
+    files: Any = SimpleNamespace(finish=lambda: None)
     with pytest.raises(QueryTimeoutError):
-        ingestion._receive(Batches(), files)
+        Ingestion(context, nothing, nothing)._receive(iter(()), files)
 
 
 class Executing(Service):
@@ -193,9 +175,14 @@ def test_the_states_of_a_statement() -> None:
 
     ended = session_of(service).begin(StatementRequest(sql="x"))
     ended.cancel()
+    assert ended.state is StatementState.CANCELLED
     with pytest.raises(QueryCancelledError):
         ended.start()
     assert ended.progress().state is StatementState.CANCELLED
+
+    late = session_of(service).begin(StatementRequest(sql="x"))
+    late._running.cancel(EndReason.TIMEOUT)
+    assert late.state is StatementState.FAILED
 
     failed = session_of(SimpleNamespace(execute=lambda *more, **options: 1 / 0)).begin(StatementRequest(sql="x"))
     with pytest.raises(ZeroDivisionError):

@@ -166,7 +166,7 @@ class ConnectedSession:
     def begin_ingest(
         self, request: IngestRequest, schema: pa.Schema, batches: Iterator[pa.RecordBatch]
     ) -> IngestStatement:
-        """Make a statement that writes record batches into a table; `batches` may be `WatchedBatches`."""
+        """Make a statement that writes record batches into a table."""
         return IngestStatement(self, request, schema, batches)
 
     def execute(self, request: StatementRequest) -> Statement:
@@ -320,6 +320,11 @@ def _changes(before: SessionState, later: SessionState) -> SessionChanges:
     )
 
 
+def _end_by(error: BaseException) -> StatementState:
+    cancelled = isinstance(error, QueryCancelledError | GeneratorExit)
+    return StatementState.CANCELLED if cancelled else StatementState.FAILED
+
+
 class _BegunStatement:
     """What the statements of a session have in common: an id from the first moment on, and a state until the end."""
 
@@ -366,6 +371,8 @@ class _BegunStatement:
     @property
     def state(self) -> StatementState:
         """What becomes of it."""
+        if self._over is None and (error := self._running.end_error()) is not None:
+            return _end_by(error)
         return self._over or self._running.state
 
     @property
@@ -410,8 +417,7 @@ class _BegunStatement:
         try:
             yield
         except BaseException as error:
-            cancelled = isinstance(error, QueryCancelledError | GeneratorExit)
-            self._over = StatementState.CANCELLED if cancelled else StatementState.FAILED
+            self._over = _end_by(error)
             raise
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:

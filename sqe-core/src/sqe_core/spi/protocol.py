@@ -378,8 +378,8 @@ class GatewaySession(Protocol):
         Args:
             request: which table, and what becomes of it.
             schema: the columns; appending matches them to the table's by name, without case.
-            batches: the rows, each batch of just that schema; they may be `WatchedBatches`. Exhausting it means that
-                the client is done.
+            batches: the rows, each batch of just that schema. Exhausting it means that the client is done. Whoever
+                waits for one sees by the statement's `state` whether it is wanted still.
         """
 
     def execute(self, request: StatementRequest) -> Statement:

@@ -9,16 +9,15 @@ from collections.abc import Callable, Iterator
 import pyarrow as pa
 
 from sqe_core.protocols.flight.idle import Endable, IdleWatch
-from sqe_core.spi.errors import SqeError
+from sqe_core.spi.protocol import Statement, StatementState
 
 # Who sends something by then is told why the statement was ended; a call that is ended has no place for that.
 _GRACE_SECS = 2.0
+_ENDED = (StatementState.FAILED, StatementState.CANCELLED)
 
 
 class ClientBatches:
-    """The batches of one call. The statement that takes them says with `watch` how to know that it was ended.
-
-    Its thread waits in gRPC, where nothing wakes it but the end of the call.
+    """The batches of one call, for a statement whose thread waits in gRPC: nothing wakes it but the end of the call.
 
     Args:
         batches: as they come.
@@ -38,7 +37,7 @@ class ClientBatches:
         self._call = call
         self._idle = idle
         self._monotonic = monotonic
-        self._check: Callable[[], None] = lambda: None
+        self._statement: Statement | None = None
         self._ended_at: float | None = None
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
@@ -48,16 +47,14 @@ class ClientBatches:
         with self._idle.waiting(self._call, math.inf, self._is_over):
             return next(self._batches)
 
-    def watch(self, check: Callable[[], None]) -> None:
-        """End the call soon after `check` raises, unless the next batch comes before."""
-        self._check = check
+    def wanted_by(self, statement: Statement) -> None:
+        """End the call soon after this statement was ended, unless the next batch comes before."""
+        self._statement = statement
 
     def _is_over(self) -> bool:
-        try:
-            self._check()
-        except SqeError:
-            now = self._monotonic()
-            if self._ended_at is None:
-                self._ended_at = now
-            return now - self._ended_at >= _GRACE_SECS
-        return False
+        if self._statement is None or self._statement.state not in _ENDED:
+            return False
+        now = self._monotonic()
+        if self._ended_at is None:
+            self._ended_at = now
+        return now - self._ended_at >= _GRACE_SECS

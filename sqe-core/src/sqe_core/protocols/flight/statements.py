@@ -19,6 +19,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from sqe_core.protocols.flight.client_batches import ClientBatches
 from sqe_core.protocols.flight.columns import described
 from sqe_core.protocols.flight.handles import Handles
 from sqe_core.protocols.flight.leaving import Leaving, OnEnd
@@ -504,11 +505,12 @@ class Statements:
         session: GatewaySession,
         request: IngestRequest,
         schema: pa.Schema,
-        batches: Iterator[pa.RecordBatch],
+        batches: ClientBatches,
         on_end: OnEnd,
     ) -> int:
         """Write a client's rows into a table."""
         with Leaving(on_end) as leaving, leaving.watch(session.begin_ingest(request, schema, batches)) as statement:
+            batches.wanted_by(statement)
             return statement.start().affected_rows or 0
 
     def cancel(self, session: GatewaySession, handle: bytes) -> bool:

@@ -12,10 +12,9 @@ when all rows are there, since rights and tables are those of the moment at whic
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
-from typing import Protocol, runtime_checkable
 
 import pyarrow as pa
 import pyarrow.types as kinds
@@ -87,14 +86,6 @@ def described(request: IngestRequest) -> str:
     """Return what history and audit call the statement; there is no SQL."""
     name = ".".join(quote_part(part) for part in (request.catalog, request.schema, request.table) if part is not None)
     return f"INGEST INTO {shown(name, 1024)} /* {request.mode.value} */"
-
-
-@runtime_checkable
-class WatchedBatches(Protocol):
-    """Batches whose next one may be long in coming: a thread waits for the client, where nothing can be asked."""
-
-    def watch(self, check: Callable[[], None]) -> None:
-        """Wait no longer than until `check` raises. It may be called in any thread, often."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,8 +220,6 @@ class Ingestion:
             raise ResourcesError("The server cannot keep these rows now", hint="try again later") from error
 
     def _receive(self, batches: Iterator[pa.RecordBatch], files: RowFiles) -> None:
-        if isinstance(batches, WatchedBatches):
-            batches.watch(self._check)
         while True:
             self._check()
             try:
