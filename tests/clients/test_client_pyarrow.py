@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -51,6 +52,26 @@ def client(server: Any) -> Iterator[Client]:
     made = Client(server.uri, "etl", server.keys["etl"])
     yield made
     made.flight.close()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT 1 AS one",
+        "SHOW CATALOGS",
+        "SELECT id FROM range(100) AS r(id) ORDER BY id DESC",
+        "SELECT id, 'row ' || CAST(id AS varchar) FROM range(200000) AS r(id)",
+        "SELECT count(*) FROM range(1000000) AS r(id)",
+        "SELECT table_name FROM information_schema.tables",
+    ],
+)
+def test_the_last_rows_say_that_they_are_the_last(client: Client, text: str) -> None:
+    info = client.info(sql.CommandStatementQuery(query=text))
+    chunks = list(client.flight.do_get(info.endpoints[0].ticket, client.options))
+    *most, last = [json.loads(chunk.app_metadata.to_pybytes()) for chunk in chunks]
+    assert all(chunk.data.num_rows for chunk in chunks)
+    assert [told.get("done") for told in (*most, last)] == [None] * len(most) + [True]
+    assert last["rows"] == sum(chunk.data.num_rows for chunk in chunks)
 
 
 def test_query(client: Client) -> None:

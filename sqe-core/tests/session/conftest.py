@@ -92,6 +92,7 @@ class FakeSession:
     def __init__(self, identity: Identity) -> None:
         self.identity = identity
         self.closed = False
+        self.chosen_roles: tuple[str, ...] | None = None
         self.busy = False
         self.last_used = 0.0
         self.trimmed = 0

@@ -141,6 +141,35 @@ def test_a_session_of_its_own_is_found_by_its_token_alone(desk, users) -> None:
     assert len(users.asked) == 2, "a handshake asks"
 
 
+@pytest.mark.rule("SESS-2")
+@pytest.mark.parametrize("ends", ["idle", "killed", "pushed out", "other rights"])
+def test_a_name_whose_session_had_chosen_roles_is_not_used_again(make_desk, time, users, ends: str) -> None:
+    """Its client would not notice that it has all of them."""
+    desk = make_desk(most_per_user=1)
+    named = replace(HERE, label="mine")
+    live = desk.store.authenticate(ALICE, named)
+    live.session.chosen_roles = ()
+    match ends:
+        case "idle":
+            time.advance(901)
+        case "killed":
+            desk.store.kill(live)
+        case "pushed out":
+            desk.store.authenticate(ALICE, HERE, own=True)
+        case "other rights":
+            time.advance(200)
+            users.changes = {"roles": frozenset({"more"})}
+    for _ in range(2):
+        with pytest.raises(UserError, match="The session of this name has ended") as caught:
+            desk.store.authenticate(ALICE, named)
+        assert caught.value.code is ErrorCode.SESSION_EXPIRED
+    desk.store.authenticate(ALICE, replace(HERE, label="another")).close()
+    closed = desk.store.authenticate(ALICE, replace(HERE, label="closed"))
+    closed.session.chosen_roles = ()
+    closed.close()
+    assert desk.store.authenticate(ALICE, replace(HERE, label="closed")), "its user ended it"
+
+
 @pytest.mark.rule("SESS-6")
 def test_connections_of_a_user_are_bounded_and_none_takes_the_session_of_another(make_desk) -> None:
     desk = make_desk(most_per_user=2)

@@ -11,7 +11,7 @@ import time
 from bisect import bisect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Self
 
@@ -59,60 +59,37 @@ _SYSTEM_TABLES = sorted(SCHEMAS)
 _JUST_NOW_SECS = 0.1
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Gateway:
     """Implements `QueryGateway`."""
 
-    def __init__(
-        self,
-        *,
-        store: SessionStore,
-        service: QueryService,
-        status: Callable[[], ServerStatus],
-        rates: RateLimiter | None = None,
-        browser_logins: BrowserLogins | None = None,
-        device_logins: DeviceLogins | None = None,
-    ) -> None:
-        self._store = store
-        self._browser_logins = browser_logins
-        self._device_logins = device_logins
-        self._service = service
-        self._status = status
-        self._rates = rates or RateLimiter()
+    store: SessionStore
+    service: QueryService
+    status: Callable[[], ServerStatus]
+    rates: RateLimiter = field(default_factory=RateLimiter)
+    browser_logins: BrowserLogins | None = None
+    device_logins: DeviceLogins | None = None
 
     def authenticate(self, credential: Credential, client: ClientInfo) -> GatewaySession:
         """Find the session that this credential belongs to, or log in."""
-        return self._connected(self._store.authenticate(_with_names(credential), client), client)
+        return self._connected(self.store.authenticate(_with_names(credential), client), client)
 
     def log_in(self, credential: Credential, client: ClientInfo) -> GatewaySession:
         """Log in, to a session of its own."""
-        return self._connected(self._store.authenticate(_with_names(credential), client, own=True), client)
+        return self._connected(self.store.authenticate(_with_names(credential), client, own=True), client)
 
     def end_connection(self, client: ClientInfo) -> None:
         """End the sessions of a connection."""
         if client.connection is not None:
-            self._store.end_connection(client.protocol, client.connection)
+            self.store.end_connection(client.protocol, client.connection)
 
     def _connected(self, live: LiveSession, client: ClientInfo) -> GatewaySession:
         return ConnectedSession(
             live,
-            self._service,
-            take=lambda traffic: self._rates.take(traffic, live.session.identity, client.address),
-            renew=lambda new: self._store.renew_login(live, _with_names(new), client),
+            self.service,
+            take=lambda traffic: self.rates.take(traffic, live.session.identity, client.address),
+            renew=lambda new: self.store.renew_login(live, _with_names(new), client),
         )
-
-    def status(self) -> ServerStatus:
-        """Return the state of the server."""
-        return self._status()
-
-    @property
-    def browser_logins(self) -> BrowserLogins | None:
-        """Browser logins, or None when none are configured."""
-        return self._browser_logins
-
-    @property
-    def device_logins(self) -> DeviceLogins | None:
-        """Logins on another device, or None when none are configured."""
-        return self._device_logins
 
 
 class ConnectedSession:

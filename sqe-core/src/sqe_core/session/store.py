@@ -220,7 +220,7 @@ class SessionStore:
         self._by_owner: dict[Owner, dict[LiveSession, None]] = {}
         self._opening: Counter[Owner] = Counter()
         self._building: dict[Hashable, _Building] = {}
-        self._ended: OrderedDict[bytes, float] = OrderedDict()
+        self._ended: OrderedDict[bytes | LoginKey, float] = OrderedDict()
         self._closed = False
         self._sweeper = Sweeper(self.sweep, interval_secs=self._limits.sweep_secs, name="sqe-session-sweeper")
         self.renewals = Renewals(
@@ -348,7 +348,9 @@ class SessionStore:
                 if not mine:
                     index.pop(key, None)
             self._ended[token] = self._monotonic()
-            if len(self._ended) > self._limits.most:
+            if live.login.label and live.session.chosen_roles is not None and (expired or close is not None):
+                self._ended[live.login] = self._monotonic()  # another one of this name would have other rights
+            while len(self._ended) > self._limits.most:
                 self._ended.popitem(last=False)
         self._finish(live, close or (self._expire_session if expired else self._close_session))
 
@@ -572,6 +574,12 @@ class SessionStore:
 
     def _open(self, vouched: Vouched, login: LoginKey, client: ClientInfo, own: bool) -> LiveSession:
         identity = vouched.identity
+        if login in self._ended:
+            raise UserError(
+                "The session of this name has ended, and with it the choice of roles",
+                code=ErrorCode.SESSION_EXPIRED,
+                hint="give the session another name: the header x-session-id",
+            )
         owner = _owner(identity, login)
         self._reserve(owner, identity.personal)
         live: LiveSession | None = None
@@ -643,7 +651,7 @@ class SessionStore:
             idle = next((live for live in candidates if not self.is_busy(live)), None)
             if has_own or idle is None:
                 break
-            self.end(idle)
+            self.end(idle, expired=True)
         raise ResourcesError(
             "Too many sessions",
             hint="close connections that are not needed any more; session.max_sessions_per_user and"

@@ -30,6 +30,8 @@ _MOST = 10_000
 # Files, the engine, catalogs: what a server needs descriptors for beside its clients.
 _RESERVED_DESCRIPTORS = 256
 _RETRY_SECS = 1
+# Systems that do not tell of sockets, or not this process.
+_NOT_TOLD = (FileNotFoundError, PermissionError)
 
 
 class FarEnd(NamedTuple):
@@ -87,7 +89,7 @@ class Sockets:
         """
         found: dict[int, FarEnd] = {}
         for table in _TABLES:
-            with _asking(), suppress(FileNotFoundError):
+            with _asking(), suppress(*_NOT_TOLD):
                 found.update(_established(table.read_bytes(), b":%04X" % self.port))
         found.pop(0, None)
         return found
@@ -110,7 +112,7 @@ class Sockets:
                 if known is None or not _is_at(known, end):
                     try:
                         self._known = self._served(end)
-                    except FileNotFoundError:
+                    except _NOT_TOLD:
                         return None
                     known = self._known.get(end)
         if known is None:
@@ -176,7 +178,7 @@ def _asking() -> Iterator[None]:
     """Refuse whoever asks when the kernel cannot be asked: no descriptor is left for that."""
     try:
         yield
-    except FileNotFoundError:
+    except _NOT_TOLD:
         raise
     except OSError as error:
         raise _unknown("The server cannot tell connections apart at the moment") from error
