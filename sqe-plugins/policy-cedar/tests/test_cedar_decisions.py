@@ -10,8 +10,10 @@ import pytest
 from sqe_core.spi import (
     Access,
     Action,
+    Column,
     ColumnMask,
     ConstantMask,
+    Decision,
     Effect,
     ExternalError,
     HashMask,
@@ -429,3 +431,34 @@ def test_one_table_on_two_branches_is_two_tables(cedar: Any, nurse: Identity, ma
 def test_policies_that_cannot_be_meant_stop_the_start(cedar: Any, name: str, text: str) -> None:
     with pytest.raises(StartupError, match=name):
         cedar.open(text)
+
+
+@pytest.mark.rule("POL-10")
+def test_names_without_a_catalog_are_of_the_one_that_is_configured(cedar: Any, nurse: Identity) -> None:
+    cedar.entities({"uid": {"type": "Table", "id": "hospital.patients"}, "parents": [], "attrs": {}})
+    policies = """
+    @id("all") permit(principal, action, resource in Schema::"hospital");
+    @id("column") forbid(principal, action == Action::"read_column", resource == Column::"hospital.patients.name");
+    @id("drop") forbid(principal, action == Action::"drop", resource) when { resource == Table::"hospital.patients" };
+    """
+    cedar.open(policies, catalog="lake")
+
+    def asked(action: Action, *parts: str) -> Decision:
+        name = ObjectName(catalog=parts[0], namespace=parts[1:-1], name=parts[-1])
+        columns = (Column(name="id", type="int"), Column(name="name", type="string"))
+        (found,) = cedar.ask(nurse, Access(action=action, resource=Resource(name=name, columns=columns)))
+        assert isinstance(found, Decision)
+        return found
+
+    assert asked(Action.SELECT, "lake", "hospital", "patients").hidden_columns == {"name"}
+    assert asked(Action.DROP, "lake", "hospital", "patients").effect is Effect.DENY
+    assert asked(Action.DROP, "lake", "hospital", "beds").effect is Effect.ALLOW
+    assert asked(Action.SELECT, "other", "hospital", "patients").effect is Effect.DENY
+    # A catalog that is called like the schema is another thing.
+    assert asked(Action.SELECT, "hospital", "patients", "x").effect is Effect.DENY
+
+
+@pytest.mark.parametrize("quoted", ['Table::"hospital"', 'Column::"patients.name"', 'Table::"a..b"'])
+def test_names_that_are_none_are_refused_with_a_catalog_too(cedar: Any, quoted: str) -> None:
+    with pytest.raises(StartupError, match="names no"):
+        cedar.open(f'@id("a") forbid(principal, action, resource == {quoted});', catalog="lake")

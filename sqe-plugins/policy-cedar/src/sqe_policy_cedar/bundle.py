@@ -73,13 +73,13 @@ def make_bundle(texts: Texts) -> Bundle:
         PolicyFileError: something is wrong in them; the text says what, for the operator.
     """
     try:
-        policies = read_policies(texts.policies)
+        policies = read_policies(texts.policies, texts.catalog)
         schema = _schema(texts.schema)
         named = {uid for policy in policies.values() for uid in named_entities(policy.tree)}
         types = {name for policy in policies.values() for name in named_types(policy.tree)}
         _validate(texts, schema)
         try:
-            entities = EntityGraph(texts.entities, schema, named)
+            entities = EntityGraph(texts.entities, schema, named, texts.catalog)
             check_names({*named, *entities.uids})
             columns = columns_by_table({*named, *entities.uids})
         except EntityError as error:

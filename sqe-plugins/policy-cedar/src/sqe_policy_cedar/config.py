@@ -39,6 +39,13 @@ class CedarConfig:
             "What SQE sets itself (`username`, `name`, …) may not stand in it."
         },
     )
+    catalog: str | None = field(
+        default=None,
+        metadata={
+            "doc": 'Catalog of names that have none, as `Table::"finance.transactions"`; unset = every name begins '
+            "with its catalog."
+        },
+    )
     principal: PrincipalId = field(
         default="username",
         metadata={"doc": 'What stands in `User::"…"`; the forms with an issuer write `<issuer>|<name>`.'},

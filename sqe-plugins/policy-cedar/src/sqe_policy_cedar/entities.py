@@ -19,6 +19,7 @@ from sqe_policy_cedar.names import (
     CATALOG,
     COLUMN,
     GROUP,
+    PARTS,
     ROLE,
     SCHEMA,
     TABLE,
@@ -28,6 +29,7 @@ from sqe_policy_cedar.names import (
     column_uid,
     object_uid,
     split_id,
+    with_catalog,
 )
 
 RESERVED: Mapping[str, frozenset[str]] = {
@@ -93,18 +95,21 @@ class EntityError(ValueError):
 class EntityGraph:
     """The entities of the operator's file, and the schema's actions."""
 
-    def __init__(self, text: str | None, schema: cedarpy.Schema, named: Iterable[EntityUid]) -> None:
+    def __init__(
+        self, text: str | None, schema: cedarpy.Schema, named: Iterable[EntityUid], catalog: str | None = None
+    ) -> None:
         """Read the file.
 
         Args:
             text: the JSON, checked against the schema; None when there is no file.
             schema: the schema.
             named: the entities that policies name.
+            catalog: that of names without one.
 
         Raises:
             EntityError: the entities are broken, do not fit the schema, or set what SQE sets.
         """
-        written = _read(text) if text is not None else []
+        written = with_catalog(_read(text), catalog) if text is not None else []
         try:
             check_ancestry(_ancestry(written))
             parsed = cedarpy.Entities.from_json_str(json.dumps([_completed(each) for each in written]), schema)
@@ -252,7 +257,7 @@ def columns_by_table(uids: Iterable[EntityUid]) -> dict[EntityUid, frozenset[Ent
         if uid.type != COLUMN:
             continue
         parts = split_id(uid.id)
-        if parts is None or len(parts) < 4:
+        if parts is None or len(parts) < PARTS[COLUMN]:
             raise EntityError(f'Column::"{uid.id}" names no column; the form is catalog.schema.table.column')
         table = object_uid(ObjectName(catalog=parts[0], namespace=parts[1:-2], name=parts[-2]))
         found.setdefault(table, set()).add(uid)
@@ -268,7 +273,6 @@ def check_names(uids: Iterable[EntityUid]) -> None:
     for uid in uids:
         if uid.type in (CATALOG, SCHEMA, TABLE):
             parts = split_id(uid.id)
-            least = {CATALOG: 1, SCHEMA: 2, TABLE: 3}[uid.type]
-            if parts is None or len(parts) < least or (uid.type == CATALOG and len(parts) > 1):
+            if parts is None or len(parts) < PARTS[uid.type] or (uid.type == CATALOG and len(parts) > 1):
                 form = {CATALOG: "catalog", SCHEMA: "catalog.schema", TABLE: "catalog.schema.table"}[uid.type]
                 raise EntityError(f'{uid.type}::"{uid.id}" names nothing; the form is {form}')

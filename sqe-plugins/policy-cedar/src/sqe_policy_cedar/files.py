@@ -29,6 +29,8 @@ class Texts:
     policies: tuple[tuple[str, str], ...]
     schema: str | None
     entities: str | None
+    catalog: str | None = None
+    """The one of names without."""
 
     @property
     def digest(self) -> str:
@@ -49,6 +51,7 @@ class PolicyFiles:
             raise PolicyFileError("policies_path is missing")
         self._policies = _absolute(config.policies_path)
         self._schema = None if config.schema_path is None else _absolute(config.schema_path)
+        self._catalog = config.catalog
         self._entities = None if config.entities_path is None else _absolute(config.entities_path)
 
     def stamp(self) -> Stamp:
@@ -84,6 +87,7 @@ class PolicyFiles:
             policies=tuple(policies),
             schema=_optional(self._schema, MAX_SCHEMA_BYTES),
             entities=_optional(self._entities, MAX_ENTITY_BYTES),
+            catalog=self._catalog,
         )
 
     def _paths(self) -> Iterator[Path]:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import cedarpy
 
@@ -15,6 +16,9 @@ from sqe_policy_cedar.config import PrincipalId
 
 USER, ROLE, GROUP = "User", "Role", "Group"
 CATALOG, SCHEMA, TABLE, COLUMN, ROW, TAG = "Catalog", "Schema", "Table", "Column", "Row", "Tag"
+
+PARTS = {CATALOG: 1, SCHEMA: 2, TABLE: 3, COLUMN: 4}
+"""How many parts a whole name has at least, by the type of the entity."""
 
 _PART = re.compile(r'"((?:[^"]|"")*)"|([^".]+)')
 
@@ -77,6 +81,19 @@ def split_id(text: str) -> tuple[str, ...] | None:
             return None
         place += 1
     return None
+
+
+def with_catalog(tree: Any, catalog: str | None) -> Any:
+    """Put the catalog before the names of Cedar's JSON that have none: what is asked about has whole names (POL-10)."""
+    if isinstance(tree, list):
+        return [with_catalog(each, catalog) for each in tree]
+    if not isinstance(tree, dict):
+        return tree
+    if catalog is not None and tree.keys() == {"type", "id"} and tree["type"] in (SCHEMA, TABLE, COLUMN):
+        parts = split_id(str(tree["id"]))
+        if parts is not None and len(parts) == PARTS[tree["type"]] - 1:
+            return {**tree, "id": join_parts((catalog, *parts))}
+    return {key: with_catalog(each, catalog) for key, each in tree.items()}
 
 
 def object_uid(name: ObjectName | NamespaceName) -> EntityUid:

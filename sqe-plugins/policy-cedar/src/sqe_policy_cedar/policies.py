@@ -16,7 +16,7 @@ import cedarpy
 from sqe_core.spi import Mask
 from sqe_policy_cedar.annotations import read_expression, read_mask
 from sqe_policy_cedar.bounds import check_policy_text
-from sqe_policy_cedar.names import EntityUid
+from sqe_policy_cedar.names import EntityUid, with_catalog
 
 Json = Any
 """What `json.loads` returns: Cedar's policies and residuals are trees of it."""
@@ -42,8 +42,8 @@ class PolicyTextError(ValueError):
     """Policies that cannot be used; the text names file and policy, and holds no policy text (OBS-2)."""
 
 
-def read_policies(texts: Sequence[tuple[str, str]]) -> dict[str, Policy]:
-    """Parse the files, given as name and text.
+def read_policies(texts: Sequence[tuple[str, str]], catalog: str | None = None) -> dict[str, Policy]:
+    """Parse the files, given as name and text; `catalog` is that of names without one.
 
     Raises:
         PolicyTextError: a file is broken, or a policy has no id of its own, or an annotation is wrong.
@@ -51,7 +51,7 @@ def read_policies(texts: Sequence[tuple[str, str]]) -> dict[str, Policy]:
     policies: dict[str, Policy] = {}
     places: dict[str, str] = {}
     for name, text in texts:
-        for policy in _file(name, text):
+        for policy in _file(name, text, catalog):
             if policy.id in policies:
                 raise PolicyTextError(f'{name}: the id "{policy.id}" is used already, in {places[policy.id]}')
             policies[policy.id] = policy
@@ -61,7 +61,7 @@ def read_policies(texts: Sequence[tuple[str, str]]) -> dict[str, Policy]:
     return policies
 
 
-def _file(name: str, text: str) -> Iterator[Policy]:
+def _file(name: str, text: str, catalog: str | None) -> Iterator[Policy]:
     try:
         check_policy_text(text)
         parsed = json.loads(cedarpy.policies_to_json_str(text))
@@ -69,7 +69,7 @@ def _file(name: str, text: str) -> Iterator[Policy]:
         raise PolicyTextError(f"{name}: {_shortened(error)}") from error
     if parsed["templates"] or parsed["templateLinks"]:
         raise PolicyTextError(f"{name}: templates (?principal, ?resource) are not supported")
-    trees = parsed["staticPolicies"]
+    trees = with_catalog(parsed["staticPolicies"], catalog)
     # Cedar counts from zero in the order of the text.
     for number in range(len(trees)):
         tree = trees[f"policy{number}"]
