@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from pathlib import Path
-from types import MappingProxyType
 
 from sqe_core.catalog.system import SYSTEM
 from sqe_core.catalog.visible import INFORMATION_SCHEMA, VisibleCatalogs
@@ -115,79 +114,59 @@ class BoundRelation:
         return resolved is not None and (resolved.mount is SYSTEM or resolved.name.namespace == (INFORMATION_SCHEMA,))
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RelationBinder:
-    """Binds the relations of one plan under the names that were current when its text was written."""
+    """Binds the relations of one plan under the names that were current when its text was written.
 
-    def __init__(
-        self,
-        *,
-        session: StatementSession,
-        resolver: NameResolver,
-        visible: VisibleCatalogs,
-        near: NearNames,
-        spooled: Mapping[str, SpooledRows] = MappingProxyType({}),
-    ) -> None:
-        """Begin a plan.
+    Attributes:
+        session: whose plan.
+        resolver: from written names to objects.
+        visible: what the session may see.
+        near: what a missing name may have meant.
+        command: what a command does with its table.
+        context: the names that were current.
+        positions: finds places in the user's text; None for stored views.
+        session_views: whether it sees the views of the session.
+        spooled: names of rows in files. They begin with a reserved prefix, which no text of a user can hold.
+    """
 
-        Args:
-            session: whose plan.
-            resolver: from written names to objects.
-            visible: what the session may see.
-            near: what a missing name may have meant.
-            spooled: names of rows in files. They begin with a reserved prefix, which no text of a user can hold.
-        """
-        self._session = session
-        self._spooled = spooled
-        self._near = near
-        self._resolver = resolver
-        self._visible = visible
-        # One statement sees each object once, however often it names it.
-        self._loaded: dict[ResolvedName, TableMetadata | ViewMetadata | None] = {}
+    session: StatementSession
+    resolver: NameResolver
+    visible: VisibleCatalogs
+    near: NearNames
+    command: Action | None
+    context: NameContext
+    positions: PositionMap | None
+    session_views: bool = True
+    spooled: Mapping[str, SpooledRows] = field(default_factory=dict)
+    # One statement sees each object once, however often it names it.
+    _loaded: dict[ResolvedName, TableMetadata | ViewMetadata | None] = field(default_factory=dict)
 
-    def bind(
-        self,
-        description: PlanDescription,
-        *,
-        command: Action | None,
-        context: NameContext,
-        positions: PositionMap | None,
-        session_views: bool = True,
-    ) -> list[BoundRelation]:
-        """Bind every relation that is no common table expression; `command` is what a command does with its table."""
-        bound = [
-            self._bind_one(relation, command, context, positions, session_views)
-            for relation in description.relations
-            if not relation.cte
-        ]
+    def bind(self, description: PlanDescription) -> list[BoundRelation]:
+        """Bind every relation that is no common table expression."""
+        bound = [self._bind_one(relation) for relation in description.relations if not relation.cte]
         inserts = [node for node in description.nodes if node.simple_type == _INSERT]
         if all(node.fields.get("overwrite") is False for node in inserts):
             return bound
         # Whoever may only add rows does not get rid of those that are there.
         return [replace(entry, overwrites=entry.action is Action.INSERT) for entry in bound]
 
-    def _bind_one(
-        self,
-        relation: Relation,
-        command: Action | None,
-        context: NameContext,
-        positions: PositionMap | None,
-        session_views: bool,
-    ) -> BoundRelation:
-        usage, action = _usage_of(relation, command)
-        position = positions.locate(relation.start, relation.parts[-1]) if positions else None
+    def _bind_one(self, relation: Relation) -> BoundRelation:
+        usage, action = _usage_of(relation, self.command)
+        position = self.positions.locate(relation.start, relation.parts[-1]) if self.positions else None
         bound = BoundRelation(relation=relation, usage=usage, action=action, position=position)
         if len(relation.parts) == 1 and usage is Usage.READ:
-            if relation.parts[0] in self._spooled:
-                return replace(bound, spooled=self._spooled[relation.parts[0]])
-            view = self._session.find_view(relation.parts[0]) if session_views else None
+            if relation.parts[0] in self.spooled:
+                return replace(bound, spooled=self.spooled[relation.parts[0]])
+            view = self.session.find_view(relation.parts[0]) if self.session_views else None
             if view is not None:
                 return replace(bound, session_view=view)
         try:
-            resolved = self._resolver.object(relation.parts, context, position=position)
+            resolved = self.resolver.object(relation.parts, self.context, position=position)
         except ObjectNotFoundError as error:
             return replace(bound, absent=error)
         bound = replace(bound, resolved=resolved)
-        hidden = (bound.system or usage is not Usage.READ) and not self._visible.shows(resolved.mount)
+        hidden = (bound.system or usage is not Usage.READ) and not self.visible.shows(resolved.mount)
         if hidden or (bound.system and resolved.metadata_table):
             return replace(bound, absent=self.not_found(bound))
         if usage is not Usage.READ and (resolved.metadata_table or bound.system):
@@ -198,13 +177,13 @@ class RelationBinder:
             raise NotSupportedError(f"Catalog {resolved.mount.name} is read-only", position=position)
         if bound.system:
             return bound
-        if usage is Usage.CREATE and not self._visible.has_schema(resolved.mount, resolved.name.namespace):
+        if usage is Usage.CREATE and not self.visible.has_schema(resolved.mount, resolved.name.namespace):
             hint = f"create it first: CREATE SCHEMA {resolved.name.schema}"
             return replace(bound, absent=schema_not_found(resolved.name.schema, hint=hint))
         if resolved not in self._loaded:
             # What exists is decided on with everything else of the statement, in one question (POL-3). What is hidden
             # is as free a name as any until the catalog says that it is taken: it is not replaced then (ERR-7).
-            load = self._visible.find if usage is Usage.CREATE else self._visible.load
+            load = self.visible.find if usage is Usage.CREATE else self.visible.load
             self._loaded[resolved] = load(resolved.mount, resolved.name)
         replaces = usage is Usage.CREATE and relation.holder in _REPLACES
         return replace(bound, loaded=self._loaded[resolved], replaces=replaces)
@@ -214,7 +193,7 @@ class RelationBinder:
         if entry.absent is not None or entry.resolved is None:
             assert entry.absent is not None
             return entry.absent
-        return table_not_found(entry.relation.parts, position=entry.position, hint=self._near.hint(entry.resolved))
+        return table_not_found(entry.relation.parts, position=entry.position, hint=self.near.hint(entry.resolved))
 
 
 def _usage_of(relation: Relation, command: Action | None) -> tuple[Usage, Action]:

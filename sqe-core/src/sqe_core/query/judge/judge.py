@@ -187,22 +187,20 @@ class Judge:
             extra_functions=self.extra_functions,
             positions=positions,
         )
+        # A stored view never sees the session views of whoever reads it (VIEW-3).
+        own_views = not views or isinstance(views[-1], SessionView)
         binder = RelationBinder(
             session=self.session,
             resolver=self.resolver,
             visible=self.visible,
             near=self.near,
-            spooled={} if views else self.spooled,
-        )
-        # A stored view never sees the session views of whoever reads it (VIEW-3).
-        own_views = not views or isinstance(views[-1], SessionView)
-        bound = binder.bind(
-            parsed.description,
             command=None if views else self.command,
             context=context,
             positions=positions,
             session_views=own_views,
+            spooled={} if views else self.spooled,
         )
+        bound = binder.bind(parsed.description)
         decisions = self._decide(bound)
         self._tell(bound, decisions, binder)
         return bound, decisions

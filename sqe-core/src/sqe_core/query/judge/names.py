@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from sqe_core.catalog.registry import CatalogRegistry, Mount
 from sqe_core.catalog.system import SYSTEM
@@ -54,28 +54,18 @@ def written(parts: Sequence[str]) -> str:
     return ".".join(quote_part(part) for part in parts)
 
 
+@dataclass(frozen=True, slots=True)
 class NameResolver:
-    """Resolves names against the mounted catalogs; it never looks whether the object exists."""
+    """Resolves names against the mounted catalogs; it never looks whether the object exists.
 
-    def __init__(
-        self,
-        registry: CatalogRegistry,
-        *,
-        shows: Callable[[Mount], bool] = lambda mount: True,
-        discover: Callable[[str], Mount | None] = lambda name: None,
-    ) -> None:
-        """Resolve in a registry.
+    `shows` says whether a catalog may be known to the user, `discover` looks for one that is not mounted.
+    """
 
-        Args:
-            registry: the mounted catalogs.
-            shows: whether a catalog may be known to the user.
-            discover: looks for a catalog that is not mounted.
-        """
-        self._registry = registry
-        self._shows = shows
-        self._discover = discover
-        self.used: set[Mount] = set()
-        """The mounts of what was resolved."""
+    registry: CatalogRegistry
+    shows: Callable[[Mount], bool] = lambda mount: True
+    discover: Callable[[str], Mount | None] = lambda name: None
+    used: set[Mount] = field(default_factory=set)
+    """The mounts of the objects that were resolved."""
 
     def ensure_mounted(self) -> None:
         """Raise when a catalog was detached since a name was found in it: it may have been judged as another one."""
@@ -88,23 +78,23 @@ class NameResolver:
 
     def without_policies(self) -> NameResolver:
         """Return one to which every mounted catalog is known."""
-        return NameResolver(self._registry)
+        return NameResolver(self.registry)
 
     def suggest(self, name: str) -> str | None:
         """Suggest catalogs close to a name that is none."""
-        return did_you_mean(name, [mount.name for mount in self._registry.mounts() if self._shows(mount)])
+        return did_you_mean(name, [mount.name for mount in self.registry.mounts() if self.shows(mount)])
 
     def find(self, name: str) -> Mount | None:
         """Return the mount of a catalog name, or None."""
-        mounted = self._registry.find(name)
+        mounted = self.registry.find(name)
         if mounted is None and name.lower() == SYSTEM.name:
             return SYSTEM
-        return mounted or (self._discover(name) if _usable(name) else None)
+        return mounted or (self.discover(name) if _usable(name) else None)
 
     def catalog(self, name: str) -> Mount:
         """Return the mount of a catalog name."""
         mount = self.find(name)
-        if mount is None or not (mount is SYSTEM or self._shows(mount)):
+        if mount is None or not (mount is SYSTEM or self.shows(mount)):
             raise UserError(
                 f"Catalog {quote_part(name)} does not exist",
                 code=ErrorCode.CATALOG_NOT_FOUND,

@@ -99,15 +99,16 @@ class Judging:
         self.context.terms.positions = statement.positions
         values = dict.fromkeys((*map(session_marker, SESSION_FUNCTIONS), *statement.parameters))
         binder = RelationBinder(
-            session=seen.session, resolver=seen.resolver, visible=seen.visible, near=self.context.near
+            session=seen.session,
+            resolver=seen.resolver,
+            visible=seen.visible,
+            near=self.context.near,
+            command=self._command(statement),
+            context=seen.names,
+            positions=statement.positions,
         )
         with self.scope() as engine:
-            return binder.bind(
-                engine.parse(statement.spark_sql, values).description,
-                command=self._command(statement),
-                context=seen.names,
-                positions=statement.positions,
-            )
+            return binder.bind(engine.parse(statement.spark_sql, values).description)
 
     def is_void(self, statement: EngineStatement) -> bool:
         """Whether nothing is to be done: ALTER TABLE IF EXISTS, and the one table that it names is missing."""
