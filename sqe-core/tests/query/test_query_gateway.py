@@ -37,7 +37,7 @@ class Service:
 
 
 def connected(service: Service, take: Callable[[Any], None]) -> ConnectedSession:
-    state = SessionState(catalog="lake", schema=("default",), properties={})
+    state = SessionState(catalog="lake", schema=("default",))
     live: Any = SimpleNamespace(session=SimpleNamespace(state=lambda: state), ensure_usable=lambda: None)
     of_service: Any = service
     return ConnectedSession(live, of_service, take=take, renew=lambda credential: None)

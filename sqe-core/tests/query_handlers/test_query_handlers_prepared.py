@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pyarrow as pa
 import pytest
 from handler_lake import ALICE, BOB, ROOT, Lake
@@ -140,8 +142,8 @@ def test_a_prepared_statement_is_its_sessions(lake: Lake) -> None:
 
 @pytest.mark.rule("LIM-10")
 def test_prepared_statements_are_bounded(lake: Lake) -> None:
-    for number in range(1000):
-        lake.session(ALICE).put_prepared(f"p{number}", "SELECT 1")
+    many = {f"p{number}": "SELECT 1" for number in range(1000)}
+    lake.session(ALICE).change(lambda state: replace(state, prepared=many))
     assert lake.refusal(ALICE, "PREPARE more FROM SELECT 1").code is ErrorCode.RESOURCE_EXHAUSTED
     lake.run(ALICE, "DEALLOCATE PREPARE p1")
     lake.run(ALICE, "PREPARE more FROM SELECT 1")

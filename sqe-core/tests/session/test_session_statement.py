@@ -12,6 +12,7 @@ import pytest
 from sqe_core.catalog.registry import CatalogRegistry, Mount
 from sqe_core.session import engine_sides
 from sqe_core.session.engine_pool import EnginePool
+from sqe_core.session.properties import SessionProperties
 from sqe_core.session.session import Session, SessionState, SessionView
 from sqe_core.session.statement_session import StatementSession
 from sqe_core.spi.catalog import AwsKeys, SupportsLogout
@@ -122,36 +123,39 @@ def test_what_a_statement_changes_counts_for_itself_and_for_later_ones(session: 
     assert session.properties["dialect"] == changing.properties["dialect"] == "sqe"
     session.set_properties({"dialect": "trino", "query_max_run_time": "5m"})
     changing.reset_property(None)
-    assert session.properties.snapshot() == {}
+    assert session.properties.values == {}
 
 
 def test_two_statements_that_set_different_properties_keep_both(session: Session) -> None:
     one, two = StatementSession(session), StatementSession(session)
     one.set_property("dialect", "trino")
     two.set_property("query_max_run_time", "5m")
-    assert session.properties.snapshot() == {"dialect": "trino", "query_max_run_time": "5m"}
+    assert session.properties.values == {"dialect": "trino", "query_max_run_time": "5m"}
 
 
 def test_a_statement_apart_changes_nobody_elses_session(session: Session) -> None:
     kept = SessionState(
-        catalog="other", schema=("s",), properties={"query_max_result_rows": 5}, prepared={"p": "SELECT 1"}
+        catalog="other",
+        schema=("s",),
+        properties=SessionProperties({"query_max_result_rows": 5}),
+        prepared={"p": "SELECT 1"},
     )
     apart = StatementSession(session, kept=kept)
-    assert apart.began.properties == {"query_max_result_rows": 5}
+    assert apart.began.properties.values == {"query_max_result_rows": 5}
     apart.use("third", ("t",))
     apart.set_property("dialect", "trino")
     apart.reset_property("query_max_result_rows")
     assert (apart.state().catalog, apart.state().schema) == ("third", ("t",))
-    assert apart.state().properties == {"dialect": "trino"}
-    assert (session.catalog, session.schema, session.properties.snapshot()) == ("lake", ("default",), {})
+    assert apart.state().properties.values == {"dialect": "trino"}
+    assert (session.catalog, session.schema, session.properties.values) == ("lake", ("default",), {})
 
 
 @pytest.mark.rule("SESS-2")
 def test_a_statement_apart_has_its_own_prepared_statements_roles_and_no_views(session: Session) -> None:
     """Clients of one login that keep their state see nothing of each other."""
-    session.put_prepared("shared", "SELECT 0")
+    StatementSession(session).put_prepared("shared", "SELECT 0")
     session.put_view(a_view("shared"), replace=False)
-    kept = SessionState(catalog="lake", schema=("default",), properties={}, prepared={"p": "SELECT 1"}, roles=("r",))
+    kept = SessionState(catalog="lake", schema=("default",), prepared={"p": "SELECT 1"}, roles=("r",))
     apart = StatementSession(session, kept=kept)
     assert apart.prepared == {"p": "SELECT 1"}
     apart.put_prepared("q", "SELECT 2")
@@ -179,7 +183,7 @@ def test_prepared_statements_of_a_session_are_seen_by_those_that_begin_later_and
 def test_properties_are_set_together_or_not_at_all(session: Session) -> None:
     with pytest.raises(UserError):
         session.set_properties({"dialect": "trino", "query_max_result_rows": -1})
-    assert session.properties.snapshot() == {}
+    assert session.properties.values == {}
 
 
 @pytest.mark.rule("SESS-2")
@@ -550,7 +554,7 @@ def test_an_ended_session_holds_no_tokens(session: Session) -> None:
 def test_names_settings_and_views_stay_over_a_renewal(session: Session) -> None:
     session.use("lake", ("s",))
     session.set_properties({"dialect": "trino"})
-    session.chosen_roles = ("auditor",)
+    StatementSession(session).choose_roles(("auditor",))
     session.renew(with_token(session, "second"))
     session.renew_catalogs()
     assert (session.schema, session.properties["dialect"], session.chosen_roles) == (("s",), "trino", ("auditor",))

@@ -27,7 +27,7 @@ from sqe_core.query.run.division import divide
 from sqe_core.query.run.result import StatementPlan, StatementResult
 from sqe_core.query.run.running import RunningStatement, new_query_id
 from sqe_core.query.service import QueryService, StatementOptions
-from sqe_core.session.properties import find_property
+from sqe_core.session.properties import SessionProperties, find_property
 from sqe_core.session.rate_limits import RateLimiter, Traffic
 from sqe_core.session.session import SessionState
 from sqe_core.session.statement_session import StatementSession
@@ -264,7 +264,9 @@ class ConnectedSession:
             kept=SessionState(
                 catalog=kept.catalog or state.catalog,
                 schema=kept.schema or state.schema,
-                properties={name: _typed(name, value) for name, value in kept.properties.items()},
+                properties=SessionProperties().changed(
+                    {name: _typed(name, value) for name, value in kept.properties.items()}
+                ),
                 prepared=kept.prepared,
                 roles=kept.roles,
             ),
@@ -283,13 +285,12 @@ def _with_names(credential: Credential) -> Credential:
 
 
 def _changes(before: SessionState, later: SessionState) -> SessionChanges:
+    then, now = before.properties.values, later.properties.values
     return SessionChanges(
         catalog=later.catalog if later.catalog != before.catalog else None,
         schema=later.schema if (later.catalog, later.schema) != (before.catalog, before.schema) else None,
-        set_properties={
-            name: str(value) for name, value in later.properties.items() if before.properties.get(name) != value
-        },
-        reset_properties=tuple(name for name in before.properties if name not in later.properties),
+        set_properties={name: str(value) for name, value in now.items() if then.get(name) != value},
+        reset_properties=tuple(name for name in then if name not in now),
         added_prepared={name: text for name, text in later.prepared.items() if before.prepared.get(name) != text},
         removed_prepared=tuple(name for name in before.prepared if name not in later.prepared),
         roles=later.roles if later.roles != before.roles else None,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from sqe_core.spi.errors import ErrorCode, UserError
@@ -117,38 +117,24 @@ PROPERTIES: Mapping[str, SessionProperty] = {
 }
 
 
+@dataclass(frozen=True, slots=True)
 class SessionProperties:
-    """The values of one session. Each change is a new table, so that whoever reads one sees a single moment."""
+    """The values of one session, or of one statement."""
 
-    def __init__(self) -> None:
-        self._values: dict[str, Any] = {}
+    values: Mapping[str, Any] = field(default_factory=dict)
+    """Those that are not the defaults."""
 
     def __getitem__(self, name: str) -> Any:
-        return self._values.get(name, PROPERTIES[name].default)
+        return self.values.get(name, PROPERTIES[name].default)
 
-    def set(self, name: str, value: Any) -> None:
-        """Set a property; unknown names and bad values are errors that say what is known."""
-        entry = find_property(name)
-        try:
-            self._values = {**self._values, name: entry.check(value)}
-        except ValueError as fault:
-            raise UserError(f"Session property {name} must be {fault}", code=ErrorCode.INVALID_ARGUMENTS) from None
+    def changed(self, values: Mapping[str, Any]) -> SessionProperties:
+        """Return them with other values, all or none; unknown names and bad values are errors that name the known."""
+        return SessionProperties({**self.values, **{name: _checked(name, value) for name, value in values.items()}})
 
-    def reset(self, name: str | None) -> None:
-        """Put one property, or all of them, back to the default."""
-        if name is None:
-            self._values = {}
-        else:
-            known = find_property(name).name
-            self._values = {each: value for each, value in self._values.items() if each != known}
-
-    def snapshot(self) -> Mapping[str, Any]:
-        """Return what is set now."""
-        return dict(self._values)
-
-    def restore(self, values: Mapping[str, Any]) -> None:
-        """Go back to a snapshot."""
-        self._values = dict(values)
+    def without(self, name: str) -> SessionProperties:
+        """Return them with the default of one."""
+        known = find_property(name).name
+        return SessionProperties({each: value for each, value in self.values.items() if each != known})
 
     def rows(self) -> Sequence[tuple[str, str, str, str, str]]:
         """Return (name, value, default, type, description) of every property."""
@@ -156,6 +142,14 @@ class SessionProperties:
             (entry.name, _text(self[entry.name]), _text(entry.default), entry.type, entry.description)
             for entry in PROPERTIES.values()
         ]
+
+
+def _checked(name: str, value: Any) -> Any:
+    entry = find_property(name)
+    try:
+        return entry.check(value)
+    except ValueError as fault:
+        raise UserError(f"Session property {name} must be {fault}", code=ErrorCode.INVALID_ARGUMENTS) from None
 
 
 def find_property(name: str) -> SessionProperty:

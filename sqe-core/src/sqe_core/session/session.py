@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sqe_core.catalog.discovery import DiscoveredCatalogs, FoundCatalogs
@@ -51,21 +51,22 @@ class SessionState:
 
     catalog: str
     schema: tuple[str, ...]
-    properties: Mapping[str, Any]
+    properties: SessionProperties = field(default_factory=SessionProperties)
     prepared: Mapping[str, str] = field(default_factory=dict)
     """Prepared statements, name to text."""
     roles: tuple[str, ...] | None = None
     """What SET ROLE chose: None is ALL, `()` is NONE."""
 
+    def __post_init__(self) -> None:
+        if len(self.prepared) > _MAX_PREPARED or sum(map(len, self.prepared.values())) > _MAX_PREPARED_TEXT:
+            raise UserError(
+                f"A session can have {_MAX_PREPARED} prepared statements, of {_MAX_PREPARED_TEXT} letters in all",
+                code=ErrorCode.RESOURCE_EXHAUSTED,
+                hint="DEALLOCATE PREPARE those that are not needed",
+            )
 
-def check_prepared(prepared: Mapping[str, str]) -> None:
-    """Raise when these are more prepared statements than a session may have."""
-    if len(prepared) > _MAX_PREPARED or sum(map(len, prepared.values())) > _MAX_PREPARED_TEXT:
-        raise UserError(
-            f"A session can have {_MAX_PREPARED} prepared statements, of {_MAX_PREPARED_TEXT} letters in all",
-            code=ErrorCode.RESOURCE_EXHAUSTED,
-            hint="DEALLOCATE PREPARE those that are not needed",
-        )
+
+StateChange = Callable[[SessionState], SessionState]
 
 
 class Session:
@@ -94,7 +95,6 @@ class Session:
         """Where the client that opened it is."""
         self.catalogs = catalogs
         self.discovered = DiscoveredCatalogs(catalogs, lambda: self.identity, found)
-        self.properties = SessionProperties()
         self._looking = 0
         self.sides = EngineSides(
             engine.open_session,
@@ -108,57 +108,54 @@ class Session:
         self.last_used = self.created
         self.closed = False
         self._lock = threading.RLock()
-        self._current = (catalog, schema)
+        self._state = SessionState(catalog=catalog, schema=schema)
         self._views: dict[str, SessionView] = {}
-        self._prepared: dict[str, str] = {}
         self.keeps_roles = True
         """Whether its client would notice if it worked in another one."""
-        self.chosen_roles: tuple[str, ...] | None = None
-        """What SET ROLE chose: None is ALL, `()` is NONE."""
 
     @property
     def catalog(self) -> str:
         """The current catalog."""
-        return self._current[0]
+        return self._state.catalog
 
     @property
     def schema(self) -> tuple[str, ...]:
         """The current schema."""
-        return self._current[1]
+        return self._state.schema
 
-    def use(self, catalog: str, schema: tuple[str, ...]) -> None:
-        """Change both current names at once."""
-        with self._lock:
-            self._current = (catalog, schema)
+    @property
+    def properties(self) -> SessionProperties:
+        """The session properties."""
+        return self._state.properties
+
+    @property
+    def chosen_roles(self) -> tuple[str, ...] | None:
+        """What SET ROLE chose: None is ALL, `()` is NONE."""
+        return self._state.roles
 
     def state(self) -> SessionState:
         """Return what is current, for a statement that begins."""
+        return self._state
+
+    def change(self, change: StateChange) -> None:
+        """Change what is current, for statements that begin later; all or nothing."""
         with self._lock:
-            catalog, schema = self._current
-            return SessionState(
-                catalog=catalog,
-                schema=schema,
-                properties=self.properties.snapshot(),
-                prepared=dict(self._prepared),
-                roles=self.chosen_roles,
-            )
+            self._state = change(self._state)
+
+    def use(self, catalog: str, schema: tuple[str, ...]) -> None:
+        """Change both current names at once."""
+        self.change(lambda state: replace(state, catalog=catalog, schema=schema))
 
     def set_properties(self, values: Mapping[str, Any]) -> None:
         """Set properties, all or none; None puts one back to its default."""
-        changed = SessionProperties()
-        with self._lock:
-            changed.restore(self.properties.snapshot())
-            for name, value in values.items():
-                if value is None:
-                    changed.reset(name)
-                else:
-                    changed.set(name, value)
-            self.properties.restore(changed.snapshot())
 
-    def reset_properties(self) -> None:
-        """Put all properties back to their defaults."""
-        with self._lock:
-            self.properties.restore({})
+        def changed(state: SessionState) -> SessionState:
+            properties = state.properties.changed({name: value for name, value in values.items() if value is not None})
+            for name in (name for name, value in values.items() if value is None):
+                properties = properties.without(name)
+            return replace(state, properties=properties)
+
+        self.change(changed)
 
     def engine_session(self) -> EngineSession:
         """Return the first engine session, which answers what is asked outside of statements."""
@@ -229,17 +226,6 @@ class Session:
         with self._lock:
             return self._views.pop(name, None) is not None
 
-    def put_prepared(self, name: str, text: str) -> None:
-        """Remember a prepared statement, in the place of one of that name."""
-        with self._lock:
-            check_prepared({**self._prepared, name: text})
-            self._prepared[name] = text
-
-    def drop_prepared(self, name: str) -> bool:
-        """Forget a prepared statement; False when there is none of that name."""
-        with self._lock:
-            return self._prepared.pop(name, None) is not None
-
     @contextmanager
     def looking(self) -> Iterator[None]:
         """Something is listed outside of statements: no engine session is closed meanwhile."""
@@ -260,7 +246,7 @@ class Session:
         with self._lock:
             self.closed = True
             self._views.clear()
-            self._prepared.clear()
+            self._state = replace(self._state, prepared={})
             # Whoever looks into memory later shall find no tokens (SESS-6).
             ended, self.identity = self.identity, self.identity.without_tokens()
             self._former_tokens = ()

@@ -12,7 +12,7 @@ from sqe_core.catalog.registry import CatalogRegistry, Mount
 from sqe_core.engine.port import EngineCatalog, EngineSession
 from sqe_core.session.engine_sides import EngineSide
 from sqe_core.session.properties import SessionProperties
-from sqe_core.session.session import Session, SessionState, SessionView, check_prepared
+from sqe_core.session.session import Session, SessionState, SessionView, StateChange
 from sqe_core.spi.errors import InternalError, NotSupportedError
 from sqe_core.spi.identity import Identity
 
@@ -32,22 +32,10 @@ class StatementSession:
             kept: what the client keeps itself, in the place of what the session has.
         """
         self.session = session
-        state = session.state() if kept is None else kept
-        self.catalog = state.catalog
-        self.schema = state.schema
-        self.properties = SessionProperties()
-        if kept is None:
-            self.properties.restore(state.properties)
-        else:
-            check_prepared(kept.prepared)
-            for name, value in kept.properties.items():
-                self.properties.set(name, value)
-        self._prepared = dict(state.prepared)
+        self._state = self.began = session.state() if kept is None else kept
         self._apart = kept is not None
-        self._chosen_roles = state.roles
         self._with_roles: Callable[[Identity, tuple[str, ...] | None], Identity] = lambda identity, chosen: identity
         self._identity: Identity | None = None
-        self._began = self.state()
         self._side: EngineSide | None = None
         self._last: EngineSide | None = None
 
@@ -60,7 +48,7 @@ class StatementSession:
     def identity(self) -> Identity:
         """Who it is, with the roles in use."""
         if self._identity is None:
-            self._identity = self._with_roles(self.session.identity, self._chosen_roles)
+            self._identity = self._with_roles(self.session.identity, self._state.roles)
         return self._identity
 
     @property
@@ -101,68 +89,66 @@ class StatementSession:
                 "SET ROLE would be lost without a word when the client connects anew",
                 hint="sign in by name and password, or give the session a name: the header x-session-id",
             )
-        self._chosen_roles, self._identity = roles, None
-        if not self._apart:
-            self.session.chosen_roles = roles
+        self._change(lambda state: replace(state, roles=roles))
+        self._identity = None
 
     # Names and settings
 
     @property
-    def began(self) -> SessionState:
-        """What it began with."""
-        return self._began
+    def catalog(self) -> str:
+        """The current catalog."""
+        return self._state.catalog
 
-    def state(self) -> SessionState:
-        """What it has now."""
-        return SessionState(
-            catalog=self.catalog,
-            schema=self.schema,
-            properties=self.properties.snapshot(),
-            prepared=dict(self._prepared),
-            roles=self._chosen_roles,
-        )
+    @property
+    def schema(self) -> tuple[str, ...]:
+        """The current schema."""
+        return self._state.schema
 
-    def use(self, catalog: str, schema: tuple[str, ...]) -> None:
-        """Change the current names."""
-        self.catalog, self.schema = catalog, schema
-        if not self._apart:
-            self.session.use(catalog, schema)
-
-    def set_property(self, name: str, value: Any) -> None:
-        """Set one property."""
-        self.properties.set(name, value)
-        if not self._apart:
-            self.session.set_properties({name: value})
-
-    def reset_property(self, name: str | None) -> None:
-        """Put one property, or all of them, back to the default."""
-        self.properties.reset(name)
-        if self._apart:
-            return
-        if name is None:
-            self.session.reset_properties()
-        else:
-            self.session.set_properties({name: None})
-
-    # Prepared statements
+    @property
+    def properties(self) -> SessionProperties:
+        """The session properties."""
+        return self._state.properties
 
     @property
     def prepared(self) -> Mapping[str, str]:
         """The prepared statements, name to text."""
-        return self._prepared
+        return self._state.prepared
+
+    def state(self) -> SessionState:
+        """What it has now; `began` is what it began with."""
+        return self._state
+
+    def _change(self, change: StateChange) -> None:
+        """Change what counts for this statement, and for later ones of the session unless its client keeps that."""
+        if not self._apart:
+            self.session.change(change)
+        self._state = change(self._state)
+
+    def use(self, catalog: str, schema: tuple[str, ...]) -> None:
+        """Change the current names."""
+        self._change(lambda state: replace(state, catalog=catalog, schema=schema))
+
+    def set_property(self, name: str, value: Any) -> None:
+        """Set one property."""
+        self._change(lambda state: replace(state, properties=state.properties.changed({name: value})))
+
+    def reset_property(self, name: str | None) -> None:
+        """Put one property, or all of them, back to the default."""
+        self._change(
+            lambda state: replace(
+                state, properties=SessionProperties() if name is None else state.properties.without(name)
+            )
+        )
 
     def put_prepared(self, name: str, text: str) -> None:
         """Remember a prepared statement, in the place of one of that name."""
-        check_prepared({**self._prepared, name: text})
-        if not self._apart:
-            self.session.put_prepared(name, text)
-        self._prepared[name] = text
+        self._change(lambda state: replace(state, prepared={**state.prepared, name: text}))
 
     def drop_prepared(self, name: str) -> bool:
         """Forget a prepared statement; False when there is none of that name."""
-        if not self._apart:
-            self.session.drop_prepared(name)
-        return self._prepared.pop(name, None) is not None
+        known = name in self.prepared
+        self._change(lambda state: replace(state, prepared=_without(state.prepared, name)))
+        return known
 
     # Views of the session
 
@@ -233,6 +219,10 @@ class StatementSession:
     @property
     def _current_side(self) -> EngineSide:
         return self._side or self.session.sides.first()
+
+
+def _without(prepared: Mapping[str, str], name: str) -> Mapping[str, str]:
+    return {each: text for each, text in prepared.items() if each != name}
 
 
 def _as_judged(identity: Identity) -> Identity:
