@@ -8,7 +8,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
+from datetime import date
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -156,7 +156,6 @@ def test_what_is_missing_and_what_is_there_already(lake: Mounted, table: str) ->
     missing: dict[Callable[[], object], ErrorCode] = {
         lambda: catalog.load_table(("ns",), "zz"): ErrorCode.TABLE_NOT_FOUND,
         lambda: catalog.load_table(("zz",), "zz"): ErrorCode.TABLE_NOT_FOUND,
-        lambda: catalog.load_snapshots(("ns",), "zz"): ErrorCode.TABLE_NOT_FOUND,
         lambda: catalog.load_view(("ns",), "zz"): ErrorCode.VIEW_NOT_FOUND,
         lambda: catalog.list_tables(("zz",)): ErrorCode.SCHEMA_NOT_FOUND,
         lambda: catalog.load_namespace(("zz",)): ErrorCode.SCHEMA_NOT_FOUND,
@@ -218,21 +217,16 @@ def test_a_tables_metadata(lake: Mounted) -> None:
     assert uuid.UUID(metadata.uuid)
 
 
-def test_snapshots_and_refs(lake: Mounted, table: str) -> None:
+def test_refs(lake: Mounted, table: str) -> None:
+    first = lake.catalog.load_table(("ns",), table).current_snapshot_id
     lake.sql(f"ALTER TABLE {lake.text('ns', table)} CREATE TAG first")
     lake.sql(f"INSERT INTO {lake.text('ns', table)} VALUES (2, 'b')")
     lake.sql(f"ALTER TABLE {lake.text('ns', table)} CREATE BRANCH side")
     metadata = lake.catalog.load_table(("ns",), table)
-    snapshots = lake.catalog.load_snapshots(("ns",), table)
-    assert [snapshot.operation for snapshot in snapshots] == ["append", "append"]
-    assert [snapshot.parent_id for snapshot in snapshots] == [None, snapshots[0].snapshot_id]
-    assert snapshots[1].snapshot_id == metadata.current_snapshot_id
-    assert snapshots[1].summary["added-records"] == "1"
-    assert abs((datetime.now(UTC) - snapshots[1].committed_at).total_seconds()) < 600
     assert {(ref.name, ref.type, ref.snapshot_id) for ref in metadata.refs} == {
-        ("main", "branch", snapshots[1].snapshot_id),
-        ("side", "branch", snapshots[1].snapshot_id),
-        ("first", "tag", snapshots[0].snapshot_id),
+        ("main", "branch", metadata.current_snapshot_id),
+        ("side", "branch", metadata.current_snapshot_id),
+        ("first", "tag", first),
     }
 
 
@@ -517,8 +511,8 @@ def test_writes_see_their_own_commit_within_a_scope(lake: Mounted, table: str) -
     with lake.session.statement_scope():
         before = lake.catalog.load_table(("ns",), table)
         lake.sql(f"INSERT INTO {lake.text('ns', table)} VALUES (2, 'b')")
-        after = lake.catalog.load_snapshots(("ns",), table)
-        assert after[-1].parent_id == before.current_snapshot_id
+        after = lake.catalog.load_table(("ns",), table)
+        assert after.current_snapshot_id != before.current_snapshot_id
 
 
 # Speed

@@ -136,7 +136,6 @@ READS: dict[str, tuple[str, Callable[[SparkEngineCatalog], object]]] = {
     "views": ("NoSuchNamespaceException", lambda catalog: catalog.list_views(("hr",))),
     "namespace": ("NoSuchNamespaceException", lambda catalog: catalog.load_namespace(("hr",))),
     "table": ("NoSuchTableException", lambda catalog: catalog.load_table(("hr",), "pay")),
-    "snapshots": ("NoSuchTableException", lambda catalog: catalog.load_snapshots(("hr",), "pay")),
     "view": ("NoSuchViewException", lambda catalog: catalog.load_view(("hr",), "pay")),
 }
 

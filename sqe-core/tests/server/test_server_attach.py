@@ -14,23 +14,11 @@ from sqe_core.config.loading import LoadedConfig, load
 from sqe_core.engine.port import EngineState
 from sqe_core.spi.errors import AccessDeniedError, SqeError, StartupError
 from sqe_core.spi.identity import Identity
+from sqe_core.testing.engine import FakeEngine
 from sqe_core.testing.fakes import make_identity
 
 ROOT = make_identity("root", roles=["service_admin"])
 KEY = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="
-
-
-class NoEngine:
-    """An engine that is never asked for anything."""
-
-    state = EngineState.STARTING
-    failure = None
-
-    def open_session(self) -> None:
-        """Nothing is asked for."""
-
-    def stop(self) -> None:
-        """Nothing runs."""
 
 
 def configured(tmp_path: Path, text: str = "") -> LoadedConfig:
@@ -42,7 +30,8 @@ def configured(tmp_path: Path, text: str = "") -> LoadedConfig:
 
 
 def composed(tmp_path: Path, text: str = "") -> Sqe:
-    engine: Any = NoEngine()
+    engine = FakeEngine()
+    engine.state = EngineState.STARTING  # listings come from the files
     return compose(configured(tmp_path, text), engine=engine)
 
 
@@ -118,8 +107,7 @@ def test_a_mount_is_gone_after_a_restart_and_a_secret_only_without_a_file(tmp_pa
 def test_nobody_is_an_administrator_without_logins(tmp_path: Path) -> None:
     file = tmp_path / "sqe.toml"
     file.write_text(f'[catalogs.lake]\ntype = "sqlite"\ndirectory = "{tmp_path}/lake"\n')
-    engine: Any = NoEngine()
-    sqe = compose(load(file, environ={}), engine=engine)
+    sqe = compose(load(file, environ={}), engine=FakeEngine())
     for who in (ROOT, make_identity("anonymous")):
         assert isinstance(refusal(sqe, "SHOW SECRETS", who), AccessDeniedError)
     sqe.release()
@@ -136,8 +124,7 @@ def test_in_production_files_of_attached_catalogs_open_with_vended_keys_only(tmp
         coordinator=replace(loaded.config.coordinator, production_mode=production),
         security=replace(loaded.config.security, allow_shared_service_identity=True),
     )
-    engine: Any = NoEngine()
-    sqe = compose(replace(loaded, config=config), engine=engine)
+    sqe = compose(replace(loaded, config=config), engine=FakeEngine())
     assert sqe.service._parts.attachments._rules.context.require_vended_credentials is production
     sqe.release()
 

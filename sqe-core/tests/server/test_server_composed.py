@@ -16,7 +16,6 @@ from sqe_core.bootstrap import options, serving
 from sqe_core.bootstrap.checking import check_configuration
 from sqe_core.catalog.registry import CatalogRegistry
 from sqe_core.config.loading import LoadedConfig, Reading, load
-from sqe_core.engine.port import EngineState
 from sqe_core.engine.spark.conf import check_operator_settings
 from sqe_core.observe.metrics import PrometheusMetrics
 from sqe_core.plugins.discovery import DeclaredPlugin
@@ -41,19 +40,10 @@ from sqe_core.spi import (
     StartupError,
     hookimpl,
 )
+from sqe_core.testing.engine import FakeEngine
 
 NO_POLICY = '[policy]\nengine = "passthrough"\ni_understand_no_enforcement = true\n'
 ANYBODY = '[[auth.providers]]\ntype = "anonymous"\n'
-
-
-class NoEngine:
-    """An engine that is never asked for anything."""
-
-    state = EngineState.STOPPED
-    failure = None
-
-    def stop(self) -> None:
-        """Nothing runs."""
 
 
 class Remembered(ProtocolServer):
@@ -122,7 +112,7 @@ def configured(tmp_path: Path, text: str, environ: dict[str, str] | None = None)
 
 
 def serve(tmp_path: Path, text: str, **environ: str) -> Server:
-    return bootstrap.serve(configured(tmp_path, text, environ), plugins(), engine=NoEngine())  # type: ignore[arg-type]
+    return bootstrap.serve(configured(tmp_path, text, environ), plugins(), engine=FakeEngine())
 
 
 def test_what_fails_late_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -296,7 +286,7 @@ def test_in_production_metrics_are_protected(tmp_path: Path, tls_files: tuple[st
     loaded = configured(tmp_path, text)
     coordinator = replace(loaded.config.coordinator, production_mode=True)
     loaded = replace(loaded, config=replace(loaded.config, coordinator=coordinator))
-    sqe = bootstrap.compose(configured(tmp_path, text), plugins(), engine=NoEngine())  # type: ignore[arg-type]
+    sqe = bootstrap.compose(configured(tmp_path, text), plugins(), engine=FakeEngine())
     status = StatusBoard(sqe.engine, "1")
     health, metrics = serving._listeners(loaded, sqe, status, PrometheusMetrics())
     assert (health.host, metrics.host) == ("0.0.0.0", host)

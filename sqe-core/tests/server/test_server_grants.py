@@ -8,26 +8,16 @@ import pytest
 
 from sqe_core import bootstrap
 from sqe_core.config.loading import load
-from sqe_core.engine.port import EngineState
 from sqe_core.plugins.manager import PluginManager
 from sqe_core.policy.grants.enforcer import GrantsEnforcer
 from sqe_core.spi import ConfigError, ExternalError
-
-
-class NoEngine:
-    """An engine that is never asked for anything."""
-
-    state = EngineState.STOPPED
-    failure = None
-
-    def stop(self) -> None:
-        """Nothing runs."""
+from sqe_core.testing.engine import FakeEngine
 
 
 def compose(tmp_path: Path, text: str = "", **environ: str) -> bootstrap.Sqe:
     file = tmp_path / "sqe.toml"
     file.write_text(f'[catalogs.lake]\ntype = "sqlite"\ndirectory = "{tmp_path}/lake"\n{text}')
-    return bootstrap.compose(load(file, environ=environ), PluginManager(), engine=NoEngine())  # type: ignore[arg-type]
+    return bootstrap.compose(load(file, environ=environ), PluginManager(), engine=FakeEngine())
 
 
 @pytest.mark.rule("POL-1")

@@ -20,6 +20,11 @@ RESERVED_CATALOGS = ("iceberg", "system")
 DEFAULT_HOST = "localhost"
 DEFAULT_PORT = 50051
 
+# What connects to a server.
+_OF_SERVER = (
+    *("host", "port", "protocol", "user", "token", "tls", "tls_ca", "tls_cert", "tls_key", "insecure", "schema"),
+    *("login", "logout", "issuer", "client_id", "scope", "audience"),
+)
 _SERVER = """\
 The password comes from SQE_PASSWORD, else it is asked for.
 Without a user and a token the login that --login has kept is used, else you sign in anonymously."""
@@ -227,37 +232,11 @@ def parse(arguments: Sequence[str]) -> Options:
 
 def _server(known: argparse.Namespace) -> ServerOptions | None:
     """Read the options of a server; None when there is none of them."""
-    remote = {
-        "--host": known.host,
-        "--port": known.port,
-        "--protocol": known.protocol,
-        "--user": known.user,
-        "--token": known.token,
-        "--tls": known.tls or None,
-        "--tls-ca": known.tls_ca,
-        "--tls-cert": known.tls_cert,
-        "--tls-key": known.tls_key,
-        "--insecure": known.insecure or None,
-        "--schema": known.schema,
-        "--login": known.login,
-        "--logout": known.logout or None,
-        "--issuer": known.issuer,
-        "--client-id": known.client_id,
-        "--scope": known.scope,
-        "--audience": known.audience,
-    }
-    given = [option for option, value in remote.items() if value is not None]
+    given = _given(known, _OF_SERVER)
     if not given:
         return None
-    embedded = {
-        "--embedded": known.embedded or None,
-        "--warehouse": known.warehouse,
-        "--memory": known.memory or None,
-        "--memory-limit": known.memory_limit,
-    }
-    for option, value in embedded.items():
-        if value is not None:
-            raise UsageError(f"{option} and {given[0]} exclude each other: {given[0]} connects to a server")
+    for option in _given(known, ("embedded", "warehouse", "memory", "memory_limit")):
+        raise UsageError(f"{option} and {given[0]} exclude each other: {given[0]} connects to a server")
     if known.protocol == "http":
         raise UsageError("--protocol http is not built yet: this version of SQE speaks flight to a server")
     exclusive = [("--token", "--user"), ("--insecure", "--tls-ca"), ("--login", "--logout")]
@@ -291,18 +270,16 @@ def _server(known: argparse.Namespace) -> ServerOptions | None:
 
 
 def _refuse_what_is_not_built(known: argparse.Namespace) -> None:
-    aws = {
-        "--catalog-backend": known.catalog_backend,
-        "--catalog-warehouse": known.catalog_warehouse,
-        "--region": known.region,
-        "--catalog-name": known.catalog_name,
-    }
-    for option, value in aws.items():
-        if value is not None:
-            raise UsageError(
-                f"{option} mounts an AWS catalog, which this version of SQE cannot do yet;"
-                " --catalog NAME=PATH mounts a local warehouse"
-            )
+    for option in _given(known, ("catalog_backend", "catalog_warehouse", "region", "catalog_name")):
+        raise UsageError(
+            f"{option} mounts an AWS catalog, which this version of SQE cannot do yet;"
+            " --catalog NAME=PATH mounts a local warehouse"
+        )
+
+
+def _given(known: argparse.Namespace, names: Sequence[str]) -> list[str]:
+    """Return the options that stand on the command line."""
+    return [f"--{name.replace('_', '-')}" for name in names if getattr(known, name) not in (None, False)]
 
 
 def _statement_text(argument: str) -> str:

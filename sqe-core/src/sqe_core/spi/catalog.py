@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 from enum import Enum
 from pathlib import Path
 from types import MappingProxyType
@@ -66,18 +65,6 @@ class SnapshotRef:
     name: str
     type: Literal["branch", "tag"]
     snapshot_id: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Snapshot:
-    """One committed state of a table."""
-
-    snapshot_id: int
-    parent_id: int | None
-    committed_at: datetime
-    operation: str
-    schema_id: int | None
-    summary: Mapping[str, str] = field(default_factory=lambda: _EMPTY)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -203,15 +190,6 @@ class CatalogMetadata(ABC):
             name: its name, exactly as stored.
         """
         raise NotSupportedError("this catalog has no views")
-
-    def load_snapshots(self, namespace: tuple[str, ...], name: str) -> Sequence[Snapshot]:
-        """Load the snapshots of a table, the oldest first.
-
-        Args:
-            namespace: the namespace that holds the table.
-            name: its name, exactly as stored.
-        """
-        raise NotSupportedError("this catalog does not list snapshots")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

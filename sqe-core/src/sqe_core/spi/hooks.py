@@ -94,9 +94,6 @@ class SqePlugin:
 
         Called: once, when the plugin is loaded. Thread: main. Policy: collecting; a duplicate kind stops the server.
         Returns: one factory per kind; no network access here. Since: SPI 1.0.
-
-        Args:
-            context: versions.
         """
         return ()
 
@@ -106,9 +103,6 @@ class SqePlugin:
 
         Called: once, when the plugin is loaded. Thread: main. Policy: collecting; a duplicate kind stops the server.
         Returns: one factory per kind; no network access here. Since: SPI 1.0.
-
-        Args:
-            context: versions.
         """
         return ()
 
@@ -118,9 +112,6 @@ class SqePlugin:
 
         Called: once, when the plugin is loaded. Thread: main. Policy: collecting; a duplicate kind stops the server.
         Returns: one factory per kind; no network access here. Since: SPI 1.0.
-
-        Args:
-            context: versions.
         """
         return ()
 
@@ -130,9 +121,6 @@ class SqePlugin:
 
         Called: once, when the plugin is loaded. Thread: main. Policy: collecting; a duplicate kind stops the server.
         Returns: one factory per kind; no network access here. Since: SPI 1.0.
-
-        Args:
-            context: versions.
         """
         return ()
 
@@ -142,9 +130,6 @@ class SqePlugin:
 
         Called: once, when the plugin is loaded. Thread: main. Policy: collecting; a duplicate kind stops the server.
         Returns: one factory per kind; no network access here. Since: SPI 1.0.
-
-        Args:
-            context: versions.
         """
         return ()
 
@@ -154,9 +139,6 @@ class SqePlugin:
 
         Called: once, when the plugin is loaded. Thread: main. Policy: collecting; a duplicate kind stops the server.
         Returns: one factory per kind; no network access here. Since: SPI 1.0.
-
-        Args:
-            context: versions.
         """
         return ()
 

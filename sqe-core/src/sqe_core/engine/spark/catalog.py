@@ -6,7 +6,6 @@ import base64
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from typing import Any
 
 import pyarrow as pa
@@ -15,7 +14,7 @@ from sqe_core.engine.port import EngineCatalog, EngineExecutionError
 from sqe_core.engine.spark.context import EngineContext
 from sqe_core.engine.spark.failures import engine_errors
 from sqe_core.engine.spark.literals import encode
-from sqe_core.spi.catalog import Column, PartitionField, Snapshot, SnapshotRef, TableMetadata, ViewMetadata
+from sqe_core.spi.catalog import Column, PartitionField, SnapshotRef, TableMetadata, ViewMetadata
 from sqe_core.spi.errors import ErrorCode, NotSupportedError, ObjectNotFoundError, UserError
 
 _MISSING = {
@@ -122,11 +121,6 @@ class SparkEngineCatalog(EngineCatalog):
         with self._errors(namespace, name, missing="NoSuchTableException"):
             answer = self._catalogs.loadTable(json.dumps(namespace), name)
         return decode_table(namespace, name, json.loads(answer))
-
-    def load_snapshots(self, namespace: tuple[str, ...], name: str) -> Sequence[Snapshot]:
-        with self._errors(namespace, name, missing="NoSuchTableException"):
-            answer = self._catalogs.loadSnapshots(json.dumps(namespace), name)
-        return [_decode_snapshot(each) for each in json.loads(answer)]
 
     def load_view(self, namespace: tuple[str, ...], name: str) -> ViewMetadata:
         with self._errors(namespace, name, missing="NoSuchViewException"):
@@ -271,14 +265,3 @@ def _decode_columns(described: Mapping[str, Any]) -> tuple[Column, ...]:
         return tuple(Column(**column) for column in columns)
     exact = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(described["arrow"])))
     return tuple(Column(**column, arrow_type=type) for column, type in zip(columns, exact.types, strict=True))
-
-
-def _decode_snapshot(snapshot: Mapping[str, Any]) -> Snapshot:
-    return Snapshot(
-        snapshot_id=snapshot["snapshot_id"],
-        parent_id=snapshot["parent_id"],
-        committed_at=datetime.fromtimestamp(snapshot["committed_at_millis"] / 1000, UTC),
-        operation=snapshot["operation"] or "",
-        schema_id=snapshot["schema_id"],
-        summary=snapshot["summary"],
-    )

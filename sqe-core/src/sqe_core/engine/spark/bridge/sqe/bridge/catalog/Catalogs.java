@@ -186,10 +186,6 @@ public final class Catalogs {
     return TableJson.table(catalog.loadTable(identifier(namespace, name)));
   }
 
-  public String loadSnapshots(String namespace, String name) {
-    return TableJson.snapshots(catalog.loadTable(identifier(namespace, name)));
-  }
-
   public void dropTable(String namespace, String name, boolean purge) {
     TableIdentifier identifier = identifier(namespace, name);
     if (!catalog.dropTable(identifier, purge))

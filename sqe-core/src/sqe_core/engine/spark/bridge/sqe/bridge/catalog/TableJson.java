@@ -2,10 +2,7 @@ package sqe.bridge.catalog;
 
 import java.io.IOException;
 import java.io.UncheckedIOException;
-import java.util.ArrayList;
 import java.util.Base64;
-import java.util.Comparator;
-import java.util.List;
 import org.apache.iceberg.NullOrder;
 import org.apache.iceberg.Schema;
 import org.apache.iceberg.Snapshot;
@@ -86,26 +83,6 @@ final class TableJson {
       term = transform.substring(0, bracket) + "(" + transform.substring(bracket + 1, transform.length() - 1) + ", " + column + ")";
     else if (!field.transform().isIdentity()) term = transform + "(" + column + ")";
     return term + " " + field.direction() + (field.nullOrder() == NullOrder.NULLS_FIRST ? " NULLS FIRST" : " NULLS LAST");
-  }
-
-  static String snapshots(Table table) {
-    List<Snapshot> sorted = new ArrayList<>();
-    table.snapshots().forEach(sorted::add);
-    sorted.sort(Comparator.comparingLong(Snapshot::sequenceNumber).thenComparingLong(Snapshot::timestampMillis));
-    StringBuilder out = new StringBuilder();
-    Json.array(
-        out,
-        sorted,
-        snapshot -> {
-          Json.member(out.append('{'), "snapshot_id").append(snapshot.snapshotId());
-          Json.member(out, "parent_id").append(snapshot.parentId());
-          Json.member(out, "committed_at_millis").append(snapshot.timestampMillis());
-          Json.member(out, "operation", snapshot.operation());
-          Json.member(out, "schema_id").append(snapshot.schemaId());
-          Json.map(Json.member(out, "summary"), snapshot.summary());
-          out.append('}');
-        });
-    return out.toString();
   }
 
   static String view(View view) {
