@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import pytest
-from contract_variants import breaks
+from contract_variants import breaks, given
 
 from sqe_core.spi import (
     AttachRequest,
@@ -113,6 +113,10 @@ class PasswordsFactory(AuthProviderFactory[NoConfig]):
         return self.provider(name)
 
 
+def _login(username: str, password: str) -> LoginRequest:
+    return LoginRequest(credential=BasicCredential(username=username, password=Secret(password)), client=CLIENT)
+
+
 class TestPasswords(AuthProviderContract):
     capabilities: ClassVar[frozenset[str]] = frozenset({"rejects", "refresh"})
     provider_class: type[Passwords] = Passwords
@@ -123,28 +127,18 @@ class TestPasswords(AuthProviderContract):
         factory.provider = self.provider_class
         return factory
 
-    @pytest.fixture
-    def config(self) -> NoConfig:
-        return NoConfig()
+    config = given(NoConfig)
+    accepted = given(
+        lambda: LoginRequest(credential=BasicCredential(username="ann", password=Secret("right")), client=CLIENT)
+    )
 
-    @pytest.fixture
-    def accepted(self) -> LoginRequest:
-        return LoginRequest(credential=BasicCredential(username="ann", password=Secret("right")), client=CLIENT)
-
-    @pytest.fixture
-    def rejected(self) -> Sequence[LoginRequest]:
-        names = ("ann", "nobody")
-        return [
-            LoginRequest(credential=BasicCredential(username=name, password=Secret("no")), client=CLIENT)
-            for name in names
-        ]
-
-    @pytest.fixture
-    def foreign(self) -> Sequence[LoginRequest]:
-        return [
+    rejected = given(lambda: [_login("ann", "no"), _login("nobody", "no")])
+    foreign = given(
+        lambda: [
             LoginRequest(credential=BearerCredential(token=Secret("t")), client=CLIENT),
             LoginRequest(credential=NoCredential(), client=CLIENT),
         ]
+    )
 
 
 @breaks(TestPasswords, "test_accepted_login_is_complete", "test_refresh_keeps_who_it_is")
@@ -283,9 +277,7 @@ class TestMutableConfig(TestPasswords):
         factory.config_type = MutableConfig  # type: ignore[assignment]
         return factory
 
-    @pytest.fixture
-    def config(self) -> Any:
-        return MutableConfig()
+    config = given(MutableConfig)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -302,9 +294,7 @@ class TestUnresolvableConfig(TestPasswords):
         factory.config_type = UnresolvableConfig  # type: ignore[assignment]
         return factory
 
-    @pytest.fixture
-    def config(self) -> Any:
-        return UnresolvableConfig()
+    config = given(UnresolvableConfig)
 
 
 class TestOddKind(TestPasswords):
@@ -385,13 +375,8 @@ class TestRest(CatalogContract):
         factory.backend = self.backend_class
         return factory
 
-    @pytest.fixture
-    def config(self) -> NoConfig:
-        return NoConfig()
-
-    @pytest.fixture
-    def attach_request(self) -> AttachRequest:
-        return AttachRequest(name="x", location="https://catalog", options={"warehouse": "w"})
+    config = given(NoConfig)
+    attach_request = given(lambda: AttachRequest(name="x", location="https://catalog", options={"warehouse": "w"}))
 
 
 @breaks(TestRest, "test_table_cache_is_off")
@@ -569,29 +554,12 @@ class TestTable(PolicyEnforcerContract):
         factory.enforcer = self.enforcer_class
         return factory
 
-    @pytest.fixture
-    def config(self) -> NoConfig:
-        return NoConfig()
-
-    @pytest.fixture
-    def allowed(self) -> PolicyRequest:
-        return make_policy_request(PEOPLE)
-
-    @pytest.fixture
-    def denied(self) -> PolicyRequest:
-        return make_policy_request(SALARIES)
-
-    @pytest.fixture
-    def restricted(self) -> PolicyRequest:
-        return make_policy_request(NAMES)
-
-    @pytest.fixture
-    def broken(self) -> PolicyEnforcer:
-        return DeadEngine()
-
-    @pytest.fixture
-    def grantee(self) -> Grantee:
-        return Grantee(type="role", name="analyst")
+    config = given(NoConfig)
+    allowed = given(lambda: make_policy_request(PEOPLE))
+    denied = given(lambda: make_policy_request(SALARIES))
+    restricted = given(lambda: make_policy_request(NAMES))
+    broken = given(DeadEngine)
+    grantee = given(lambda: Grantee(type="role", name="analyst"))
 
 
 @breaks(TestTable, "test_denied")
@@ -646,9 +614,7 @@ class NotEnforcing(Table):
 class TestGenerousSilence(TestTable):
     breaks = ("test_silence_raises",)
 
-    @pytest.fixture
-    def broken(self) -> PolicyEnforcer:
-        return Table()
+    broken = given(Table)
 
 
 @breaks(TestTable, "test_grants")
@@ -895,21 +861,10 @@ class TestLedger(GrantStoreContract):
         factory.store = self.store_class
         return factory
 
-    @pytest.fixture
-    def config(self) -> NoConfig:
-        return NoConfig()
-
-    @pytest.fixture
-    def admin(self) -> Identity:
-        return make_identity("root", token="token-of-root")
-
-    @pytest.fixture
-    def table(self) -> GrantTarget:
-        return GrantTarget(scope="table", catalog="lake", namespace=("hr",), name="emp")
-
-    @pytest.fixture
-    def user(self) -> str:
-        return "alice"
+    config = given(NoConfig)
+    admin = given(lambda: make_identity("root", token="token-of-root"))
+    table = given(lambda: GrantTarget(scope="table", catalog="lake", namespace=("hr",), name="emp"))
+    user = given(lambda: "alice")
 
 
 class KeepsRestrictions(Ledger):
@@ -990,13 +945,8 @@ class TestMemory(LineageSinkContract):
         factory.sink = self.sink_class
         return factory
 
-    @pytest.fixture
-    def config(self) -> NoConfig:
-        return NoConfig()
-
-    @pytest.fixture
-    def delivered(self):
-        return lambda: [json.loads(text) for text in ARRIVED]
+    config = given(NoConfig)
+    delivered = given(lambda: lambda: [json.loads(text) for text in ARRIVED])
 
 
 @breaks(TestMemory, "test_delivers_in_order", "test_takes_every_event")
@@ -1046,9 +996,7 @@ class TestSwallows(TestMemory):
     capabilities = frozenset({"remote"})
     breaks = ("test_failure_raises",)
 
-    @pytest.fixture
-    def broken(self) -> LineageSink:
-        return Swallows()
+    broken = given(Swallows)
 
 
 @breaks(TestMemory, "test_many_threads")

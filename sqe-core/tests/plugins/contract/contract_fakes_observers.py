@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import Any, ClassVar
 
 import pytest
-from contract_variants import breaks
+from contract_variants import breaks, given
 
 from sqe_core.spi import (
     Decision,
@@ -51,16 +51,11 @@ class TestDiary(ObserverContract):
     plugin_class: type[SqePlugin] = Diary
 
     @pytest.fixture
-    def factory(self) -> type[SqePlugin]:
+    def factory(self) -> Any:
         return self.plugin_class
 
-    @pytest.fixture
-    def config(self) -> NoConfig:
-        return NoConfig()
-
-    @pytest.fixture
-    def observed(self):
-        return lambda: HEARD
+    config = given(NoConfig)
+    observed = given(lambda: lambda: HEARD)
 
 
 @breaks(TestDiary, "test_observes", "test_records_in_order", "test_many_threads")
@@ -122,9 +117,7 @@ class TestHasAMutableConfig(TestDiary):
     plugin_class = HasAMutableConfig
     breaks = ("test_config_type_is_frozen", "test_config_keys_are_keyword_only")
 
-    @pytest.fixture
-    def config(self) -> Any:
-        return Changeable()
+    config = given(Changeable)
 
 
 # An enforcer that only objects
@@ -163,17 +156,9 @@ class TestWeekend(PolicyEnforcerContract):
         factory.enforcer = self.enforcer_class
         return factory
 
-    @pytest.fixture
-    def config(self) -> NoConfig:
-        return NoConfig()
-
-    @pytest.fixture
-    def allowed(self) -> PolicyRequest:
-        return make_policy_request(PEOPLE)
-
-    @pytest.fixture
-    def denied(self) -> PolicyRequest:
-        return make_policy_request(PEOPLE, now=datetime(2026, 1, 3, tzinfo=UTC))
+    config = given(NoConfig)
+    allowed = given(lambda: make_policy_request(PEOPLE))
+    denied = given(lambda: make_policy_request(PEOPLE, now=datetime(2026, 1, 3, tzinfo=UTC)))
 
 
 @breaks(

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 from urllib.parse import unquote_plus
 
 import pytest
-from contract_variants import breaks
+from contract_variants import breaks, given
 
 from sqe_core.spi import (
     BasicCredential,
@@ -221,13 +221,8 @@ class TestLine(ProtocolContract):
         factory.protocol = self.protocol_class
         return factory
 
-    @pytest.fixture
-    def config(self) -> NoConfig:
-        return NoConfig()
-
-    @pytest.fixture
-    def client(self) -> LineClient:
-        return LineClient()
+    config = given(NoConfig)
+    client = given(LineClient)
 
 
 @breaks(TestLine, "test_unexpected_error_stays_inside")

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeVar
+
+import pytest
 
 from sqe_core.testing import Contract
 
@@ -23,3 +25,13 @@ def breaks(kit: type[Contract], *tests: str) -> Callable[[_Variant], _Variant]:
         return variant
 
     return held
+
+
+def given(make: Callable[[], object]) -> Any:
+    """A fixture that a kit asks for, made anew for each test."""
+
+    @pytest.fixture
+    def supplied(self: Any) -> object:
+        return make()
+
+    return supplied

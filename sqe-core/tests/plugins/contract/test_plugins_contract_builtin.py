@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from contract_variants import given
 
 from sqe_core.auth.anonymous import AnonymousConfig, AnonymousFactory
 from sqe_core.auth.api_key import ApiKeyConfig, ApiKeyFactory
@@ -32,7 +33,6 @@ from sqe_core.spi import (
     NoConfig,
     NoCredential,
     ObjectName,
-    PolicyRequest,
     Secret,
 )
 from sqe_core.testing import (
@@ -55,17 +55,9 @@ class TestCore(PluginContract):
 
 
 class TestAnonymous(AuthProviderContract):
-    @pytest.fixture
-    def factory(self) -> AnonymousFactory:
-        return AnonymousFactory()
-
-    @pytest.fixture
-    def config(self) -> AnonymousConfig:
-        return AnonymousConfig(user="guest", roles=("reader",))
-
-    @pytest.fixture
-    def accepted(self) -> LoginRequest:
-        return LoginRequest(credential=NoCredential(), client=CLIENT)
+    factory = given(AnonymousFactory)
+    config = given(lambda: AnonymousConfig(user="guest", roles=("reader",)))
+    accepted = given(lambda: LoginRequest(credential=NoCredential(), client=CLIENT))
 
     @pytest.fixture
     def foreign(self) -> Sequence[LoginRequest]:
@@ -80,9 +72,7 @@ class TestAnonymous(AuthProviderContract):
 class TestApiKey(AuthProviderContract):
     capabilities = frozenset({"rejects"})
 
-    @pytest.fixture
-    def factory(self) -> ApiKeyFactory:
-        return ApiKeyFactory()
+    factory = given(ApiKeyFactory)
 
     @pytest.fixture
     def config(self, tmp_path: Path) -> ApiKeyConfig:
@@ -90,9 +80,7 @@ class TestApiKey(AuthProviderContract):
         file.write_text(f'[[keys]]\nkey = "{API_KEY}"\nuser = "etl"\ngroups = ["loaders"]\nroles = ["writer"]\n')
         return ApiKeyConfig(keys_file=file)
 
-    @pytest.fixture
-    def accepted(self) -> LoginRequest:
-        return LoginRequest(credential=BearerCredential(token=Secret(API_KEY)), client=CLIENT)
+    accepted = given(lambda: LoginRequest(credential=BearerCredential(token=Secret(API_KEY)), client=CLIENT))
 
     @pytest.fixture
     def foreign(self) -> Sequence[LoginRequest]:
@@ -117,13 +105,8 @@ class TestApiKey(AuthProviderContract):
 class TestMtls(AuthProviderContract):
     capabilities = frozenset({"rejects"})
 
-    @pytest.fixture
-    def factory(self) -> MtlsFactory:
-        return MtlsFactory()
-
-    @pytest.fixture
-    def config(self) -> MtlsConfig:
-        return MtlsConfig()
+    factory = given(MtlsFactory)
+    config = given(MtlsConfig)
 
     @pytest.fixture
     def accepted(self) -> LoginRequest:
@@ -153,9 +136,7 @@ class TestMtls(AuthProviderContract):
 class TestSqlite(CatalogContract):
     capabilities = frozenset({"attach", "views", "writes", "quick_metadata"})
 
-    @pytest.fixture
-    def factory(self) -> SqliteFactory:
-        return SqliteFactory()
+    factory = given(SqliteFactory)
 
     @pytest.fixture
     def config(self, tmp_path: Path) -> SqliteConfig:
@@ -169,17 +150,14 @@ class TestSqlite(CatalogContract):
 class TestJdbc(CatalogContract):
     capabilities = frozenset({"attach", "views", "writes"})
 
-    @pytest.fixture
-    def factory(self) -> JdbcFactory:
-        return JdbcFactory()
-
-    @pytest.fixture
-    def config(self) -> JdbcConfig:
-        return JdbcConfig(
+    factory = given(JdbcFactory)
+    config = given(
+        lambda: JdbcConfig(
             url=Secret("postgresql://ann:hunter2-5d1f@db:5432/lake"),
             warehouse="s3://lake/warehouse",
             password=Secret("other-77c3"),
         )
+    )
 
     @pytest.fixture
     def attach_request(self) -> AttachRequest:
@@ -192,43 +170,27 @@ class TestJdbc(CatalogContract):
 class TestHadoop(CatalogContract):
     capabilities = frozenset({"attach"})
 
-    @pytest.fixture
-    def factory(self) -> HadoopFactory:
-        return HadoopFactory()
+    factory = given(HadoopFactory)
 
     @pytest.fixture
     def config(self, tmp_path: Path) -> HadoopConfig:
         return HadoopConfig(warehouse=str(tmp_path))
 
-    @pytest.fixture
-    def attach_request(self) -> AttachRequest:
-        return AttachRequest(name="files", location="s3://bucket/tables")
+    attach_request = given(lambda: AttachRequest(name="files", location="s3://bucket/tables"))
 
 
 class TestAllowAll(PolicyEnforcerContract):
-    @pytest.fixture
-    def factory(self) -> AllowAllFactory:
-        return AllowAllFactory()
-
-    @pytest.fixture
-    def config(self) -> NoConfig:
-        return NoConfig()
-
-    @pytest.fixture
-    def allowed(self) -> PolicyRequest:
-        return make_policy_request(PEOPLE)
+    factory = given(AllowAllFactory)
+    config = given(NoConfig)
+    allowed = given(lambda: make_policy_request(PEOPLE))
 
 
 class TestPassthrough(TestAllowAll):
-    @pytest.fixture
-    def factory(self) -> PassthroughFactory:
-        return PassthroughFactory()
+    factory = given(PassthroughFactory)
 
 
 class TestFileLineage(LineageSinkContract):
-    @pytest.fixture
-    def factory(self) -> FileLineageFactory:
-        return FileLineageFactory()
+    factory = given(FileLineageFactory)
 
     @pytest.fixture
     def config(self, tmp_path: Path) -> FileLineageConfig:
