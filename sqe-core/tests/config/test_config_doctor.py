@@ -54,11 +54,6 @@ def only(findings: Iterator[Finding]) -> Finding:
     return finding
 
 
-def worst(findings: Iterator[Finding]) -> Finding:
-    order = [Level.OK, Level.NOTE, Level.PROBLEM, Level.FAULT]
-    return max(findings, key=lambda finding: order.index(finding.level))
-
-
 def make_java(home: Path, version: str) -> Path:
     (home / "bin").mkdir(parents=True)
     (home / "bin" / "java").write_text("#!/bin/sh\nexit 1\n")

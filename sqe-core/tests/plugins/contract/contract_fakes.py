@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import pytest
-from contract_variants import breaks, given
+from contract_variants import ClosesOnce, breaks, given, makes
 
 from sqe_core.spi import (
     AttachRequest,
@@ -226,12 +226,8 @@ class UndeclaredBrowser(Passwords, SupportsBrowserLogin):
 
 
 @breaks(TestPasswords, "test_closes_twice")
-class ClosesOnce(Passwords):
-    closed = False
-
-    def close(self) -> None:
-        assert not self.closed, "closed twice"
-        self.closed = True
+class PasswordsCloseOnce(ClosesOnce, Passwords):
+    pass
 
 
 class TestKnownFault(TestPasswords):
@@ -484,12 +480,8 @@ class Unreachable(Rest):
 
 
 @breaks(TestRest, "test_closes_twice")
-class RestClosesOnce(Rest):
-    closed = False
-
-    def close(self) -> None:
-        assert not self.closed, "closed twice"
-        self.closed = True
+class RestClosesOnce(ClosesOnce, Rest):
+    pass
 
 
 # Policy engines
@@ -530,15 +522,6 @@ class Table(PolicyEnforcer, SupportsGrants):
         return [grant for grant in self.grants if target in (None, grant.target) and grantee in (None, grant.grantee)]
 
 
-class TableFactory(PolicyEnforcerFactory[NoConfig]):
-    kind = "table"
-    config_type = NoConfig
-    enforcer: type[PolicyEnforcer] = Table
-
-    def create(self, name: str, config: NoConfig, context: Any) -> PolicyEnforcer:
-        return self.enforcer()
-
-
 class DeadEngine(Table):
     def decide(self, request: PolicyRequest) -> PolicyResponse:
         raise ConnectionError("refused")
@@ -548,12 +531,7 @@ class TestTable(PolicyEnforcerContract):
     capabilities: ClassVar[frozenset[str]] = frozenset({"denies", "restricts", "remote", "grants"})
     enforcer_class: type[PolicyEnforcer] = Table
 
-    @pytest.fixture
-    def factory(self) -> TableFactory:
-        factory = TableFactory()
-        factory.enforcer = self.enforcer_class
-        return factory
-
+    factory = makes(PolicyEnforcerFactory, "enforcer_class")
     config = given(NoConfig)
     allowed = given(lambda: make_policy_request(PEOPLE))
     denied = given(lambda: make_policy_request(SALARIES))
@@ -766,12 +744,8 @@ class OneAtATime(Table):
 
 
 @breaks(TestTable, "test_closes_twice")
-class TableClosesOnce(Table):
-    closed = False
-
-    def close(self) -> None:
-        assert not self.closed, "closed twice"
-        self.closed = True
+class TableClosesOnce(ClosesOnce, Table):
+    pass
 
 
 # Grant stores
@@ -843,24 +817,10 @@ class Ledger(GrantStore):
         return frozenset()
 
 
-class LedgerFactory(GrantStoreFactory[NoConfig]):
-    kind = "ledger"
-    config_type = NoConfig
-    store: type[GrantStore] = Ledger
-
-    def create(self, name: str, config: NoConfig, context: Any) -> GrantStore:
-        return self.store()
-
-
 class TestLedger(GrantStoreContract):
     store_class: type[GrantStore] = Ledger
 
-    @pytest.fixture
-    def factory(self) -> LedgerFactory:
-        factory = LedgerFactory()
-        factory.store = self.store_class
-        return factory
-
+    factory = makes(GrantStoreFactory, "store_class")
     config = given(NoConfig)
     admin = given(lambda: make_identity("root", token="token-of-root"))
     table = given(lambda: GrantTarget(scope="table", catalog="lake", namespace=("hr",), name="emp"))
@@ -908,12 +868,8 @@ class LedgerIsGone(Ledger):
 
 
 @breaks(TestLedger, "test_closes_twice")
-class LedgerClosesOnce(Ledger):
-    closed = False
-
-    def close(self) -> None:
-        assert not self.closed, "closed twice"
-        self.closed = True
+class LedgerClosesOnce(ClosesOnce, Ledger):
+    pass
 
 
 # Lineage sinks
@@ -926,25 +882,15 @@ class Memory(LineageSink):
         ARRIVED.append(json.dumps(to_run_event(event)))
 
 
-class MemoryFactory(LineageSinkFactory[NoConfig]):
-    kind = "memory"
-    config_type = NoConfig
-    sink: type[LineageSink] = Memory
-
-    def create(self, name: str, config: NoConfig, context: Any) -> LineageSink:
-        ARRIVED.clear()
-        return self.sink()
+def _forgotten(made: type[LineageSink], context: Any) -> LineageSink:
+    ARRIVED.clear()
+    return made()
 
 
 class TestMemory(LineageSinkContract):
     sink_class: type[LineageSink] = Memory
 
-    @pytest.fixture
-    def factory(self) -> MemoryFactory:
-        factory = MemoryFactory()
-        factory.sink = self.sink_class
-        return factory
-
+    factory = makes(LineageSinkFactory, "sink_class", _forgotten)
     config = given(NoConfig)
     delivered = given(lambda: lambda: [json.loads(text) for text in ARRIVED])
 

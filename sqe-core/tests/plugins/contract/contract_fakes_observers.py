@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import Any, ClassVar
 
 import pytest
-from contract_variants import breaks, given
+from contract_variants import breaks, given, makes
 
 from sqe_core.spi import (
     Decision,
@@ -137,25 +137,11 @@ class Weekend(PolicyEnforcer):
         return Decision.deny("closed at weekends")
 
 
-class WeekendFactory(PolicyEnforcerFactory[NoConfig]):
-    kind = "weekend"
-    config_type = NoConfig
-    enforcer: type[PolicyEnforcer] = Weekend
-
-    def create(self, name: str, config: NoConfig, context: Any) -> PolicyEnforcer:
-        return self.enforcer()
-
-
 class TestWeekend(PolicyEnforcerContract):
     capabilities: ClassVar[frozenset[str]] = frozenset({"denies", "abstains"})
     enforcer_class: type[PolicyEnforcer] = Weekend
 
-    @pytest.fixture
-    def factory(self) -> WeekendFactory:
-        factory = WeekendFactory()
-        factory.enforcer = self.enforcer_class
-        return factory
-
+    factory = makes(PolicyEnforcerFactory, "enforcer_class")
     config = given(NoConfig)
     allowed = given(lambda: make_policy_request(PEOPLE))
     denied = given(lambda: make_policy_request(PEOPLE, now=datetime(2026, 1, 3, tzinfo=UTC)))

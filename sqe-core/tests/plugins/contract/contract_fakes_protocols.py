@@ -12,8 +12,7 @@ from collections.abc import Iterator
 from typing import Any, ClassVar
 from urllib.parse import unquote_plus
 
-import pytest
-from contract_variants import breaks, given
+from contract_variants import breaks, given, makes
 
 from sqe_core.spi import (
     BasicCredential,
@@ -161,15 +160,6 @@ class LineProtocol(ProtocolServer):
         return "Internal error"
 
 
-class LineFactory(ProtocolFactory[NoConfig]):
-    kind = "line"
-    config_type = NoConfig
-    protocol: type[LineProtocol] = LineProtocol
-
-    def create(self, name: str, config: NoConfig, context: Any) -> ProtocolServer:
-        return self.protocol(context)
-
-
 class LineConnection:
     def __init__(self, endpoint: Endpoint, credential: Credential) -> None:
         self.address = endpoint.host, endpoint.port
@@ -215,12 +205,7 @@ class TestLine(ProtocolContract):
     capabilities: ClassVar[frozenset[str]] = frozenset({"basic", "bearer"})
     protocol_class: type[LineProtocol] = LineProtocol
 
-    @pytest.fixture
-    def factory(self) -> LineFactory:
-        factory = LineFactory()
-        factory.protocol = self.protocol_class
-        return factory
-
+    factory = makes(ProtocolFactory, "protocol_class", lambda made, context: made(context), "line")
     config = given(NoConfig)
     client = given(LineClient)
 

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 import pytest
 
+from sqe_core.spi import NoConfig
 from sqe_core.testing import Contract
 
 _Variant = TypeVar("_Variant", bound=type)
@@ -35,3 +36,31 @@ def given(make: Callable[[], object]) -> Any:
         return make()
 
     return supplied
+
+
+def makes(
+    base: type[Any],
+    attribute: str,
+    make: Callable[[type[Any], Any], object] = lambda made, context: made(),
+    kind: str = "fake",
+) -> Any:
+    """The fixture `factory`, of a kind without settings: what it makes is the class that the kit's test names."""
+
+    @pytest.fixture
+    def factory(self: Any) -> object:
+        def create(own: object, name: str, config: NoConfig, context: Any) -> object:
+            return make(getattr(self, attribute), context)
+
+        return type("Factory", (base,), {"kind": kind, "config_type": NoConfig, "create": create})()
+
+    return factory
+
+
+class ClosesOnce:
+    """Cannot be closed twice."""
+
+    closed = False
+
+    def close(self) -> None:
+        assert not self.closed, "closed twice"
+        self.closed = True
