@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import threading
-import time
-from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
@@ -29,7 +26,7 @@ from sqe_core.plugins.manager import PluginManager
 from sqe_core.query.gateway import Gateway
 from sqe_core.server import Server, ServerParts, StatusBoard
 from sqe_core.session.rate_limits import RateLimiter
-from sqe_core.spi.errors import ConfigError, SqeError, StartupError
+from sqe_core.spi.errors import ConfigError, StartupError
 from sqe_core.spi.protocol import ServerState
 from sqe_http.listener import HttpListener
 
@@ -142,31 +139,20 @@ def _check(sqe: Sqe) -> None:
     Raises:
         ConfigError, StartupError: one that will not work like this.
     """
-    checks = [(f"catalog {mount.name}", mount.backend.check) for mount in sqe.catalogs.mounts()]
-    checks += [(f"policy engine {type(enforcer).__name__}", enforcer.check) for enforcer in sqe.enforcers]
-    fatal: list[Exception] = []
-
-    def run(name: str, check: Callable[[], None]) -> None:
-        try:
-            check()
-        except ConfigError as error:
-            fatal.append(ConfigError(tuple(f"{name}: {fault}" for fault in error.faults)))
-        except StartupError as error:
-            fatal.append(StartupError(f"{name}: {error.message}", hint=error.hint))
-        except Exception as error:  # noqa: BLE001 - a plugin; its text may hold a login
-            text = error.message if isinstance(error, SqeError) else type(error).__name__
-            _log.warning("%s cannot be used now: %s", name, text)
-
-    threads = [threading.Thread(target=run, args=each, name="sqe-check", daemon=True) for each in checks]
-    for thread in threads:
-        thread.start()
-    until = time.monotonic() + _CHECK_SECS
-    for thread, (name, _) in zip(threads, checks, strict=True):
-        thread.join(max(0.0, until - time.monotonic()))
-        if thread.is_alive():
-            _log.warning("%s has not answered within %g s", name, _CHECK_SECS)
-    if fatal:
-        raise fatal[0]
+    probes = [
+        Probe(f"catalog {mount.name}", mount.backend.check, timeout_secs=_CHECK_SECS) for mount in sqe.catalogs.mounts()
+    ]
+    for enforcer in sqe.enforcers:
+        probes.append(Probe(f"policy engine {type(enforcer).__name__}", enforcer.check, timeout_secs=_CHECK_SECS))
+    for probe in probes:
+        probe.begin()
+    for probe in probes:
+        if probe.passed():
+            continue
+        if isinstance(probe.error, ConfigError):
+            raise ConfigError(tuple(f"{probe.name}: {fault}" for fault in probe.error.faults))
+        if isinstance(probe.error, StartupError):
+            raise StartupError(f"{probe.name}: {probe.error.message}", hint=probe.error.hint)
 
 
 def _watch(metrics: PrometheusMetrics, sqe: Sqe, status: StatusBoard, *, memory_limit: int) -> None:

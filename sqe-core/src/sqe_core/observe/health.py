@@ -44,6 +44,8 @@ class Probe:
         self._ended = float("-inf")
         self._passed = False
         self._said: bool | None = None
+        self.error: Exception | None = None
+        """Why it failed when it last did."""
 
     def begin(self) -> None:
         """Start the check, unless it runs or was just done."""
@@ -72,6 +74,7 @@ class Probe:
         except Exception as error:  # noqa: BLE001 - whatever a backend raises means that it cannot be used
             # Libraries put addresses and headers into their texts (OBS-2); ours were written to be read.
             fault = error.message if isinstance(error, SqeError) else type(error).__name__
+            self.error = error
             _log.debug("the check of %s failed", self.name, exc_info=True)
         with self._changed:
             self._passed = not fault
