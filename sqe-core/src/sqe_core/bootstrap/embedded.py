@@ -7,6 +7,7 @@ import tempfile
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Self
 
 from sqe_core.bootstrap.core import DEFAULT_SCHEMA, Sqe, build
 from sqe_core.bootstrap.installed import installed_catalog
@@ -30,48 +31,6 @@ EMBEDDED_CATALOG = "iceberg"
 OWNER = Identity(issuer="sqe:embedded", subject="owner", username="owner", provider="embedded", personal=False)
 
 
-def open_embedded(
-    warehouse: Path,
-    *,
-    catalogs: Mapping[str, Path] | None = None,
-    in_memory: bool = False,
-    engine_options: EngineOptions | None = None,
-    engine: Engine | None = None,
-) -> EmbeddedSqe:
-    """Open a warehouse in this process, and create it when there is none. Returns while the engine starts.
-
-    Args:
-        warehouse: the folder of the warehouse.
-        catalogs: further SQLite catalogs, by the name they get.
-        in_memory: use a folder that goes away at the end instead of `warehouse`.
-        engine_options: what the engine may use.
-        engine: an engine that others use too; it is not stopped with this warehouse.
-    """
-    temporary = Path(tempfile.mkdtemp(prefix="sqe-memory-")) if in_memory else None
-    folder = temporary or warehouse.expanduser().absolute()
-    options = engine_options or EngineOptions()
-    try:
-        mounts = [Mount(name=EMBEDDED_CATALOG, backend=_open_folder(folder, EMBEDDED_FILE))]
-        for name, path in (catalogs or {}).items():
-            path = path.expanduser().absolute()
-            # A new folder looks like the main one, so that --warehouse opens it as well.
-            mounts.append(Mount(name=name, backend=_open_folder(path, found_file(path, fresh=EMBEDDED_FILE))))
-        sqe = build(
-            engine=engine or SparkEngine(options),
-            mounts=mounts,
-            enforcers=[AllowAllEnforcer()],
-            admins=lambda identity: True,
-            attach=AttachRules(factory_of=installed_catalog, engine_jars=frozenset(options.jar_groups)),
-            limits=QueryLimits(timeout_secs=0, max_result_rows=0, max_result_bytes=0, max_sql_bytes=16 * 1024 * 1024),
-        )
-    except BaseException:
-        if temporary:
-            shutil.rmtree(temporary, ignore_errors=True)
-        raise
-    sqe.engine.start()
-    return EmbeddedSqe(sqe, temporary=temporary, owns_engine=engine is None)
-
-
 def _open_folder(folder: Path, file: str) -> SqliteBackend:
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -82,6 +41,51 @@ def _open_folder(folder: Path, file: str) -> SqliteBackend:
 
 class EmbeddedSqe:
     """One session on an embedded warehouse: what `sqe-cli` and the tests talk to."""
+
+    @classmethod
+    def open(
+        cls,
+        warehouse: Path,
+        *,
+        catalogs: Mapping[str, Path] | None = None,
+        in_memory: bool = False,
+        engine_options: EngineOptions | None = None,
+        engine: Engine | None = None,
+    ) -> Self:
+        """Open a warehouse in this process, and create it when there is none. Returns while the engine starts.
+
+        Args:
+            warehouse: the folder of the warehouse.
+            catalogs: further SQLite catalogs, by the name they get.
+            in_memory: use a folder that goes away at the end instead of `warehouse`.
+            engine_options: what the engine may use.
+            engine: an engine that others use too; it is not stopped with this warehouse.
+        """
+        temporary = Path(tempfile.mkdtemp(prefix="sqe-memory-")) if in_memory else None
+        folder = temporary or warehouse.expanduser().absolute()
+        options = engine_options or EngineOptions()
+        try:
+            mounts = [Mount(name=EMBEDDED_CATALOG, backend=_open_folder(folder, EMBEDDED_FILE))]
+            for name, path in (catalogs or {}).items():
+                path = path.expanduser().absolute()
+                # A new folder looks like the main one, so that --warehouse opens it as well.
+                mounts.append(Mount(name=name, backend=_open_folder(path, found_file(path, fresh=EMBEDDED_FILE))))
+            sqe = build(
+                engine=engine or SparkEngine(options),
+                mounts=mounts,
+                enforcers=[AllowAllEnforcer()],
+                admins=lambda identity: True,
+                attach=AttachRules(factory_of=installed_catalog, engine_jars=frozenset(options.jar_groups)),
+                limits=QueryLimits(
+                    timeout_secs=0, max_result_rows=0, max_result_bytes=0, max_sql_bytes=16 * 1024 * 1024
+                ),
+            )
+        except BaseException:
+            if temporary:
+                shutil.rmtree(temporary, ignore_errors=True)
+            raise
+        sqe.engine.start()
+        return cls(sqe, temporary=temporary, owns_engine=engine is None)
 
     def __init__(self, sqe: Sqe, *, temporary: Path | None = None, owns_engine: bool = True) -> None:
         self.sqe = sqe
@@ -150,3 +154,6 @@ class EmbeddedSqe:
             self.sqe.close()
         if self._temporary:
             shutil.rmtree(self._temporary, ignore_errors=True)
+
+
+open_embedded = EmbeddedSqe.open

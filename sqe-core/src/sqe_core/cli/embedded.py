@@ -21,16 +21,13 @@ if TYPE_CHECKING:
 def open_embedded(options: Options) -> Backend:
     """Open the warehouse of the command line; the engine starts in the background."""
     # All of these bring Arrow, and some more; neither --help nor the prompt waits for them.
-    from sqe_core import bootstrap
     from sqe_core.cli import logs
     from sqe_core.cli.embedded_backend import EmbeddedBackend
 
     engine = engine_options(options, os.environ)
     logs.configure(os.environ, engine.cache_dir / "logs" / "sqe-cli.log")
-    return EmbeddedBackend(
-        bootstrap.open_embedded(
-            options.warehouse, catalogs=options.catalogs, in_memory=options.in_memory, engine_options=engine
-        )
+    return EmbeddedBackend.open(
+        options.warehouse, catalogs=options.catalogs, in_memory=options.in_memory, engine_options=engine
     )
 
 

@@ -2,40 +2,32 @@
 
 from __future__ import annotations
 
-from sqe_core.bootstrap import EmbeddedSqe
+from typing import Any
+
+from sqe_core.bootstrap import EmbeddedSqe, Sqe
 from sqe_core.catalog.registry import Mount
 from sqe_core.catalog.visible import INFORMATION_SCHEMA, VisibleCatalogs
 from sqe_core.cli.backend import Completions, SchemaKey, TableKey
 from sqe_core.cli.names import NameCache, may_change_names
 from sqe_core.engine.port import EngineState
 from sqe_core.query.run.result import StatementResult
+from sqe_core.query.service import Parameters
 from sqe_core.spi.catalog import ViewMetadata
 from sqe_core.spi.errors import SqeError
 
 _NAMES_SECS = 5.0
 
 
-class EmbeddedBackend:
-    """Adds completion to the embedded session; the rest is passed on."""
+class EmbeddedBackend(EmbeddedSqe):
+    """Adds completion to the embedded session."""
 
-    def __init__(self, sqe: EmbeddedSqe) -> None:
-        self._sqe = sqe
-        self.cancel = sqe.cancel
-        self.progress = sqe.progress
-        self.engine_state = sqe.engine_state
-        self.on_engine_progress = sqe.on_engine_progress
-        self.split = sqe.split
-        self.close = sqe.close
+    def __init__(self, sqe: Sqe, **options: Any) -> None:
+        super().__init__(sqe, **options)
         self._names = NameCache(lambda: visible_names(self._visible(), ready=self._is_ready()), _NAMES_SECS)
 
-    @property
-    def current(self) -> tuple[str, str]:
-        """The session's catalog and schema."""
-        return self._sqe.current
-
-    def execute(self, sql: str) -> StatementResult:
+    def execute(self, sql: str, parameters: Parameters = ()) -> StatementResult:
         """Run one statement; blocks until its first answer."""
-        result = self._sqe.execute(sql)
+        result = super().execute(sql, parameters)
         if may_change_names(result.kind):
             self._names.expire()
         return result
@@ -49,10 +41,10 @@ class EmbeddedBackend:
         return visible_columns(self._visible(), table) if self._is_ready() else ()
 
     def _visible(self) -> VisibleCatalogs:
-        return self._sqe.sqe.service.visible(self._sqe.session)
+        return self.sqe.service.visible(self.session)
 
     def _is_ready(self) -> bool:
-        return self._sqe.engine_state() is EngineState.READY
+        return self.engine_state() is EngineState.READY
 
 
 def visible_names(visible: VisibleCatalogs, *, ready: bool) -> Completions:
