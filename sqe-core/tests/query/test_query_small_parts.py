@@ -7,7 +7,7 @@ import pytest
 
 from sqe_core.engine.port import TimeTravel
 from sqe_core.query.judge.relation_text import table_text, time_travel_clause
-from sqe_core.query.run.limits import bounded
+from sqe_core.query.run.execution import bounded
 from sqe_core.query.run.parameters import bind_parameters
 from sqe_core.query.run.running import EndReason, RunningStatement, new_query_id
 from sqe_core.spi.errors import QueryCancelledError, QueryTimeoutError, ResourcesError, UserError

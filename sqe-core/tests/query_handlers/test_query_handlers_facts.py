@@ -8,7 +8,7 @@ from handler_lake import ALICE, ROOT, Lake
 from sqe_core.engine.port import EngineExecutionError, EngineFailure
 from sqe_core.query.judge.bind import Usage
 from sqe_core.query.judge.facts import StatementFacts
-from sqe_core.query.run.record import Sinks, StatementRecord
+from sqe_core.query.run.record import StatementRecord
 from sqe_core.query.service import StatementOptions
 from sqe_core.spi.events import QueryEvent
 from sqe_core.spi.policy import Action
@@ -132,7 +132,7 @@ def test_a_statement_runs_whose_columns_cannot_be_traced(lake: Lake, monkeypatch
 
 def test_nobody_asks_the_engine_for_what_nobody_wants_to_know(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(FakePlan, "lineage", lambda plan: pytest.fail("asked"))
-    lake.sqe.service._parts.recorder._sinks = Sinks(notify=None)
+    lake.sqe.service._parts.recorder.notify = None
     lake.run(ALICE, "SELECT id FROM people")
 
 

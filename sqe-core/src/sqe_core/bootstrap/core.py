@@ -31,7 +31,7 @@ from sqe_core.session.known_names import KnownNames
 from sqe_core.session.session import Session
 from sqe_core.spi.catalog import CatalogBackend
 from sqe_core.spi.events import QueryEvent
-from sqe_core.spi.factory import Metrics
+from sqe_core.spi.factory import Metrics, NoMetrics
 from sqe_core.spi.grants import GrantStore
 from sqe_core.spi.identity import Identity
 from sqe_core.spi.names import ObjectName
@@ -185,7 +185,7 @@ def build(
             recorder=Recorder(
                 history,
                 notify=notify,
-                metrics=metrics,
+                metrics=metrics or NoMetrics(),
                 slow_secs=slow_secs,
                 full_text=full_text,
                 audit=StatementAudit(audit) if audit is not None else None,

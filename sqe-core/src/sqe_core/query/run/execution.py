@@ -14,12 +14,11 @@ from sqe_core.query.judge.bind import Usage
 from sqe_core.query.judge.judge import Judgement
 from sqe_core.query.judge.names import ResolvedName
 from sqe_core.query.run.failures import explained
-from sqe_core.query.run.limits import bounded
 from sqe_core.query.run.result import StatementResult
 from sqe_core.query.run.running import Ending
 from sqe_core.query.statements.created_meanwhile import created_table, is_created_meanwhile
 from sqe_core.query.statements.lifecycle import ObjectLives, uuid_of
-from sqe_core.spi.errors import SqeError
+from sqe_core.spi.errors import ResourcesError, SqeError
 from sqe_core.spi.protocol import StatementState
 from sqe_core.sql.statement import EngineStatement, Statement, StatementKind
 
@@ -163,3 +162,25 @@ def shown_schema(statement: EngineStatement, schema: pa.Schema) -> pa.Schema:
     if names is None or len(names) != len(schema.names):
         return schema
     return pa.schema([field.with_name(name) for field, name in zip(schema, names, strict=True)])
+
+
+def bounded(batches: Iterator[pa.RecordBatch], max_rows: int, max_bytes: int = 0) -> Iterator[pa.RecordBatch]:
+    """Pass batches on until there were more rows or bytes than allowed (LIM-8); zero allows any number."""
+    rows = size = 0
+    for batch in batches:
+        rows += batch.num_rows
+        if max_rows and rows > max_rows:
+            raise ResourcesError(
+                f"The result has more than {max_rows} rows, the most that a query may return here",
+                hint="add LIMIT or narrow the query; CREATE TABLE … AS keeps big results. The bound is the server's"
+                " query.max_result_rows, or the session's query_max_result_rows",
+            )
+        # `nbytes` ends the process when a list of no lists has no offsets, as results of the engine may.
+        size += batch.get_total_buffer_size()
+        if max_bytes and size > max_bytes:
+            raise ResourcesError(
+                f"The result has more than {max_bytes} bytes, the most that a query may return here",
+                hint="select fewer columns or rows; CREATE TABLE … AS keeps big results. The bound is the server's"
+                " query.max_result_bytes",
+            )
+        yield batch

@@ -8,7 +8,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from datetime import UTC, datetime
 from weakref import WeakValueDictionary
 
@@ -48,46 +48,33 @@ class Origin:
     queued_ms: float | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sinks:
-    """Where a statement's record goes, beside the history. `slow_secs` 0 logs no slow statements."""
-
-    notify: Notify | None
-    metrics: Metrics = field(default_factory=NoMetrics)
-    slow_secs: float = 0
-    audit: StatementAudit | None = None
-
-
 _UNKNOWN = Origin()
 
 
+@dataclass(slots=True, eq=False)
 class Recorder:
     """Writes history, counts, and tells observers.
 
     Observers get the statement without its literals, and the history too unless it keeps the full text (OBS-3); no
     other place writes statements anywhere.
+
+    Attributes:
+        history: what is remembered of statements.
+        notify: tells the observers, if there are any.
+        metrics: where is counted.
+        slow_secs: from when on a statement is slow; 0 logs none.
+        full_text: whether the history keeps statements as they were sent, but for their secrets.
+        audit: where is audited, if that is wanted.
     """
 
-    def __init__(
-        self,
-        history: QueryHistory,
-        *,
-        notify: Notify | None,
-        metrics: Metrics | None = None,
-        slow_secs: float = 0,
-        full_text: bool = False,
-        audit: StatementAudit | None = None,
-    ) -> None:
-        """Make one; `full_text` keeps statements in the history as they were sent, but for their secrets."""
-        self._history = history
-        self._full_text = full_text
-        self._records: WeakValueDictionary[str, StatementRecord] = WeakValueDictionary()
-        self._sinks = Sinks(notify=notify, metrics=metrics or NoMetrics(), slow_secs=slow_secs, audit=audit)
-
-    @property
-    def history(self) -> QueryHistory:
-        """What is remembered of statements."""
-        return self._history
+    history: QueryHistory
+    _: KW_ONLY
+    notify: Notify | None
+    metrics: Metrics = field(default_factory=NoMetrics)
+    slow_secs: float = 0
+    full_text: bool = False
+    audit: StatementAudit | None = None
+    _records: WeakValueDictionary[str, StatementRecord] = field(default_factory=WeakValueDictionary)
 
     def begin(
         self, query_id: str, session: Session, sql: str, dialect: str, origin: Origin = _UNKNOWN
@@ -97,8 +84,8 @@ class Recorder:
         Raises:
             ExternalError: it could not be audited, and must be.
         """
-        if self._sinks.audit is not None:
-            self._sinks.audit.check()
+        if self.audit is not None:
+            self.audit.check()
         identity = session.identity
         kept = sql if len(sql) <= _LONGEST_SQL else sql[:_LONGEST_SQL] + CUT
         redacted = redact(kept, dialect)
@@ -111,17 +98,17 @@ class Recorder:
             source=origin.source,
             trace_id=origin.trace_id,
             queued_ms=origin.queued_ms,
-            sql=redact_secrets(without_secrets(kept, dialect)) if self._full_text else redacted.text,
+            sql=redact_secrets(without_secrets(kept, dialect)) if self.full_text else redacted.text,
         )
-        self._history.add(entry)
-        record = self._records[query_id] = StatementRecord(entry, session, sql, redacted, self._sinks, origin)
+        self.history.add(entry)
+        record = self._records[query_id] = StatementRecord(entry, session, sql, redacted, self, origin)
         record.tell(QueryPhase.RECEIVED)
         return record
 
     def refused(self, error: SqeError) -> None:
         """A statement was not admitted."""
         reason = "draining" if error.code is ErrorCode.SERVER_SHUTTING_DOWN else "concurrency"
-        self._sinks.metrics.count("sqe_query_refused_total", labels={"reason": reason})
+        self.metrics.count("sqe_query_refused_total", labels={"reason": reason})
 
     def unexpected(self, query_id: str, error: BaseException) -> None:
         """Log an error that is a fault of ours: its text is for the server's log only (ERR-1).
@@ -149,14 +136,14 @@ class StatementRecord(StatementWatch):
         session: Session,
         sql: str,
         redacted: Redacted,
-        sinks: Sinks,
+        recorder: Recorder,
         origin: Origin,
     ) -> None:
         self._entry = entry
         self._session = session
         self._sql = sql
         self._redacted = redacted
-        self._sinks = sinks
+        self._recorder = recorder
         self._origin = origin
         self._began = time.monotonic()
         self._paused: float | None = None
@@ -207,12 +194,12 @@ class StatementRecord(StatementWatch):
             self._facts = judgement.facts
             self._entry.analysis_ms = self._timings(self.trail.read(), None).analysis_ms
         self.tell(QueryPhase.STARTED)
-        if self._sinks.audit is not None:
+        if self._recorder.audit is not None:
             self._tell_decisions(self._event(QueryPhase.STARTED, None), must=True)
 
     def scanned(self, stream: ResultStream) -> None:
         """The engine is done, and knows what it read; nobody is asked where nobody wants to know."""
-        if self._sinks.notify is not None or self._sinks.audit is not None:
+        if self._recorder.notify is not None or self._recorder.audit is not None:
             self._scanned = stream.progress()
             if self._facts is not None and not self._facts.restricted:
                 self._entry.rows_scanned, self._entry.bytes_scanned = self._scanned.rows, self._scanned.bytes
@@ -224,12 +211,12 @@ class StatementRecord(StatementWatch):
             ExternalError: it could not be audited, and must be.
         """
         self._entry.kind = kind.value
-        if self._sinks.audit is not None:
-            self._sinks.audit.begins_change(self._event(QueryPhase.RECEIVED, None))
+        if self._recorder.audit is not None:
+            self._recorder.audit.begins_change(self._event(QueryPhase.RECEIVED, None))
 
     def delivered(self, batch: pa.RecordBatch) -> None:
         """A batch of the result goes to the client."""
-        metrics = self._sinks.metrics
+        metrics = self._recorder.metrics
         if not self._delivered_any:
             self._delivered_any = True
             metrics.observe("sqe_time_to_first_row_seconds", time.monotonic() - self._began)
@@ -253,22 +240,22 @@ class StatementRecord(StatementWatch):
         self._entry.state = {"cancelled": "CANCELED"}.get(phase.value, phase.value.upper())
         self._count(phase, error)
         self.tell(phase, error)
-        if self._sinks.audit is not None:
+        if self._recorder.audit is not None:
             event, trail = self._event(phase, error), self.trail.read()
             self._tell_decisions(event)
-            self._sinks.audit.ended(event, trail, self._traits, described=self._described)
+            self._recorder.audit.ended(event, trail, self._traits, described=self._described)
 
     def _tell_decisions(self, event: QueryEvent, *, must: bool = False) -> None:
         """Write them once, as soon as they are made."""
-        if self._sinks.audit is None or self._decisions_told:
+        if self._recorder.audit is None or self._decisions_told:
             return
         trail = self.trail.read()
         if trail.decided:
             self._decisions_told = True
-            self._sinks.audit.decided(event, trail, must=must)
+            self._recorder.audit.decided(event, trail, must=must)
 
     def _count(self, phase: QueryPhase, error: SqeError | None) -> None:
-        metrics, kind, seconds = self._sinks.metrics, self._entry.kind or "unknown", time.monotonic() - self._began
+        metrics, kind, seconds = self._recorder.metrics, self._entry.kind or "unknown", time.monotonic() - self._began
         status = _STATUS[phase]
         code = error.code.name if error else ""
         metrics.count("sqe_query_count_total", labels={"status": status, "statement_type": kind, "error_code": code})
@@ -276,7 +263,7 @@ class StatementRecord(StatementWatch):
         metrics.observe("sqe_query_duration_seconds", seconds, {"statement_type": kind})
         if self._traits.writes_rows and self._entry.rows:
             metrics.count("sqe_rows_written_total", self._entry.rows)
-        if self._sinks.slow_secs and seconds >= self._sinks.slow_secs:
+        if self._recorder.slow_secs and seconds >= self._recorder.slow_secs:
             metrics.count("sqe_slow_query_count_total")
             self._log_slow(status, seconds)
 
@@ -307,8 +294,8 @@ class StatementRecord(StatementWatch):
 
     def tell(self, phase: QueryPhase, error: SqeError | None = None) -> None:
         """Tell the observers, if there are any."""
-        if self._sinks.notify is not None:
-            self._sinks.notify(self._event(phase, error))
+        if self._recorder.notify is not None:
+            self._recorder.notify(self._event(phase, error))
 
     def _event(self, phase: QueryPhase, error: SqeError | None) -> QueryEvent:
         trail = self.trail.read()

@@ -22,7 +22,7 @@ from sqe_core.query.run.parameters import bind_parameters
 from sqe_core.query.run.reading import ReadStatement, read_statement, recognise
 from sqe_core.query.run.result import Parameters, PlanLifecycle, StatementPlan, StatementResult
 from sqe_core.query.run.running import Ending
-from sqe_core.query.run.without_values import plan_without_values
+from sqe_core.query.run.without_values import parameter_types, plan_without_values
 from sqe_core.query.statements.created_meanwhile import tried
 from sqe_core.query.statements.handler import Answer, AnswerAboutQuery, Change
 from sqe_core.spi.errors import ErrorCode, SqeError, UserError
@@ -147,10 +147,7 @@ class StatementRun:
                 plan = plan_without_values(self._judging, inner, names)
         if columns is None and plan is not None and not plan.is_command:
             columns = shown_schema(inner, plan.schema)
-        # What is not found stood where only numbers of rows can: LIMIT, OFFSET.
-        types = [
-            pa.null() if plan is None else plan.parameter_types.get(number, pa.int64()) for number in range(len(names))
-        ]
+        types = parameter_types(plan, len(names))
         expected = [
             pa.field(str(number) if inner.positional else name, type)
             for number, (name, type) in enumerate(zip(names, types, strict=True), 1)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import pyarrow as pa
+
 from sqe_core.engine.port import AnalysedPlan, EngineExecutionError, ParameterMarker
 from sqe_core.query.run.judging import Judging
 from sqe_core.spi.errors import UserError
@@ -50,6 +52,11 @@ def plan_without_values(judging: Judging, statement: EngineStatement, names: Seq
             if not _is_about_values(each):
                 raise each from None
         return None
+
+
+def parameter_types(plan: AnalysedPlan | None, count: int) -> list[pa.DataType]:
+    """Return what each parameter is. What is not found stood where only numbers of rows can: LIMIT, OFFSET."""
+    return [pa.null() if plan is None else plan.parameter_types.get(at, pa.int64()) for at in range(count)]
 
 
 def _is_about_values(error: EngineExecutionError | UserError, conditions: frozenset[str] = _ABOUT_VALUES) -> bool:

@@ -16,7 +16,7 @@ from sqe_core.catalog.information_schema import to_table
 from sqe_core.catalog.types import display_type
 from sqe_core.query.context import StatementContext
 from sqe_core.query.run.judging import Judging
-from sqe_core.query.run.without_values import plan_without_values
+from sqe_core.query.run.without_values import parameter_types, plan_without_values
 from sqe_core.query.statements.handler import Answer, answer, change, stands_for
 from sqe_core.spi.errors import ErrorCode, UserError
 from sqe_core.sql.statement import EngineStatement, Statement
@@ -94,11 +94,9 @@ def _input(inner: Statement, context: StatementContext) -> Iterator[Sequence[obj
     judging = Judging(context)
     with judging.scope():
         plan = plan_without_values(judging, inner, names)
+    types = dict(zip(names, parameter_types(plan, len(names)), strict=True))
     for place, name in enumerate(inner.parameters):
-        number = names.index(name)
-        # What is not found stood where only numbers of rows can: LIMIT, OFFSET.
-        found = pa.null() if plan is None else plan.parameter_types.get(number, pa.int64())
-        yield place, _type_name(found)
+        yield place, _type_name(types[name])
 
 
 def _output(inner: Statement, context: StatementContext) -> Iterator[Sequence[object]]:
