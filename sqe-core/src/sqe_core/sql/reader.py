@@ -22,10 +22,7 @@ class Reader:
 
     def read(self, sql: str, *, dialect: str, limits: TextLimits) -> Statement:
         """Recognise and translate one statement; raise an error with a position in `sql`."""
-        chosen = _dialect(dialect)
-        text, tokens, depth = _bounded_tokens(sql, chosen, limits)
-        _check_names(text, tokens)
-        return recognise(StatementText(text=text, tokens=tokens, dialect=chosen, engine=_translator(), depth=depth))
+        return recognise(self._read_text(sql, dialect, limits))
 
     def translate_view(self, representations: Mapping[str, str]) -> str:
         """Return the Spark SQL of a stored view, from its `spark` or else its `trino` text (VIEW-4)."""
@@ -45,19 +42,20 @@ class Reader:
 
     def translate_expression(self, text: str, *, dialect: str) -> str:
         """Return the Spark SQL of one expression of a policy (POL-5)."""
-        chosen = _dialect(dialect)
-        source, tokens, depth = _bounded_tokens(text, chosen, TextLimits())
-        _check_names(source, tokens)
-        statement = StatementText(text=source, tokens=tokens, dialect=chosen, engine=_translator(), depth=depth)
+        statement = self._read_text(text, dialect, TextLimits())
         return statement.engine.expression(statement)
 
     def translate_filter(self, text: str, *, dialect: str, sizes: Sequence[int] | None) -> tuple[str, Sequence[str]]:
         """Return the Spark SQL of a row filter that may look into tables, and that of each of its queries (POL-5)."""
-        chosen = _dialect(dialect)
-        source, tokens, depth = _bounded_tokens(text, chosen, TextLimits())
-        _check_names(source, tokens)
-        statement = StatementText(text=source, tokens=tokens, dialect=chosen, engine=_translator(), depth=depth)
+        statement = self._read_text(text, dialect, TextLimits())
         return statement.engine.filter(statement, sizes)
+
+    @staticmethod
+    def _read_text(sql: str, dialect: str, limits: TextLimits) -> StatementText:
+        chosen = _dialect(dialect)
+        text, tokens, depth = _bounded_tokens(sql, chosen, limits)
+        _check_names(text, tokens)
+        return StatementText(text=text, tokens=tokens, dialect=chosen, engine=_translator(), depth=depth)
 
     def canonical(self, text: str, *, dialect: str) -> str:
         """Return an expression of a policy without comments and layout, as it is stored (POL-15)."""

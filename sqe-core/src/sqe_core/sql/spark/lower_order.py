@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from sqlglot import exp
@@ -143,7 +144,12 @@ def lower_order(select: exp.Select) -> exp.Select:
     keys = take_keys(select, ordinals=True)
     outer = wrapped(select, drop=keys.hidden, alias="_sqe_i")
     outer.set("order", exp.Order(expressions=keys.order))
-    for key, value in outside.items():
+    return around(outer, outside)
+
+
+def around(outer: exp.Select, clauses: Mapping[str, exp.Expression | None]) -> exp.Select:
+    """Put what was taken off a query around the one that wraps it."""
+    for key, value in clauses.items():
         if value is not None:
             outer.set(key, value)
     return outer

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from sqe_core.sql.spark.lower_order import column, identifier, take_keys, wrapped
+from sqe_core.sql.spark.lower_order import around, column, identifier, take_keys, wrapped
 
 _CONDITION = "_sqe_q"
 
@@ -23,10 +23,7 @@ def lower_qualify(select: exp.Select) -> exp.Expression:
     outer.set("where", exp.Where(this=column(_CONDITION)))
     if keys.order:
         outer.set("order", exp.Order(expressions=keys.order))
-    for key, value in outside.items():
-        if value is not None:
-            outer.set(key, value)
-    return outer
+    return around(outer, outside)
 
 
 def _with_windows(select: exp.Select, condition: exp.Expression) -> exp.Expression:

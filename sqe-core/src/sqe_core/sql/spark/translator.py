@@ -65,33 +65,26 @@ class Translator:
 
     def expression(self, statement: StatementText) -> str:
         """Translate a text that is one expression and nothing else."""
+        return self._of_policy(statement, None)
+
+    def filter(self, statement: StatementText, sizes: Sequence[int] | None) -> tuple[str, Sequence[str]]:
+        """Translate a row filter that may look into tables, and each of its queries."""
+        mappings = MappingQueries(sizes)
+        written = self._of_policy(statement, mappings)
+        return written, tuple(unmark(statement.text, query)[0] for query in mappings.written)
+
+    def _of_policy(self, statement: StatementText, mappings: MappingQueries | None) -> str:
         if any(token.kind is Kind.PARAMETER for token in statement.tokens):
             raise UserError("A policy takes no parameters")
         if statement.dialect is Dialect.SPARK:
             return self.unchanged(statement, StatementKind.QUERY).spark_sql
         writer = _writer(statement)
-        writer.facts = POLICY_FUNCTIONS
+        writer.facts, writer.mappings = POLICY_FUNCTIONS, mappings
 
         def work() -> str:
             return writer.write(Parsing(statement, 0, statement.last).read(lambda grammar: grammar.read_expression))
 
         return unmark(statement.text, with_stack(statement.depth, work))[0]
-
-    def filter(self, statement: StatementText, sizes: Sequence[int] | None) -> tuple[str, Sequence[str]]:
-        """Translate a row filter that may look into tables, and each of its queries."""
-        if any(token.kind is Kind.PARAMETER for token in statement.tokens):
-            raise UserError("A policy takes no parameters")
-        if statement.dialect is Dialect.SPARK:
-            return self.expression(statement), ()
-        writer = _writer(statement)
-        writer.facts = POLICY_FUNCTIONS
-        writer.mappings = MappingQueries(sizes)
-
-        def work() -> str:
-            return writer.write(Parsing(statement, 0, statement.last).read(lambda grammar: grammar.read_expression))
-
-        written = unmark(statement.text, with_stack(statement.depth, work))[0]
-        return written, tuple(unmark(statement.text, query)[0] for query in writer.mappings.written)
 
     def composed(self, statement: StatementText, kind: StatementKind, marked_sql: str) -> EngineStatement:
         """Make a statement of Spark text composed by us, with marks."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sqe_core.spi.policy import Grantee, Mask, SqlMask
-from sqe_core.sql.statement import Name, Statement
+from sqe_core.sql.statement import Statement
 from sqe_core.sql.statements.governance import CreatePolicy, DropPolicy
 from sqe_core.sql.statements.grant_parts import MASKS, bracketed_expression, clean, grantees, named_mask, tag_name
 from sqe_core.sql.text.context import StatementText
@@ -25,39 +25,21 @@ def create_policy(statement: StatementText, cursor: Cursor, *, replace: bool) ->
         cursor.fail("TABLE or TAG")
     table = cursor.name("the name of a table")
     if cursor.accept("row", "filter"):
-        return _row_filter(statement, cursor, name, table, replace=replace)
+        receivers = _receivers(cursor)
+        cursor.expect("using")
+        condition = bracketed_expression(statement, cursor, "a condition")
+        cursor.done()
+        return CreatePolicy(name=name, grantees=receivers, table=table, row_filter=condition, replace=replace)
     if not cursor.accept("column", "mask"):
         cursor.fail("COLUMN MASK or ROW FILTER")
-    kind = _MaskType.read(cursor)
-    receivers = _receivers(cursor)
+    kind, receivers = _MaskType.read(cursor), _receivers(cursor)
     cursor.expect("on", "column")
     column = cursor.part("the name of a column")
     if cursor.at_symbol("."):
         cursor.refuse("Fields inside a column cannot be masked on their own", hint="name the column")
-    found = kind.finish(statement, cursor)
+    mask = kind.finish(statement, cursor)
     cursor.done()
-    return CreatePolicy(
-        name=name,
-        grantees=receivers,
-        table=table,
-        column=column,
-        mask=found,
-        replace=replace,
-    )
-
-
-def _row_filter(statement: StatementText, cursor: Cursor, name: str, table: Name, *, replace: bool) -> Statement:
-    receivers = _receivers(cursor)
-    cursor.expect("using")
-    found = bracketed_expression(statement, cursor, "a condition")
-    cursor.done()
-    return CreatePolicy(
-        name=name,
-        grantees=receivers,
-        table=table,
-        row_filter=found,
-        replace=replace,
-    )
+    return CreatePolicy(name=name, grantees=receivers, table=table, column=column, mask=mask, replace=replace)
 
 
 def _on_tag(statement: StatementText, cursor: Cursor, name: str, *, replace: bool) -> Statement:
@@ -66,19 +48,12 @@ def _on_tag(statement: StatementText, cursor: Cursor, name: str, *, replace: boo
         cursor.refuse("A tag has no rows to filter", hint="write the row filter ON TABLE t")
     if not cursor.accept("column", "mask"):
         cursor.fail("COLUMN MASK")
-    kind = _MaskType.read(cursor)
-    receivers = _receivers(cursor)
+    kind, receivers = _MaskType.read(cursor), _receivers(cursor)
     if cursor.at("on"):
         cursor.refuse("A policy on a tag names no column", hint="it masks every column that carries the tag")
-    found = kind.finish(statement, cursor)
+    mask = kind.finish(statement, cursor)
     cursor.done()
-    return CreatePolicy(
-        name=name,
-        grantees=receivers,
-        tag=tag,
-        mask=found,
-        replace=replace,
-    )
+    return CreatePolicy(name=name, grantees=receivers, tag=tag, mask=mask, replace=replace)
 
 
 def _receivers(cursor: Cursor) -> tuple[Grantee, ...]:
