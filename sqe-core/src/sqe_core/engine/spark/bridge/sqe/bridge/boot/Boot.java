@@ -20,6 +20,7 @@ import org.apache.spark.scheduler.SparkListener;
 import org.apache.spark.scheduler.SparkListenerApplicationEnd;
 import org.apache.spark.sql.SparkSession;
 import scala.Option;
+import sqe.bridge.exec.Daemons;
 
 /**
  * The main class of the engine's JVM.
@@ -44,9 +45,9 @@ public final class Boot {
     SparkConf conf = new SparkConf(true);
     settings.stringPropertyNames().forEach(name -> conf.set(name, settings.getProperty(name)));
     becomeSimpleUser(conf);
-    daemon(() -> watchParent(Long.parseLong(parent)), "sqe-parent-watch");
-    daemon(() -> startGateway(secret, out), "sqe-gateway-start");
-    daemon(Boot::preheat, "sqe-preheat");
+    daemon("sqe-parent-watch", () -> watchParent(Long.parseLong(parent)));
+    daemon("sqe-gateway-start", () -> startGateway(secret, out));
+    daemon("sqe-preheat", Boot::preheat);
     try {
       // The default session from here on; each session of a user descends from it, and no user's SQL runs in it (ISO-2).
       SparkSession root = SparkSession.builder().config(conf).getOrCreate();
@@ -83,9 +84,8 @@ public final class Boot {
     return settings;
   }
 
-  private static Thread daemon(Runnable task, String name) {
-    Thread thread = new Thread(task, name);
-    thread.setDaemon(true);
+  private static Thread daemon(String name, Runnable task) {
+    Thread thread = Daemons.named(name).newThread(task);
     thread.start();
     return thread;
   }
@@ -99,19 +99,15 @@ public final class Boot {
 
   private static String rootCause(Throwable error) {
     Throwable cause = error;
-    while (cause.getCause() != null && cause.getCause() != cause) {
-      cause = cause.getCause();
-    }
-    String text = String.valueOf(cause);
-    int end = text.indexOf('\n');
-    return end < 0 ? text : text.substring(0, end);
+    while (cause.getCause() != null && cause.getCause() != cause) cause = cause.getCause();
+    return cause.toString().lines().findFirst().orElse("");
   }
 
   /** Ends the JVM. Local tasks just die with it; a cluster is told, so that it frees the executors. */
   private static void leave(int code) {
     if (!LEAVING.compareAndSet(false, true)) return;
     try {
-      daemon(Boot::stop, "sqe-stop").join(STOP_MILLIS);
+      daemon("sqe-stop", Boot::stop).join(STOP_MILLIS);
     } catch (InterruptedException error) {
       // Leave without.
     }

@@ -22,7 +22,6 @@ import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import sqe.bridge.secure.VisibleRowsTable;
 import sqe.bridge.time.PlainTypes;
-import sqe.bridge.time.StagedTimesTable;
 import sqe.bridge.time.TimesTable;
 
 /**
@@ -121,7 +120,7 @@ public class SqeCatalog extends SparkCatalog {
   public StagedTable stageCreate(Identifier identifier, TableInfo info) throws TableAlreadyExistsException {
     if (!NewColumns.needed(info)) return super.stageCreate(identifier, info);
     try {
-      return StagedTimesTable.of(builder(identifier, info).createTransaction());
+      return TimesTable.staged(builder(identifier, info).createTransaction());
     } catch (AlreadyExistsException exists) {
       throw new TableAlreadyExistsException(identifier);
     }
@@ -130,7 +129,7 @@ public class SqeCatalog extends SparkCatalog {
   public StagedTable stageReplace(Identifier identifier, TableInfo info) throws NoSuchTableException {
     if (!NewColumns.needed(info)) return super.stageReplace(identifier, info);
     try {
-      return StagedTimesTable.of(builder(identifier, info).replaceTransaction());
+      return TimesTable.staged(builder(identifier, info).replaceTransaction());
     } catch (org.apache.iceberg.exceptions.NoSuchTableException missing) {
       throw new NoSuchTableException(identifier);
     }
@@ -138,7 +137,7 @@ public class SqeCatalog extends SparkCatalog {
 
   public StagedTable stageCreateOrReplace(Identifier identifier, TableInfo info) {
     if (!NewColumns.needed(info)) return super.stageCreateOrReplace(identifier, info);
-    return StagedTimesTable.of(builder(identifier, info).createOrReplaceTransaction());
+    return TimesTable.staged(builder(identifier, info).createOrReplaceTransaction());
   }
 
   private Catalog.TableBuilder builder(Identifier identifier, TableInfo info) {

@@ -10,6 +10,7 @@ import java.util.LinkedHashSet;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.regex.Pattern;
 import org.apache.iceberg.BaseMetadataTable;
 import org.apache.iceberg.Table;
 import org.apache.iceberg.catalog.Catalog;
@@ -17,12 +18,17 @@ import org.apache.iceberg.catalog.TableIdentifier;
 import org.apache.iceberg.exceptions.ForbiddenException;
 import org.apache.iceberg.exceptions.NoSuchTableException;
 import org.apache.iceberg.exceptions.NoSuchViewException;
+import org.apache.iceberg.exceptions.ServiceFailureException;
 
 /**
  * Within a statement every table is loaded once, so that what was decided about is what is read. Iceberg's own cache
  * cannot do that: it lives on for as long as it is read from, across statements.
  */
 public final class TableScope {
+  // Nessie and SeaweedFS answer some denials with 500; nothing but the text tells those from a fault.
+  private static final Pattern DENIAL =
+      Pattern.compile("AccessCheckException|[Nn]ot authorized to|is not allowed for role|ForbiddenException");
+
   private static final Map<String, TableScope> BY_ALIAS = new ConcurrentHashMap<>();
 
   private final Map<String, Table> tables = new HashMap<>(); // by alias and identifier
@@ -74,10 +80,10 @@ public final class TableScope {
         return method.invoke(catalog, arguments);
       } catch (InvocationTargetException failed) {
         Throwable cause = failed.getCause();
-        if (name.equals("loadView") && Denials.is(cause))
+        if (name.equals("loadView") && isDenial(cause))
           throw new NoSuchViewException("View does not exist: %s", arguments);
-        if ((name.equals("tableExists") || name.equals("viewExists")) && Denials.is(cause)) return Boolean.FALSE;
-        if (Denials.is(cause)) throw new ForbiddenException(cause, "The catalog refused %s", name);
+        if ((name.equals("tableExists") || name.equals("viewExists")) && isDenial(cause)) return Boolean.FALSE;
+        if (isDenial(cause)) throw new ForbiddenException(cause, "The catalog refused %s", name);
         throw cause;
       }
     }
@@ -89,7 +95,7 @@ public final class TableScope {
         try {
           table = catalog.loadTable(identifier);
         } catch (RuntimeException failed) {
-          if (Denials.is(failed)) throw missing(identifier);
+          if (isDenial(failed)) throw missing(identifier);
           throw failed;
         }
         // Iceberg reads default.pay.files as the files of default.pay, whose policy nobody asked for (NAME-3).
@@ -97,6 +103,12 @@ public final class TableScope {
         scope.keep(key, table);
       }
       return table;
+    }
+
+    /** How catalogs say that somebody may not see an object, which has to look as if there were none (ERR-5). */
+    private static boolean isDenial(Throwable failure) {
+      return failure instanceof ForbiddenException
+          || failure instanceof ServiceFailureException && DENIAL.matcher(String.valueOf(failure.getMessage())).find();
     }
 
     private static NoSuchTableException missing(TableIdentifier identifier) {

@@ -334,7 +334,7 @@ public final class Exec implements Runnable {
     // Without the phase that reloads tables: what was decided on is what is read (ENF-13).
     QueryExecution execution =
         new QueryExecution(session, logical, tracker, mode, RemoveShuffleFiles$.MODULE$, false);
-    ExecConf.within(session, tracker, execution::executedPlan);
+    tracker.within(session, execution::executedPlan);
     requireRunning();
     return execution;
   }

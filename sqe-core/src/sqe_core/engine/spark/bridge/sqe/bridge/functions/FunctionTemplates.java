@@ -112,7 +112,7 @@ public final class FunctionTemplates {
   }
 
   /** An expression of a text in which __a0, __a1, ... stand for the arguments. */
-  static Expression parse(String text, Expression[] values) {
+  static Expression parse(String text, Expression... values) {
     Expression parsed = PARSED.get(text);
     if (parsed == null) {
       parsed = CatalystSqlParser$.MODULE$.parseExpression(text);

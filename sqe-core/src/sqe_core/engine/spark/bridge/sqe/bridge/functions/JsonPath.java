@@ -5,6 +5,8 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
 import sqe.bridge.Refusal;
 
 /** A path through JSON: [lax|strict] $ .name ."name" ["name"] [0] [last] [*] .* — no filters and no methods. */
@@ -15,22 +17,50 @@ final class JsonPath {
   private static final Object ALL_MEMBERS = new Object();
   private static final Object LAST = new Object();
 
+  private static final String QUOTED = "\"([^\"\\\\]*+(?:\\\\.[^\"\\\\]*+)*+)\"";
+  private static final String NAME = "([\\p{L}\\p{Nd}_:@-]+)|" + QUOTED;
+
+  /** A step and the spaces behind it: .name ."name" .* [*] [last] ["name"] ['name'] [0] [name] */
+  private static final Pattern STEP =
+      Pattern.compile(
+          "(?:\\.(?:" + NAME + "|(\\*))|\\[ *+(?:(\\*)|" + QUOTED + "|'([^'\\\\]*+(?:\\\\.[^'\\\\]*+)*+)'|(last)|(?!last|[*\"'])([^\\]]*)) *\\]) *", Pattern.DOTALL);
+
   final boolean many; // whether it can lead to several places
   private final boolean lax;
   private final boolean simple; // Trino's json_extract: no mode is named
   private final List<Object> steps = new ArrayList<>(); // String, Integer or one of the marks
-  private final String text;
-  private int at;
 
   private JsonPath(String written) {
     String body = written.trim();
     boolean strict = body.startsWith("strict ");
     boolean named = strict || body.startsWith("lax ");
-    text = named ? body.substring(body.indexOf(' ') + 1).trim() : body;
+    String text = named ? body.substring(body.indexOf(' ') + 1).trim() : body;
     simple = !named;
     lax = named && !strict;
-    parse();
+    if (text.isEmpty()) throw bad();
+    if (text.charAt(0) == '$') text = text.substring(1).stripLeading();
+    else if (simple && text.charAt(0) != '*') text = "." + text; // a.b means $.a.b
+    else throw bad();
+    Matcher step = STEP.matcher(text);
+    int at = 0;
+    for (; step.find(at) && step.start() == at; at = step.end()) steps.add(step(step));
+    if (at < text.length()) throw bad();
     many = steps.contains(ALL_ELEMENTS) || steps.contains(ALL_MEMBERS);
+  }
+
+  private Object step(Matcher step) {
+    if (step.group(3) != null) return ALL_MEMBERS;
+    if (step.group(4) != null) return ALL_ELEMENTS;
+    if (step.group(7) != null) return LAST;
+    if (step.group(1) != null) return step.group(1);
+    for (int quoted : new int[] {2, 5, 6}) if (step.group(quoted) != null) return step.group(quoted).replaceAll("(?s)\\\\(.)", "$1");
+    String inside = step.group(8).trim();
+    try {
+      return Integer.valueOf(inside);
+    } catch (NumberFormatException error) {
+      if (!simple || inside.isEmpty()) throw bad();
+      return inside;
+    }
   }
 
   static JsonPath of(String written) {
@@ -41,83 +71,7 @@ final class JsonPath {
     return parsed;
   }
 
-  private void parse() {
-    if (text.isEmpty()) throw bad();
-    if (text.charAt(0) == '$') at = 1;
-    else if (simple) at = -1; // a.b means $.a.b
-    else throw bad();
-    if (at < 0) {
-      at = 0;
-      steps.add(name());
-    }
-    while (at < text.length()) {
-      char c = text.charAt(at);
-      if (c == '.') {
-        at++;
-        if (at < text.length() && text.charAt(at) == '*') {
-          at++;
-          steps.add(ALL_MEMBERS);
-        } else steps.add(name());
-      } else if (c == '[') {
-        at++;
-        subscript();
-      } else if (c == ' ') at++;
-      else throw bad();
-    }
-  }
-
-  private void subscript() {
-    skipSpaces();
-    if (at >= text.length()) throw bad();
-    char c = text.charAt(at);
-    if (c == '*') {
-      at++;
-      steps.add(ALL_ELEMENTS);
-    } else if (c == '"' || c == '\'') steps.add(quoted(c));
-    else if (text.startsWith("last", at)) {
-      at += 4;
-      steps.add(LAST);
-    } else {
-      int start = at;
-      while (at < text.length() && text.charAt(at) != ']') at++;
-      String inside = text.substring(start, at).trim();
-      try {
-        steps.add(Integer.valueOf(inside));
-      } catch (NumberFormatException error) {
-        if (!simple || inside.isEmpty()) throw bad();
-        steps.add(inside);
-      }
-    }
-    skipSpaces();
-    if (at >= text.length() || text.charAt(at) != ']') throw bad();
-    at++;
-  }
-
-  private void skipSpaces() {
-    while (at < text.length() && text.charAt(at) == ' ') at++;
-  }
-
-  private String name() {
-    if (at < text.length() && text.charAt(at) == '"') return quoted('"');
-    int start = at;
-    while (at < text.length() && (Character.isLetterOrDigit(text.charAt(at)) || "_-:@".indexOf(text.charAt(at)) >= 0)) at++;
-    if (at == start) throw bad();
-    return text.substring(start, at);
-  }
-
-  private String quoted(char quote) {
-    StringBuilder out = new StringBuilder();
-    at++;
-    while (at < text.length() && text.charAt(at) != quote) {
-      if (text.charAt(at) == '\\' && at + 1 < text.length()) at++;
-      out.append(text.charAt(at++));
-    }
-    if (at >= text.length()) throw bad();
-    at++;
-    return out.toString();
-  }
-
-  private Refusal bad() {
+  private static Refusal bad() {
     return Refusal.ofArgument("The JSON path is invalid or not supported");
   }
 
@@ -140,9 +94,9 @@ final class JsonPath {
       else if (lax && node.isArray()) for (JsonNode each : node) follow(each, step, found);
     } else if (step == LAST || step instanceof Integer) {
       if (node.isArray()) {
-        int index = step == LAST ? node.size() - 1 : ((Integer) step).intValue();
+        int index = step == LAST ? node.size() - 1 : (Integer) step;
         if (index >= 0 && index < node.size()) found.add(node.get(index));
-      } else if (lax && (step == LAST || ((Integer) step).intValue() == 0)) found.add(node);
+      } else if (lax && (step == LAST || (Integer) step == 0)) found.add(node);
       else if (simple && node.isObject() && node.has(String.valueOf(step))) found.add(node.get(String.valueOf(step)));
     } else if (node.isObject()) {
       if (node.has((String) step)) found.add(node.get((String) step));

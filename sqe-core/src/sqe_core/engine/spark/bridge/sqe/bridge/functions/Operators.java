@@ -1,9 +1,12 @@
 package sqe.bridge.functions;
 
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
+import java.util.stream.IntStream;
 import org.apache.spark.sql.catalyst.expressions.*;
 import org.apache.spark.sql.types.*;
+import scala.Option;
 import sqe.bridge.Refusal;
 import sqe.bridge.plan.Markers;
 import sqe.bridge.plan.Trees;
@@ -45,14 +48,10 @@ final class Operators {
 
   /** What waits for the analyser to coerce the terms before it. */
   private static Expression rest(String operators, Expression result, Expression[] values, int from) {
-    Expression[] left = new Expression[values.length - from + 1];
-    StringBuilder text = new StringBuilder("_sqe_chain('").append(operators).append("', __a0");
-    left[0] = result;
-    for (int i = from; i < values.length; i++) {
-      left[i - from + 1] = values[i];
-      text.append(", __a").append(i - from + 1);
-    }
-    return FunctionTemplates.parse(text.append(')').toString(), left);
+    List<Expression> left = new ArrayList<>(Arrays.asList(values).subList(from - 1, values.length));
+    left.set(0, result);
+    String text = "_sqe_chain('" + operators + "', " + TypeClasses.listed(left.size(), ", ", "") + ")";
+    return FunctionTemplates.parse(text, left.toArray(new Expression[0]));
   }
 
   private static Expression arithmetic(char operator, Expression left, Expression right, boolean tried) {
@@ -80,7 +79,7 @@ final class Operators {
     if (l.equals("ivl") && r.equals("date") && !wholeDays(left) && operator == '+') return days("date_add", right, left);
     if (!tried) return plain(operator, left, right, false);
     String name = operator == '+' ? "try_add" : operator == '-' ? "try_subtract" : operator == '*' ? "try_multiply" : "try_mod";
-    return FunctionTemplates.parse(name + "(__a0, __a1)", new Expression[] {left, right});
+    return FunctionTemplates.parse(name + "(__a0, __a1)", left, right);
   }
 
   private static boolean wholeDays(Expression interval) {
@@ -88,8 +87,8 @@ final class Operators {
   }
 
   private static Expression days(String function, Expression date, Expression interval) {
-    Expression count = StaticCalls.build("SqlTime.wholeDays() -> INT", new Expression[] {interval});
-    return FunctionTemplates.parse(function + "(__a0, __a1)", new Expression[] {date, count});
+    Expression count = StaticCalls.build("SqlTime.wholeDays() -> INT", interval);
+    return FunctionTemplates.parse(function + "(__a0, __a1)", date, count);
   }
 
   private static Expression plain(char operator, Expression left, Expression right, boolean tried) {
@@ -125,7 +124,7 @@ final class Operators {
 
   private static Expression cast(Expression value, DataType type) {
     if (value.dataType().equals(type)) return value;
-    return new Cast(value, type, scala.Option.empty(), EvalMode$.MODULE$.ANSI());
+    return new Cast(value, type, Option.empty(), EvalMode$.MODULE$.ANSI());
   }
 
   // ------------------------------------------------------------------ comparisons
@@ -178,7 +177,7 @@ final class Operators {
           equality
               ? (operator.equals("=") ? "equal" : "different")
               : (operator.charAt(0) == '<' ? "less" : "greater") + (operator.length() == 2 ? "OrEqual" : "");
-      return StaticCalls.build("SqlMath." + method + "(DOUBLE, DOUBLE) -> BOOLEAN", new Expression[] {left, right});
+      return StaticCalls.build("SqlMath." + method + "(DOUBLE, DOUBLE) -> BOOLEAN", left, right);
     }
     if (equality) {
       Expression equal =
@@ -197,14 +196,12 @@ final class Operators {
       String from = TypeClasses.of(cast.child().dataType());
       return !TypeClasses.isNumber(from) || from.equals("nul");
     }
-    if (!(value instanceof Literal)) return true;
-    Object literal = ((Literal) value).value();
-    return literal != null && Double.isNaN(((Number) literal).doubleValue());
+    if (!(value instanceof Literal literal)) return true;
+    return literal.value() != null && Double.isNaN(((Number) literal.value()).doubleValue());
   }
 
   private static boolean isFloating(DataType type) {
-    String name = TypeClasses.of(type);
-    return name.equals("dbl") || name.equals("flt");
+    return type instanceof DoubleType || type instanceof FloatType;
   }
 
   /** Field by field, so that NULLs count as they do outside of rows; null when Spark's way must do. */
@@ -235,10 +232,8 @@ final class Operators {
   private static List<Expression> fields(Expression row) {
     if (row instanceof CreateNamedStruct struct) return Trees.list(struct.valExprs());
     if (!isSmall(row)) return null;
-    List<Expression> fields = new ArrayList<>();
-    int count = ((StructType) row.dataType()).fields().length;
-    for (int i = 0; i < count; i++) fields.add(new GetStructField(row, i, scala.Option.empty()));
-    return fields;
+    int count = ((StructType) row.dataType()).length();
+    return IntStream.range(0, count).<Expression>mapToObj(i -> new GetStructField(row, i, Option.empty())).toList();
   }
 
   private static Expression arrays(String operator, Expression left, Expression right) {
@@ -249,7 +244,8 @@ final class Operators {
         FunctionTemplates.parse(
             "CASE WHEN size(__a0) <> size(__a1) THEN FALSE"
                 + " ELSE forall(zip_with(__a0, __a1, (x, y) -> _sqe_eq(x, y)), e -> e) END",
-            new Expression[] {left, right});
+            left,
+            right);
     return operator.equals("=") ? equal : new Not(equal);
   }
 
@@ -260,7 +256,7 @@ final class Operators {
 
   private static Expression documents(String operator, Expression left, Expression right) {
     if (!operator.equals("=") && !operator.equals("<>")) return null;
-    return FunctionTemplates.parse("to_json(__a0) " + operator + " to_json(__a1)", new Expression[] {left, right});
+    return FunctionTemplates.parse("to_json(__a0) " + operator + " to_json(__a1)", left, right);
   }
 
   private static Expression in(Expression[] values) {
@@ -275,41 +271,39 @@ final class Operators {
       alike = alike && (other.equals(type) || other.equals("nul"));
     }
     if (type.equals("var") && alike) {
-      for (int i = -1; i < list.size(); i++) {
-        Expression text = FunctionTemplates.parse("to_json(__a0)", new Expression[] {i < 0 ? value : list.get(i)});
-        if (i < 0) value = text;
-        else list.set(i, text);
-      }
+      value = FunctionTemplates.parse("to_json(__a0)", value);
+      list.replaceAll(each -> FunctionTemplates.parse("to_json(__a0)", each));
     }
     // The value is repeated for each row of the list; inside of another list that would multiply.
     boolean bounded = isSmall(value) || nodes(value, MOST_COPIED) * list.size() <= MOST_COPIED;
     if (!type.equals("row") || !alike || !bounded || !value.deterministic()) return new In(value, Trees.seq(list));
     List<Expression> terms = new ArrayList<>();
     for (Expression each : list) terms.add(compare("=", value, each));
-    // Halves of halves: a list of thousands must not become as deep.
-    for (; terms.size() > 1; terms = joined(terms)) {}
-    return terms.get(0);
+    return joined(terms);
   }
 
-  private static List<Expression> joined(List<Expression> terms) {
-    List<Expression> fewer = new ArrayList<>();
-    for (int i = 0; i + 1 < terms.size(); i += 2) fewer.add(new Or(terms.get(i), terms.get(i + 1)));
-    if (terms.size() % 2 == 1) fewer.add(terms.get(terms.size() - 1));
-    return fewer;
+  /** Halves of halves: a list of thousands must not become as deep. */
+  private static Expression joined(List<Expression> terms) {
+    int half = terms.size() / 2;
+    if (half == 0) return terms.get(0);
+    return new Or(joined(terms.subList(0, half)), joined(terms.subList(half, terms.size())));
   }
 
   private static Expression between(Expression value, Expression low, Expression high) {
-    Expression[] values = new Expression[] {value, low, high};
-    if (Markers.is(value)) values[0] = value = expected(value, Markers.is(low) ? high : low);
-    for (int i = 1; i < 3; i++) if (Markers.is(values[i])) values[i] = expected(values[i], value);
-    String[] types = new String[3];
-    for (int i = 0; i < 3; i++) types[i] = TypeClasses.of(values[i].dataType());
-    boolean numbers = TypeClasses.isNumber(types[0]) && TypeClasses.isNumber(types[1]) && TypeClasses.isNumber(types[2]);
-    if (numbers && types[0].equals("flt") && !types[1].equals("dbl") && !types[2].equals("dbl"))
-      for (int i = 1; i < 3; i++) values[i] = cast(values[i], DataTypes.FloatType);
-    boolean parts = types[0].equals("row") || (numbers && isFloating(values[2].dataType()) && mayBeNaN(values[2]));
-    if (parts && isSmall(value)) return new And(compare(">=", value, values[1]), compare("<=", value, values[2]));
-    return FunctionTemplates.parse("__a0 BETWEEN __a1 AND __a2", values);
+    if (Markers.is(value)) value = expected(value, Markers.is(low) ? high : low);
+    if (Markers.is(low)) low = expected(low, value);
+    if (Markers.is(high)) high = expected(high, value);
+    String type = TypeClasses.of(value.dataType());
+    String lower = TypeClasses.of(low.dataType());
+    String upper = TypeClasses.of(high.dataType());
+    boolean numbers = TypeClasses.isNumber(type) && TypeClasses.isNumber(lower) && TypeClasses.isNumber(upper);
+    if (numbers && type.equals("flt") && !lower.equals("dbl") && !upper.equals("dbl")) {
+      low = cast(low, DataTypes.FloatType);
+      high = cast(high, DataTypes.FloatType);
+    }
+    boolean parts = type.equals("row") || (numbers && isFloating(high.dataType()) && mayBeNaN(high));
+    if (parts && isSmall(value)) return new And(compare(">=", value, low), compare("<=", value, high));
+    return FunctionTemplates.parse("__a0 BETWEEN __a1 AND __a2", value, low, high);
   }
 
   // ------------------------------------------------------------------ size

@@ -6,6 +6,7 @@ import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.JsonNodeFactory;
 import java.util.List;
+import java.util.function.Predicate;
 import org.apache.spark.unsafe.types.UTF8String;
 import sqe.bridge.Refusal;
 
@@ -81,7 +82,7 @@ public final class SqlJson {
 
   public static Boolean exists(UTF8String text, UTF8String path) {
     List<JsonNode> found = find(text, path);
-    return Boolean.valueOf(found != null && !found.isEmpty());
+    return found != null && !found.isEmpty();
   }
 
   /** JSON_QUERY. `wrapper`: 0 without, 1 conditional, 2 unconditional. */
@@ -98,12 +99,12 @@ public final class SqlJson {
   /** json_size: members of an object or array, 0 for a scalar; NULL for nothing. */
   public static Long size(UTF8String text, UTF8String path) {
     List<JsonNode> found = find(text, path);
-    return found == null || found.isEmpty() ? null : Long.valueOf(found.get(0).size());
+    return found == null || found.isEmpty() ? null : (Long) (long) found.get(0).size();
   }
 
   public static Long arrayLength(UTF8String text) {
     JsonNode node = read(text);
-    return node == null || !node.isArray() ? null : Long.valueOf(node.size());
+    return node == null || !node.isArray() ? null : (Long) (long) node.size();
   }
 
   /** json_array_get: from 0, from the end when negative. */
@@ -117,43 +118,40 @@ public final class SqlJson {
   }
 
   public static Boolean arrayContainsText(UTF8String text, UTF8String value) {
-    return contains(text, value.toString(), 's');
+    return contains(text, element -> element.isTextual() && element.textValue().equals(value.toString()));
   }
 
   public static Boolean arrayContainsNumber(UTF8String text, double value) {
-    return contains(text, Double.valueOf(value), 'n');
+    return contains(text, element -> element.isNumber() && element.doubleValue() == value);
   }
 
   public static Boolean arrayContainsBoolean(UTF8String text, boolean value) {
-    return contains(text, Boolean.valueOf(value), 'b');
+    return contains(text, element -> element.isBoolean() && element.booleanValue() == value);
   }
 
-  private static Boolean contains(UTF8String text, Object value, char kind) {
+  private static Boolean contains(UTF8String text, Predicate<JsonNode> wanted) {
     JsonNode node = read(text);
     if (node == null || !node.isArray()) return null;
-    for (JsonNode element : node) {
-      if (kind == 's' && element.isTextual() && element.textValue().equals(value)) return Boolean.TRUE;
-      if (kind == 'n' && element.isNumber() && element.doubleValue() == ((Double) value).doubleValue()) return Boolean.TRUE;
-      if (kind == 'b' && element.isBoolean() && element.booleanValue() == ((Boolean) value).booleanValue()) return Boolean.TRUE;
-    }
-    return Boolean.FALSE;
+    for (JsonNode element : node) if (wanted.test(element)) return true;
+    return false;
   }
 
   public static Boolean isScalar(UTF8String text) {
     JsonNode node = read(text);
     if (node == null) throw Refusal.ofArgument("The text is no JSON");
-    return Boolean.valueOf(!node.isContainerNode());
+    return !node.isContainerNode();
   }
 
   /** IS JSON. */
   public static Boolean isJson(UTF8String text, UTF8String kind) {
     JsonNode node = read(text);
-    String wanted = kind.toString();
-    if (node == null) return Boolean.FALSE;
-    if (wanted.equals("OBJECT")) return Boolean.valueOf(node.isObject());
-    if (wanted.equals("ARRAY")) return Boolean.valueOf(node.isArray());
-    if (wanted.equals("SCALAR")) return Boolean.valueOf(!node.isContainerNode());
-    return Boolean.TRUE;
+    if (node == null) return false;
+    return switch (kind.toString()) {
+      case "OBJECT" -> node.isObject();
+      case "ARRAY" -> node.isArray();
+      case "SCALAR" -> !node.isContainerNode();
+      default -> true;
+    };
   }
 
   /** json_parse: the same text, or an error when it is no JSON. */

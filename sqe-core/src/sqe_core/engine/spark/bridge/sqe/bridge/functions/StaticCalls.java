@@ -19,7 +19,7 @@ import sqe.bridge.plan.Trees;
 final class StaticCalls {
   private StaticCalls() {}
 
-  static Expression build(String text, Expression[] values) {
+  static Expression build(String text, Expression... values) {
     int open = text.indexOf('(');
     int close = text.lastIndexOf(") -> ");
     String[] method = text.substring(0, open).split("\\.");

@@ -94,7 +94,7 @@ public final class TypeClasses {
     return String.valueOf(decimal(type).scale());
   }
 
-  private static String listed(int count, String separator, String suffix) {
+  static String listed(int count, String separator, String suffix) {
     return IntStream.range(0, count).mapToObj(i -> "__a" + i + suffix).collect(Collectors.joining(separator));
   }
 

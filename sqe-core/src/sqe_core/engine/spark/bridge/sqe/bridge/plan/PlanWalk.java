@@ -397,25 +397,26 @@ public final class PlanWalk {
   private void argument(Expression argument) {
     if (argument instanceof NamedArgumentExpression expression) argument = expression.value();
     if (argument instanceof UnresolvedFunction function) {
-      int mark = functions.length();
-      if (!options(function)) {
-        functions.setLength(mark);
-        functions.append("null");
-      }
+      if (isOptions(function)) options(Trees.list(function.arguments()));
+      else functions.append("null");
     } else if (argument instanceof Literal literal) Values.literal(functions, literal);
     else LiteralNumbers.write(functions, argument);
   }
 
   /** `map('k', 'v', …)` of literals only, as option maps are written. */
-  private boolean options(UnresolvedFunction call) {
-    if (Trees.size(call.nameParts()) != 1 || !"map".equalsIgnoreCase(Trees.first(call.nameParts()))) return false;
-    List<Expression> entries = Trees.list(call.arguments());
+  private static boolean isOptions(UnresolvedFunction call) {
+    return Trees.size(call.nameParts()) == 1
+        && "map".equalsIgnoreCase(Trees.first(call.nameParts()))
+        && Trees.size(call.arguments()) % 2 == 0
+        && Trees.list(call.arguments()).stream().allMatch(Literal.class::isInstance);
+  }
+
+  private void options(List<Expression> entries) {
     functions.append('{');
-    for (int i = 0; i + 1 < entries.size(); i += 2) {
-      if (!(entries.get(i) instanceof Literal key && entries.get(i + 1) instanceof Literal value)) return false;
-      Values.literal(Json.member(functions, String.valueOf(key.value())), value);
+    for (int i = 0; i < entries.size(); i += 2) {
+      Object key = ((Literal) entries.get(i)).value();
+      Values.literal(Json.member(functions, String.valueOf(key)), (Literal) entries.get(i + 1));
     }
     functions.append('}');
-    return entries.size() % 2 == 0;
   }
 }

@@ -21,7 +21,7 @@ import scala.reflect.ClassTag$;
  * One message is under way at a time; its answer is the credit for the next. Messages are byte arrays, which every class
  * loader knows.
  */
-final class StreamRemote implements StreamChannel {
+final class StreamRemote implements StreamTask.Channel {
   static final String ENDPOINT = "sqe-stream";
   static final int HEADER = 1 + 8 + 16 + 4 + 8 + 4;
   static final byte PUSH = 1;

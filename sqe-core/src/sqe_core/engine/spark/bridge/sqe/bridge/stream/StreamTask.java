@@ -37,7 +37,7 @@ public final class StreamTask extends AbstractFunction2<TaskContext, Iterator<In
   }
 
   private void run(TaskContext context, Iterator<InternalRow> rows) throws Exception {
-    StreamChannel channel = channel(context);
+    Channel channel = channel(context);
     try (StreamEncoder encoder = new StreamEncoder(type, format, maxRows)) {
       for (StreamBatch batch; (batch = encoder.next(rows)) != null; ) {
         context.killTaskIfInterrupted();
@@ -50,7 +50,7 @@ public final class StreamTask extends AbstractFunction2<TaskContext, Iterator<In
     }
   }
 
-  private StreamChannel channel(TaskContext context) {
+  private Channel channel(TaskContext context) {
     if ("driver".equals(SparkEnv.get().executorId())) {
       StreamSink sink = StreamHub.find(number, token);
       if (sink == null) throw new CancelledException();
@@ -59,8 +59,17 @@ public final class StreamTask extends AbstractFunction2<TaskContext, Iterator<In
     return new StreamRemote(number, token, context);
   }
 
+  /** A task's way to the driver. */
+  interface Channel {
+    /** Hands a batch over; false when another attempt's rows are used and this task may stop. */
+    boolean push(StreamBatch batch) throws Exception;
+
+    /** The partition is complete. */
+    void finish() throws Exception;
+  }
+
   /** The way to the driver when the task runs in the driver's JVM. */
-  private record Local(StreamSink sink, int partition, long attempt) implements StreamChannel {
+  private record Local(StreamSink sink, int partition, long attempt) implements Channel {
     public boolean push(StreamBatch batch) throws Exception {
       return sink.push(partition, attempt, batch);
     }

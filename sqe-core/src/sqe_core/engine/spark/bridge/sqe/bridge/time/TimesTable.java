@@ -2,7 +2,9 @@ package sqe.bridge.time;
 
 import java.util.Set;
 import org.apache.iceberg.Schema;
+import org.apache.iceberg.Transaction;
 import org.apache.iceberg.spark.source.SparkTable;
+import org.apache.iceberg.spark.source.StagedSparkTable;
 import org.apache.spark.sql.connector.catalog.CatalogV2Util;
 import org.apache.spark.sql.connector.catalog.Column;
 import org.apache.spark.sql.connector.catalog.MetadataColumn;
@@ -98,6 +100,38 @@ public final class TimesTable extends SparkTable {
     public Scan build() {
       Scan scan = inner.build();
       return new TimeScan(scan, (StructType) TimeTypes.withTimes(scan.readSchema(), version.asStruct()));
+    }
+  }
+
+  /** A table that is made with its first rows, with times or nanoseconds or without. */
+  public static StagedSparkTable staged(Transaction transaction) {
+    if (PlainTypes.areAll(transaction.table().schema())) return new StagedSparkTable(transaction);
+    SparkTable plain = new SparkTable(PlainTypes.over(transaction.table()));
+    return new Staged(transaction, new TimesTable(transaction.table(), transaction.table().schema(), plain));
+  }
+
+  private static final class Staged extends StagedSparkTable {
+    private final TimesTable table;
+
+    Staged(Transaction transaction, TimesTable table) {
+      super(transaction);
+      this.table = table;
+    }
+
+    public StructType schema() {
+      return table.schema();
+    }
+
+    public Column[] columns() {
+      return table.columns();
+    }
+
+    public Set<TableCapability> capabilities() {
+      return table.capabilities();
+    }
+
+    public WriteBuilder newWriteBuilder(LogicalWriteInfo info) {
+      return table.newWriteBuilder(info);
     }
   }
 }

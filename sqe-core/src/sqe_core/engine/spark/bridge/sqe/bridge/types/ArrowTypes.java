@@ -45,7 +45,7 @@ public final class ArrowTypes {
 
   /** The columns of a plan, each with what Iceberg says more of it. */
   public static StructType columns(LogicalPlan plan) {
-    ColumnOrigins origins = ColumnOrigins.of(plan);
+    ColumnOrigins origins = new ColumnOrigins(plan);
     StructType columns = new StructType();
     for (Attribute column : Trees.each(plan.output())) {
       Type type = origins.of(column);
