@@ -17,6 +17,8 @@ from google.protobuf.message import Message
 from sqe_core.auth.certificate import read_certificate
 from sqe_core.protocols.flight.wire import flight_pb2 as flight
 from sqe_core.protocols.flight.wire import flight_sql_pb2 as sql
+from sqe_core.query.run.division import divide
+from sqe_core.query.run.result import StatementPlan, StatementResult
 from sqe_core.spi.auth import (
     BasicCredential,
     BearerCredential,
@@ -25,7 +27,7 @@ from sqe_core.spi.auth import (
     Credential,
     NoCredential,
 )
-from sqe_core.spi.errors import ErrorCode, InvalidCredentialsError, QueryCancelledError, SqeError, UserError
+from sqe_core.spi.errors import ErrorCode, InvalidCredentialsError, QueryCancelledError, UserError
 from sqe_core.spi.identity import Secret
 from sqe_core.spi.protocol import (
     GatewaySession,
@@ -35,6 +37,7 @@ from sqe_core.spi.protocol import (
     StatementRequest,
     StatementState,
 )
+from sqe_core.spi.statement_kinds import StatementKind
 from sqe_core.testing.fakes import FakeGateway, FakeResult, FakeSession, make_identity
 
 SERVICE = "/arrow.flight.protocol.FlightService/"
@@ -57,66 +60,42 @@ class SlowResult(FakeResult):
 
 
 class Part:
-    """A part of a statement's rows: whoever asks gets the next batch. Also its plan, as far as Flight can tell."""
+    """A part of a statement's rows, as the core divides them. Also its plan, as far as Flight can tell."""
 
     is_constant = False
 
-    def __init__(self, plan: Plan, shared: dict[str, Any]) -> None:
+    def __init__(self, plan: Plan, part: StatementPlan) -> None:
         self.query_id, self.statement_kind, self.schema = plan.query_id, plan.statement_kind, plan.schema
         self.closed = False
-        self.started = False
-        self._plan = plan
-        self._shared = shared
+        self._part = part
 
     def divide(self, count: int) -> Sequence[Any]:
         raise AssertionError("a part of a part")
 
     def start(self) -> FakeResult:
-        if self.closed:
-            raise QueryCancelledError("The statement was cancelled")
-        self.started = True
-        with self._shared["starting"]:
-            if "result" not in self._shared:
-                self._shared["result"] = self._plan.start()
-                self._shared["rows"] = iter(self._shared["result"])
-        return PartResult(self._shared)
+        return PartResult(self._part.start())
 
     def close(self) -> None:
         self.closed = True
+        self._part.close()
 
 
 class PartResult(FakeResult):
     """The rows of a part."""
 
-    def __init__(self, shared: dict[str, Any]) -> None:
-        self._whole: FakeResult = shared["result"]
-        assert self._whole.schema is not None
-        super().__init__(self._whole.schema.empty_table(), query_id=self._whole.query_id)
-        self._shared = shared
-        self._complete = False
+    def __init__(self, part: StatementResult) -> None:
+        assert part.schema is not None
+        super().__init__(part.schema.empty_table(), query_id=part.query_id)
+        self._part = part
 
-    def __iter__(self) -> Iterator[pa.RecordBatch]:
-        while True:
-            with self._shared["reading"]:
-                if "error" in self._shared:
-                    raise self._shared["error"]
-                try:
-                    batch = next(self._shared["rows"], None)
-                except SqeError as error:
-                    self._shared["error"] = error
-                    raise
-            if batch is None:
-                break
-            yield batch
-        self._complete = True
+    def _batches(self) -> Iterator[pa.RecordBatch]:
+        yield from self._part
 
     def cancel(self) -> None:
-        self._whole.cancel()
+        self._part.cancel()
 
     def close(self) -> None:
-        if not self._complete:
-            self._whole.cancel()
-        self._whole.close()
+        self._part.close()
 
 
 class Plan:
@@ -148,9 +127,27 @@ class Plan:
     def divide(self, count: int) -> Sequence[Any]:
         if self.schema is None or "ORDER BY" in self._request.sql:
             return [self]
-        shared: dict[str, Any] = {"starting": threading.Lock(), "reading": threading.Lock()}
-        self.parts = [Part(self, shared) for _ in range(count)]
+        whole = StatementPlan(
+            query_id=self.query_id,
+            kind=StatementKind.QUERY,
+            schema=self.schema,
+            start=self._start,
+            abandon=lambda: None,
+            is_divisible=True,
+        )
+        self.parts = [Part(self, part) for part in divide(whole, count)]
         return self.parts
+
+    def _start(self) -> StatementResult:
+        rows = self.start()
+        return StatementResult(
+            query_id=self.query_id,
+            kind=StatementKind.QUERY,
+            schema=self.schema,
+            batches=rows,
+            on_cancel=rows.cancel,
+            on_close=rows.close,
+        )
 
     def start(self) -> FakeResult:
         if "stuck" in self._request.sql:
