@@ -135,18 +135,11 @@ class RunningStatement:
                 )
             case EndReason.CANCELLED | EndReason.CLOSED:
                 return QueryCancelledError("The statement was cancelled")
-            case EndReason.EXPIRED:
-                return UserError(
-                    "The session has ended: its login expired, or was withdrawn",
-                    code=ErrorCode.SESSION_EXPIRED,
-                    hint="log in again",
-                )
-            case EndReason.KILLED:
-                return UserError(
-                    "The session was ended by its user or by an administrator",
-                    code=ErrorCode.SESSION_EXPIRED,
-                    hint="log in again",
-                )
+            case EndReason.EXPIRED | EndReason.KILLED:
+                by_somebody = "The session was ended by its user or by an administrator"
+                by_itself = "The session has ended: its login expired, or was withdrawn"
+                told = by_somebody if self.reason is EndReason.KILLED else by_itself
+                return UserError(told, code=ErrorCode.SESSION_EXPIRED, hint="log in again")
             case EndReason.SHUTDOWN:
                 return ShuttingDownError("The server is shutting down and ended the statement")
 

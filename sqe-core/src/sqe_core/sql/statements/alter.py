@@ -222,14 +222,11 @@ def _alter_column(altered: _Alter) -> Statement:
     path = column_path(cursor)
     if cursor.accept("set", "data", "type") or cursor.accept("type"):
         return altered.engine(f"ALTER COLUMN {path} TYPE {stored_type(altered.statement, cursor)}")
-    if cursor.accept("set", "not", "null"):
-        return altered.engine(f"ALTER COLUMN {path} SET NOT NULL")
-    if cursor.accept("drop", "not", "null"):
-        return altered.engine(f"ALTER COLUMN {path} DROP NOT NULL")
+    for words in (("set", "not", "null"), ("drop", "not", "null"), ("first",)):
+        if cursor.accept(*words):
+            return altered.engine(f"ALTER COLUMN {path} {' '.join(words).upper()}")
     if cursor.accept("comment"):
         return altered.engine(f"ALTER COLUMN {path} COMMENT {quote_string(cursor.string())}")
-    if cursor.accept("first"):
-        return altered.engine(f"ALTER COLUMN {path} FIRST")
     if cursor.accept("after"):
         return altered.engine(f"ALTER COLUMN {path} AFTER {column(cursor)}")
     if cursor.at("set", "default") or cursor.at("drop", "default"):
