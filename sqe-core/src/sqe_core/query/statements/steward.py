@@ -297,12 +297,7 @@ def steward_change(statement: type[S], **facts: Unpack[Facts]) -> Callable[[Call
                 context.parts.authorizer.flush()
 
         return Change(
-            statement=statement,
-            apply=apply,
-            in_engine=True,
-            changes_rights=True,
-            change_keepers=_keepers,
-            **facts,
+            statement=statement, apply=apply, in_engine=True, changes_rights=True, change_keepers=_keepers, **facts
         )
 
     return made

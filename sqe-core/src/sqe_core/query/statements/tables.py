@@ -44,10 +44,7 @@ def drop_table(statement: DropTable, context: StatementContext) -> None:
 
 def _rename_table_needs(statement: RenameTable) -> tuple[ExistingObject, NewObject]:
     existing = ExistingObject(
-        name=statement.name,
-        actions=(Action.ALTER, Action.SELECT),
-        kind=TableMetadata,
-        if_exists=statement.if_exists,
+        name=statement.name, actions=(Action.ALTER, Action.SELECT), kind=TableMetadata, if_exists=statement.if_exists
     )
     return existing, NewObject(name=statement.target, beside=statement.name)
 
@@ -82,10 +79,7 @@ def create_table_like(statement: CreateTableLike, context: StatementContext) -> 
         raise NotSupportedError("LIKE works within one catalog", hint="use CREATE TABLE … AS SELECT … WITH NO DATA")
     with created_by_catalog("table", may_exist=statement.if_not_exists, or_nothing=statement.if_not_exists):
         context.session.metadata(resolved.mount).create_table_like(
-            resolved.name.namespace,
-            resolved.name.name,
-            (source.name.namespace, source.name.name),
-            statement.properties,
+            resolved.name.namespace, resolved.name.name, (source.name.namespace, source.name.name), statement.properties
         )
     objects.lives.created(resolved.name, context.session.metadata(resolved.mount).load_table)
 

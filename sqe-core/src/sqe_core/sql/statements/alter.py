@@ -107,10 +107,7 @@ def _rename(altered: _Alter) -> Statement:
     target = cursor.name("the new name")
     cursor.done()
     return RenameTable(
-        kind=StatementKind.ALTER_TABLE,
-        name=altered.table.name,
-        target=target,
-        if_exists=altered.if_exists,
+        kind=StatementKind.ALTER_TABLE, name=altered.table.name, target=target, if_exists=altered.if_exists
     )
 
 
@@ -463,11 +460,7 @@ def comment(statement: StatementText) -> Statement:
         target = f"{place}{quote_name(name[:-1])} ALTER COLUMN {place}{spark_identifier(name[-1])}"
         sql = f"ALTER TABLE {target} COMMENT {quote_string(text or '')}"
         return statement.engine.composed(statement, StatementKind.ALTER_TABLE, sql)
-    return CommentOn(
-        object="view" if word == "view" else "schema",
-        name=name,
-        comment=text,
-    )
+    return CommentOn(object="view" if word == "view" else "schema", name=name, comment=text)
 
 
 def truncate(statement: StatementText) -> Statement:

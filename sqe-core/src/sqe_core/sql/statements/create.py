@@ -89,12 +89,7 @@ def _schema(cursor: Cursor) -> Statement:
                     cursor.refuse(f"The property {one.key} needs a string", at=one.at)
         else:
             cursor.fail("LOCATION, COMMENT or WITH")
-    return CreateSchema(
-        name=name,
-        if_not_exists=if_not_exists,
-        location=location,
-        properties=properties,
-    )
+    return CreateSchema(name=name, if_not_exists=if_not_exists, location=location, properties=properties)
 
 
 def _view(statement: StatementText, cursor: Cursor, *, replace: bool, temporary: bool) -> Statement:

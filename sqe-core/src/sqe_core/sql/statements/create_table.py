@@ -234,10 +234,7 @@ def _like(statement: StatementText, cursor: Cursor, table: _Table) -> Statement:
     if table.partitioning or table.comment is not None or table.replace:
         cursor.refuse("CREATE TABLE … LIKE takes no clauses but WITH", at=cursor.tokens[0])
     return CreateTableLike(
-        name=table.name.name,
-        source=source,
-        if_not_exists=table.if_not_exists,
-        properties=table.properties,
+        name=table.name.name, source=source, if_not_exists=table.if_not_exists, properties=table.properties
     )
 
 

@@ -38,9 +38,7 @@ def drop(statement: StatementText) -> Statement:
             cursor.refuse("SQE has no materialized views", at=cursor.peek(-1))
         cursor.name("the name of a view")
         cursor.done()
-        return NoOperation(
-            kind=StatementKind.DROP_VIEW,
-        )
+        return NoOperation(kind=StatementKind.DROP_VIEW)
     if cursor.accept("role"):
         return drop_role(cursor)
     if cursor.accept("policy"):

@@ -135,9 +135,4 @@ def call(cursor: Cursor) -> Statement:
     cursor.done()
     if places and named:
         cursor.refuse("Arguments are given by their places or by their names, not both")
-    return Call(
-        catalog=catalog[0] if catalog else None,
-        procedure=procedure,
-        places=tuple(places),
-        named=named,
-    )
+    return Call(catalog=catalog[0] if catalog else None, procedure=procedure, places=tuple(places), named=named)

@@ -58,11 +58,7 @@ def grant_roles(cursor: Cursor) -> Statement:
     if option:
         cursor.expect("admin", "option")
     _no_more(cursor)
-    return GrantRoles(
-        roles=granted,
-        grantees=receivers,
-        with_admin_option=option,
-    )
+    return GrantRoles(roles=granted, grantees=receivers, with_admin_option=option)
 
 
 def revoke_roles(cursor: Cursor, *, option_only: bool) -> Statement:
@@ -71,11 +67,7 @@ def revoke_roles(cursor: Cursor, *, option_only: bool) -> Statement:
     cursor.expect("from")
     losers = grantees(cursor)
     _no_more(cursor)
-    return RevokeRoles(
-        roles=revoked,
-        grantees=losers,
-        option_only=option_only,
-    )
+    return RevokeRoles(roles=revoked, grantees=losers, option_only=option_only)
 
 
 def create_role(cursor: Cursor) -> Statement:

@@ -76,9 +76,7 @@ def _time_zone(statement: StatementText, cursor: Cursor) -> Statement:
             hint="for the time in a zone write x AT TIME ZONE 'Europe/Amsterdam'",
             position=statement.text.position(start.start),
         )
-    return NoOperation(
-        kind=StatementKind.SESSION,
-    )
+    return NoOperation(kind=StatementKind.SESSION)
 
 
 def _value(cursor: Cursor) -> Any:

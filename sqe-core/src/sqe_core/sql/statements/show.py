@@ -62,6 +62,7 @@ def show(statement: StatementText) -> Statement:
     cursor = statement.cursor(1)
     governance = show_governance(cursor)
     if governance is not None:
+        cursor.done()
         return governance
     first = cursor.token
     full = cursor.accept_any("full", "extended", "terse")

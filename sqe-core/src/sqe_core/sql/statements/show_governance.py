@@ -51,32 +51,26 @@ def _role_grants(cursor: Cursor) -> Statement:
 def _no_catalog(cursor: Cursor) -> None:
     if cursor.at_any("from", "in"):
         cursor.refuse("Roles belong to no catalog", hint=f"leave {cursor.token.value.upper()} … out")
-    cursor.done()
 
 
 def _grants(cursor: Cursor) -> Statement:
     cursor.advance()
     granted_on = granted_object(cursor) if cursor.accept("on") else None
     receiver = grantee(cursor) if cursor.accept_any("to", "for") else None
-    cursor.done()
     return ShowGrants(object=granted_on, grantee=receiver)
 
 
 def _effective(cursor: Cursor) -> Statement:
     cursor.advance()
     if cursor.accept("grants"):
-        user = user_name(cursor)
-        cursor.done()
-        return ShowEffectiveGrants(user=user)
+        return ShowEffectiveGrants(user=user_name(cursor))
     if not cursor.accept("policy"):
         cursor.fail("GRANTS or POLICY")
     user = user_name(cursor)
     cursor.expect("on")
     if cursor.before_name("table", "view"):
         cursor.advance()
-    name = cursor.name("the name of a table or a view")
-    cursor.done()
-    return ShowEffectivePolicy(name=name, user=user)
+    return ShowEffectivePolicy(name=cursor.name("the name of a table or a view"), user=user)
 
 
 def _tags(cursor: Cursor) -> Statement:
@@ -84,9 +78,7 @@ def _tags(cursor: Cursor) -> Statement:
     cursor.expect("on")
     if cursor.before_name("table"):
         cursor.advance()
-    name = cursor.name("the name of a table")
-    cursor.done()
-    return ShowTags(name=name)
+    return ShowTags(name=cursor.name("the name of a table"))
 
 
 def _masking(cursor: Cursor) -> Statement:
@@ -96,7 +88,6 @@ def _masking(cursor: Cursor) -> Statement:
         if not cursor.accept("policy"):
             cursor.fail("POLICIES or POLICY")
         name = clean(cursor, "the name of a policy")
-    cursor.done()
     return ShowMaskingPolicies(name=name)
 
 
