@@ -63,7 +63,8 @@ class SafeCopiesTest {
 
   @Test
   void whatMayFailIsNot() {
-    Expression raises = new EqualTo(new Cast(k, DataTypes.DoubleType, Option.empty(), EvalMode.ANSI()), new Divide(number(1.0), number(0.0)));
+    Expression wide = new Cast(k, DataTypes.DoubleType, Option.empty(), EvalMode.ANSI());
+    Expression raises = new EqualTo(wide, new Divide(number(1.0), number(0.0)));
     Expression narrow = new EqualTo(new Cast(name, DataTypes.IntegerType, Option.empty(), EvalMode.ANSI()), number(7));
     for (Expression condition : List.of(raises, narrow, new EqualTo(k, k))) {
       LogicalPlan plan = new Filter(condition, open);

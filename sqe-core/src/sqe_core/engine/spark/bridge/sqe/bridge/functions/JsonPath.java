@@ -23,7 +23,9 @@ final class JsonPath {
   /** A step and the spaces behind it: .name ."name" .* [*] [last] ["name"] ['name'] [0] [name] */
   private static final Pattern STEP =
       Pattern.compile(
-          "(?:\\.(?:" + NAME + "|(\\*))|\\[ *+(?:(\\*)|" + QUOTED + "|'([^'\\\\]*+(?:\\\\.[^'\\\\]*+)*+)'|(last)|(?!last|[*\"'])([^\\]]*)) *\\]) *", Pattern.DOTALL);
+          "(?:\\.(?:" + NAME + "|(\\*))"
+              + "|\\[ *+(?:(\\*)|" + QUOTED + "|" + QUOTED.replace('"', '\'') + "|(last)|(?!last|[*\"'])([^\\]]*)) *\\]) *",
+          Pattern.DOTALL);
 
   final boolean many; // whether it can lead to several places
   private final boolean lax;

@@ -137,7 +137,8 @@ public final class Lineage {
   private void indirect(LogicalPlan plan) {
     if (plan instanceof Filter filter) indirect("FILTER", List.of(filter.condition()));
     else if (plan instanceof Generate generate) indirect("FILTER", List.of((Expression) generate.generator()));
-    else if (plan instanceof SetOperation) for (LogicalPlan side : Trees.each(plan.children())) indirect("FILTER", Trees.each(side.output()));
+    else if (plan instanceof SetOperation)
+      for (LogicalPlan side : Trees.each(plan.children())) indirect("FILTER", Trees.each(side.output()));
     else if (plan instanceof Join join) indirect("JOIN", Trees.each(join.condition().toList()));
     else if (plan instanceof LateralJoin join) indirect("JOIN", Trees.each(join.condition().toList()));
     else if (plan instanceof Aggregate aggregate) indirect("GROUP_BY", Trees.each(aggregate.groupingExpressions()));

@@ -55,8 +55,12 @@ public final class Markers {
     Set<Expression> values = new LinkedHashSet<>(Set.of(expression));
     for (Deque<Expression> rest = new ArrayDeque<>(values); !rest.isEmpty(); ) {
       Expression value = rest.pop();
-      if (is(value)) types.merge(((BoundReference) value).ordinal() - FIRST, type, (known, next) -> known instanceof NullType ? next : known);
-      for (Expression each : value instanceof Attribute column ? columns.all(column.exprId()) : Set.<Expression>of()) if (values.add(each)) rest.add(each);
+      if (is(value)) {
+        int number = ((BoundReference) value).ordinal() - FIRST;
+        types.merge(number, type, (known, next) -> known instanceof NullType ? next : known);
+      }
+      if (value instanceof Attribute column)
+        for (Expression each : columns.all(column.exprId())) if (values.add(each)) rest.add(each);
     }
   }
 }

@@ -39,7 +39,8 @@ final class NodeFields {
       Json.member(out, "isStreaming").append(plan.isStreaming());
       output(out, plan);
     } else if (analysed && plan instanceof Project project) {
-      Json.array(Json.member(out, "projectList"), Trees.each(project.projectList()), each -> Json.string(out, Values.sql((Expression) each)));
+      Iterable<NamedExpression> columns = Trees.each(project.projectList());
+      Json.array(Json.member(out, "projectList"), columns, each -> Json.string(out, Values.sql((Expression) each)));
       output(out, plan);
     } else if (analysed && plan instanceof Filter filter) {
       Json.member(out, "condition", Values.sql(filter.condition()));

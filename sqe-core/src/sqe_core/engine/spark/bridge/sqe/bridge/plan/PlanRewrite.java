@@ -145,7 +145,9 @@ public final class PlanRewrite extends Rebuild {
   public static Origin ours() {
     Option<Object> none = Option.empty();
     Option<String> unknown = Option.empty();
-    return new Origin(none, none, none, none, unknown, Option.apply(OBJECT_TYPE), Option.apply("secured"), Option.empty(), Option.empty(), Option.empty());
+    Option<String> type = Option.apply(OBJECT_TYPE);
+    return new Origin(
+        none, none, none, none, unknown, type, Option.apply("secured"), Option.empty(), Option.empty(), Option.empty());
   }
 
   private LogicalPlan inlined(JsonNode request) {

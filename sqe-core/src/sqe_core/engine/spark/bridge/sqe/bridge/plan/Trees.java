@@ -38,7 +38,8 @@ public final class Trees {
   public static List<TreeNode<?>> all(TreeNode<?> root) {
     List<TreeNode<?>> nodes = new ArrayList<>(List.of(root));
     Set<TreeNode<?>> seen = Collections.newSetFromMap(new IdentityHashMap<>());
-    for (int i = 0; i < nodes.size(); i++) for (TreeNode<?> each : below(nodes.get(i))) if (seen.add(each)) nodes.add(each);
+    for (int i = 0; i < nodes.size(); i++)
+      for (TreeNode<?> each : below(nodes.get(i))) if (seen.add(each)) nodes.add(each);
     return nodes;
   }
 
@@ -46,7 +47,8 @@ public final class Trees {
   public static List<Expression> expressions(Expression root) {
     List<Expression> nodes = new ArrayList<>(List.of(root));
     Set<Expression> seen = Collections.newSetFromMap(new IdentityHashMap<>());
-    for (int i = 0; i < nodes.size(); i++) for (Expression each : each(nodes.get(i).children())) if (seen.add(each)) nodes.add(each);
+    for (int i = 0; i < nodes.size(); i++)
+      for (Expression each : each(nodes.get(i).children())) if (seen.add(each)) nodes.add(each);
     return nodes;
   }
 
@@ -98,9 +100,9 @@ public final class Trees {
   static Object exchange(Object value, Map<TreeNode<?>, TreeNode<?>> table) {
     if (isOpaque(value)) return value;
     if (value instanceof TreeNode<?> node) return table.getOrDefault(node, node);
-    if (value instanceof Option<?> option) return exchanged(value, each(option.toList()), table, parts -> Option.apply(parts.get(0)));
-    if (value instanceof scala.collection.Map<?, ?> map)
-      return exchanged(value, each(map), table, parts -> scala.collection.immutable.Map$.MODULE$.from((Seq<Tuple2<Object, Object>>) (Seq<?>) seq(parts)));
+    if (value instanceof Option<?> option)
+      return exchanged(value, each(option.toList()), table, parts -> Option.apply(parts.get(0)));
+    if (value instanceof scala.collection.Map<?, ?> map) return exchanged(value, each(map), table, Trees::map);
     if (value instanceof scala.collection.Seq<?> elements) return exchanged(value, each(elements), table, Trees::seq);
     if (value instanceof scala.collection.Set<?> elements)
       return exchanged(value, each(elements), table, parts -> scala.collection.immutable.Set$.MODULE$.from(seq(parts)));
@@ -137,6 +139,10 @@ public final class Trees {
   @SafeVarargs
   public static <T> Seq<T> seq(T... elements) {
     return seq(List.of(elements));
+  }
+
+  private static Object map(List<Object> pairs) {
+    return scala.collection.immutable.Map$.MODULE$.from((Seq<Tuple2<Object, Object>>) (Seq<?>) seq(pairs));
   }
 
   public static <T> List<T> list(scala.collection.Iterable<T> elements) {

@@ -53,8 +53,9 @@ public final class PolicyExpressions {
   }
 
   static Expression of(LogicalPlan holder) {
-    if (holder instanceof Project project && Trees.size(project.projectList()) == 1 && Trees.first(project.projectList()) instanceof Alias alias)
-      return alias.child();
+    if (holder instanceof Project project
+        && Trees.size(project.projectList()) == 1
+        && Trees.first(project.projectList()) instanceof Alias alias) return alias.child();
     throw new BridgeException("SQE_BAD_REQUEST", "no expression");
   }
 

@@ -33,7 +33,8 @@ final class FileTimes {
   /** In each JVM that reads or writes, before it does. */
   static synchronized void install() {
     if (installed) return;
-    Map<Pair<FileFormat, Class<?>>, Object> models = DynMethods.builder("models").hiddenImpl(FormatModelRegistry.class).buildStatic().invoke();
+    Map<Pair<FileFormat, Class<?>>, Object> models =
+        DynMethods.builder("models").hiddenImpl(FormatModelRegistry.class).buildStatic().invoke();
     Object rows = models.get(Pair.of(FileFormat.PARQUET, InternalRow.class));
     DynFields.BoundField<WriterFunction<Object, Object, MessageType>> writer = field("writerFunction", rows);
     WriterFunction<Object, Object, MessageType> usual = writer.get();

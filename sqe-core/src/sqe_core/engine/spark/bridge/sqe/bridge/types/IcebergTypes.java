@@ -29,7 +29,8 @@ public final class IcebergTypes {
   private IcebergTypes() {}
 
   public static String text(Type type) {
-    if (type instanceof Types.StructType structType) return row(structType.fields().stream().map(each -> name(each.name()) + ":" + text(each.type())));
+    if (type instanceof Types.StructType row)
+      return row(row.fields().stream().map(each -> name(each.name()) + ":" + text(each.type())));
     if (type instanceof Types.ListType listType) return "array<" + text(listType.elementType()) + ">";
     if (type instanceof Types.MapType mapType)
       return "map<" + text(mapType.keyType()) + "," + text(mapType.valueType()) + ">";
