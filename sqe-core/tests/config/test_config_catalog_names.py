@@ -5,16 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from config_files import written
 
-from sqe_core.config import SqeConfig, load
 from sqe_core.config.catalog_names import mounted_catalogs
 from sqe_core.config.login_chain import login_chain
-
-
-def config(tmp_path: Path, text: str) -> SqeConfig:
-    file = tmp_path / "sqe.toml"
-    file.write_text(text)
-    return load(file, environ={}).config
 
 
 @pytest.mark.parametrize(
@@ -33,7 +27,7 @@ def config(tmp_path: Path, text: str) -> SqeConfig:
     ],
 )
 def test_the_one_catalog(tmp_path: Path, text: str, name: str, aliases: set[str]) -> None:
-    (mount,) = mounted_catalogs(config(tmp_path, f"[catalog]\n{text}\n"))
+    (mount,) = mounted_catalogs(written(tmp_path, f"[catalog]\n{text}\n").config)
 
     assert (mount.name, mount.aliases, mount.default, mount.path) == (name, aliases, True, ("catalog",))
 
@@ -42,7 +36,7 @@ def test_several_catalogs_are_sorted_and_have_no_other_names(tmp_path: Path) -> 
     text = (
         '[catalogs.b]\ntype = "sqlite"\nwarehouse = "x"\n[catalogs.a]\ntype = "jdbc"\n[catalogs.C]\ntype = "hadoop"\n'
     )
-    mounts = mounted_catalogs(config(tmp_path, text))
+    mounts = mounted_catalogs(written(tmp_path, text).config)
 
     assert [(mount.name, mount.kind, mount.aliases, mount.default) for mount in mounts] == [
         ("C", "hadoop", frozenset(), False),
@@ -53,7 +47,7 @@ def test_several_catalogs_are_sorted_and_have_no_other_names(tmp_path: Path) -> 
 
 
 def test_the_one_of_several_is_the_default(tmp_path: Path) -> None:
-    (mount,) = mounted_catalogs(config(tmp_path, '[catalogs.b]\ntype = "sqlite"\n'))
+    (mount,) = mounted_catalogs(written(tmp_path, '[catalogs.b]\ntype = "sqlite"\n').config)
 
     assert mount.default
 
@@ -73,7 +67,7 @@ def test_the_one_joins_several_only_under_the_default_name(
     tmp_path: Path, default: str | None, names: dict[str, bool]
 ) -> None:
     query = f'[query]\ndefault_catalog = "{default}"\n' if default else ""
-    mounts = mounted_catalogs(config(tmp_path, TWO + query))
+    mounts = mounted_catalogs(written(tmp_path, TWO + query).config)
 
     if default is None:
         names = {"b": True}
@@ -84,11 +78,11 @@ def test_the_one_joins_several_only_under_the_default_name(
 
 
 def test_no_catalog_at_all(tmp_path: Path) -> None:
-    assert mounted_catalogs(config(tmp_path, "")) == ()
+    assert mounted_catalogs(written(tmp_path, "").config) == ()
 
 
 def test_no_auth_table_is_one_anonymous_user(tmp_path: Path) -> None:
-    (login,) = login_chain(config(tmp_path, ""))
+    (login,) = login_chain(written(tmp_path, "").config)
 
     assert login.kind == "anonymous"
     assert list(login.options.entries) == ["any_name"]
@@ -96,7 +90,7 @@ def test_no_auth_table_is_one_anonymous_user(tmp_path: Path) -> None:
 
 def test_keycloak_is_a_password_provider(tmp_path: Path) -> None:
     text = '[auth]\nkeycloak_url = "https://k/auth/"\nrealm = "my realm"\nclient_id = "sqe"\nclient_secret = "s"\n'
-    (login,) = login_chain(config(tmp_path, text))
+    (login,) = login_chain(written(tmp_path, text).config)
 
     assert login.kind == "oidc_password"
     assert login.options.get("token_url") == "https://k/auth/realms/my%20realm/protocol/openid-connect/token"
@@ -106,14 +100,16 @@ def test_keycloak_is_a_password_provider(tmp_path: Path) -> None:
 
 def test_the_secret_of_the_auth_table_is_for_password_providers_only(tmp_path: Path) -> None:
     text = '[auth]\nclient_secret = "s"\n[[auth.providers]]\ntype = "oidc_password"\n[[auth.providers]]\ntype = "x"\n'
-    password, other = login_chain(config(tmp_path, text))
+    password, other = login_chain(written(tmp_path, text).config)
 
     assert "client_secret" in password.options
     assert "client_secret" not in other.options
 
 
 def test_a_token_endpoint_of_its_own_gets_no_scope_of_a_catalog(tmp_path: Path) -> None:
-    (login,) = login_chain(config(tmp_path, '[auth]\ntoken_endpoint = "https://k/protocol/openid-connect/token"\n'))
+    (login,) = login_chain(
+        written(tmp_path, '[auth]\ntoken_endpoint = "https://k/protocol/openid-connect/token"\n').config
+    )
 
     assert login.kind == "client_credentials_passthrough"
     assert "scope" not in login.options
@@ -121,7 +117,7 @@ def test_a_token_endpoint_of_its_own_gets_no_scope_of_a_catalog(tmp_path: Path) 
 
 def test_the_chain_is_in_order(tmp_path: Path) -> None:
     text = '[[auth.providers]]\ntype = "b"\nuser = "x"\n[[auth.providers]]\ntype = "a"\n'
-    first, second = login_chain(config(tmp_path, text))
+    first, second = login_chain(written(tmp_path, text).config)
 
     assert (first.kind, first.path, first.options.get("user")) == ("b", ("auth", "providers", 0), "x")
     assert (second.kind, second.path) == ("a", ("auth", "providers", 1))

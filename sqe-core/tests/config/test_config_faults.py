@@ -5,19 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from config_files import faults
 
 from sqe_core.bootstrap.checking import check_configuration
 from sqe_core.config import load
 from sqe_core.config.loading import read
 from sqe_core.spi.errors import ConfigError
-
-
-def faults(tmp_path: Path, text: str | bytes, environ: dict[str, str] | None = None) -> tuple[str, ...]:
-    file = tmp_path / "sqe.toml"
-    file.write_bytes(text if isinstance(text, bytes) else text.encode())
-    with pytest.raises(ConfigError) as caught:
-        load(file, environ=environ or {})
-    return tuple(fault.removeprefix(f"{tmp_path}/") for fault in caught.value.faults)
 
 
 def test_every_fault_is_reported_at_once(tmp_path: Path) -> None:

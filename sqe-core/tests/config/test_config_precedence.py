@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
 import pytest
+from config_files import faults, written
 
 from sqe_core.bootstrap.instances import configured_instances
-from sqe_core.config import LoadedConfig, load, locate
+from sqe_core.config import load, locate
 from sqe_core.config.origin import KeyPath, dotted
 from sqe_core.config.sections.root import SqeConfig
 from sqe_core.config.values import Share
@@ -19,18 +20,6 @@ from sqe_core.spi.errors import ConfigError
 from sqe_core.spi.identity import Secret
 
 PLAIN = [key for key in keys(SqeConfig) if "*" not in key.path and key.path[0] != "plugins"]
-
-
-def config(tmp_path: Path, text: str, environ: dict[str, str] | None = None, **flags: Any) -> LoadedConfig:
-    file = tmp_path / "sqe.toml"
-    file.write_text(text)
-    return load(file, environ=environ or {}, flags={key.replace("__", "."): value for key, value in flags.items()})
-
-
-def faults(tmp_path: Path, text: str, environ: dict[str, str] | None = None) -> tuple[str, ...]:
-    with pytest.raises(ConfigError) as caught:
-        config(tmp_path, text, environ)
-    return caught.value.faults
 
 
 def variable(path: KeyPath) -> str:
@@ -103,14 +92,14 @@ def test_flag_beats_environment_beats_file_beats_default(tmp_path: Path) -> None
     environ = {"SQE_QUERY__TIMEOUT_SECS": "20"}
 
     assert load(None, environ={}).config.query.timeout_secs == 300
-    assert config(tmp_path, text).config.query.timeout_secs == 10
-    assert config(tmp_path, text, environ).config.query.timeout_secs == 20
-    assert config(tmp_path, text, environ, query__timeout_secs=30).config.query.timeout_secs == 30
+    assert written(tmp_path, text).config.query.timeout_secs == 10
+    assert written(tmp_path, text, environ).config.query.timeout_secs == 20
+    assert written(tmp_path, text, environ, query__timeout_secs=30).config.query.timeout_secs == 30
 
 
 def test_the_origin_of_each_layer_is_kept(tmp_path: Path) -> None:
     text = "[query]\n\ntimeout_secs = 10\nmax_result_rows = 5\n"
-    loaded = config(tmp_path, text, {"SQE_QUERY__MAX_RESULT_ROWS": "6"}, coordinator__mode="local")
+    loaded = written(tmp_path, text, {"SQE_QUERY__MAX_RESULT_ROWS": "6"}, coordinator__mode="local")
 
     def origin(*path: str) -> str:
         return str(loaded.sources.origin(*path))
@@ -138,7 +127,7 @@ def test_words_for_true(word: str) -> None:
 
 @pytest.mark.parametrize("word", ["false", "0", "no", "NO"])
 def test_words_for_false(tmp_path: Path, word: str) -> None:
-    loaded = config(tmp_path, "[coordinator]\ndebug = true", {"SQE_COORDINATOR__DEBUG": word})
+    loaded = written(tmp_path, "[coordinator]\ndebug = true", {"SQE_COORDINATOR__DEBUG": word})
 
     assert not loaded.config.coordinator.debug
 
@@ -158,7 +147,7 @@ def test_words_of_the_environment_are_no_truth_value_in_a_file(tmp_path: Path) -
 
 def test_an_array_entry_is_set_by_its_index(tmp_path: Path) -> None:
     text = '[[auth.providers]]\ntype = "a"\n[[auth.providers]]\ntype = "b"\nclient_id = "x"\n'
-    loaded = config(tmp_path, text, {"SQE_AUTH__PROVIDERS__1__CLIENT_SECRET": "s"})
+    loaded = written(tmp_path, text, {"SQE_AUTH__PROVIDERS__1__CLIENT_SECRET": "s"})
     assert loaded.config.auth is not None
 
     first, second = loaded.config.auth.providers
@@ -170,7 +159,7 @@ def test_an_array_entry_is_set_by_its_index(tmp_path: Path) -> None:
 def test_the_next_index_appends_and_a_gap_is_a_fault(tmp_path: Path) -> None:
     text = '[[auth.providers]]\ntype = "a"\n'
 
-    appended = config(tmp_path, text, {"SQE_AUTH__PROVIDERS__1__TYPE": "b"}).config.auth
+    appended = written(tmp_path, text, {"SQE_AUTH__PROVIDERS__1__TYPE": "b"}).config.auth
     assert appended is not None
     assert [provider.type for provider in appended.providers] == ["a", "b"]
 
@@ -195,7 +184,7 @@ def test_arrays_in_one_variable(words: str) -> None:
 
 def test_an_empty_variable_is_an_empty_array(tmp_path: Path) -> None:
     text = '[auth]\ntoken_endpoint = "http://localhost/t"\n'
-    auth = config(tmp_path, text, {"SQE_AUTH__ADMIN_ROLES": ""}).config.auth
+    auth = written(tmp_path, text, {"SQE_AUTH__ADMIN_ROLES": ""}).config.auth
 
     assert auth is not None
     assert auth.admin_roles == ()
@@ -215,13 +204,13 @@ def test_a_value_cannot_smuggle_other_keys(tmp_path: Path) -> None:
 
 def test_named_catalogs_are_found_whatever_their_case(tmp_path: Path) -> None:
     text = '[catalogs.My-Lake]\ntype = "sqlite"\n'
-    loaded = config(tmp_path, text, {"SQE_CATALOGS__MY_LAKE__WAREHOUSE": "w"})
+    loaded = written(tmp_path, text, {"SQE_CATALOGS__MY_LAKE__WAREHOUSE": "w"})
 
     assert {name: catalog.warehouse for name, catalog in loaded.config.catalogs.items()} == {"My-Lake": "w"}
 
 
 def test_an_alias_in_the_environment_beats_the_key_in_the_file(tmp_path: Path) -> None:
-    loaded = config(tmp_path, '[catalog]\ncatalog_url = "http://a"\n', {"SQE_CATALOG__POLARIS_URL": "http://b"})
+    loaded = written(tmp_path, '[catalog]\ncatalog_url = "http://a"\n', {"SQE_CATALOG__POLARIS_URL": "http://b"})
 
     (catalog,) = configured_instances(loaded, PluginManager()).of(ExtensionPoint.CATALOG)
     assert catalog.settings.catalog_url == "http://b"
@@ -229,7 +218,7 @@ def test_an_alias_in_the_environment_beats_the_key_in_the_file(tmp_path: Path) -
 
 def test_a_backend_key_in_the_environment_beats_the_flat_key_in_the_file(tmp_path: Path) -> None:
     text = '[catalog]\ntype = "sqlite"\nwarehouse = "a"\n'
-    loaded = config(tmp_path, text, {"SQE_CATALOG__BACKEND__WAREHOUSE": "b"})
+    loaded = written(tmp_path, text, {"SQE_CATALOG__BACKEND__WAREHOUSE": "b"})
 
     assert loaded.config.catalog is not None
     assert loaded.config.catalog.warehouse == "b"
@@ -254,7 +243,7 @@ def test_tls_names_mean_the_coordinator(tmp_path: Path) -> None:
     ],
 )
 def test_short_names(tmp_path: Path, name: str, words: str, path: tuple[str, str], value: Any) -> None:
-    loaded = config(tmp_path, "[coordinator]\nproduction_mode = true\n" if value is False else "", {name: words})
+    loaded = written(tmp_path, "[coordinator]\nproduction_mode = true\n" if value is False else "", {name: words})
 
     assert getattr(loaded.config.coordinator, path[1]) == value
     assert str(loaded.sources.origin(*path)) == f"environment variable {name}"

@@ -6,8 +6,9 @@ import re
 from pathlib import Path
 
 import pytest
+from config_files import written
 
-from sqe_core.config import LoadedConfig, load
+from sqe_core.config import load
 from sqe_core.config.origin import dotted
 from sqe_core.config.schema import UNREAD
 from sqe_core.config.sections.root import SqeConfig
@@ -15,15 +16,9 @@ from sqe_core.config.status import unbuilt, without_effect
 from sqe_core.config.walk import keys
 
 
-def loaded(tmp_path: Path, text: str, environ: dict[str, str] | None = None) -> LoadedConfig:
-    file = tmp_path / "sqe.toml"
-    file.write_text(text)
-    return load(file, environ=environ or {})
-
-
 def stops(tmp_path: Path, text: str) -> list[str]:
     """What a server would be asked for and cannot do."""
-    return [str(fault) for fault in unbuilt(loaded(tmp_path, text).config)]
+    return [str(fault) for fault in unbuilt(written(tmp_path, text).config)]
 
 
 def test_what_does_not_say_otherwise_is_read() -> None:
@@ -121,7 +116,7 @@ def test_passthrough_is_the_built_engine(tmp_path: Path) -> None:
 
 def test_keys_that_change_nothing_are_named(tmp_path: Path) -> None:
     text = "[query]\ntimeout_secs = 5\nstar_schema_min_ratio = 10\nwrite_buffer_tracking = true\n"
-    found = loaded(tmp_path, text, {"SQE_STORAGE__PREFETCH_BUFFER": "1MB"})
+    found = written(tmp_path, text, {"SQE_STORAGE__PREFETCH_BUFFER": "1MB"})
 
     assert [fault.removeprefix(f"{tmp_path}/") for fault in without_effect(found.config, found.sources)] == [
         "environment variable SQE_STORAGE__PREFETCH_BUFFER: storage.prefetch_buffer: has no effect: "
@@ -144,7 +139,7 @@ def test_what_a_plugin_takes_is_not_judged_by_the_core(tmp_path: Path) -> None:
         "[query]\nstar_schema_min_ratio = 3\nstar_schema_reorder = false\n"
         "[metrics]\nweb_ui = true\n[[auth.providers]]\ntype = 'vendors'\n"
     )
-    found = loaded(tmp_path, text)
+    found = written(tmp_path, text)
     taken = frozenset({("query", "star_schema_min_ratio"), ("metrics", "web_ui")})
 
     said = "".join(without_effect(found.config, found.sources, taken))
@@ -180,7 +175,7 @@ def test_what_a_plugin_takes_is_not_judged_by_the_core(tmp_path: Path) -> None:
     ],
 )
 def test_a_key_of_something_that_is_not_asked_for_is_named(tmp_path: Path, text: str, said: str | None) -> None:
-    found = loaded(tmp_path, text)
+    found = written(tmp_path, text)
     notes = without_effect(found.config, found.sources)
     assert [said is not None and said in note for note in notes] == ([True] if said else [])
 
@@ -191,7 +186,7 @@ def test_a_key_of_something_that_is_not_asked_for_is_named(tmp_path: Path, text:
 def test_an_engine_that_leaves_nothing_to_the_catalog_is_told_in_vain_whose_it_is(
     tmp_path: Path, engine: str, idle: bool
 ) -> None:
-    found = loaded(
+    found = written(
         tmp_path, f'[policy]\nengine = {engine}\nuncovered = "maker"\n[policy.opa]\nurl = "http://127.0.0.1:1"\n'
     )
     notes = [note for note in without_effect(found.config, found.sources) if "policy.uncovered" in note]
