@@ -42,7 +42,10 @@ LOSSY = [
     ("INSERT INTO t (i) SELECT n FROM t", "Column i is integer and cannot take decimal(10,2)"),
     ("INSERT INTO t (n) VALUES (1e0)", "Column n is decimal(10,2) and cannot take double"),
     ("INSERT INTO t (n) VALUES (1.999)", "Column n is decimal(10,2) and cannot take decimal(4,3)"),
-    ("INSERT INTO t (r) VALUES (1e0)", "Column r is real and cannot take double"),
+    ("INSERT INTO t (r) SELECT f FROM t", "Column r is real and cannot take double"),
+    ("INSERT INTO t (r) VALUES (1e0), (1e39)", "Column r is real and cannot take double"),
+    ("INSERT INTO t (r) SELECT 1e0 UNION ALL SELECT f FROM t", "Column r is real and cannot take double"),
+    ("UPDATE t SET r = 1e0 + f", "Column r is real and cannot take double"),
     ("INSERT INTO t (d) SELECT ts FROM t", "Column d is date and cannot take timestamp(6)"),
     ("INSERT INTO t (s) VALUES (X'00')", "Column s is varchar and cannot take varbinary"),
     ("INSERT INTO t (a) VALUES (ARRAY[1.5])", "Column a.element is integer and cannot take decimal(2,1)"),
@@ -90,6 +93,14 @@ def test_what_fits_is_written(sqe: EmbeddedSqe) -> None:
     for sql in ("INSERT INTO fits (i) VALUES (3000000000)", "UPDATE fits SET i = b + 3000000000"):
         with pytest.raises(UserError, match="too big"):
             run(sqe, sql)
+
+
+def test_a_double_that_somebody_wrote_fits_a_real(sqe: EmbeddedSqe) -> None:
+    run(sqe, "CREATE TABLE reals (k integer, r real)")
+    run(sqe, "INSERT INTO reals VALUES (1, 1.5e0), (2, -2.5e0), (3, NULL)")
+    run(sqe, "INSERT INTO reals SELECT 4, 0.25e0")
+    run(sqe, "UPDATE reals SET r = 8e0 WHERE k = 3")
+    assert rows(sqe, "SELECT r FROM reals ORDER BY k") == [(1.5,), (-2.5,), (8.0,), (0.25,)]
 
 
 def test_the_dialect_of_spark_writes_as_spark_does(sqe: EmbeddedSqe) -> None:
