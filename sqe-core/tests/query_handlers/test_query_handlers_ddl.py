@@ -241,6 +241,16 @@ def test_explain_access_says_what_execution_needs(lake: Lake, sql: str, needs: l
     lake.run(BOB, sql)
 
 
+@pytest.mark.rule("META-3")
+def test_explain_access_of_another_looks_below_views(lake: Lake) -> None:
+    make(lake)
+    lake.root("GRANT SELECT ON mine.v TO USER bob", "GRANT SELECT ON mine.t TO USER alice")
+    asked = "EXPLAIN ACCESS SELECT * FROM mine.v FOR USER bob"
+    assert [row[:3] for row in lake.run(ROOT, asked)] == [("lake.mine.v", "select", False)]
+    lake.root("GRANT SELECT ON mine.t TO USER bob")
+    assert [row[:3] for row in lake.run(ROOT, asked)] == [("lake.mine.v", "select", True)]
+
+
 @pytest.mark.rule("DML-4")
 @pytest.mark.parametrize("sql", ["DROP TABLE mine.t", "TRUNCATE TABLE mine.t", "CREATE TABLE mine.x (LIKE mine.t)"])
 def test_explain_access_knows_what_takes_the_whole_table(lake: Lake, sql: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from copy import copy
 from dataclasses import replace
 from typing import Any
 
@@ -72,6 +73,12 @@ class StatementSession:
         return self.session.discovered
 
     # Roles
+
+    def as_of(self, identity: Identity) -> StatementSession:
+        """Return the same, only looked at, as if it were somebody else's: with these mounts and this engine session."""
+        other = copy(self)
+        other.find_roles(lambda own, chosen: identity)
+        return other
 
     def find_roles(self, with_roles: Callable[[Identity, tuple[str, ...] | None], Identity]) -> None:
         """Say how the roles in use are found; it is asked when they are needed, with what SET ROLE chose."""

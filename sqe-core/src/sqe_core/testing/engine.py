@@ -4,7 +4,7 @@ It parses a small part of Spark SQL, describes its plans with Spark's own class 
 and answers from tables of Arrow. What it does not know is a parse error: a test that needs more needs Spark.
 
     SELECT * | column | literal | function(…) [AS name] … FROM name [AS alias] [WHERE column = literal]
-    INSERT INTO name [(columns)] SELECT … | DELETE FROM name [WHERE …] | UPDATE name SET column = literal [WHERE …]
+    INSERT INTO name [(columns)] SELECT … | DELETE FROM name [WHERE …]
     TRUNCATE TABLE name | CREATE [OR REPLACE] TABLE name (column type, …) | … AS SELECT … | ALTER TABLE name …
 """
 

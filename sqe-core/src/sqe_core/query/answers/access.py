@@ -5,25 +5,27 @@ What is hidden and why is told to administrators only; others learn what they ma
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
 
 from sqe_core.catalog.information_schema import to_table
+from sqe_core.engine.port import EngineExecutionError
 from sqe_core.policy.authorizer import AccessRequest, Circumstances, Verdict
 from sqe_core.policy.masks import kind_of
 from sqe_core.query.answers.metadata import text_table
-from sqe_core.query.judge.bind import Usage
+from sqe_core.query.judge.bind import BoundRelation, Usage
 from sqe_core.query.judge.names import table_not_found
+from sqe_core.query.judge.targets import check_limits
 from sqe_core.query.run.judging import Judging
 from sqe_core.query.statements.handler import ExistingObject, NewObject, PlanNeed, SchemaNeed
 from sqe_core.query.statements.objects import CatalogObjects
 from sqe_core.query.statements.schemas import held_by, may_drop_all
 from sqe_core.query.statements.steward import Loaded, Steward
 from sqe_core.spi.catalog import TableMetadata, ViewMetadata
-from sqe_core.spi.errors import NotSupportedError, UserError
+from sqe_core.spi.errors import NotSupportedError, SqeError, UserError
 from sqe_core.spi.identity import Identity
 from sqe_core.spi.names import NamespaceName, ObjectName, quote_part
 from sqe_core.spi.policy import Action, Privilege
@@ -82,12 +84,19 @@ _SOMETHING = "new"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """Something that somebody does to an object; with `whole` only if nothing of it is kept from them (DML-4)."""
+    """Something that somebody does to an object; with `whole` only if nothing of it is kept from them (DML-4).
+
+    `reads` says whether a view has to be readable to the bottom. What the plan of a statement does to its `target`
+    depends on the fields of its `command`.
+    """
 
     name: ObjectName | NamespaceName
     action: Action
     loaded: Loaded | None = None
     whole: bool = False
+    reads: bool = True
+    target: BoundRelation | None = None
+    command: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +167,7 @@ class AccessAnswers:
             not access.denied
             and self._is_readable(somebody, asked)
             and (not asked.whole or self._is_whole(somebody, asked))
+            and self._is_possible(somebody, asked)
         )
         return (
             str(asked.name),
@@ -183,13 +193,19 @@ class AccessAnswers:
         return circumstances if somebody is self.steward.identity else circumstances.of_another()
 
     def _is_readable(self, somebody: Identity, asked: Asked) -> bool:
-        """Whether a view that is read can be read to the bottom, as far as whoever asks can tell (VIEW-4)."""
+        """Whether a view that is read can be read to the bottom (VIEW-4)."""
         name, loaded = asked.name, asked.loaded
-        if asked.action is not Action.SELECT or not isinstance(loaded, ViewMetadata) or isinstance(name, NamespaceName):
+        if (
+            not asked.reads
+            or asked.action is not Action.SELECT
+            or not isinstance(loaded, ViewMetadata)
+            or isinstance(name, NamespaceName)
+        ):
             return True
+        judging = Judging(self.steward.context)
         if somebody is not self.steward.identity:
-            return True
-        return bool(Judging(self.steward.context).columns_of(name, loaded))
+            return judging.is_readable(name, loaded, somebody)
+        return bool(judging.columns_of(name, loaded))
 
     def _is_whole(self, somebody: Identity, asked: Asked) -> bool:
         """Whether somebody sees all of what the statement changes or copies as a whole."""
@@ -201,6 +217,20 @@ class AccessAnswers:
         own, read = (self._decide(somebody, replace(asked, action=each)) for each in (asked.action, Action.SELECT))
         unread = read.denied and isinstance(asked.loaded, TableMetadata)  # DML-8
         return not (own.restricted or read.restricted or unread)
+
+    def _is_possible(self, somebody: Identity, asked: Asked) -> bool:
+        """Whether what is kept from somebody allows what the statement does to its target."""
+        target = asked.target
+        if target is None:
+            return True
+        verdicts = [self._decide(somebody, replace(asked, action=action)) for action in target.asked]
+        limits = [verdict for verdict in verdicts if verdict.restricted]
+        try:
+            if limits and not target.kept:
+                check_limits(target, limits, asked.command)
+        except (SqeError, EngineExecutionError):
+            return False
+        return True
 
     # What a statement does
 
@@ -215,7 +245,7 @@ class AccessAnswers:
                 case ExistingObject():
                     resolved, loaded = self.steward.existing(need.name)
                     for action in need.actions:
-                        yield Asked(name=resolved.name, action=action, loaded=loaded, whole=need.whole)
+                        yield Asked(name=resolved.name, action=action, loaded=loaded, whole=need.whole, reads=False)
                 case NewObject():
                     resolved = CatalogObjects(self.steward.seen).resolve_new(need)
                     yield Asked(name=resolved.name, action=need.action)
@@ -231,7 +261,7 @@ class AccessAnswers:
 
     def _of_names(self, statement: EngineStatement) -> Iterator[Asked]:
         context, seen = self.steward.context, self.steward.seen
-        bound = Judging(context).bind(statement, seen)
+        bound, command = Judging(context).bind(statement, seen)
         for entry in bound:
             # What means nothing to whoever asks is told first, as in execution (ERR-7).
             resolved = entry.resolved
@@ -241,8 +271,9 @@ class AccessAnswers:
                 raise entry.absent or table_not_found(entry.relation.parts, position=entry.position, hint=hint)
         for entry in bound:
             if entry.resolved is not None and not entry.system:
+                target = entry if entry.usage is not Usage.READ else None
                 for action in entry.needed:
-                    yield Asked(name=entry.resolved.name, action=action, loaded=entry.loaded, whole=entry.whole)
+                    yield Asked(name=entry.name, action=action, loaded=entry.loaded, target=target, command=command)
 
 
 def _access_of(name: ObjectName | NamespaceName, action: Action, loaded: Loaded | None) -> Asked:

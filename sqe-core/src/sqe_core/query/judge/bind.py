@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from pathlib import Path
+from typing import Any
 
 from sqe_core.catalog.system import SYSTEM
 from sqe_core.catalog.visible import INFORMATION_SCHEMA, VisibleCatalogs
@@ -29,10 +30,20 @@ _WRITE_TARGETS = {
 }
 # Their conditions and counts tell what is in the table (DML-1).
 _READS_ITS_TARGET = frozenset({Action.UPDATE, Action.DELETE, Action.MERGE})
-_OF_ROWS = frozenset(_WRITE_TARGETS.values())
 # They take away rows, columns or the table, all of which one has to be allowed to see (DML-8).
 _TAKES_AWAY = frozenset({Action.TRUNCATE, Action.ALTER, Action.DROP})
 _REPLACES = frozenset({"ReplaceTable", "ReplaceTableAsSelect"})
+
+
+# The commands whose fields are looked at.
+_LOOKED_AT = frozenset(
+    {_INSERT, "DeleteFromTable", "DropColumns", "RenameColumn", "CreateTable", "CreateTableAsSelect"}
+)
+
+
+def fields_of_command(description: PlanDescription) -> Mapping[str, Any]:
+    """Return the fields of the command that a plan is, of those that are looked at."""
+    return next((node.fields for node in description.nodes if node.simple_type in _LOOKED_AT), {})
 
 
 class Usage(Enum):
@@ -95,10 +106,9 @@ class BoundRelation:
         return (*self.needed, *also)
 
     @property
-    def whole(self) -> bool:
-        """Whether nothing of it may be kept from the user: all of it is changed at once (DML-4)."""
-        kept = self.usage is Usage.CREATE and not self.replaces
-        return self.usage is not Usage.READ and self.loaded is not None and not kept and self.action not in _OF_ROWS
+    def kept(self) -> bool:
+        """Whether it is there already, and stays as it is: CREATE without OR REPLACE."""
+        return self.usage is Usage.CREATE and self.loaded is not None and not self.replaces
 
     @property
     def missing(self) -> bool:

@@ -26,7 +26,7 @@ from sqe_core.engine.port import (
     SecuredTable,
 )
 from sqe_core.policy.authorizer import AccessRequest, Authorizer, Circumstances, Verdict
-from sqe_core.query.judge.bind import BoundRelation, RelationBinder, SpooledRows, Usage
+from sqe_core.query.judge.bind import BoundRelation, RelationBinder, SpooledRows, Usage, fields_of_command
 from sqe_core.query.judge.facts import StatementFacts
 from sqe_core.query.judge.inspect import PlanLimits, inspect
 from sqe_core.query.judge.mappings import Mappings
@@ -61,11 +61,6 @@ from sqe_core.sql.statement import (
     SqlReader,
     StatementKind,
     session_marker,
-)
-
-# The commands whose fields are looked at.
-_LOOKED_AT = frozenset(
-    {"InsertIntoStatement", "DeleteFromTable", "DropColumns", "RenameColumn", "CreateTable", "CreateTableAsSelect"}
 )
 
 Decisions = Mapping[tuple[ObjectName, Action], Verdict]
@@ -224,8 +219,7 @@ class Judge:
             most = self.plan_limits.max_relations
             raise ResourcesError(f"The statement has more than {most} tables, those of its views included")
         if not views:
-            commands = (node for node in parsed.description.nodes if node.simple_type in _LOOKED_AT)
-            promise.command = next((node.fields for node in commands), {})
+            promise.command = fields_of_command(parsed.description)
             self.columns_seen.extend(_seen_columns(access))
         # Who writes without reading is shown as little as who reads a part (META-5).
         promise.restricted |= any(not entry.unrestricted for entry in access.values())

@@ -47,19 +47,19 @@ class Target:
         parts = self.judge.alias_parts(entry)
         if entry.replaces and isinstance(entry.loaded, ViewMetadata):
             raise UserError(f"{name} is a view, not a table", hint=f"drop it first: DROP VIEW {name}")
-        kept = entry.usage is Usage.CREATE and entry.loaded is not None and not entry.replaces
         # Spark takes no condition with a subquery below a barrier, but for targets that are changed as ours.
         conditioned = entry.action in (Action.UPDATE, Action.DELETE) and promise.restricted
-        if kept or not (self.limits or conditioned):
+        if entry.kept or not (self.limits or conditioned):
             if entry.action is Action.ALTER and isinstance(entry.loaded, TableMetadata):
                 self._check_columns(entry.loaded)
             promise.expect(parts, write_target=True)
-        elif entry.action is Action.INSERT and isinstance(entry.loaded, TableMetadata):
-            self._restricted_insert(entry.loaded, parts)
-        elif entry.action in _CHANGES_ROWS:
-            parts = self._visible_rows(parts)
         else:
-            raise restricted_error(name)  # DML-4: it needs the whole table
+            check_limits(entry, self.limits, promise.command, ingests=bool(self.judge.spooled))
+            if entry.action is Action.INSERT:
+                hidden, masked = _kept_columns(self.limits)
+                self._expect(parts, parts, untouched=hidden | masked)
+            else:
+                parts = self._visible_rows(parts)
         absent = entry.usage is Usage.CREATE and entry.loaded is None
         return RenamedTarget(index=entry.relation.index, parts=parts, visible_name=name.parts, absent=absent)
 
@@ -77,57 +77,8 @@ class Target:
                     " only an administrator may drop or rename it"
                 )
 
-    def _restricted_insert(self, table: TableMetadata, parts: tuple[str, ...]) -> None:
-        """DML-2, DML-3: rows of visible columns, all of which the policy allows to be written."""
-        hidden = frozenset[str]().union(*(each.hidden for each in self.limits))
-        masked = frozenset(column for each in self.limits for column in each.masks)
-        visible = [column.name for column in table.columns if column.name not in hidden]
-        self._check_insert(self.promise.command, visible, hidden, masked)
-        if any(not column.nullable and column.default is None for column in table.columns if column.name in hidden):
-            raise restricted_error(self.entry.name)
-        self._expect(parts, parts, untouched=hidden | masked)
-
-    def _check_insert(
-        self, insert: Mapping[str, Any], visible: Sequence[str], hidden: frozenset[str], masked: frozenset[str]
-    ) -> None:
-        entry, name = self.entry, self.entry.name
-        if insert.get("overwrite") is not False or insert.get("partitionSpec"):
-            raise restricted_error(name)  # DML-4
-        written = [str(column) for column in insert.get("userSpecifiedCols") or ()]
-        if insert.get("byName") is True and self.judge.spooled:
-            # The rows of a bulk ingest, in text of ours. The verifier looks at what is written.
-            if masked:
-                raise NotSupportedError(f"Rows cannot be ingested into {name}, which has masked columns")
-            return
-        if not (hidden or masked):
-            return
-        if not written:
-            raise NotSupportedError(
-                f"INSERT into {name} needs the names of its columns", hint="write INSERT INTO table (a, b) …"
-            )
-        folded = {column.lower() for column in written}
-        if any(column.lower() in folded for column in masked):
-            raise NotSupportedError(f"INSERT may not write a masked column of {name}")
-        known = {column.lower() for column in visible}
-        unseen = [column for column in written if column.lower() not in known]
-        if unseen:
-            # What the engine says of a column that is not there, and before it says anything else (ERR-7).
-            raise EngineExecutionError(
-                EngineFailure(
-                    condition="UNRESOLVED_COLUMN.WITH_SUGGESTION",
-                    sql_state="42703",
-                    parameters={"objectName": f"`{unseen[0]}`", "proposal": ""},
-                    fragment=entry.relation.parts[-1],
-                    start=entry.relation.start,
-                )
-            )
-
     def _visible_rows(self, parts: tuple[str, ...]) -> tuple[str, ...]:
         """DML-3: what changes rows sees the visible ones and writes allowed ones. Returns what the target is called."""
-        if any(each.hidden or each.masks for each in self.limits):
-            raise restricted_error(self.entry.name)  # DML-2
-        if self.entry.action is Action.DELETE and _is_true(self.promise.command.get("condition")):
-            raise restricted_error(self.entry.name)
         filters = tuple(dict.fromkeys(one for each in self.limits for one in each.filters))
         seen = self._all_columns(filters, parts)
         self.promise.rows = seen.restriction
@@ -155,6 +106,77 @@ class Target:
         return self.judge.compiler().compile(
             name, relation, conditions, marker=new_marker(), visible=lambda columns: columns
         )
+
+
+def check_limits(
+    entry: BoundRelation, limits: Sequence[Verdict], command: Mapping[str, Any], *, ingests: bool = False
+) -> None:
+    """Raise unless what is kept from somebody allows what a statement does to its target.
+
+    Args:
+        entry: the target.
+        limits: what is decided about it, as far as that keeps something.
+        command: the fields of the statement's command.
+        ingests: whether the rows are a client's, in text of ours.
+    """
+    hidden, masked = _kept_columns(limits)
+    if entry.action is Action.INSERT and isinstance(entry.loaded, TableMetadata):
+        _check_insert(entry, entry.loaded, command, hidden, masked, ingests=ingests)
+    elif entry.action not in _CHANGES_ROWS:
+        raise restricted_error(entry.name)  # DML-4: it needs the whole table
+    elif hidden or masked:
+        raise restricted_error(entry.name)  # DML-2
+    elif entry.action is Action.DELETE and _is_true(command.get("condition")):
+        raise restricted_error(entry.name)  # DML-4
+
+
+def _kept_columns(limits: Sequence[Verdict]) -> tuple[frozenset[str], frozenset[str]]:
+    """Return the columns that are hidden, and those that are masked."""
+    hidden = frozenset[str]().union(*(each.hidden for each in limits))
+    return hidden, frozenset(column for each in limits for column in each.masks)
+
+
+def _check_insert(
+    entry: BoundRelation,
+    table: TableMetadata,
+    insert: Mapping[str, Any],
+    hidden: frozenset[str],
+    masked: frozenset[str],
+    *,
+    ingests: bool,
+) -> None:
+    """DML-2: rows of visible columns, all of which the policy allows to be written."""
+    name = entry.name
+    if insert.get("overwrite") is not False or insert.get("partitionSpec"):
+        raise restricted_error(name)  # DML-4
+    written = [str(column) for column in insert.get("userSpecifiedCols") or ()]
+    if insert.get("byName") is True and ingests:
+        # The verifier looks at what is written.
+        if masked:
+            raise NotSupportedError(f"Rows cannot be ingested into {name}, which has masked columns")
+    elif hidden or masked:
+        if not written:
+            raise NotSupportedError(
+                f"INSERT into {name} needs the names of its columns", hint="write INSERT INTO table (a, b) …"
+            )
+        folded = {column.lower() for column in written}
+        if any(column.lower() in folded for column in masked):
+            raise NotSupportedError(f"INSERT may not write a masked column of {name}")
+        known = {column.name.lower() for column in table.columns if column.name not in hidden}
+        unseen = [column for column in written if column.lower() not in known]
+        if unseen:
+            # What the engine says of a column that is not there, and before it says anything else (ERR-7).
+            raise EngineExecutionError(
+                EngineFailure(
+                    condition="UNRESOLVED_COLUMN.WITH_SUGGESTION",
+                    sql_state="42703",
+                    parameters={"objectName": f"`{unseen[0]}`", "proposal": ""},
+                    fragment=entry.relation.parts[-1],
+                    start=entry.relation.start,
+                )
+            )
+    if any(not column.nullable and column.default is None for column in table.columns if column.name in hidden):
+        raise restricted_error(name)
 
 
 def _is_true(condition: object) -> bool:

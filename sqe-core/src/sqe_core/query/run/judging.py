@@ -13,12 +13,13 @@ from sqe_core.catalog.information_schema import view_text
 from sqe_core.engine.port import EngineSession, EngineState
 from sqe_core.query.answers.system_tables import NoSystemRows, SystemTables
 from sqe_core.query.context import StatementContext
-from sqe_core.query.judge.bind import BoundRelation, RelationBinder, SpooledRows
+from sqe_core.query.judge.bind import BoundRelation, RelationBinder, SpooledRows, fields_of_command
 from sqe_core.query.judge.judge import Judge, Judgement
-from sqe_core.query.judge.sights import ViewSight
+from sqe_core.query.judge.sights import ViewSight, ViewSights
 from sqe_core.query.statements.columns_in_use import ColumnsInUse
 from sqe_core.query.statements.handler import RunsInEngine
 from sqe_core.spi.catalog import Column, TableMetadata, ViewMetadata
+from sqe_core.spi.identity import Identity
 from sqe_core.spi.names import ObjectName
 from sqe_core.spi.policy import Action
 from sqe_core.sql.statement import SESSION_FUNCTIONS, EngineStatement, session_marker
@@ -94,8 +95,13 @@ class Judging:
             command=command,
         )
 
-    def bind(self, statement: EngineStatement, seen: StatementContext) -> Sequence[BoundRelation]:
-        """Say what the names of a statement are for whoever sees `seen`; nothing is decided and nothing runs."""
+    def bind(
+        self, statement: EngineStatement, seen: StatementContext
+    ) -> tuple[Sequence[BoundRelation], Mapping[str, Any]]:
+        """Say what the names of a statement are for whoever sees `seen`, and the fields of its command.
+
+        Nothing is decided and nothing runs.
+        """
         self.context.terms.positions = statement.positions
         values = dict.fromkeys((*map(session_marker, SESSION_FUNCTIONS), *statement.parameters))
         binder = RelationBinder(
@@ -108,7 +114,8 @@ class Judging:
             positions=statement.positions,
         )
         with self.scope() as engine:
-            return binder.bind(engine.parse(statement.spark_sql, values).description)
+            description = engine.parse(statement.spark_sql, values).description
+            return binder.bind(description), fields_of_command(description)
 
     def is_void(self, statement: EngineStatement) -> bool:
         """Whether nothing is to be done: ALTER TABLE IF EXISTS, and the one table that it names is missing."""
@@ -139,6 +146,18 @@ class Judging:
             return columns
         seen = self._sight_of(name, loaded).columns
         return tuple(column for column in columns if column.name in seen)
+
+    def is_readable(self, name: ObjectName, view: ViewMetadata, somebody: Identity) -> bool:
+        """Whether somebody else can read a view to the bottom, as far as the policies say."""
+        context = self.context
+        with self.scope():
+            judge = replace(
+                self.new_judge(),
+                session=context.session.as_of(somebody),
+                circumstances=context.circumstances.of_another().unrecorded(),
+                system=NoSystemRows(),
+            )
+            return bool(ViewSights().of(name, view, judge).columns)
 
     def text_of(self, name: ObjectName, view: ViewMetadata) -> str | None:
         """Return the text of a view, or None for whoever may not read all of it."""
