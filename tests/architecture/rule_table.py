@@ -19,7 +19,6 @@ ATTACKS = ROOT / "tests" / "security" / "attacks.toml"
 # Rules without a test, and why.
 UNTESTED: Mapping[str, str] = {
     "ISO-13": "it is for operators: a server each",
-    "LIM-11": "Spark does it: a pool for each user, set in `Exec.java`",
     "TRI-2": "not built: the Trino protocol",
     "TRI-4": "not built: the Trino protocol",
 }

@@ -10,12 +10,35 @@ from pathlib import Path
 import pytest
 
 from sqe_core.bootstrap import EMBEDDED_CATALOG, OWNER, EmbeddedSqe
+from sqe_core.engine.spark.engine import SparkEngine
 from sqe_core.session.session import Session
 from sqe_core.spi.errors import ErrorCode, QueryCancelledError, QueryTimeoutError, SqeError
+from sqe_core.testing import make_identity
 
 
 def open_session(sqe: EmbeddedSqe) -> Session:
     return sqe.sqe.open_session(OWNER, catalog=EMBEDDED_CATALOG, protocol="test")
+
+
+@pytest.mark.rule("LIM-11")
+def test_each_user_has_a_pool_of_the_scheduler(sqe: EmbeddedSqe, engine: SparkEngine) -> None:
+    """Whoever has many jobs does not keep the others waiting until all of them are done."""
+    pools: dict[str, set[str]] = {}
+    for user in ("ann", "ben", "ann"):
+        session = sqe.sqe.open_session(make_identity(user), catalog=EMBEDDED_CATALOG, protocol="test")
+        before = pool_names(engine)
+        sqe.sqe.service.execute(session, "SELECT id % 7, count(*) FROM range(1000) AS r(id) GROUP BY 1").read_all()
+        pools.setdefault(user, set()).update(pool_names(engine) - before)
+        sqe.sqe.service.close_session(session)
+    assert [len(found) for found in pools.values()] == [1, 1]
+    assert all(name.startswith("user-") for found in pools.values() for name in found)
+    assert pools["ann"] != pools["ben"]
+
+
+def pool_names(engine: SparkEngine) -> set[str]:
+    """What Spark has pools for."""
+    pools = engine.context._jsc.sc().getAllPools()
+    return {str(pools.apply(number).name()) for number in range(pools.size())}
 
 
 @pytest.mark.rule("ISO-2")

@@ -414,6 +414,9 @@ class EngineExecutionError(Exception):
 # The text of the engine's error when a row that is written does not satisfy `check` of `analyse`.
 ROW_REFUSED = "sqe.row.not.allowed"
 
+# A setting for `execute`: those who share it share what they get of the engine (LIM-11).
+SCHEDULER_POOL = "spark.scheduler.pool"
+
 # An option for `analyse`: a write whose values would lose digits in their columns is refused.
 EXACT_WRITES: Mapping[str, str] = MappingProxyType({"sqe.exact.writes": "true"})
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
 
-from sqe_core.engine.port import EngineExecutionError, EngineSession, ResultStream
+from sqe_core.engine.port import SCHEDULER_POOL, EngineExecutionError, EngineSession, ResultStream
 from sqe_core.query.context import StatementContext
 from sqe_core.query.judge.bind import Usage
 from sqe_core.query.judge.judge import Judgement
@@ -19,8 +20,11 @@ from sqe_core.query.run.running import Ending
 from sqe_core.query.statements.created_meanwhile import created_table, is_created_meanwhile
 from sqe_core.query.statements.lifecycle import ObjectLives, uuid_of
 from sqe_core.spi.errors import ResourcesError, SqeError
+from sqe_core.spi.identity import Identity
 from sqe_core.spi.protocol import StatementState
 from sqe_core.sql.statement import EngineStatement, Statement, StatementKind
+
+_MOST_POOLS = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +43,8 @@ class Execution:
         context.running.state = StatementState.RUNNING
         new = self._new_tables(judgement)
         try:
-            stream: ResultStream = engine.execute(judgement.plan, tag=context.running.tag, settings=judgement.settings)
+            settings = {**judgement.settings, SCHEDULER_POOL: _pool_of(context.identity)}
+            stream: ResultStream = engine.execute(judgement.plan, tag=context.running.tag, settings=settings)
         except EngineExecutionError as error:
             created = next((one for one in judgement.bound if one.usage is Usage.CREATE), None)
             if created is None or created.resolved is None or not is_created_meanwhile(error.failure):
@@ -154,6 +159,12 @@ class Execution:
         """What a statement of the engine's has made belongs to whoever ran it."""
         for resolved in new:
             self._lives.created(resolved.name, self.context.session.metadata(resolved.mount).load_table)
+
+
+def _pool_of(identity: Identity) -> str:
+    """Return the scheduler's pool of a user: a few users share one, since Spark never forgets a pool (LIM-10)."""
+    digest = hashlib.sha256(repr(identity.key).encode()).digest()
+    return f"user-{int.from_bytes(digest[:8]) % _MOST_POOLS}"
 
 
 def shown_schema(statement: EngineStatement, schema: pa.Schema) -> pa.Schema:
