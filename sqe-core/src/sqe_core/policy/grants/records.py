@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import datetime
 from decimal import Decimal
 from enum import Enum
@@ -330,57 +330,42 @@ def decode_name(body: Body) -> ObjectName | NamespaceName:
     return ObjectName(catalog=body["catalog"], namespace=tuple(body["namespace"]), name=body["name"])
 
 
+_MASKS: Mapping[str, Any] = {
+    "null": NullMask,
+    "constant": ConstantMask,
+    "hash": HashMask,
+    "partial": PartialMask,
+    "range": RangeMask,
+    "year": YearMask,
+    "sql": SqlMask,
+    "action": ActionMask,
+}
+_TYPES = {made: name for name, made in _MASKS.items()}
+
+
 def encode_mask(mask: Mask) -> dict[str, Any]:
     """Write a mask."""
-    match mask:
-        case NullMask():
-            return {"type": "null"}
-        case ConstantMask():
-            return {"type": "constant", "value": mask.value}
-        case HashMask():
-            return {"type": "hash"}
-        case PartialMask():
-            return {
-                "type": "partial",
-                "show_first": mask.show_first,
-                "show_last": mask.show_last,
-                "upper": mask.upper,
-                "lower": mask.lower,
-                "digit": mask.digit,
-            }
-        case RangeMask():
-            return {"type": "range", "width": str(mask.width)}
-        case YearMask():
-            return {"type": "year"}
-        case SqlMask():
-            return {"type": "sql", "expression": _encode_expression(mask.expression)}
-        case ActionMask():
-            return {"type": "action", "action": mask.action}
+    body: dict[str, Any] = {"type": _TYPES[type(mask)]} | {each.name: getattr(mask, each.name) for each in fields(mask)}
+    if isinstance(mask, RangeMask):
+        body["width"] = str(mask.width)
+    elif isinstance(mask, SqlMask):
+        body["expression"] = _encode_expression(mask.expression)
+    return body
 
 
 def decode_mask(body: Body) -> Mask:
     """Read a mask; an unknown one is an error, never no mask."""
-    match body["type"]:
-        case "null":
-            return NullMask()
-        case "constant":
-            return ConstantMask(value=body["value"])
-        case "hash":
-            return HashMask()
-        case "partial":
-            return PartialMask(**{name: value for name, value in body.items() if name != "type"})
-        case "range":
-            width = Decimal(body["width"])
-            return RangeMask(width=int(width) if width == width.to_integral_value() else width)
-        case "year":
-            return YearMask()
-        case "sql":
-            expression = _decode_expression(body["expression"])
-            if expression is not None:
-                return SqlMask(expression=expression)
-        case "action" if body["action"] in get_args(MaskAction):
-            return ActionMask(action=body["action"])
-    raise ValueError("an unknown mask")
+    values = dict(body)
+    made = _MASKS.get(values.pop("type"))
+    if made is RangeMask:
+        width = Decimal(values["width"])
+        values["width"] = int(width) if width == width.to_integral_value() else width
+    elif made is SqlMask:
+        values["expression"] = _decode_expression(values["expression"])
+    known = made is not ActionMask or values["action"] in get_args(MaskAction)
+    if made is None or not known or values.get("expression", body) is None:
+        raise ValueError("an unknown mask")
+    return cast(Mask, made(**values))
 
 
 def _encode_grantee(grantee: Grantee) -> dict[str, Any]:
