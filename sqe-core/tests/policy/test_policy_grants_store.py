@@ -97,9 +97,35 @@ def reads(engine: GrantsEnforcer, *roles: str) -> bool:
     return engine.decide(request).decisions[0].effect is Effect.ALLOW
 
 
-class TestGrants(PolicyEnforcerContract):
+def fill(engine: GrantsEnforcer) -> None:
+    """Close a table to others, and a part of another one."""
+    engine.put_grant(replace(READ, target=replace(TABLE, name="closed")), author=ADMIN)
+    engine.put_grant(replace(READ, target=replace(TABLE, name="part"), columns=("id",)), author=ADMIN)
+
+
+class StoreContract(PolicyEnforcerContract):
     capabilities = frozenset({"denies", "restricts", "remote", "grants", "roles", "policies", "ownership"})
 
+    @pytest.fixture
+    def allowed(self):
+        return make_policy_request(PEOPLE)
+
+    @pytest.fixture
+    def denied(self):
+        return make_policy_request(replace(PEOPLE, name="closed"))
+
+    @pytest.fixture
+    def restricted(self):
+        return make_policy_request(
+            replace(PEOPLE, name="part"), principal=make_identity(roles=("analyst",)), columns=("id", "ssn")
+        )
+
+    @pytest.fixture
+    def grantee(self) -> Grantee:
+        return ANALYST
+
+
+class TestGrants(StoreContract):
     @pytest.fixture
     def factory(self) -> GrantsFactory:
         return GrantsFactory()
@@ -108,24 +134,9 @@ class TestGrants(PolicyEnforcerContract):
     def config(self, path: Path) -> GrantsConfig:
         config = GrantsConfig(path=path)
         engine = GrantsFactory().create("grants", config, PluginContext())
-        engine.put_grant(replace(READ, target=replace(TABLE, name="closed")), author=ADMIN)
-        engine.put_grant(replace(READ, target=replace(TABLE, name="part"), columns=("id",)), author=ADMIN)
+        fill(engine)
         engine.close()
         return config
-
-    @pytest.fixture
-    def allowed(self):
-        return make_policy_request(PEOPLE)
-
-    @pytest.fixture
-    def denied(self):
-        return make_policy_request(replace(PEOPLE, name="closed"))
-
-    @pytest.fixture
-    def restricted(self):
-        return make_policy_request(
-            replace(PEOPLE, name="part"), principal=make_identity(roles=("analyst",)), columns=("id", "ssn")
-        )
 
     @pytest.fixture
     def broken(self, config: GrantsConfig, path: Path):
@@ -134,21 +145,14 @@ class TestGrants(PolicyEnforcerContract):
         yield engine
         engine.close()
 
-    @pytest.fixture
-    def grantee(self) -> Grantee:
-        return ANALYST
 
-
-class TestInMemory(PolicyEnforcerContract):
-    capabilities = frozenset({"denies", "restricts", "remote", "grants", "roles", "policies", "ownership"})
-
+class TestInMemory(StoreContract):
     @pytest.fixture
     def factory(self):
         class Filled(MemoryFactory):
             def create(self, name, config, context):
                 engine = super().create(name, config, context)
-                engine.put_grant(replace(READ, target=replace(TABLE, name="closed")), author=ADMIN)
-                engine.put_grant(replace(READ, target=replace(TABLE, name="part"), columns=("id",)), author=ADMIN)
+                fill(engine)
                 return engine
 
         return Filled()
@@ -156,20 +160,6 @@ class TestInMemory(PolicyEnforcerContract):
     @pytest.fixture
     def config(self) -> MemoryConfig:
         return MemoryConfig()
-
-    @pytest.fixture
-    def allowed(self):
-        return make_policy_request(PEOPLE)
-
-    @pytest.fixture
-    def denied(self):
-        return make_policy_request(replace(PEOPLE, name="closed"))
-
-    @pytest.fixture
-    def restricted(self):
-        return make_policy_request(
-            replace(PEOPLE, name="part"), principal=make_identity(roles=("analyst",)), columns=("id", "ssn")
-        )
 
     @pytest.fixture
     def broken(self):
