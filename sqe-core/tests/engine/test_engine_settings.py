@@ -129,7 +129,7 @@ def test_which_masters_are_local(master: str, local: bool) -> None:
     found = settings(master=master, auth_secret="s3cret")
     assert ("spark.jars" in found) is not local
     assert ("spark.sql.optimizer.runtime.bloomFilter.creationSideThreshold" in found) is local
-    assert found["spark.sql.adaptive.coalescePartitions.parallelismFirst"] == str(local).lower()
+    assert found.get("spark.sql.adaptive.coalescePartitions.parallelismFirst", "true") == str(local).lower()
     assert (found.get("spark.driver.host") == "127.0.0.1") is local
     assert (found.get("spark.io.encryption.enabled") == "true") is not local
 
