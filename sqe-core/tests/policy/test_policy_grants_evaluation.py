@@ -908,6 +908,30 @@ def test_decisions_are_not_kept_and_name_their_version(engine: GrantsEnforcer) -
     assert before.policy_version != after.policy_version == str(engine.policy_version())
 
 
+def test_a_column_list_holds_for_who_owned_what_had_the_name_before(engine: GrantsEnforcer) -> None:
+    engine.object_created(PEOPLE, uuid="1", owner=ALICE)
+    put(engine, grant(on(PEOPLE), user("alice"), Privilege.SELECT, columns=("id",), object_uuid="2"))
+    assert ask(engine, ALICE, uuid="2").hidden_columns == frozenset({"name", "ssn"})
+
+
+def test_a_column_list_does_not_hold_for_the_owner_of_what_was_renamed(engine: GrantsEnforcer) -> None:
+    engine.object_created(PEOPLE, uuid="1", owner=ALICE)
+    moved = replace(PEOPLE, name="persons")
+    put(engine, grant(on(moved), PUBLIC, Privilege.SELECT, columns=("id",), object_uuid="1"))
+    assert ask(engine, ALICE, name=moved, uuid="1").hidden_columns == frozenset()
+
+
+def test_a_new_owner_of_what_another_engine_renamed_is_the_only_one(engine: GrantsEnforcer) -> None:
+    put(engine, grant(on(LAKE), role("x"), Privilege.SELECT))
+    engine.object_created(PEOPLE, uuid="1", owner=ALICE)
+    moved, again = (replace(PEOPLE, name=name) for name in ("a_people", "z_people"))
+    for name, owner in ((moved, "bob"), (PEOPLE, "carol")):
+        engine.set_owner(name, user(owner), uuid="1", author=ADMIN)
+        for now in (name, again):
+            owners = [each for each in ("alice", "bob", "carol") if engine.is_owner(now, person(each), uuid="1")]
+            assert owners == [owner]
+
+
 def test_names_are_listed_in_time_that_grows_with_their_number(engine: GrantsEnforcer) -> None:
     import time
 

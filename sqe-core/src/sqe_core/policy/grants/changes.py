@@ -258,6 +258,11 @@ def set_owner(draft: Draft, owner: Owner) -> None:
     check_grantee(owner.grantee)
     if owner.grantee.type not in ("user", "role"):
         raise _refused("An owner is a user or a role")
+    for key, body in list(draft.all(Kind.OWNER)):
+        # Another engine may have renamed it: what is said of its id under an earlier name is over.
+        other = records.decode_owner(body)
+        if owner.uuid is not None and (other.uuid, other.name.catalog) == (owner.uuid, owner.name.catalog):
+            draft.delete(Kind.OWNER, key)
     draft.put(Kind.OWNER, records.name_key(owner.name), records.encode_owner(owner))
 
 

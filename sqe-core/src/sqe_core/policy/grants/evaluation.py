@@ -309,7 +309,7 @@ class Evaluation:
         assert isinstance(place.name, ObjectName)
         reading = {Privilege.SELECT, Privilege.ALL} | self._of_views(Action.SELECT, place)
         lists = [row.grant.columns for row in self._given(rows, place) if row.privilege in reading]
-        if lists and None not in lists and self._state.governed(place) and not self._owns(place.name):
+        if lists and None not in lists and self._state.governed(place) and not self._owns(place.name, place.uuid):
             denied |= columns - {column.casefold() for listed in lists for column in listed or ()}
         return denied & columns
 

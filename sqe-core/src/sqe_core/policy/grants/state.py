@@ -203,7 +203,7 @@ class State:
         if isinstance(name, NamespaceName):
             return self.schema_owners.get(name)
         owner = self.owners.get(name)
-        if uuid is None or (owner is not None and owner.uuid is None):
+        if uuid is None or (owner is not None and owner.uuid in (None, uuid)):
             return owner
         return self._owned_ids.get((name.catalog, uuid))
 

@@ -196,6 +196,9 @@ def write_joined(writer: Writer, node: Any) -> str:
 @rule(exp.Join, "this", "kind", "side", "method", "on", "using")
 def _join(writer: Writer, node: Any) -> str:
     words = [node.args.get(key) for key in ("method", "side", "kind")]
+    if words[-1] == "CROSS":
+        # The same rows; and through an inner join Spark passes filters of one side on to scans of the other.
+        words = ["INNER"]
     head = " ".join(word for word in words if word)
     table = node.this
     right = write_joined(writer, table)
