@@ -15,11 +15,12 @@ from typing import Any
 import pytest
 from testbed.keycloak import CLIENT, CLIENT_SECRET, PUBLIC_CLIENT, SUBJECTS, Keycloak
 
+from sqe_auth_oidc.basic import ClientProvider
 from sqe_auth_oidc.bearer import BearerProvider
 from sqe_auth_oidc.config import BearerConfig, ClientCredentialsConfig, ClientPassthroughConfig, ExchangeConfig
 from sqe_auth_oidc.exchange import ExchangeProvider
 from sqe_auth_oidc.provider import Surroundings
-from sqe_auth_oidc.service import ClientCredentialsProvider, ClientPassthroughProvider
+from sqe_auth_oidc.service import ClientCredentialsProvider
 from sqe_core.bootstrap import browser_logins, device_logins, login_providers
 from sqe_core.config import load
 from sqe_core.config.loading import LoadedConfig
@@ -292,7 +293,7 @@ def test_clients_in_the_place_of_people(keycloak: Keycloak) -> None:
     assert shared.refresh(service).key == service.key
     shared.close()
 
-    own = ClientPassthroughProvider(ClientPassthroughConfig(token_url=keycloak.token_url), surroundings())
+    own = ClientProvider(ClientPassthroughConfig(token_url=keycloak.token_url), surroundings())
     caller = own.authenticate(basic(CLIENT, CLIENT_SECRET))
     assert caller is not None
     assert caller.key == service.key

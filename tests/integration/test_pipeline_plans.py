@@ -174,7 +174,7 @@ def test_a_plan_changes_nothing_until_it_is_started(sqe: EmbeddedSqe) -> None:
         plan.start()
     given_up = service.plan(sqe.session, "DROP TABLE later")
     given_up.close()
-    with pytest.raises(UserError):
+    with pytest.raises(QueryCancelledError):
         given_up.start()
     assert sqe.execute("SELECT a FROM later").read_all().to_pylist() == [{"a": 1}]
     service.plan(sqe.session, "DROP TABLE later").start().close()
