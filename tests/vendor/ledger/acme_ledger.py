@@ -34,10 +34,11 @@ class LedgerConfig:
 class Ledger(LineageSink):
     """One row for each event."""
 
-    def __init__(self, config: LedgerConfig) -> None:
+    def __init__(self, config: LedgerConfig, *, rehearsal: bool = False) -> None:
         self._lock = threading.Lock()
         try:
-            self._file = sqlite3.connect(config.path, timeout=config.timeout_secs, check_same_thread=False)
+            path = ":memory:" if rehearsal else config.path
+            self._file = sqlite3.connect(path, timeout=config.timeout_secs, check_same_thread=False)
             with self._file:
                 self._file.execute("CREATE TABLE IF NOT EXISTS events (run TEXT, type TEXT, document TEXT)")
         except sqlite3.Error as error:
@@ -62,7 +63,7 @@ class LedgerFactory(LineageSinkFactory[LedgerConfig]):
 
     def create(self, name: str, config: LedgerConfig, context: PluginContext) -> Ledger:
         """Open the file."""
-        return Ledger(config)
+        return Ledger(config, rehearsal=context.rehearsal)
 
 
 class LedgerPlugin(SqePlugin):

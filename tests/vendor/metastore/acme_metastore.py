@@ -100,7 +100,7 @@ class Metastore(CatalogBackend):
 
     supports_views = False
 
-    def __init__(self, config: MetastoreConfig, storage: Mapping[str, str]) -> None:
+    def __init__(self, config: MetastoreConfig, storage: Mapping[str, str], *, rehearsal: bool) -> None:
         file = config.file.expanduser().absolute()
         self.uri = f"metastore:{file}"
         self.read_only = not config.writable
@@ -116,6 +116,9 @@ class Metastore(CatalogBackend):
             "cache-enabled": "false",
             "sqe.catalog-name": _STORED_NAME,
         }
+        self._unmade = rehearsal and not file.exists()
+        if self._unmade:
+            return
         try:
             with closing(sqlite3.connect(file, timeout=30)) as connection:
                 connection.executescript(_LAYOUT)
@@ -135,8 +138,9 @@ class Metastore(CatalogBackend):
         return self._names
 
     def check(self) -> None:
-        """Read the file."""
-        self._names.list_namespaces()
+        """Read the file, which a rehearsal does not make."""
+        if not self._unmade:
+            self._names.list_namespaces()
 
 
 class MetastoreFactory(CatalogFactory[MetastoreConfig]):
@@ -147,7 +151,7 @@ class MetastoreFactory(CatalogFactory[MetastoreConfig]):
 
     def create(self, name: str, config: MetastoreConfig, context: CatalogContext) -> Metastore:
         """Open the file."""
-        return Metastore(config, context.storage)
+        return Metastore(config, context.storage, rehearsal=context.rehearsal)
 
     def attach(self, request: AttachRequest) -> MetastoreConfig:
         """`ATTACH '<file>' AS x (TYPE metastore, WAREHOUSE '<folder>')`, for reading."""

@@ -1,4 +1,4 @@
-"""The catalog keeps SQE's contract; tests/integration/test_vendor_engine.py mounts it."""
+"""The catalog keeps SQE's contract; tests/integration/test_catalog_contract.py mounts it."""
 
 from __future__ import annotations
 

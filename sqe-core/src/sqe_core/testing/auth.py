@@ -37,11 +37,6 @@ class AuthProviderContract(FactoryContract):
     KNOWN_CAPABILITIES: ClassVar[frozenset[str]] = frozenset({"rejects", "refresh", "browser_login", "device_login"})
 
     @pytest.fixture
-    def context(self) -> PluginContext:
-        """What the core offers; override it to turn the clock."""
-        return PluginContext()
-
-    @pytest.fixture
     def accepted(self) -> LoginRequest:
         """A login that succeeds."""
         raise NotImplementedError("supply the fixture 'accepted'")

@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import fields
+from dataclasses import fields, replace
+from pathlib import Path
 from typing import Any, ClassVar, TypeVar, get_type_hints
 
 import pytest
 
 from sqe_core.plugins.calls import is_frozen_dataclass
+from sqe_core.spi.factory import PluginContext
 from sqe_core.spi.identity import Secret
 
 T = TypeVar("T")
@@ -111,9 +113,22 @@ class FactoryContract(ConfigContract):
     NAME: ClassVar[str] = "under-test"
     """The name that objects are created with."""
 
+    @pytest.fixture
+    def context(self) -> PluginContext:
+        """What the core offers; override it to turn the clock."""
+        return PluginContext()
+
     def test_kind_is_a_plain_word(self, factory: Any) -> None:
         """The kind can be written in TOML and in entry points."""
         assert re.fullmatch(r"[a-z][a-z0-9_-]*", factory.kind)
+
+    def test_a_rehearsal_makes_nothing(self, factory: Any, config: Any, context: PluginContext, tmp_path: Path) -> None:
+        """`sqe config check` creates objects too, and leaves no file behind."""
+        before = sorted(tmp_path.rglob("*"))
+        made = factory.create(self.NAME, config, replace(context, rehearsal=True))
+        assert sorted(tmp_path.rglob("*")) == before
+        if hasattr(made, "close"):
+            made.close()
 
 
 def assert_no_secret(text: str, *secrets: Secret | None) -> None:

@@ -71,11 +71,6 @@ class LineageSinkContract(FactoryContract):
     """How long `emit` takes at most when nobody answers."""
 
     @pytest.fixture
-    def context(self) -> PluginContext:
-        """What the core offers."""
-        return PluginContext()
-
-    @pytest.fixture
     def delivered(self) -> Delivered:
         """Returns what arrived."""
         raise NotImplementedError("supply the fixture 'delivered'")

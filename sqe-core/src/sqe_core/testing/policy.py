@@ -88,11 +88,6 @@ class PolicyEnforcerContract(FactoryContract):
         return Effect.ABSTAIN if self.can("abstains") else Effect.ALLOW
 
     @pytest.fixture
-    def context(self) -> PluginContext:
-        """What the core offers."""
-        return PluginContext()
-
-    @pytest.fixture
     def allowed(self) -> PolicyRequest:
         """A request about one table that is let pass."""
         raise NotImplementedError("supply the fixture 'allowed'")

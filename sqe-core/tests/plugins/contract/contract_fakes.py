@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
@@ -47,6 +48,7 @@ from sqe_core.spi import (
     NullMask,
     ObjectName,
     ObjectNotFoundError,
+    PluginContext,
     PolicyEnforcer,
     PolicyEnforcerFactory,
     PolicyRequest,
@@ -301,6 +303,21 @@ class TestOddKind(TestPasswords):
         factory = PasswordsFactory()
         factory.kind = "Odd Kind"
         return factory
+
+
+class TestMakesAFile(TestPasswords):
+    """Of a rehearsal too."""
+
+    breaks = ("test_a_rehearsal_makes_nothing",)
+
+    @pytest.fixture
+    def factory(self, tmp_path: Path) -> PasswordsFactory:
+        class Leaves(PasswordsFactory):
+            def create(self, name: str, config: Any, context: PluginContext) -> Any:
+                tmp_path.joinpath("made").touch()
+                return super().create(name, config, context)
+
+        return Leaves()
 
 
 # Catalogs

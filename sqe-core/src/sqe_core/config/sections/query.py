@@ -23,7 +23,7 @@ class SessionConfig:
     max_sessions: int = setting(10_000, "Sessions at a time; one more is refused.", minimum=1, maximum=100_000)
     max_sessions_per_user: int = setting(
         200,
-        "One user's sessions; one more ends the longest unused one without a connection.",
+        "One user's sessions, and as many again of connections; one more ends the longest unused without one.",
         minimum=1,
         maximum=100_000,
     )
