@@ -123,8 +123,8 @@ _LOCAL_SETTINGS: Mapping[str, str] = MappingProxyType(
     }
 )
 
-# What an operator may replace. A filter on one side of a JOIN … ON is passed on to a scan of the other one for far less
-# than Spark's 10 GB. Tables with commas between are a CROSS join to Spark, which passes nothing on there.
+# What an operator may replace. A filter on one side of a join is passed on to a scan of the other one for far less than
+# Spark's 10 GB.
 _LOCAL_DEFAULTS: Mapping[str, str] = MappingProxyType(
     {
         "spark.sql.optimizer.runtime.bloomFilter.applicationSideScanSizeThreshold": "1MB",
@@ -250,7 +250,7 @@ def _broadcasts(options: EngineOptions) -> dict[str, str]:
     """How big a side of a join may be that every task gets as a whole: a few of them at once must fit (LIM-9)."""
     tasks = local_cores(options.master) if is_local(options.master) else 1
     most = max(options.memory_bytes // (_BROADCAST_SHARE * (tasks + _BROADCASTS_BESIDE_TASKS)), 16 << 20)
-    # Sizes are guessed before a join is planned, and what was guessed too low is an error.
+    # Sizes are guessed before a join is planned; what was guessed too low runs once more, without this (Exec.java).
     chosen = options.settings.get(_BROADCAST_THRESHOLD, "")
     guessed = int(chosen) if chosen.isdecimal() else min(most // _GUESSED_TOO_LOW, _MOST_BROADCAST_BYTES)
     return {

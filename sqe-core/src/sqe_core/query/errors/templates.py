@@ -691,6 +691,7 @@ JAVA: Mapping[str, Template] = {
     "SQE_TIMES_IN_AVRO": _unsupported(
         "Times and nanoseconds cannot be written to Avro files", "set write.format.default to parquet or orc"
     ),
+    "SQE_TOO_BIG_TO_COLLECT": _resources("Rows that are needed in one place are too big together", _SMALLER),
     "SQE_RESULT_COLUMNS": _resources(
         "The result has {columns:number} columns; {most:number} are allowed", "name the columns that you need"
     ),

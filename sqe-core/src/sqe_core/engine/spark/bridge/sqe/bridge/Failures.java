@@ -12,6 +12,7 @@ import java.util.Set;
 import java.util.concurrent.ExecutionException;
 import java.util.regex.Pattern;
 import org.apache.spark.QueryContext;
+import org.apache.spark.SparkException;
 import org.apache.spark.SparkThrowable;
 import org.apache.spark.sql.AnalysisException;
 import org.apache.spark.sql.catalyst.parser.ParseException;
@@ -79,11 +80,20 @@ public final class Failures {
               || each instanceof ExecutionException;
       if (!wrapper) return each;
     }
-    return chain.get(0);
+    Throwable told = chain.get(0);
+    for (Throwable each : chain) if (each instanceof SparkThrowable spark && spark.getCondition() != null) told = each;
+    return told;
   }
 
   private static boolean isOwn(Throwable thrown) {
-    return thrown instanceof BridgeException || thrown instanceof CancelledException;
+    return thrown instanceof BridgeException || thrown instanceof CancelledException || isTooBigToCollect(thrown);
+  }
+
+  /** Of what has to come to the driver as a whole, which Spark gives no condition. */
+  private static boolean isTooBigToCollect(Throwable thrown) {
+    return thrown instanceof SparkException spark
+        && spark.getCondition() == null
+        && String.valueOf(spark.getMessage()).contains("bigger than spark.driver.maxResultSize");
   }
 
   private static boolean isWrapper(SparkThrowable thrown) {
@@ -97,9 +107,15 @@ public final class Failures {
         || condition.startsWith("_LEGACY_ERROR");
   }
 
+  /** Whether one of the causes has one of these conditions. */
+  public static boolean has(Throwable thrown, Set<String> conditions) {
+    return chain(thrown).stream().anyMatch(each -> conditions.contains(condition(each)));
+  }
+
   private static String condition(Throwable thrown) {
     if (thrown instanceof CancelledException) return "SQE_CANCELLED";
     if (thrown instanceof BridgeException exception) return exception.condition;
+    if (isTooBigToCollect(thrown)) return "SQE_TOO_BIG_TO_COLLECT";
     String condition = thrown instanceof SparkThrowable spark ? spark.getCondition() : null;
     return condition == null ? Trees.simpleName(thrown) : condition;
   }

@@ -7,6 +7,7 @@ import java.nio.charset.StandardCharsets;
 import java.util.List;
 import java.util.Map;
 import java.util.Properties;
+import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
@@ -46,6 +47,10 @@ public final class Exec implements Runnable {
   private static final long ATTACH_MILLIS = 30000;
   private static final int ASKED_AFTERWARDS = 10;
   private static final String POOL_KEY = "spark.scheduler.pool";
+  private static final Map<String, String> NO_BROADCASTS = Map.of("spark.sql.autoBroadcastJoinThreshold", "-1");
+
+  private static final Set<String> TOO_BIG = // rows, bytes, memory of a side; what reaches the driver before it is one
+      Set.of("_LEGACY_ERROR_TEMP_2248", "_LEGACY_ERROR_TEMP_2249", "_LEGACY_ERROR_TEMP_2250", "SQE_TOO_BIG_TO_COLLECT");
 
   private static final Map<String, Exec> STATEMENTS = new ConcurrentHashMap<>(); // by tag
   private static final AtomicInteger ABANDONED = new AtomicInteger();
@@ -346,17 +351,19 @@ public final class Exec implements Runnable {
       query.runConstant(plan);
       return;
     }
-    QueryExecution execution = planned(plan);
-    SparkPlan physical = execution.executedPlan();
-    if (query.runHere(physical)) return;
-    named(execution, () -> query.run(physical));
+    attempt(
+        planned(plan),
+        execution -> {
+          SparkPlan physical = execution.executedPlan();
+          return query.runHere(physical) || named(execution, () -> query.run(physical)) != null;
+        });
   }
 
   private void runCommand(ExecQuery query) throws Throwable {
     ExecWrite write = ExecWrite.of(plan);
-    QueryExecution execution = planned(plan);
-    SparkPlan physical = execution.executedPlan();
-    if (write != null && write.mustCount(execution.optimizedPlan())) {
+    QueryExecution first = planned(plan);
+    first.executedPlan();
+    if (write != null && write.mustCount(first.optimizedPlan())) {
       write.counted(count(write.countPlan(session)));
     }
     synchronized (this) {
@@ -366,7 +373,7 @@ public final class Exec implements Runnable {
     // From here on the jobs are cancelled but this thread is not interrupted: it may be in the middle of a commit.
     Running.leave(tag);
     requireRunning();
-    InternalRow[] rows = ExecWrite.marked(tag, () -> named(execution, physical::executeCollect));
+    InternalRow[] rows = ExecWrite.marked(tag, () -> attempt(first, Exec::collected));
     if (write != null) {
       Long count = write.affected(tag);
       synchronized (this) {
@@ -377,10 +384,35 @@ public final class Exec implements Runnable {
   }
 
   /** Counts before a write what cannot be told afterwards; the relation in the plan is at the snapshot it will read. */
-  private long count(LogicalPlan counting) {
-    QueryExecution execution = planned(counting);
-    SparkPlan physical = execution.executedPlan();
-    return named(execution, physical::executeCollect)[0].getLong(0);
+  private long count(LogicalPlan counting) throws Exception {
+    return attempt(planned(counting), Exec::collected)[0].getLong(0);
+  }
+
+  private static InternalRow[] collected(QueryExecution execution) {
+    return named(execution, execution.executedPlan()::executeCollect);
+  }
+
+  /**
+   * Spark guesses how big the sides of a join are, and gives every task the whole of one that is small. What is guessed
+   * too low fails before a row was sent or written; then the same plan runs again, with both sides sorted.
+   */
+  private <T> T attempt(QueryExecution execution, Attempt<T> body) throws Exception {
+    try {
+      return body.with(execution);
+    } catch (Throwable error) {
+      if (sink.rows() > 0 || !Failures.has(error, TOO_BIG)) throw error;
+      requireRunning();
+      owner.overlay(NO_BROADCASTS);
+      try {
+        return body.with(planned(execution.logical()));
+      } finally {
+        owner.restore(NO_BROADCASTS);
+      }
+    }
+  }
+
+  private interface Attempt<T> {
+    T with(QueryExecution execution) throws Exception;
   }
 
   private static <T> T named(QueryExecution execution, Function0<T> body) {

@@ -2,7 +2,7 @@ package sqe.bridge.exec;
 
 import java.util.List;
 import java.util.Map;
-import java.util.function.Supplier;
+import java.util.concurrent.Callable;
 import org.apache.iceberg.Snapshot;
 import org.apache.iceberg.SnapshotRef;
 import org.apache.iceberg.Table;
@@ -122,8 +122,8 @@ final class ExecWrite {
   // ---- after
 
   /** Runs with the statement's tag in the summary of every snapshot that is made. */
-  static <T> T marked(String tag, Supplier<T> body) throws Exception {
-    return CommitMetadata.withCommitProperties(Map.of(QUERY_ID, tag), body::get, RuntimeException.class);
+  static <T> T marked(String tag, Callable<T> body) throws Exception {
+    return CommitMetadata.withCommitProperties(Map.of(QUERY_ID, tag), body, Exception.class);
   }
 
   Long affected(String tag) throws Exception {
