@@ -168,14 +168,19 @@ def test_numbered_parameters(cursor: flight_sql.Cursor, table: str) -> None:
         rows(cursor, "SELECT $2", (1,))
 
 
-def test_a_query_takes_one_row_of_parameters(cursor: flight_sql.Cursor) -> None:
-    two = pa.table({"1": [1, 2]})
-    with pytest.raises(
-        flight_sql.NotSupportedError, match=r"one row of parameters.*once for each row, or join with VALUES"
-    ):
-        rows(cursor, "SELECT CAST(? AS bigint)", two)
+def test_a_query_runs_for_each_row_of_parameters(cursor: flight_sql.Cursor, table: str) -> None:
+    cursor.execute(f"CREATE TABLE {table} AS SELECT id FROM range(5) AS r(id)")
+    several = pa.table({"1": [3, 9, None, 1]})
+    assert rows(cursor, f"SELECT id, 'x' FROM {table} WHERE id = ?", several) == [(3, "x"), (1, "x")]
+    assert rows(cursor, "SELECT CAST(? AS bigint)", several) == [(3,), (9,), (None,), (1,)]
+    named = pa.table({"low": [0, 3], "high": [1, 9]})
+    assert rows(cursor, f"SELECT count(*) FROM {table} WHERE id BETWEEN :low AND :high", named) == [(2,), (2,)]
+    with pytest.raises(flight_sql.Error, match="Division by zero"):  # the rows before were sent
+        rows(cursor, "SELECT 1 / ?", pa.table({"1": [1, 0]}))
+    with pytest.raises(flight_sql.Error, match=r"at most 1000 rows of parameters.*join with VALUES"):
+        rows(cursor, "SELECT CAST(? AS bigint)", pa.table({"1": range(1001)}))
     with pytest.raises(flight_sql.Error, match=r"This statement returns rows \(send it as a query\)"):
-        cursor.executemany("SELECT CAST(? AS bigint)", two)
+        cursor.executemany("SELECT CAST(? AS bigint)", several)
 
 
 def test_statements_that_are_prepared_in_sql(cursor: flight_sql.Cursor, connect: Connect, table: str) -> None:

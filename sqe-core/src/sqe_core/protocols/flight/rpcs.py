@@ -359,7 +359,7 @@ class FlightRpcs:
             return _info(answer.schema, descriptor, descriptor.cmd)
         ticket, handles = self._statements.plan(
             call.session,
-            self._request(call, command),
+            self._requests(call, command),
             on_end=call.on_end,
             most_parts=endpoints_wanted(call.session, call.endpoints),
         )
@@ -370,7 +370,7 @@ class FlightRpcs:
         answer = answer_to(command, self._gateway.status)
         if answer is not None:
             return flight.SchemaResult(schema=schema_bytes(answer.schema))
-        described = self._statements.describe(call.session, self._request(call, command), call.on_end)
+        described = self._statements.describe(call.session, self._requests(call, command)[0], call.on_end)
         ensure_columns(described)
         return flight.SchemaResult(schema=schema_bytes(described.schema or pa.schema([])))
 
@@ -382,7 +382,7 @@ class FlightRpcs:
         if isinstance(command, sql.TicketStatementQuery):
             handle = command.statement_handle
         else:
-            handle = self._statements.plan_later(call.session, self._request(call, command), call.on_end)
+            handle = self._statements.plan_later(call.session, self._requests(call, command), call.on_end)
         ticket, progress = self._statements.poll(call.session, handle, _POLL_WAIT_SECS)
         again = flight.FlightDescriptor(type=flight.FlightDescriptor.CMD, cmd=_ticket_of(handle))
         info = self._statement_info(ticket, descriptor, [handle])
@@ -467,14 +467,14 @@ class FlightRpcs:
 
     # Statements
 
-    def _request(self, call: Call, command: object) -> StatementRequest:
+    def _requests(self, call: Call, command: object) -> Sequence[StatementRequest]:
         match command:
             case sql.CommandStatementQuery():
                 _refuse_transaction(command)
-                return call.statement(command.query)
+                return [call.statement(command.query)]
             case sql.CommandPreparedStatementQuery():
                 prepared = self._statements.prepared.get(call.session, command.prepared_statement_handle)
-                return prepared.query(call.statement)
+                return prepared.queries(call.statement)
             case sql.CommandStatementSubstraitPlan():
                 raise NotSupportedError("Substrait plans are not supported", hint="send SQL")
         raise _bad_argument("This command returns no rows", "updates and ingest are sent with DoPut")

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -21,12 +21,13 @@ import pyarrow as pa
 
 from sqe_core.protocols.flight.client_batches import ClientBatches
 from sqe_core.protocols.flight.columns import described
+from sqe_core.protocols.flight.each_row import for_each
 from sqe_core.protocols.flight.handles import Handles
 from sqe_core.protocols.flight.leaving import Leaving, OnEnd
 from sqe_core.protocols.flight.messages import batch_messages, pieces, schema_message
 from sqe_core.protocols.flight.sign_in import PROTOCOL
 from sqe_core.spi.batch_bytes import batch_bytes
-from sqe_core.spi.errors import ErrorCode, NotSupportedError, ResourcesError, UserError
+from sqe_core.spi.errors import ErrorCode, ResourcesError, UserError
 from sqe_core.spi.factory import Metrics, NoMetrics
 from sqe_core.spi.protocol import (
     GatewaySession,
@@ -64,6 +65,7 @@ _MOST_EARLY_BYTES = 16 << 10
 _MOST_EARLY_COLUMNS = 64
 _MOST_NAMES_TOLD = 20
 _MOST_PARAMETER_ROWS = 100_000
+_MOST_QUERY_ROWS = 1_000
 MOST_PARAMETER_BYTES = 64 << 20
 
 
@@ -237,14 +239,16 @@ class Prepared:
             for row in range(batch.num_rows):
                 yield replace(request, parameters=self._values([column[row] for column in batch.columns]))
 
-    def query(self, ask: Callable[[str], StatementRequest]) -> StatementRequest:
-        """Return the statement as a query, which has one row of parameters at most."""
+    def queries(self, ask: Callable[[str], StatementRequest]) -> Sequence[StatementRequest]:
+        """Return the statement as a query, with each row of parameters."""
         bound = self.bound
-        if bound is not None and bound.row_count > 1:
-            raise NotSupportedError(
-                "A query takes one row of parameters", hint="run it once for each row, or join with VALUES"
+        if bound is not None and bound.row_count > _MOST_QUERY_ROWS:
+            raise UserError(
+                f"A query takes at most {_MOST_QUERY_ROWS} rows of parameters",
+                code=ErrorCode.INVALID_ARGUMENTS,
+                hint="join with VALUES, or with a table of them",
             )
-        return next(self.requests(ask, bound), None) or ask(self.sql)
+        return list(self.requests(ask, bound)) or [ask(self.sql)]
 
     def close(self) -> None:
         """Nothing is held."""
@@ -319,17 +323,17 @@ class Statements:
         self._free_early = threading.Semaphore(_MOST_EARLY)
 
     def plan(
-        self, session: GatewaySession, request: StatementRequest, *, on_end: OnEnd, most_parts: int = 1
+        self, session: GatewaySession, requests: Sequence[StatementRequest], *, on_end: OnEnd, most_parts: int = 1
     ) -> tuple[Ticket, Sequence[bytes]]:
         """Judge a statement and return the handles of its tickets, one for each part of its rows.
 
         One without rows runs at once: many clients never fetch what has no columns.
         """
         with Leaving(on_end) as leaving:
-            statement = leaving.watch(session.begin(request))
+            statement = leaving.watch(for_each(session.begin, requests))
             statement.plan()
             parts = statement.divide(most_parts) if most_parts > 1 else (statement,)
-            tickets = _tickets(request, parts)
+            tickets = _tickets(requests, parts)
             handles = self._keep(session, tickets)  # before it runs: what was done is not refused for want of room
             if statement.schema is None:
                 self._run_kept(session, handles[0], tickets[0], leaving)
@@ -362,12 +366,12 @@ class Statements:
     def _run_early(self, body: Callable[[], None]) -> None:
         self._early.submit(body).add_done_callback(lambda _: self._free_early.release())
 
-    def plan_later(self, session: GatewaySession, request: StatementRequest, on_end: OnEnd) -> bytes:
+    def plan_later(self, session: GatewaySession, requests: Sequence[StatementRequest], on_end: OnEnd) -> bytes:
         """Judge a statement, to be run by `poll`, and return the handle of its ticket."""
         with Leaving(on_end) as leaving:
-            statement = leaving.watch(session.begin(request))
+            statement = leaving.watch(for_each(session.begin, requests))
             statement.plan()
-        (ticket,) = _tickets(request, (statement,))
+        (ticket,) = _tickets(requests, (statement,))
         return self.tickets.put(session, ticket, ticket.size)
 
     def _keep(self, session: GatewaySession, tickets: Sequence[Ticket]) -> Sequence[bytes]:
@@ -593,15 +597,19 @@ class _Counts:
         return json.dumps(told | {"done": True} if done else told).encode()
 
 
-def _tickets(request: StatementRequest, parts: Sequence[Statement]) -> Sequence[Ticket]:
+def _tickets(requests: Sequence[StatementRequest], parts: Sequence[Statement]) -> Sequence[Ticket]:
     """Return a ticket for each part of a judged statement. They share what they hold, and count it together."""
     columns = parts[0].schema
     schema = described(columns) if columns is not None else _NO_COLUMNS
-    values = request.parameters.values() if isinstance(request.parameters, Mapping) else request.parameters
-    given = sum(map(_bytes_of, values))
-    size = _PLAN_PER_BYTE * len(request.sql) + given + _PLAN_PER_BYTE_OF_COLUMNS * _bytes_of_columns(schema)
-    small = len(request.sql) * (1 + given) <= _MOST_EARLY_BYTES and len(schema) <= _MOST_EARLY_COLUMNS
+    given = sum(_bytes_of(value) for request in requests for value in _values_of(request))
+    length = len(requests[0].sql)
+    size = _PLAN_PER_BYTE * length + given + _PLAN_PER_BYTE_OF_COLUMNS * _bytes_of_columns(schema)
+    small = length * (1 + given) <= _MOST_EARLY_BYTES and len(schema) <= _MOST_EARLY_COLUMNS
     return [Ticket(part, schema, size // len(parts), small_row=part.is_constant and small) for part in parts]
+
+
+def _values_of(request: StatementRequest) -> Iterable[pa.Scalar[Any]]:
+    return request.parameters.values() if isinstance(request.parameters, Mapping) else request.parameters
 
 
 def _bytes_of_columns(schema: pa.Schema | None) -> int:
