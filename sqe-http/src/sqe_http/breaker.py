@@ -72,7 +72,6 @@ class Breaker:
                 self._become(BreakerState.CLOSED)
 
     def failed(self, *, probe: bool) -> None:
-        """No answer came."""
         with self._lock:
             self._failures += 1
             if probe or (self._state is BreakerState.CLOSED and self._failures >= self._threshold):

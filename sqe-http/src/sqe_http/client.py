@@ -279,7 +279,6 @@ class HttpClient:
         return self._tls
 
     def close(self) -> None:
-        """Close the connections."""
         with self._lock:
             for pool in self._pools.values():
                 pool.close()

@@ -6,8 +6,6 @@ from enum import Enum
 
 
 class Reason(Enum):
-    """What went wrong."""
-
     UNREACHABLE = "no connection, or it ended without an answer"
     LATE = "the time is over"
     UNTRUSTED = "its certificate names somebody else, or nobody vouches for it"

@@ -35,8 +35,6 @@ _NO_HEADERS: Mapping[str, str] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpAnswer:
-    """What a route answers."""
-
     status: int = 200
     body: bytes = b""
     content_type: str = "text/plain; charset=utf-8"
@@ -44,12 +42,10 @@ class HttpAnswer:
 
     @classmethod
     def of_text(cls, text: str, status: int = 200) -> HttpAnswer:
-        """One line of text."""
         return cls(status=status, body=f"{text}\n".encode())
 
     @classmethod
     def of_json(cls, value: object, status: int = 200) -> HttpAnswer:
-        """A JSON document."""
         return cls(status=status, body=f"{json.dumps(value)}\n".encode(), content_type="application/json")
 
 
@@ -146,7 +142,6 @@ class HttpListener:
 
     @property
     def bounds(self) -> HttpBounds:
-        """What clients can make it hold."""
         return self._bounds
 
     def encrypted(self, connection: socket.socket) -> socket.socket:

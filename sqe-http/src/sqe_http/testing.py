@@ -45,7 +45,6 @@ class QuietHandler(BaseHTTPRequestHandler):
         """Say nothing."""
 
     def read_body(self) -> bytes:
-        """Return the body of the request."""
         return self.rfile.read(int(self.headers.get("Content-Length") or 0))
 
 
@@ -70,7 +69,6 @@ class Loopback:
         self._thread.start()
 
     def stop(self) -> None:
-        """Stop listening."""
         self._server.shutdown()
         self._server.server_close()
         self._thread.join(5)
@@ -93,7 +91,6 @@ class Reply:
 
     @property
     def content(self) -> bytes:
-        """The bytes of the body."""
         return self.body if isinstance(self.body, bytes) else json.dumps(self.body).encode()
 
 
@@ -108,12 +105,10 @@ class Request:
 
     @property
     def path(self) -> str:
-        """What stands before the query."""
         return urlsplit(self.target).path
 
     @property
     def query(self) -> Mapping[str, str]:
-        """The parameters of the address."""
         return dict(parse_qsl(urlsplit(self.target).query, keep_blank_values=True))
 
     @property
@@ -130,7 +125,6 @@ class Request:
 
     @property
     def bearer(self) -> str:
-        """The token that came along."""
         return self.headers.get("authorization", "").removeprefix("Bearer ")
 
 
@@ -150,7 +144,6 @@ class HttpFake(Loopback):
         super().__init__(_handler(self), certificate)
 
     def honest(self, request: Request) -> Reply:
-        """Answer as the real server does."""
         return Reply(status=404)
 
     def usual_headers(self) -> Mapping[str, str]:

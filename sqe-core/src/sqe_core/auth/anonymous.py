@@ -13,8 +13,6 @@ ISSUER = "sqe:anonymous"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnonymousConfig:
-    """Who everybody is."""
-
     user: str = field(default="anonymous", metadata={"doc": "the user name that everybody gets"})
     roles: tuple[str, ...] = field(default=(), metadata={"doc": "the roles that everybody gets"})
     any_name: bool = field(
@@ -40,17 +38,13 @@ class AnonymousProvider(AuthProvider):
         )
 
     def authenticate(self, request: LoginRequest) -> Identity | None:
-        """Return the one identity, for a client without a credential."""
         accepted = NoCredential | BasicCredential if self._any_name else NoCredential
         return self._identity if isinstance(request.credential, accepted) else None
 
 
 class AnonymousFactory(AuthProviderFactory[AnonymousConfig]):
-    """Makes the provider of `type = "anonymous"`."""
-
     kind = "anonymous"
     config_type = AnonymousConfig
 
     def create(self, name: str, config: AnonymousConfig, context: PluginContext) -> AnonymousProvider:
-        """Make a provider."""
         return AnonymousProvider(name, config)

@@ -25,8 +25,6 @@ _MOST_FORMER = 1000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApiKeyConfig:
-    """Where the keys are."""
-
     keys_file: Path = field(metadata={"doc": "TOML file with [[keys]]; read again when it changes"})
     key_prefix: str = field(
         default=DEFAULT_PREFIX, metadata={"doc": "what each key begins with; other credentials are left to others"}
@@ -130,11 +128,8 @@ def _is_still(identity: Identity, now: Identity) -> bool:
 
 
 class ApiKeyFactory(AuthProviderFactory[ApiKeyConfig]):
-    """Makes the provider of `type = "api_key"`."""
-
     kind = "api_key"
     config_type = ApiKeyConfig
 
     def create(self, name: str, config: ApiKeyConfig, context: PluginContext) -> ApiKeyProvider:
-        """Read the file."""
         return ApiKeyProvider(name, config, context)

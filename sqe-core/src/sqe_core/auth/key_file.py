@@ -45,8 +45,6 @@ _OTHERS_MAY_READ = 0o004
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyEntry:
-    """One `[[keys]]`."""
-
     key: Secret = field(metadata={"doc": "the key, or its hash", "secret": True})
     user: str = field(metadata={"doc": "who logs in with it"})
     description: str = field(default="", metadata={"doc": "what it is for"})

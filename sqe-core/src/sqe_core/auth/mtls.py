@@ -56,7 +56,6 @@ class MtlsProvider(AuthProvider):
         self._lists = self._read_lists() if config.crl_files else None
 
     def authenticate(self, request: LoginRequest) -> Identity | None:
-        """Return whose certificate it is."""
         credential = request.credential
         if not isinstance(credential, CertificateCredential):
             return None
@@ -154,11 +153,8 @@ def _read(der: bytes) -> Certificate | None:
 
 
 class MtlsFactory(AuthProviderFactory[MtlsConfig]):
-    """Makes the provider of `type = "mtls"`."""
-
     kind = "mtls"
     config_type = MtlsConfig
 
     def create(self, name: str, config: MtlsConfig, context: PluginContext) -> MtlsProvider:
-        """Make a provider."""
         return MtlsProvider(name, config, context.clock)

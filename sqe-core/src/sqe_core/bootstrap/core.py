@@ -65,7 +65,6 @@ class Sqe:
     def open_session(
         self, identity: Identity, *, catalog: str, protocol: str, client_address: str | None = None
     ) -> Session:
-        """Open a session for somebody who was authenticated."""
         return Session(
             identity=identity,
             engine=self.engine,
@@ -81,7 +80,6 @@ class Sqe:
         )
 
     def close(self) -> None:
-        """Stop in reverse order."""
         self.engine.stop()
         self.release()
 

@@ -98,11 +98,9 @@ class EmbeddedSqe:
 
     @property
     def current(self) -> tuple[str, str]:
-        """The session's catalog and schema."""
         return self.session.catalog, ".".join(self.session.schema)
 
     def execute(self, sql: str, parameters: Parameters = ()) -> StatementResult:
-        """Run one statement."""
         self._ensure_default_schema()
         return self.sqe.service.execute(self.session, sql, parameters=parameters)
 
@@ -132,19 +130,15 @@ class EmbeddedSqe:
         self.sqe.service.cancel(self.session)
 
     def progress(self) -> Progress | None:
-        """How far the running statement is."""
         return self.sqe.service.progress(self.session)
 
     def engine_state(self) -> EngineState:
-        """Where the engine is in its life."""
         return self.sqe.engine.state
 
     def on_engine_progress(self, listener: Callable[[str, float | None], None]) -> None:
-        """Report the steps of a long first start."""
         self.sqe.engine.on_progress(listener)
 
     def split(self, script: str) -> Sequence[ScriptStatement]:
-        """Split a script at its semicolons."""
         return self._reader.split(script)
 
     def close(self) -> None:

@@ -16,5 +16,4 @@ def _installed() -> PluginManager:
 
 
 def installed_catalog(kind: str) -> CatalogFactory[Any]:
-    """Return the factory of a catalog type, of whatever plugin brings it."""
     return _installed().catalog(kind)

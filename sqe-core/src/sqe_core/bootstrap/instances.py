@@ -373,7 +373,6 @@ class _ObserverFactory(PluginFactory[Any, PluginContext, Component]):
         self._plugins = plugins
 
     def create(self, name: str, config: Any, context: PluginContext) -> Component:
-        """Return what starts and stops the plugin."""
         return self._plugins.observer(name, config, context)
 
 
@@ -437,7 +436,6 @@ def rehearse(instances: Sequence[Instance]) -> Iterator[str]:
 
 
 def with_hint(error: SqeError) -> str:
-    """A fault as one line."""
     return f"{error.message} ({error.hint})" if error.hint else error.message
 
 

@@ -67,7 +67,6 @@ def spark_settings(loaded: LoadedConfig) -> Mapping[str, str]:
 
 
 def query_limits(query: QueryConfig) -> QueryLimits:
-    """Return what `[query]` says about statements."""
     return QueryLimits(
         timeout_secs=query.timeout_secs,
         max_result_rows=query.max_result_rows,
@@ -150,7 +149,6 @@ def state_dir(environ: Mapping[str, str]) -> Path | None:
 
 
 def tls_files(config: SqeConfig) -> TlsFiles | None:
-    """Return the files of `[coordinator.tls]`; None without them."""
     tls = config.coordinator.tls
     if not tls.cert_file or not tls.key_file:
         return None

@@ -26,14 +26,12 @@ class EmbeddedBackend(EmbeddedSqe):
         self._names = NameCache(lambda: visible_names(self._visible(), ready=self._is_ready()), _NAMES_SECS)
 
     def execute(self, sql: str, parameters: Parameters = ()) -> StatementResult:
-        """Run one statement; blocks until its first answer."""
         result = super().execute(sql, parameters)
         if may_change_names(result.kind):
             self._names.expire()
         return result
 
     def completions(self) -> Completions:
-        """What can be completed right now."""
         return self._names.known()
 
     def columns(self, table: TableKey) -> tuple[str, ...]:

@@ -24,7 +24,6 @@ class _Terminated(BaseException):
 
 
 def main(arguments: Sequence[str] | None = None, open_backend: OpenBackend | None = None) -> int:
-    """Run `sqe-cli` and return its exit code."""
     try:
         options = parse(sys.argv[1:] if arguments is None else arguments)
         return _main(options, open_backend or _open)

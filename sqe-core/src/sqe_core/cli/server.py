@@ -36,7 +36,6 @@ SIGINT or SIGTERM."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run `sqe-server` and return its exit code."""
     return _run(_parser().parse_args(arguments))
 
 

@@ -57,7 +57,6 @@ def bind_table(table: PluginTable, config_type: type[T]) -> tuple[T | None, tupl
 
 
 def field_hints(config_type: Any) -> Mapping[str, Any]:
-    """The resolved types of a dataclass' fields."""
     return _resolved(config_type)
 
 
@@ -68,7 +67,6 @@ def _resolved(config_type: Any) -> Mapping[str, Any]:
 
 
 def without_none(hint: Any) -> Any:
-    """`X` of `X | None`."""
     if get_origin(hint) in (Union, UnionType):
         others = [argument for argument in get_args(hint) if argument is not NoneType]
         if len(others) == 1:

@@ -29,12 +29,10 @@ class CatalogMount:
 
     @property
     def kind(self) -> str:
-        """The kind of the catalog."""
         return self.config.kind
 
 
 def mounted_catalogs(config: SqeConfig) -> tuple[CatalogMount, ...]:
-    """The catalogs to mount, sorted by name."""
     if not config.catalogs:
         return () if config.catalog is None else (_only(config.catalog, config.query.default_catalog),)
     default = config.query.default_catalog

@@ -67,7 +67,6 @@ def flag_layer(flags: Mapping[str, Any]) -> tuple[Node, tuple[Fault, ...]]:
 
 
 def merge(base: Node, over: Node) -> Node:
-    """Lay `over` over `base`."""
     if isinstance(base.value, list) and isinstance(over.value, dict):
         return _merge_entries(base, over)
     if not isinstance(base.value, dict) or not isinstance(over.value, dict) or _is_secret_place(over):

@@ -58,7 +58,6 @@ class Node:
     text: bool = False
 
     def plain(self) -> Any:
-        """Return the value without origins."""
         if isinstance(self.value, dict):
             return {key: node.plain() for key, node in self.value.items()}
         if isinstance(self.value, list):

@@ -27,7 +27,6 @@ class PluginTable:
 
     @property
     def entries(self) -> Mapping[str, Node]:
-        """The keys as written, with their origins."""
         entries: Mapping[str, Node] = self.node.value
         return entries
 

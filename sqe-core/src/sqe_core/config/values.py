@@ -19,7 +19,6 @@ class Share:
     bytes: int | None = None
 
     def of(self, total: int) -> int:
-        """Return the bytes that this share of `total` is."""
         if self.bytes is not None:
             return self.bytes
         return int(total * (self.percent or 0.0) / 100)

@@ -33,7 +33,6 @@ class Leaf:
 
     @property
     def differs(self) -> bool:
-        """Whether the value is another than the default."""
         return bool(self.value != self.default)
 
 
@@ -101,7 +100,6 @@ def _table_in(hint: Any, path: KeyPath) -> tuple[Any, KeyPath]:
 
 
 def default_of(field: Field[Any]) -> Any:
-    """The default of a field, or MISSING."""
     return field.default_factory() if field.default_factory is not MISSING else field.default
 
 

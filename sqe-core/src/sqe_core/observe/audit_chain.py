@@ -24,8 +24,6 @@ _MOST_FAULTS = 1000
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """The place of a line in the chain."""
-
     seq: int
     hash: str
 

@@ -126,8 +126,6 @@ class Readiness:
 
 
 def health_routes(readiness: Readiness, status: Callable[[], ServerStatus]) -> Mapping[str, Route]:
-    """Return what the health listener answers."""
-
     def healthz(request: HttpRequest) -> HttpAnswer:
         return HttpAnswer.of_text("ok")
 

@@ -52,13 +52,11 @@ class QueryHistory:
         self._entries: OrderedDict[str, HistoryEntry] = OrderedDict()
 
     def add(self, entry: HistoryEntry) -> None:
-        """Remember a statement that begins."""
         with self._lock:
             self._entries[entry.query_id] = entry
             self._drop_old()
 
     def entries(self) -> list[HistoryEntry]:
-        """Return what is remembered, the oldest first."""
         with self._lock:
             self._drop_old()
             return list(self._entries.values())

@@ -88,7 +88,6 @@ class Lineage:
         self._feeds = [_Feed(name, sink, options.capacity, metrics) for name, sink in sinks]
 
     def start(self) -> None:
-        """Begin to deliver."""
         for feed in self._feeds:
             feed.start()
 
@@ -224,7 +223,6 @@ class _Feed:
             _log.warning("lineage sink %s is too slow: %d events were dropped so far", self._name, self._dropped)
 
     def end(self) -> None:
-        """Nothing new from now on."""
         with self._changed:
             self._ended = True
             self._changed.notify()

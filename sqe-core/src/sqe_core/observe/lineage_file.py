@@ -16,8 +16,6 @@ from sqe_core.spi.openlineage import to_run_event
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileLineageConfig:
-    """Where the lines go."""
-
     file_path: Path = field(metadata={"doc": "the file that events are appended to; its folder must exist"})
 
 
@@ -35,26 +33,21 @@ class FileLineageSink(LineageSink):
             raise StartupError(f"The lineage file {self._path} cannot be written: {exc.strerror}") from exc
 
     def emit(self, event: LineageEvent) -> None:
-        """Append an event and hand it to the operating system."""
         line = json.dumps(to_run_event(event), ensure_ascii=False, separators=(",", ":"))
         with self._lock:
             self._file.write(line + "\n")
             self._file.flush()
 
     def close(self) -> None:
-        """Close the file."""
         with self._lock:
             self._file.close()
 
 
 class FileLineageFactory(LineageSinkFactory[FileLineageConfig]):
-    """Makes the sink of `[metrics.openlineage] file_path`."""
-
     kind = "file"
     config_type = FileLineageConfig
 
     def create(self, name: str, config: FileLineageConfig, context: PluginContext) -> LineageSink:
-        """Open the file."""
         return _Rehearsal(config) if context.rehearsal else FileLineageSink(config)
 
 

@@ -62,7 +62,6 @@ _UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u
 
 
 def redact_secrets(text: str) -> str:
-    """Take out what looks like a secret."""
     for pattern, replacement in _PATTERNS:
         text = pattern.sub(replacement, text)
     return text
@@ -85,7 +84,6 @@ class JsonFormatter(logging.Formatter):
     """
 
     def format(self, record: logging.LogRecord) -> str:
-        """Write a record."""
         query_id, session, request_id = _statement_of(record)
         entry: dict[str, Any] = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
@@ -114,7 +112,6 @@ class TerminalFormatter(logging.Formatter):
     """What a person reads: time, level, message, and the statement it is about."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Write a record."""
         query_id, _, _ = _statement_of(record)
         time = datetime.fromtimestamp(record.created).astimezone().strftime("%H:%M:%S")
         about = f" [{query_id}]" if query_id else ""

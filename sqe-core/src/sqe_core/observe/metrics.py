@@ -123,7 +123,6 @@ class _Series:
                 self.instrument = Histogram(name, text, labels, buckets=_SECONDS, registry=registry)
 
     def child(self, labels: Mapping[str, str], lock: threading.Lock) -> _Instrument:
-        """The instrument of these labels; of `other` when there are too many."""
         names = self.description.labels
         if set(labels) != set(names):
             raise ValueError(f"it has the labels {sorted(names)}, not {sorted(labels)}")
@@ -150,15 +149,12 @@ class PrometheusMetrics:
         ProcessCollector(namespace="sqe", registry=self._registry)
 
     def count(self, name: str, amount: float = 1, labels: Mapping[str, str] = _NO_LABELS) -> None:
-        """Add to a counter."""
         self._use(name, "counter", labels, amount)
 
     def gauge(self, name: str, value: float, labels: Mapping[str, str] = _NO_LABELS) -> None:
-        """Set a gauge."""
         self._use(name, "gauge", labels, value)
 
     def observe(self, name: str, value: float, labels: Mapping[str, str] = _NO_LABELS) -> None:
-        """Add a value to a histogram."""
         self._use(name, "histogram", labels, value)
 
     def watch(self, name: str, read: Callable[[], float], labels: Mapping[str, str] = _NO_LABELS) -> None:
@@ -219,8 +215,6 @@ class PrometheusMetrics:
 
 
 def metrics_route(metrics: PrometheusMetrics) -> Mapping[str, Route]:
-    """Return what the metrics listener answers."""
-
     def scrape(request: HttpRequest) -> HttpAnswer:
         content_type, body = metrics.render(request.headers.get("accept", ""))
         return HttpAnswer(body=body, content_type=content_type)

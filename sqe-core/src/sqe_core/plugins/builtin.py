@@ -24,20 +24,16 @@ class CorePlugin(SqePlugin):
 
     @hookimpl
     def sqe_provide_auth_providers(self, context: StartupContext) -> Sequence[AuthProviderFactory[Any]]:
-        """Contribute `anonymous`, `api_key` and `mtls`."""
         return (AnonymousFactory(), ApiKeyFactory(), MtlsFactory())
 
     @hookimpl
     def sqe_provide_catalogs(self, context: StartupContext) -> Sequence[CatalogFactory[Any]]:
-        """Contribute `sqlite`, `jdbc` and `hadoop`."""
         return (SqliteFactory(), JdbcFactory(), HadoopFactory())
 
     @hookimpl
     def sqe_provide_policy_enforcers(self, context: StartupContext) -> Sequence[PolicyEnforcerFactory[Any]]:
-        """Contribute `grants`, `in-memory`, `allow_all` and `passthrough`."""
         return (GrantsFactory(), MemoryFactory(), AllowAllFactory(), PassthroughFactory())
 
     @hookimpl
     def sqe_provide_lineage_sinks(self, context: StartupContext) -> Sequence[LineageSinkFactory[Any]]:
-        """Contribute `file`."""
         return (FileLineageFactory(),)

@@ -61,7 +61,6 @@ class HookCalls:
             raise PluginError(f"The {label} does not fit the hooks: {exc}") from exc
 
     def unregister(self, label: str) -> None:
-        """Take a plugin out again."""
         self._manager.unregister(name=label)
 
     def provided(
@@ -83,7 +82,6 @@ class HookCalls:
 
     @property
     def observed(self) -> bool:
-        """Whether anybody observes statements."""
         return bool(self._implementations("sqe_on_query_event"))
 
     def _implementations(self, hook: str) -> Sequence[pluggy.HookImpl]:

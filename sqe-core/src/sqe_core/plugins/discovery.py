@@ -46,12 +46,10 @@ class DeclaredPlugin:
 
     @property
     def module(self) -> str:
-        """The module that holds the plugin's class."""
         return self.target.partition(":")[0]
 
     @property
     def entry_point(self) -> EntryPoint:
-        """The entry point, to be loaded."""
         return EntryPoint(name=self.name, value=self.target, group=GROUP)
 
 

@@ -19,7 +19,6 @@ class ExtensionPoint(Enum):
 
     @property
     def label(self) -> str:
-        """What users call a kind of this sort."""
         return _LABELS[self]
 
 
@@ -42,7 +41,6 @@ class Kind:
 
     @classmethod
     def parse(cls, text: str) -> Kind:
-        """Read `catalog.polaris`; raises ValueError."""
         point, dot, name = text.partition(".")
         if not dot or not name:
             raise ValueError(f"{text!r} is not of the form <point>.<kind>")

@@ -14,8 +14,6 @@ _log = logging.getLogger(__name__)
 
 
 class LifecycleState(Enum):
-    """Where a group of components is in its life."""
-
     NEW = "new"
     STARTING = "starting"
     RUNNING = "running"
@@ -55,7 +53,6 @@ class Lifecycle:
 
     @property
     def state(self) -> LifecycleState:
-        """Where it is."""
         return self._state
 
     def start(self) -> None:

@@ -14,8 +14,6 @@ from sqe_core.plugins.kinds import Kind
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PluginRow:
-    """One line: a kind that a plugin declares, or a plugin without kinds."""
-
     kind: str
     name: str
     plugin: str
@@ -66,7 +64,6 @@ def _status(plugin: DeclaredPlugin, *, duplicated: bool) -> str:
 
 
 def render(rows: Sequence[PluginRow]) -> str:
-    """Write rows as a plain table."""
     lines = [HEADER, *(astuple(row) for row in rows)]
     widths = [max(len(line[column]) for line in lines) for column in range(len(HEADER))]
     return "".join(

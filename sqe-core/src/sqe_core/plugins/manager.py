@@ -67,7 +67,6 @@ class PluginManager:
         return Component(name=f"plugin {name}", start=lambda: plugin.start(config, context), stop=plugin.stop)
 
     def catalog(self, kind: str) -> CatalogFactory[Any]:
-        """Return the factory of a catalog type."""
         return cast("CatalogFactory[Any]", self.factory(Kind(ExtensionPoint.CATALOG, kind)))
 
     def factory(self, kind: Kind) -> AnyFactory:

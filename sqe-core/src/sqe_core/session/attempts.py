@@ -30,8 +30,6 @@ _FAILURES_OF_ACCOUNT = 10
 
 @dataclass(slots=True)
 class _Tally:
-    """The attempts of one key."""
-
     failures: int = 0
     pending: int = 0
     window_ends: float = 0.0
@@ -60,7 +58,6 @@ class _Meter:
         return 1.0 if tally.failures + tally.pending >= self._limit else 0.0
 
     def begin(self, key: Hashable, now: float) -> _Tally:
-        """Count an attempt that is being judged."""
         tally = self._tallies.get(key)
         if tally is None:
             tally = self._tallies[key] = _Tally()
@@ -88,14 +85,12 @@ class _Meter:
             tally.failures = tally.blocks = 0
 
     def sweep(self, now: float) -> None:
-        """Forget what is long ago."""
         for key, tally in list(self._tallies.items()):
             if not tally.pending and tally.blocked_until <= now and now - tally.seen > _REMEMBERED_SECS:
                 del self._tallies[key]
 
     @property
     def remembered(self) -> int:
-        """How many tallies are kept."""
         return len(self._tallies)
 
     def _make_room(self) -> None:
@@ -189,7 +184,6 @@ class LoginAttempts:
                 self._trusted.popitem(last=False)
 
     def sweep(self) -> None:
-        """Forget what is long ago."""
         with self._lock:
             now = self._monotonic()
             for meter in self._meters.values():
@@ -200,7 +194,6 @@ class LoginAttempts:
 
     @property
     def remembered(self) -> int:
-        """How many entries are kept."""
         with self._lock:
             return sum(meter.remembered for meter in self._meters.values()) + len(self._trusted)
 

@@ -23,8 +23,6 @@ class NoThreadError(Exception):
 
 
 class _Call(Generic[T]):
-    """One call and what became of it."""
-
     def __init__(self, function: Callable[[threading.Event], T]) -> None:
         self._function = function
         self._done = threading.Lock()
@@ -41,11 +39,9 @@ class _Call(Generic[T]):
             self._error = error
 
     def finish(self) -> None:
-        """Let the caller go on."""
         self._done.release()
 
     def answer(self, timeout_secs: float) -> T:
-        """Wait for the answer, and return or raise it."""
         if not self._done.acquire(timeout=max(0.0, timeout_secs)):
             self.abandoned.set()
             raise TookTooLongError
@@ -56,8 +52,6 @@ class _Call(Generic[T]):
 
 
 class _Worker:
-    """A thread that makes one call after the other."""
-
     def __init__(self, calls: BoundedCalls) -> None:
         self._calls = calls
         self._wake = threading.Lock()
@@ -119,7 +113,6 @@ class BoundedCalls:
             return kept
 
     def close(self) -> None:
-        """End the threads that wait for a call."""
         with self._lock:
             self._closed = True
             idle, self._idle = self._idle, []

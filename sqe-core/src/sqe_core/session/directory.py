@@ -31,7 +31,6 @@ class ListedSession:
     live: LiveSession = field(repr=False)
 
     def is_session(self, session: Session) -> bool:
-        """Whether it is this one."""
         return self.live.session is session
 
 

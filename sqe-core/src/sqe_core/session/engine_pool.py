@@ -51,6 +51,5 @@ class EnginePool:
 
     @property
     def count(self) -> int:
-        """How many are open."""
         with self._lock:
             return sum(map(len, self._holders))

@@ -72,7 +72,6 @@ class EngineSide:
         return False
 
     def alias_of(self, mount: Mount, identity: Identity) -> str:
-        """Return the engine's name of a mount, mounting it at first use."""
         with self._lock:
             mounted = self._mounted.get(mount)
             if mounted is None:
@@ -88,7 +87,6 @@ class EngineSide:
                 self._renew(mounted, identity)
 
     def metadata(self, mount: Mount, identity: Identity) -> EngineCatalog:
-        """Return the engine's view of a mount."""
         with self._lock:
             return self.session.catalog(self.alias_of(mount, identity))
 
@@ -218,7 +216,6 @@ class EngineSides:
             side.close()
 
     def give_back(self, side: EngineSide) -> None:
-        """Take one back."""
         if side.results == 0 and side.holds_detached:
             side.drop_detached()
         with self._lock:
@@ -304,7 +301,6 @@ class EngineSides:
                 _log.warning("the login of a catalog could not be renewed: %s", error)
 
     def names(self) -> Mapping[str, str]:
-        """Return the users' name of each catalog, by its random alias."""
         with self._lock:
             sides = tuple(self._all)
         return {alias: name for side in sides for alias, name in side.aliases.items()}

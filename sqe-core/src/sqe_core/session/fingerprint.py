@@ -19,8 +19,6 @@ from sqe_core.spi.identity import Secret
 
 
 class HasId(Protocol):
-    """Something with a secret id."""
-
     @property
     def id(self) -> str:
         """The id."""

@@ -24,7 +24,6 @@ class KnownNames:
         self._lock = threading.Lock()
 
     def saw(self, identity: Identity) -> None:
-        """Remember a login."""
         with self._lock:
             if len(self._users) < _MOST:
                 self._users.add(identity.username)
@@ -33,12 +32,10 @@ class KnownNames:
 
     @property
     def roles(self) -> frozenset[str]:
-        """The roles."""
         with self._lock:
             return frozenset(self._roles)
 
     @property
     def users(self) -> frozenset[str]:
-        """The users."""
         with self._lock:
             return frozenset(self._users)

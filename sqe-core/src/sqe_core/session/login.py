@@ -398,7 +398,6 @@ def with_mapped_roles(identity: Identity, mappings: Mapping[str, Sequence[str]])
 
 
 def account_of(credential: Credential) -> str | None:
-    """Return the account that a credential names, which attempts are counted by."""
     match credential:
         case BasicCredential(username=name):
             return name

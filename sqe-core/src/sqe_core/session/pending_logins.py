@@ -55,7 +55,6 @@ class Shelf(Generic[WaitsT]):
         self._kept: dict[bytes, WaitsT] = {}
 
     def put(self, key: str, login: WaitsT) -> None:
-        """Keep a login. Raises ResourcesError when there are too many, in all or of one client."""
         with self._lock:
             self._refuse_too_many(login.client)
             self._kept[_digest(key)] = login
@@ -147,7 +146,6 @@ class _WaitingLogins(Generic[WaitsT]):
 
     @property
     def waiting(self) -> int:
-        """How many logins are kept."""
         return len(self._by_id)
 
 
@@ -161,11 +159,9 @@ class WaitingBrowserLogins(_WaitingLogins[_InBrowser]):
 
     @property
     def redirect_uri(self) -> str:
-        """Where the browser comes back to."""
         return self._redirect_uri
 
     def begin(self, *, redirect_uri: str, client: ClientInfo) -> BrowserLogin:
-        """Begin a login."""
         self._chain.refuse_readable(client)
         if redirect_uri != self._redirect_uri:
             # A client that chooses where codes are sent to may send other people's to itself.
@@ -224,7 +220,6 @@ class WaitingDeviceLogins(_WaitingLogins[_OnDevice]):
     """Implements `spi.protocol.DeviceLogins`."""
 
     def begin(self, *, client: ClientInfo) -> DeviceLoginStart:
-        """Begin a login."""
         self._chain.refuse_readable(client)
         self._by_id.check_room(client)
         login = self._chain.begin_device_login()
@@ -277,5 +272,4 @@ def _digest(key: str) -> bytes:
 
 
 def _challenge(verifier: str) -> str:
-    """The S256 challenge of a verifier (RFC 7636)."""
     return base64.urlsafe_b64encode(hashlib.sha256(verifier.encode("ascii")).digest()).rstrip(b"=").decode("ascii")

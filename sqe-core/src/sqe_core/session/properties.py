@@ -137,7 +137,6 @@ class SessionProperties:
         return SessionProperties({each: value for each, value in self.values.items() if each != known})
 
     def rows(self) -> Sequence[tuple[str, str, str, str, str]]:
-        """Return (name, value, default, type, description) of every property."""
         return [
             (entry.name, _text(self[entry.name]), _text(entry.default), entry.type, entry.description)
             for entry in PROPERTIES.values()

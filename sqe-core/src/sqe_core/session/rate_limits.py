@@ -32,8 +32,6 @@ class Traffic(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RateLimits:
-    """Bounds per minute."""
-
     statements_per_user: int = 60
     statements_of_all: int = 1000
     metadata_per_user: int = 120
@@ -41,8 +39,6 @@ class RateLimits:
 
 @dataclass(slots=True)
 class _Bucket:
-    """What is left at a moment."""
-
     left: float
     at: float
 
@@ -113,7 +109,6 @@ class RateLimiter:
 
     @property
     def remembered(self) -> int:
-        """How many buckets are kept."""
         with self._lock:
             return len(self._buckets)
 

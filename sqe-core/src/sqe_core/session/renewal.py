@@ -81,11 +81,9 @@ class Renewals:
         self._sweeper = Sweeper(self.tick, interval_secs=self._tick_secs, name="sqe-session-renewal")
 
     def ensure_running(self) -> None:
-        """Start the loop, unless it runs."""
         self._sweeper.ensure_running()
 
     def stop(self) -> None:
-        """End the loop. Idempotent."""
         self._stopped = True
         with self._lock:
             self._waiting.clear()
@@ -100,7 +98,6 @@ class Renewals:
         self._hire()
 
     def _renews(self, live: LiveSession) -> bool:
-        """Whether it is time to renew the tokens of a session."""
         state, identity = live.renewal, live.session.identity
         if state.over or identity.expires_at is None or not self._chain.refreshes(identity):
             return False

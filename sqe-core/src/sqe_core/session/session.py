@@ -115,17 +115,14 @@ class Session:
 
     @property
     def catalog(self) -> str:
-        """The current catalog."""
         return self._state.catalog
 
     @property
     def schema(self) -> tuple[str, ...]:
-        """The current schema."""
         return self._state.schema
 
     @property
     def properties(self) -> SessionProperties:
-        """The session properties."""
         return self._state.properties
 
     @property
@@ -143,7 +140,6 @@ class Session:
             self._state = change(self._state)
 
     def use(self, catalog: str, schema: tuple[str, ...]) -> None:
-        """Change both current names at once."""
         self.change(lambda state: replace(state, catalog=catalog, schema=schema))
 
     def set_properties(self, values: Mapping[str, Any]) -> None:
@@ -166,11 +162,9 @@ class Session:
         return self.sides.first().alias_of(mount, self.identity)
 
     def metadata(self, mount: Mount) -> EngineCatalog:
-        """Return the engine's view of a mount, with this user's rights."""
         return self.sides.first().metadata(mount, self.identity)
 
     def catalog_names(self) -> Mapping[str, str]:
-        """Return the users' name of each catalog, by its random alias."""
         return self.sides.names()
 
     def secrets(self) -> tuple[str, ...]:
@@ -200,16 +194,13 @@ class Session:
         self.sides.renew(self.identity, idle=idle)
 
     def find_view(self, name: str) -> SessionView | None:
-        """Return the temporary view of that name."""
         return self._views.get(name)
 
     def views(self) -> tuple[SessionView, ...]:
-        """Return the temporary views, by name."""
         with self._lock:
             return tuple(self._views[name] for name in sorted(self._views))
 
     def put_view(self, view: SessionView, *, replace: bool) -> None:
-        """Remember a temporary view."""
         with self._lock:
             if view.name in self._views and not replace:
                 raise UserError(
@@ -222,7 +213,6 @@ class Session:
             self._views[view.name] = view
 
     def drop_view(self, name: str) -> bool:
-        """Forget a temporary view; False when there is none of that name."""
         with self._lock:
             return self._views.pop(name, None) is not None
 

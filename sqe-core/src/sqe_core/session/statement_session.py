@@ -42,7 +42,6 @@ class StatementSession:
 
     @property
     def id(self) -> str:
-        """The session's id."""
         return self.session.id
 
     @property
@@ -54,7 +53,6 @@ class StatementSession:
 
     @property
     def protocol(self) -> str:
-        """How the client is connected."""
         return self.session.protocol
 
     @property
@@ -64,7 +62,6 @@ class StatementSession:
 
     @property
     def catalogs(self) -> CatalogRegistry:
-        """What is mounted."""
         return self.session.catalogs
 
     @property
@@ -103,22 +100,18 @@ class StatementSession:
 
     @property
     def catalog(self) -> str:
-        """The current catalog."""
         return self._state.catalog
 
     @property
     def schema(self) -> tuple[str, ...]:
-        """The current schema."""
         return self._state.schema
 
     @property
     def properties(self) -> SessionProperties:
-        """The session properties."""
         return self._state.properties
 
     @property
     def prepared(self) -> Mapping[str, str]:
-        """The prepared statements, name to text."""
         return self._state.prepared
 
     def state(self) -> SessionState:
@@ -132,15 +125,12 @@ class StatementSession:
         self._state = change(self._state)
 
     def use(self, catalog: str, schema: tuple[str, ...]) -> None:
-        """Change the current names."""
         self._change(lambda state: replace(state, catalog=catalog, schema=schema))
 
     def set_property(self, name: str, value: Any) -> None:
-        """Set one property."""
         self._change(lambda state: replace(state, properties=state.properties.changed({name: value})))
 
     def reset_property(self, name: str | None) -> None:
-        """Put one property, or all of them, back to the default."""
         self._change(
             lambda state: replace(
                 state, properties=SessionProperties() if name is None else state.properties.without(name)
@@ -148,11 +138,9 @@ class StatementSession:
         )
 
     def put_prepared(self, name: str, text: str) -> None:
-        """Remember a prepared statement, in the place of one of that name."""
         self._change(lambda state: replace(state, prepared={**state.prepared, name: text}))
 
     def drop_prepared(self, name: str) -> bool:
-        """Forget a prepared statement; False when there is none of that name."""
         known = name in self.prepared
         self._change(lambda state: replace(state, prepared=_without(state.prepared, name)))
         return known
@@ -160,15 +148,12 @@ class StatementSession:
     # Views of the session
 
     def find_view(self, name: str) -> SessionView | None:
-        """Return the temporary view of that name."""
         return None if self._apart else self.session.find_view(name)
 
     def views(self) -> tuple[SessionView, ...]:
-        """Return the temporary views, by name."""
         return () if self._apart else self.session.views()
 
     def put_view(self, view: SessionView, *, replace: bool) -> None:
-        """Remember a temporary view."""
         if self._apart:
             raise NotSupportedError(
                 "Temporary views need a session of the server, and this client keeps its state itself",
@@ -177,7 +162,6 @@ class StatementSession:
         self.session.put_view(view, replace=replace)
 
     def drop_view(self, name: str) -> bool:
-        """Forget a temporary view; False when there is none of that name."""
         return not self._apart and self.session.drop_view(name)
 
     # The engine
@@ -208,19 +192,15 @@ class StatementSession:
         return self.session.sides.begin_result(self._side)
 
     def alias_of(self, mount: Mount) -> str:
-        """Return the engine's name of a mount, mounting it at first use."""
         return self._current_side.alias_of(mount, self.session.identity)
 
     def metadata(self, mount: Mount) -> EngineCatalog:
-        """Return the engine's view of a mount, with this user's rights."""
         return self._current_side.metadata(mount, self.session.identity)
 
     def catalog_names(self) -> Mapping[str, str]:
-        """Return the users' name of each catalog, by its random alias."""
         return self.session.catalog_names()
 
     def secrets(self) -> tuple[str, ...]:
-        """Return texts that must never leave: the aliases and the user's token (ERR-6)."""
         return self.session.secrets()
 
     @property

@@ -146,7 +146,6 @@ class LiveSession:
 
     @property
     def identity(self) -> Identity:
-        """Who it is, without tokens."""
         return self.session.identity.without_tokens()
 
     def ensure_usable(self) -> None:
@@ -323,7 +322,6 @@ class SessionStore:
             self.end(live, expired=True)
 
     def is_busy(self, live: LiveSession) -> bool:
-        """Whether a statement of a session runs."""
         return self._is_busy(live.session)
 
     def end(self, live: LiveSession, *, expired: bool = False, close: Callable[[Session], None] | None = None) -> None:
@@ -386,17 +384,14 @@ class SessionStore:
 
     @property
     def chain(self) -> LoginChain:
-        """Who judges logins."""
         return self._chain
 
     @property
     def count(self) -> int:
-        """How many sessions live."""
         with self._lock:
             return len(self._by_token)
 
     def all(self) -> Sequence[LiveSession]:
-        """Return the sessions that live, the oldest first."""
         with self._lock:
             return tuple(self._by_token.values())
 

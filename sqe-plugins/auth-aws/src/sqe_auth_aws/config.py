@@ -106,7 +106,6 @@ class AwsConfig:
 
     @property
     def allowed_accounts(self) -> frozenset[str]:
-        """Whose users and roles may log in."""
         if self.accounts:
             return frozenset(self.accounts)
         role = read_arn(self.web_identity_role_arn or "")

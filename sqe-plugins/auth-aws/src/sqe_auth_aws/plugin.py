@@ -10,22 +10,16 @@ from sqe_core.spi import AuthProvider, AuthProviderFactory, PluginContext, SqePl
 
 
 class AwsFactory(AuthProviderFactory[AwsConfig]):
-    """Makes the provider of `type = "aws_iam"`."""
-
     kind = "aws_iam"
     config_type = AwsConfig
 
     def create(self, name: str, config: AwsConfig, context: PluginContext) -> AuthProvider:
-        """Make a provider; AWS is not asked before somebody logs in."""
         from sqe_auth_aws.provider import AwsProvider  # `sqe config check` needs the keys and not botocore
 
         return AwsProvider(name, config, context)
 
 
 class AwsPlugin(SqePlugin):
-    """Logins with AWS keys."""
-
     @hookimpl
     def sqe_provide_auth_providers(self, context: StartupContext) -> Sequence[AuthProviderFactory[Any]]:
-        """Contribute `aws_iam`."""
         return (AwsFactory(),)

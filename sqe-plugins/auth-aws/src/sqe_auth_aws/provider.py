@@ -58,7 +58,6 @@ class AwsProvider(AuthProvider):
             _log.warning("login provider %s: nobody checks the keys (validate_with_sts = false)", name)
 
     def authenticate(self, request: LoginRequest) -> Identity | None:
-        """Return whom AWS takes a key, or a token, for."""
         match request.credential:
             case AwsCredential() as keys:
                 return self._of_keys(keys)
@@ -82,7 +81,6 @@ class AwsProvider(AuthProvider):
         return renewed
 
     def check(self) -> None:
-        """Raise when STS cannot be asked, or this machine's clock is wrong."""
         if self._sts is not None:
             self._sts.check()
 

@@ -16,8 +16,6 @@ _LATEST = datetime(9999, 1, 1, tzinfo=UTC).timestamp()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebToken:
-    """The claims that count."""
-
     issuer: str
     subject: str
     username: str

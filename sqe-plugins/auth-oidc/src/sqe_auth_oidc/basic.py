@@ -54,7 +54,6 @@ class PasswordProvider(_BasicProvider):
         self.fallthrough = config.fallthrough_on_reject
 
     def grant(self, name: str, secret: str) -> TokenAnswer:
-        """Ask for the user's tokens."""
         return self._endpoint.grant("password", username=name, password=secret, scope=self._scope)
 
 
@@ -69,5 +68,4 @@ class ClientProvider(_BasicProvider):
         self.fallthrough = config.fallthrough_on_reject
 
     def grant(self, name: str, secret: str) -> TokenAnswer:
-        """Ask for a token of the caller's client."""
         return self._endpoint.grant("client_credentials", client_id=name, client_secret=secret, scope=self._scope)

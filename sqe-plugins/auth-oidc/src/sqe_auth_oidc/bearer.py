@@ -50,7 +50,6 @@ class BearerProvider(AuthProvider):
             )
 
     def authenticate(self, request: LoginRequest) -> Identity | None:
-        """Judge a bearer."""
         credential = request.credential
         if not isinstance(credential, BearerCredential):
             return None
@@ -85,14 +84,12 @@ class BearerProvider(AuthProvider):
         return self._introspection.ask(token) is None
 
     def check(self) -> None:
-        """Raise when the issuer's keys cannot be had."""
         if self._verifier is not None:
             self._verifier.check()
         elif self._idp.metadata is not None:
             self._idp.metadata.endpoint("introspection_endpoint")
 
     def close(self) -> None:
-        """Close the connections."""
         self._idp.close()
 
     def _is_of_another(self, token: Secret) -> bool:
@@ -124,7 +121,6 @@ class PassthroughProvider(AuthProvider):
         self._roles = frozenset(config.roles)
 
     def authenticate(self, request: LoginRequest) -> Identity | None:
-        """Return the one identity, with the bearer that came."""
         if not isinstance(request.credential, BearerCredential):
             return None
         return Identity(

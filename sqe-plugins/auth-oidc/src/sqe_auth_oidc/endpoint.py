@@ -31,8 +31,6 @@ class Refused(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenAnswer:
-    """What a token endpoint hands out."""
-
     access_token: Secret
     refresh_token: Secret | None
     id_token: Secret | None
@@ -78,21 +76,18 @@ class TokenEndpoint:
         raise Refused(code)
 
     def ask(self, url: str, token: Secret) -> Mapping[str, Any]:
-        """Ask about a token (RFC 7662). Raises ExternalError."""
         answer = self._client.post(url, self._with_client({"token": token.reveal()}))
         if answer.status != 200 or answer.body is None or not isinstance(answer.body.get("active"), bool):
             raise _misfit(_code(answer), answer.status)
         return answer.body
 
     def begin_device(self, url: str, **fields: str) -> Mapping[str, Any]:
-        """Ask for a code to show (RFC 8628). Raises ExternalError."""
         answer = self._client.post(url, self._with_client(fields))
         if answer.status != 200 or answer.body is None:
             raise _misfit(_code(answer), answer.status)
         return answer.body
 
     def revoke(self, url: str, token: Secret, hint: str) -> None:
-        """Revoke a token (RFC 7009). Raises ExternalError."""
         answer = self._client.post(url, self._with_client({"token": token.reveal(), "token_type_hint": hint}))
         if answer.status >= 400:
             raise _misfit(_code(answer), answer.status)

@@ -20,7 +20,6 @@ class ExchangeProvider(GrantedProvider):
         self._scope = config.scope
 
     def authenticate(self, request: LoginRequest) -> Identity | None:
-        """Exchange a bearer."""
         if not isinstance(request.credential, BearerCredential):
             return None
         try:

@@ -81,11 +81,9 @@ class ExternalProvider(GrantedProvider, SupportsBrowserLogin, SupportsDeviceLogi
         }
 
     def authenticate(self, request: LoginRequest) -> Identity | None:
-        """Nothing that a client presents is this provider's."""
         return None
 
     def browser_login_url(self, start: BrowserLoginStart) -> str:
-        """Return the address to send the browser to."""
         url: str = prepare_grant_uri(
             self._authorization(),
             client_id=self._config.client_id,
@@ -100,7 +98,6 @@ class ExternalProvider(GrantedProvider, SupportsBrowserLogin, SupportsDeviceLogi
         return url
 
     def finish_browser_login(self, finish: BrowserLoginFinish) -> Identity:
-        """Exchange the code for tokens and check them."""
         try:
             answer = self._endpoint.grant(
                 "authorization_code",
@@ -114,7 +111,6 @@ class ExternalProvider(GrantedProvider, SupportsBrowserLogin, SupportsDeviceLogi
         return self._logged_in(answer, self._config.client_id, nonce=finish.nonce)
 
     def begin_device_login(self) -> DeviceLogin:
-        """Ask the identity provider for a code to show."""
         # Some clients have to prove here, too, that both requests are of one; a server without that ignores it.
         verifier = secrets.token_urlsafe(48)
         found = self._device_endpoint.begin_device(
@@ -135,7 +131,6 @@ class ExternalProvider(GrantedProvider, SupportsBrowserLogin, SupportsDeviceLogi
         )
 
     def poll_device_login(self, login: DeviceLogin) -> Identity | None:
-        """Return the identity, or None while the user has not finished."""
         if self._clock.now() >= login.expires_at:
             raise InvalidCredentialsError
         verifier, _, code = login.device_code.reveal().partition(" ")
@@ -149,7 +144,6 @@ class ExternalProvider(GrantedProvider, SupportsBrowserLogin, SupportsDeviceLogi
         return self._logged_in(answer, self._device_client, nonce=None)
 
     def refresh(self, identity: Identity) -> Identity:
-        """Renew the tokens, as the client that got them."""
         if identity.refresh_token is None:
             raise NotSupportedError("this login has no refresh token")
         client = identity.claims.get(_CLIENT)
@@ -176,7 +170,6 @@ class ExternalProvider(GrantedProvider, SupportsBrowserLogin, SupportsDeviceLogi
         return token is None or (not self._unreadable.holds(token) and super().is_revoked(identity))
 
     def check(self) -> None:
-        """Raise when the identity provider does not answer."""
         self._authorization()
         super().check()
 
@@ -253,14 +246,12 @@ class _Unreadable:
         self._kept: OrderedDict[bytes, None] = OrderedDict()
 
     def add(self, token: Secret) -> None:
-        """Remember a token, by its hash."""
         with self._lock:
             self._kept[_digest(token)] = None
             while len(self._kept) > _MOST_UNREADABLE:
                 self._kept.popitem(last=False)
 
     def holds(self, token: Secret) -> bool:
-        """Whether a token is one of them."""
         with self._lock:
             return _digest(token) in self._kept
 

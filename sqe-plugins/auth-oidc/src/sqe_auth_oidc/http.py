@@ -57,7 +57,6 @@ class HttpClient:
         self.close = self._client.close
 
     def get(self, url: str) -> Answer:
-        """Read a document. Raises ExternalError."""
         return self._send("GET", url)
 
     def post(self, url: str, fields: Mapping[str, str], headers: Mapping[str, str] | None = None) -> Answer:

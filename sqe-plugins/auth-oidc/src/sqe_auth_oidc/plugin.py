@@ -15,15 +15,12 @@ from sqe_core.spi import AuthProvider, AuthProviderFactory, PluginContext, SqePl
 
 
 class _Factory(AuthProviderFactory[Any]):
-    """Makes the providers of one kind; `maker` is `module:class`."""
-
     def __init__(self, kind: str, config_type: type[Any], maker: str) -> None:
         self.kind = kind
         self.config_type = config_type
         self._maker = maker
 
     def create(self, name: str, config: Any, context: PluginContext) -> AuthProvider:
-        """Make a provider."""
         from sqe_auth_oidc.provider import Surroundings
 
         module, _, made = self._maker.partition(":")
@@ -48,9 +45,6 @@ FACTORIES = {
 
 
 class OidcPlugin(SqePlugin):
-    """OpenID Connect and OAuth 2."""
-
     @hookimpl
     def sqe_provide_auth_providers(self, context: StartupContext) -> Sequence[AuthProviderFactory[Any]]:
-        """Contribute the kinds that an identity provider judges (docs/auth-oidc.md)."""
         return tuple(FACTORIES.values())

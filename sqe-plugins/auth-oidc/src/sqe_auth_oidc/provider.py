@@ -93,12 +93,10 @@ class Idp:
         return TokenVerifier(keys, rules, self.surroundings.context.clock)
 
     def close(self) -> None:
-        """Close the connections."""
         self.client.close()
 
 
 def key_store(idp: Idp, written: str | None, *, refresh_secs: float, ttl_secs: float) -> KeyStore:
-    """Return the keys of an identity provider."""
     address = idp.endpoint(written, "jwks_uri")
 
     def fetch() -> dict[str, Any]:
@@ -117,7 +115,6 @@ def key_store(idp: Idp, written: str | None, *, refresh_secs: float, ttl_secs: f
 
 
 def claim_names(config: IdpConfig) -> ClaimNames:
-    """Return where the tokens of a configuration say what."""
     return ClaimNames(
         user=config.user_claim if isinstance(config, TokenConfig | ExternalConfig) else "preferred_username",
         subject=config.subject_claim,
@@ -128,7 +125,6 @@ def claim_names(config: IdpConfig) -> ClaimNames:
 
 
 def token_rules(config: TokenConfig, *, id_tokens: bool = False) -> TokenRules:
-    """Return what the tokens of a configuration have to say."""
     return TokenRules(
         algorithms=frozenset(config.algorithms),
         issuer=config.issuer,
@@ -141,7 +137,6 @@ def token_rules(config: TokenConfig, *, id_tokens: bool = False) -> TokenRules:
 
 
 def identity_maker(config: IdpConfig, surroundings: Surroundings) -> IdentityMaker:
-    """Return what makes the identities of a configuration."""
     return IdentityMaker(surroundings.name, claim_names(config))
 
 
@@ -264,12 +259,10 @@ class GrantedProvider(AuthProvider):
         return self._verifier.is_withdrawn(token.reveal())
 
     def check(self) -> None:
-        """Raise when the identity provider does not answer."""
         if self._idp.metadata is not None:
             self._idp.metadata.endpoint("token_endpoint")
 
     def close(self) -> None:
-        """Close the connections."""
         self._idp.close()
 
     def log_refused(self, what: str, refused: Refused) -> None:

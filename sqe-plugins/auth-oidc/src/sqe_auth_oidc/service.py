@@ -30,11 +30,9 @@ class ClientCredentialsProvider(GrantedProvider):
         self._scope = config.scope
 
     def authenticate(self, request: LoginRequest) -> Identity | None:
-        """Return the one identity, with a token of its own."""
         return self._ask() if isinstance(request.credential, NoCredential) else None
 
     def refresh(self, identity: Identity) -> Identity:
-        """Ask for another token."""
         return self.same_person(identity, self._ask())
 
     def _ask(self) -> Identity:

@@ -105,7 +105,6 @@ class TokenVerifier:
         return False
 
     def check(self) -> None:
-        """Raise when the issuer's keys cannot be had."""
         self._keys.check()
 
     def _judge(self, token: str, *, just_made: bool) -> VerifiedToken:

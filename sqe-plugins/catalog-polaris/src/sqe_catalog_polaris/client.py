@@ -86,7 +86,6 @@ class Kept(Generic[T]):
                 del self._entries[key]
 
     def clear(self) -> None:
-        """Forget everything."""
         with self._lock:
             self._generation += 1
             self._entries.clear()
@@ -117,7 +116,6 @@ class RestClient:
         self._answers: Kept[tuple[str, Any]] = Kept(_MOST_ANSWERS, _HANDLE_SECS)
 
     def handle(self, identity: Identity) -> Handle:
-        """Return how this user reaches the catalog."""
         key = self._login.key(identity)
         found = self._handles.find(key)
         if found is None:
@@ -129,7 +127,6 @@ class RestClient:
 
     @property
     def server(self) -> tuple[str, str, int | None]:
-        """Scheme, host and port."""
         parts = urlsplit(self._config.catalog_url)
         return parts.scheme, parts.hostname or "", parts.port or {"https": 443, "http": 80}.get(parts.scheme)
 
@@ -188,7 +185,6 @@ class RestClient:
         return parts.path.rstrip("/") + "/v1"
 
     def namespaces(self, identity: Identity, parent: tuple[str, ...]) -> list[tuple[str, ...]]:
-        """List the namespaces directly below another one."""
         handle = self.handle(identity)
         query = {"parent": handle.separator.join(parent)} if parent else {}
         found = [_parts(entry) for entry in self._pages(identity, ("namespaces",), "namespaces", query, parent)]
@@ -197,12 +193,10 @@ class RestClient:
         return list(dict.fromkeys(parts for parts in found if len(parts) == below and parts[:-1] == parent))
 
     def namespace(self, identity: Identity, namespace: tuple[str, ...]) -> Mapping[str, str]:
-        """Load the properties of a namespace."""
         body = self._get(identity, ("namespaces", self._joined(identity, namespace)), {}, namespace)
         return _texts(body.get("properties"))
 
     def names(self, identity: Identity, namespace: tuple[str, ...], kind: str) -> list[str]:
-        """List the `tables` or `views` of a namespace."""
         if kind == "views" and not self.handle(identity).has_views:
             self.namespace(identity, namespace)  # there is one
             return []
@@ -321,17 +315,14 @@ class RestClient:
         raise ExternalError("The catalog refuses the request")
 
     def forget(self, key: str) -> None:
-        """Forget what a login was told."""
         self._handles.forget(key)
         self._answers.forget(key)
 
     def forget_all(self) -> None:
-        """Forget what users were told."""
         self._handles.clear()
         self._answers.clear()
 
     def close(self) -> None:
-        """Forget what users were told, and close the connections."""
         self.forget_all()
         self.transport.close()
 

@@ -135,7 +135,6 @@ class RestConfig:
 
     @property
     def own_headers(self) -> Mapping[str, str]:
-        """Headers that the kind adds to each request."""
         return {}
 
 
@@ -146,8 +145,6 @@ _OWN_HEADERS = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PolarisConfig(RestConfig):
-    """`type = "polaris"`."""
-
     realm: str | None = field(
         default=None, metadata={"doc": "Realm at a Polaris that has several.", "pattern": _HEADER_TEXT}
     )

@@ -209,7 +209,6 @@ class PolarisGrants(GrantStore):
     # Roles
 
     def create_role(self, name: str, *, author: Identity) -> None:
-        """Make a principal role."""
         _check_role(name)
         self._conversation(author).create_principal_role(name)
 
@@ -232,14 +231,12 @@ class PolarisGrants(GrantStore):
             return dropped
 
     def grant_role(self, role: str, grantee: Grantee, *, admin_option: bool, author: Identity) -> None:
-        """Give a principal role to a principal."""
         if admin_option:
             raise NotSupportedError("Roles at Polaris have no ADMIN OPTION", hint="administrators give roles")
         _check_role(role)
         self._conversation(author).assign_principal_role(role, _user_of(grantee))
 
     def revoke_role(self, role: str, grantee: Grantee, *, author: Identity) -> bool:
-        """Take a principal role from a principal."""
         _check_role(role)
         user = _user_of(grantee)
         polaris = self._conversation(author)
@@ -248,7 +245,6 @@ class PolarisGrants(GrantStore):
         return polaris.revoke_principal_role(role, user)
 
     def list_roles(self, *, author: Identity) -> Sequence[RoleInfo]:
-        """List the principal roles."""
         roles = self._conversation(author).principal_roles()
         return [
             RoleInfo(
@@ -259,7 +255,6 @@ class PolarisGrants(GrantStore):
         ]
 
     def list_role_grants(self, *, author: Identity) -> Sequence[RoleGrant]:
-        """List who has which principal role."""
         polaris = self._conversation(author)
         names = sorted(role.name for role in polaris.principal_roles())
         holders = polaris.each(polaris.principals_of, names)
@@ -286,7 +281,6 @@ class PolarisGrants(GrantStore):
             polaris.catalog_roles(place.warehouse)
 
     def close(self) -> None:
-        """Forget tokens and close connections."""
         if self._service is not None:
             self._service.close()
         self._client.close()

@@ -10,13 +10,10 @@ from sqe_core.spi import GrantStore, GrantStoreContext, GrantStoreFactory, SqePl
 
 
 class PolarisGrantsFactory(GrantStoreFactory[PolarisGrantsConfig]):
-    """Makes the store of `[access_control] backend = "polaris"`."""
-
     kind = "polaris"
     config_type = PolarisGrantsConfig
 
     def create(self, name: str, config: PolarisGrantsConfig, context: GrantStoreContext) -> GrantStore:
-        """Make the store; Polaris is reached at the first use."""
         from sqe_catalog_polaris.grants import (
             PolarisGrants,
         )  # `sqe config check` needs the keys and not the HTTP client
@@ -25,9 +22,6 @@ class PolarisGrantsFactory(GrantStoreFactory[PolarisGrantsConfig]):
 
 
 class PolarisGrantsPlugin(SqePlugin):
-    """GRANT and REVOKE at Apache Polaris."""
-
     @hookimpl
     def sqe_provide_grant_stores(self, context: StartupContext) -> Sequence[GrantStoreFactory[Any]]:
-        """Contribute `polaris`."""
         return (PolarisGrantsFactory(),)

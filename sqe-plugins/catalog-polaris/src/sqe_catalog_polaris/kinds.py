@@ -42,8 +42,6 @@ _NOBODY = Identity(issuer="sqe:catalog", subject="check", username="check", prov
 
 
 class RestBackend(CatalogBackend, SupportsDiscovery, SupportsReadRestrictions, SupportsLogout):
-    """A catalog that speaks the Iceberg REST protocol."""
-
     lists_without_engine = True
     vends_credentials = True
 
@@ -81,7 +79,6 @@ class RestBackend(CatalogBackend, SupportsDiscovery, SupportsReadRestrictions, S
 
     @property
     def login(self) -> Login:
-        """What goes with each request of a user."""
         return self._login
 
     def _fixed_properties(self) -> Mapping[str, str]:
@@ -116,7 +113,6 @@ class RestBackend(CatalogBackend, SupportsDiscovery, SupportsReadRestrictions, S
         return properties
 
     def spark_properties(self, identity: Identity) -> Mapping[str, str]:
-        """Return the mount of this user."""
         return {**self._properties, **self._login.properties(identity)}
 
     def required_jars(self) -> Sequence[str]:
@@ -124,7 +120,6 @@ class RestBackend(CatalogBackend, SupportsDiscovery, SupportsReadRestrictions, S
         return ("aws",) if self._config.store == "s3" or isinstance(self._login, AwsLogin) else ()
 
     def quick_metadata(self, identity: Identity) -> CatalogMetadata | None:
-        """Return listings as this user."""
         if not self.lists_without_engine:
             return None
         filtered = self._config.namespace_visibility_filter and isinstance(self._login, UserLogin)
@@ -155,7 +150,6 @@ class RestBackend(CatalogBackend, SupportsDiscovery, SupportsReadRestrictions, S
             return True
 
     def read_restrictions(self, namespace: tuple[str, ...], name: str, identity: Identity) -> ReadRestrictions | None:
-        """Return what the catalog says of reading a table as this user."""
         if not self._config.read_restrictions:
             return None
         if not self.lists_without_engine:
@@ -175,12 +169,10 @@ class RestBackend(CatalogBackend, SupportsDiscovery, SupportsReadRestrictions, S
         self._client.forget(key)
 
     def flush(self) -> None:
-        """Forget what users were told."""
         self._verdicts.clear()
         self._client.forget_all()
 
     def close(self) -> None:
-        """Close connections, and forget tokens and what users were told."""
         self._verdicts.clear()
         self._client.close()
         self._login.close()
@@ -195,7 +187,6 @@ class UnityBackend(RestBackend):
 
 
 def make_backend(name: str, config: RestConfig, context: CatalogContext) -> RestBackend:
-    """Return the catalog of a configuration."""
     if isinstance(config, UnityConfig):
         return UnityBackend(name, config, context)
     return RestBackend(name, config, context)

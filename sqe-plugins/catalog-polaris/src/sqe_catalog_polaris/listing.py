@@ -51,11 +51,9 @@ class Verdicts:
         return True
 
     def forget(self, key: str) -> None:
-        """Forget those of a login."""
         self._kept.forget(key)
 
     def clear(self) -> None:
-        """Forget them."""
         self._kept.clear()
 
 
@@ -80,11 +78,9 @@ class RestListing(CatalogMetadata):
         return [name for name in self._client.names(self._identity, namespace, "tables") if name not in views]
 
     def list_views(self, namespace: tuple[str, ...]) -> Sequence[str]:
-        """List the views of a namespace."""
         return self._client.names(self._identity, namespace, "views")
 
     def load_namespace(self, namespace: tuple[str, ...]) -> Mapping[str, str]:
-        """Return the properties of a namespace."""
         return self._client.namespace(self._identity, namespace)
 
     def load_table(self, namespace: tuple[str, ...], name: str) -> TableMetadata:

@@ -16,8 +16,6 @@ _ACCESS_TOKEN = "urn:ietf:params:oauth:token-type:access_token"  # noqa: S105 - 
 
 
 class Login(ABC):
-    """What goes with each request of a user."""
-
     identity_mode: Literal["user", "shared"] = "shared"
     signs_requests = False
     """Whether requests are signed with AWS keys."""
@@ -39,8 +37,6 @@ class Login(ABC):
 
 
 class BearerLogin(Login):
-    """A bearer token."""
-
     @abstractmethod
     def token(self, identity: Identity) -> Secret:
         """Return the token of a request of this user."""
@@ -55,7 +51,6 @@ class BearerLogin(Login):
         }
 
     def headers(self, identity: Identity, method: str, url: str) -> Mapping[str, str]:
-        """Return the header of the token."""
         return {"Authorization": f"Bearer {self.token(identity).reveal()}"}
 
 
@@ -113,11 +108,9 @@ class ExchangeLogin(UserLogin):
         return fingerprint(super().token(identity))
 
     def forget(self, identity: Identity) -> None:
-        """Forget the exchanged token."""
         self._endpoint.forget(self.key(identity))
 
     def close(self) -> None:
-        """Forget the tokens."""
         self._endpoint.close()
 
 
@@ -128,7 +121,6 @@ class StaticLogin(BearerLogin):
         self._token = token
 
     def token(self, identity: Identity) -> Secret:
-        """Return it."""
         return self._token
 
 
@@ -140,7 +132,6 @@ class ServiceLogin(BearerLogin):
         self._endpoint = TokenEndpoint(config, context)
 
     def token(self, identity: Identity) -> Secret:
-        """Return the token of the service."""
         auth = self._config.auth
         form: dict[str, Secret | str] = {
             "grant_type": "client_credentials",
@@ -152,7 +143,6 @@ class ServiceLogin(BearerLogin):
         return self._endpoint.token("service", form)
 
     def close(self) -> None:
-        """Forget the token."""
         self._endpoint.close()
 
 
@@ -164,7 +154,6 @@ class NoLogin(Login):
         return {"rest.auth.type": "none"}
 
     def headers(self, identity: Identity, method: str, url: str) -> Mapping[str, str]:
-        """Return nothing."""
         return {}
 
 
@@ -207,12 +196,10 @@ class AwsLogin(Login):
         return found
 
     def headers(self, identity: Identity, method: str, url: str) -> Mapping[str, str]:
-        """Return the headers of the signature."""
         return self._signer.headers(method, url) if self._signer is not None else {}
 
 
 def make_login(config: RestConfig, context: PluginContext) -> Login:
-    """Return the login of `[catalog.auth]`."""
     auth = config.auth
     match auth.type:
         case "session_bearer":

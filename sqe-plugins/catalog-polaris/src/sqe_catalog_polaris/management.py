@@ -53,11 +53,9 @@ class Right:
 
     @property
     def place(self) -> tuple[str, tuple[str, ...], str | None]:
-        """What it is on."""
         return self.type, self.namespace, self.name
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as the API has it."""
         body: dict[str, Any] = {"type": self.type, "privilege": self.privilege}
         if self.type != "catalog":
             body["namespace"] = list(self.namespace)
@@ -68,8 +66,6 @@ class Right:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Role:
-    """A principal role or a catalog role."""
-
     name: str
     properties: Mapping[str, str]
     created_millis: int | None = None
@@ -107,7 +103,6 @@ class ManagementClient:
     def send(
         self, login: Login, author: Identity, method: str, path: Sequence[str], body: Any, deadline: float, again: bool
     ) -> Answer:
-        """Send one request."""
         target = "/".join((self._base, *(quote(part, safe="") for part in path)))
         headers = {**self._headers, **login.headers(author, method, self._origin + target)}
         content = None
@@ -117,7 +112,6 @@ class ManagementClient:
         return self._transport.send(method, target, headers=headers, body=content, deadline=deadline, again=again)
 
     def close(self) -> None:
-        """Close the connections."""
         self._transport.close()
 
 
@@ -133,11 +127,9 @@ class Conversation:
     # Principal roles
 
     def principal_roles(self) -> Sequence[Role]:
-        """List all principal roles."""
         return _roles(self._get(("principal-roles",), "roles", "list the roles of Polaris"))
 
     def create_principal_role(self, name: str) -> None:
-        """Make a principal role."""
         body = {"principalRole": {"name": name}}
         answer = self._send("POST", ("principal-roles",), body, again=False)
         if answer.status == HTTPStatus.CONFLICT:
@@ -150,17 +142,14 @@ class Conversation:
         return self._deleted(answer, f"drop the role {name}")
 
     def principals_of(self, role: str) -> Names:
-        """List who has a principal role."""
         path = ("principal-roles", role, "principals")
         return frozenset(_name(each) for each in self._get(path, "principals", _about(role)))
 
     def roles_of_principal(self, principal: str) -> Names:
-        """List the principal roles of somebody."""
         what = f"see or change the roles of user {principal}"
         return _names(self._get(("principals", principal, "principal-roles"), "roles", what))
 
     def assign_principal_role(self, role: str, principal: str) -> None:
-        """Give a principal role to somebody."""
         path, body = ("principals", principal, "principal-roles"), {"principalRole": {"name": role}}
         self._expect(self._send("PUT", path, body), f"give the role {role} to user {principal}")
 
@@ -172,7 +161,6 @@ class Conversation:
     # Catalog roles
 
     def catalog_roles(self, catalog: str) -> Sequence[Role]:
-        """List the catalog roles of a catalog."""
         return _roles(self._get(("catalogs", catalog, "catalog-roles"), "roles", _grants_in(catalog)))
 
     def find_catalog_role(self, catalog: str, name: str) -> Role | None:
@@ -184,7 +172,6 @@ class Conversation:
         return _role(answer.body)
 
     def create_catalog_role(self, catalog: str, name: str, properties: Mapping[str, str]) -> None:
-        """Make a catalog role."""
         body = {"catalogRole": {"name": name, "properties": dict(properties)}}
         answer = self._send("POST", ("catalogs", catalog, "catalog-roles"), body, again=False)
         self._expect(answer, _grants_in(catalog))
@@ -194,7 +181,6 @@ class Conversation:
         self._deleted(self._send("DELETE", ("catalogs", catalog, "catalog-roles", name)), _grants_in(catalog))
 
     def assignees(self, catalog: str, name: str) -> Names:
-        """List the principal roles that have a catalog role."""
         path = ("catalogs", catalog, "catalog-roles", name, "principal-roles")
         return _names(self._get(path, "roles", _grants_in(catalog)))
 
@@ -207,7 +193,6 @@ class Conversation:
         return _names(_list(answer.body, "roles"))
 
     def assign_catalog_role(self, catalog: str, name: str, role: str) -> None:
-        """Give a catalog role to a principal role."""
         path, body = ("principal-roles", role, "catalog-roles", catalog), {"catalogRole": {"name": name}}
         self._expect(self._send("PUT", path, body), _about(role))
 
@@ -220,7 +205,6 @@ class Conversation:
         return frozenset(right for right in found if right is not None)
 
     def add_right(self, catalog: str, name: str, right: Right) -> None:
-        """Grant something to a catalog role."""
         path = ("catalogs", catalog, "catalog-roles", name, "grants")
         self._expect(self._send("PUT", path, {"grant": right.to_json()}), _grants_in(catalog))
 

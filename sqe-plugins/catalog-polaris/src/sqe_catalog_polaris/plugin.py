@@ -21,14 +21,11 @@ from sqe_core.spi import (
 
 
 class _Factory(CatalogFactory[RestConfig]):
-    """Makes catalogs of one kind."""
-
     def __init__(self, kind: str, config_type: type[RestConfig]) -> None:
         self.kind = kind
         self.config_type = config_type
 
     def create(self, name: str, config: RestConfig, context: CatalogContext) -> CatalogBackend:
-        """Make the catalog; the server is reached at the first use."""
         from sqe_catalog_polaris.kinds import make_backend  # `sqe config check` needs the keys and not the HTTP client
 
         return make_backend(name, config, context)
@@ -73,9 +70,6 @@ FACTORIES = {kind: _Factory(kind, config_type) for kind, config_type in _KINDS.i
 
 
 class RestCatalogsPlugin(SqePlugin):
-    """Iceberg REST catalogs."""
-
     @hookimpl
     def sqe_provide_catalogs(self, context: StartupContext) -> Sequence[CatalogFactory[Any]]:
-        """Contribute `rest`, `iceberg_rest`, `polaris`, `nessie`, `unity` and `horizon`."""
         return tuple(FACTORIES.values())

@@ -17,8 +17,6 @@ _UNRESERVED = "-_.~"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Signer:
-    """Signs for one service in one region."""
-
     access_key: str
     secret_key: Secret
     session_token: Secret | None

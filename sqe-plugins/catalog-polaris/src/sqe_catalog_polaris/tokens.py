@@ -123,7 +123,6 @@ class TokenEndpoint:
         return secret
 
     def close(self) -> None:
-        """Forget every token and close the connections."""
         with self._lock:
             self._tokens.clear()
         self._transport.close()

@@ -62,7 +62,6 @@ class Bundle:
 
 
 def built_in_schema() -> str:
-    """Return the schema that SQE brings."""
     return files("sqe_policy_cedar").joinpath("sqe.cedarschema").read_text("utf-8")
 
 

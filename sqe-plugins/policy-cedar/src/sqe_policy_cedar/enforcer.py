@@ -54,8 +54,6 @@ class _Reuse(TypedDict):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Answer:
-    """Cedar's answer to one question."""
-
     allowed: bool
     policies: tuple[str, ...]
     failed: bool = False
@@ -74,8 +72,6 @@ class _Restrictions:
 
 
 class CedarEnforcer(PolicyEnforcer):
-    """The engine of `[policy] engine = "cedar"`."""
-
     def __init__(self, config: CedarConfig, *, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._config = config
         self._store = PolicyStore(PolicyFiles(config), monotonic=monotonic)
@@ -85,7 +81,6 @@ class CedarEnforcer(PolicyEnforcer):
             raise StartupError(error.message) from error
 
     def decide(self, request: PolicyRequest) -> PolicyResponse:
-        """Answer every access of a statement."""
         bundle = self._store.current()
         if self._is_foreign(request.principal):
             denied = Decision.deny("the issuer of the identity is not the configured one")
@@ -125,7 +120,6 @@ class CedarEnforcer(PolicyEnforcer):
         return [Effect.ALLOW if answer.allowed and not answer.failed else Effect.DENY for answer in answers]
 
     def flush(self) -> None:
-        """Look at the files at the next question."""
         self._store.look_again()
 
     def check(self) -> None:
@@ -149,23 +143,19 @@ class _Question:
         self._found: list[tuple[Resource, _Restrictions]] = []
 
     def add(self, entities: Iterable[Entity]) -> None:
-        """Take entities into the question."""
         for entity in entities:
             self._entities[entity.uid] = entity
 
     def add_object(self, name: ObjectName | NamespaceName) -> None:
-        """Take a name into the question."""
         if len(name.namespace) > _DEEPEST_NAMESPACE:
             raise ExternalError("A namespace has too many parts for Cedar", code=ErrorCode.EXECUTION_FAILED)
         self.add(object_entities(name))
 
     def add_resource(self, resource: Resource) -> None:
-        """Take a table with its columns into the question."""
         self.add_object(resource.name)
         self.add(resource_entities(resource))
 
     def restrictions(self, resource: Resource) -> _Restrictions:
-        """Return what was found out about a table."""
         return next((found for known, found in self._found if known == resource), _Restrictions())
 
     def ask(

@@ -46,8 +46,6 @@ _OPTIONAL = frozenset({"email", "uuid"})
 
 @dataclass(frozen=True, slots=True)
 class Entity:
-    """An entity before it is JSON."""
-
     uid: EntityUid
     attrs: Mapping[str, Any] = field(default_factory=dict)
     parents: frozenset[EntityUid] = frozenset()
@@ -60,13 +58,11 @@ class Entity:
         )
 
     def references(self) -> Iterator[EntityUid]:
-        """Yield the entities that this one names."""
         yield from self.parents
         yield from _references(self.attrs)
         yield from _references(self.tags)
 
     def as_json(self) -> dict[str, Any]:
-        """Cedar's form."""
         return {
             "uid": self.uid.as_json(),
             "attrs": self.attrs,
@@ -129,7 +125,6 @@ class EntityGraph:
     def ancestors(
         self, start: Iterable[EntityUid], question: Mapping[EntityUid, Entity] | None = None
     ) -> frozenset[EntityUid]:
-        """Return what some entities are in, themselves included."""
         found: set[EntityUid] = set()
         waiting = list(start)
         while waiting:
@@ -144,7 +139,6 @@ class EntityGraph:
         return frozenset(found)
 
     def with_question(self, question: Mapping[EntityUid, Entity]) -> cedarpy.Entities:
-        """Return Cedar's entities for one question."""
         added: dict[EntityUid, Entity] = {}
         waiting = [*question, *self._always]
         while waiting:
@@ -208,7 +202,6 @@ def _parsed(tree: Any) -> Entity:
 
 
 def principal_entity(uid: EntityUid, identity: Identity) -> Entity:
-    """Describe who asks."""
     attrs = {"username": identity.username, "issuer": identity.issuer, "subject": identity.subject}
     if identity.email is not None:
         attrs["email"] = identity.email
@@ -218,7 +211,6 @@ def principal_entity(uid: EntityUid, identity: Identity) -> Entity:
 
 
 def object_entities(name: ObjectName | NamespaceName, uuid: str | None = None) -> Iterator[Entity]:
-    """Describe an object and what it is in."""
     if isinstance(name, ObjectName):
         attrs = {"name": name.name, "catalog": name.catalog}
         if uuid is not None:
@@ -235,7 +227,6 @@ def object_entities(name: ObjectName | NamespaceName, uuid: str | None = None) -
 
 
 def resource_entities(resource: Resource) -> Iterator[Entity]:
-    """Describe an object and its columns."""
     yield from object_entities(resource.name, resource.uuid)
     if isinstance(resource.name, ObjectName):
         table = object_uid(resource.name)

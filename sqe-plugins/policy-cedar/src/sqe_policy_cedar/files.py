@@ -44,8 +44,6 @@ Stamp = tuple[tuple[str, int, int, int, int], ...]
 
 
 class PolicyFiles:
-    """The configured files."""
-
     def __init__(self, config: CedarConfig) -> None:
         if config.policies_path is None:
             raise PolicyFileError("policies_path is missing")

@@ -25,8 +25,6 @@ _PART = re.compile(r'"((?:[^"]|"")*)"|([^".]+)')
 
 @dataclass(frozen=True, slots=True)
 class EntityUid:
-    """Type and id of an entity."""
-
     type: str
     id: str
 
@@ -106,12 +104,10 @@ def object_uid(name: ObjectName | NamespaceName) -> EntityUid:
 
 
 def column_uid(table: ObjectName, column: str) -> EntityUid:
-    """Return the entity of a column."""
     return EntityUid(COLUMN, join_parts((*table.parts, column)))
 
 
 def principal_uid(identity: Identity, form: PrincipalId) -> EntityUid:
-    """Return the entity of a person."""
     match form:
         case "username":
             return EntityUid(USER, identity.username)

@@ -18,8 +18,6 @@ from sqe_policy_cedar.config import CedarConfig
 
 
 class CedarFactory(PolicyEnforcerFactory[CedarConfig]):
-    """Makes the engine of `[policy] engine = "cedar"`."""
-
     kind = "cedar"
     config_type = CedarConfig
 
@@ -38,9 +36,6 @@ class CedarFactory(PolicyEnforcerFactory[CedarConfig]):
 
 
 class CedarPlugin(SqePlugin):
-    """Cedar."""
-
     @hookimpl
     def sqe_provide_policy_enforcers(self, context: StartupContext) -> Sequence[PolicyEnforcerFactory[Any]]:
-        """Contribute `cedar`."""
         return (CedarFactory(),)

@@ -29,8 +29,6 @@ CONTEXT_OF_ALL = frozenset({"*"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    """One policy, parsed."""
-
     id: str
     effect: str
     mask: Mask | None
@@ -140,14 +138,12 @@ def policy_set(policies: Mapping[str, Policy]) -> cedarpy.PolicySet:
 
 
 def named_entities(tree: Json) -> Iterator[EntityUid]:
-    """Yield every entity that a policy names."""
     for node in _nodes(tree):
         if isinstance(node, dict) and node.keys() == {"type", "id"} and all(isinstance(x, str) for x in node.values()):
             yield EntityUid(node["type"], node["id"])
 
 
 def named_types(tree: Json) -> Iterator[str]:
-    """Yield every entity type that a policy names."""
     for node in _nodes(tree):
         if isinstance(node, dict) and isinstance(node.get("entity_type"), str):
             yield node["entity_type"]

@@ -57,8 +57,6 @@ class _Operand:
 
 
 class RowTranslator:
-    """Translates the conditions on the rows of one table."""
-
     def __init__(self, columns: Sequence[Column], ancestors: Collection[EntityUid]) -> None:
         """Know the table.
 

@@ -59,7 +59,6 @@ def read_result(answer: Answer) -> tuple[Any, str | None]:
 
 
 def read_one(result: Any, resource: Resource) -> Decision:
-    """Read the answer about one access."""
     try:
         return _one(result, resource.columns)
     except ValueError as error:

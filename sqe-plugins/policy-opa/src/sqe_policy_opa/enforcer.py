@@ -91,7 +91,6 @@ class OpaEnforcer(OpaGrants, PolicyEnforcer):
         return [effects[name] or Effect.DENY for name in request.names]
 
     def flush(self) -> None:
-        """Forget the listings."""
         self._listings.flush()
 
     def check(self) -> None:
@@ -116,7 +115,6 @@ class OpaEnforcer(OpaGrants, PolicyEnforcer):
             )
 
     def close(self) -> None:
-        """Stop asking."""
         self._workers.shutdown(wait=False, cancel_futures=True)
         self._transport.close()
 

@@ -48,7 +48,6 @@ class OpaGrants(SupportsGrants):
         self._writing = threading.Lock()
 
     def put_grant(self, grant: Grant, *, author: Identity) -> None:
-        """Write the document of a role, or add to it."""
         _refuse_what_has_no_form(grant)
         key = _key(grant.target)
         with self._writing:
@@ -61,7 +60,6 @@ class OpaGrants(SupportsGrants):
             self._write(key, grant.grantee.name, document)
 
     def delete_grant(self, grant: Grant, *, author: Identity) -> bool:
-        """Remove a document, or columns or the filter of it."""
         if not _may_be_stored(grant.target, grant.grantee) or grant.effect is not Effect.ALLOW:
             return False
         if grant.with_grant_option or not grant.privileges & {Privilege.SELECT, Privilege.ALL}:
@@ -85,7 +83,6 @@ class OpaGrants(SupportsGrants):
     def list_grants(
         self, *, target: GrantTarget | None = None, grantee: Grantee | None = None, author: Identity
     ) -> Sequence[Grant]:
-        """Read the documents of one table, or all of them."""
         if (target is not None and target.scope != "table") or (grantee is not None and grantee.type != "role"):
             return ()
         if target is not None:

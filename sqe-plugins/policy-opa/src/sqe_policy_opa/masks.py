@@ -24,7 +24,6 @@ LONGEST_TEXT = 16 * 1024
 
 
 def read_mask(value: Any) -> Mask:
-    """Read a mask. Raises ValueError for what is none."""
     if isinstance(value, str):
         return _read_text(value)
     if not isinstance(value, Mapping):

@@ -17,8 +17,6 @@ from sqe_policy_opa.config import OpaConfig
 
 
 class OpaFactory(PolicyEnforcerFactory[OpaConfig]):
-    """Makes the engine of `[policy] engine = "opa"`."""
-
     kind = "opa"
     config_type = OpaConfig
 
@@ -36,9 +34,6 @@ class OpaFactory(PolicyEnforcerFactory[OpaConfig]):
 
 
 class OpaPlugin(SqePlugin):
-    """Open Policy Agent."""
-
     @hookimpl
     def sqe_provide_policy_enforcers(self, context: StartupContext) -> Sequence[PolicyEnforcerFactory[Any]]:
-        """Contribute `opa`."""
         return (OpaFactory(),)

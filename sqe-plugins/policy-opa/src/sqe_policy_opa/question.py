@@ -49,7 +49,6 @@ class Asker:
     version: int = 1
 
     def about_one(self, access: Access) -> Json:
-        """Ask about one access."""
         resource, name = access.resource, access.resource.name
         return {
             "user": {"username": self.principal.username, "roles": sorted(self.principal.roles)},

@@ -100,7 +100,6 @@ class Transport:
 
 
 def key_segment(key: str) -> str:
-    """Write one key of a path."""
     return quote(key, safe="")
 
 

@@ -36,8 +36,6 @@ _RELEASED = time.mktime((2025, 1, 1, 0, 0, 0, 0, 1, 0))
 
 
 class Level(Enum):
-    """How bad a finding is."""
-
     OK = "ok"
     NOTE = "note"
     PROBLEM = "problem"
@@ -47,8 +45,6 @@ class Level(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that was looked at."""
-
     level: Level
     subject: str
     text: str
@@ -56,8 +52,6 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Patient:
-    """What is examined."""
-
     config: SqeConfig
     options: EngineOptions
     environ: Mapping[str, str]
@@ -68,7 +62,6 @@ Examination = Callable[[Patient], Iterator[Finding]]
 
 
 def examine_python(patient: Patient) -> Iterator[Finding]:
-    """The interpreter itself."""
     running = sys.version_info[:3]
     text = f"Python {'.'.join(map(str, running))} ({sys.executable})"
     if _OLDEST_PYTHON <= running[:2] <= _NEWEST_PYTHON:

@@ -37,7 +37,6 @@ def has_browser(environ: Mapping[str, str]) -> bool:
 
 
 def login_in_browser(provider: Provider, tell: Callable[[str], None], *, secs: float = _SECS) -> Tokens:
-    """Have somebody log in, in the browser of this machine."""
     proof = Proof()
     with _Redirect(proof.state) as redirect:
         url = provider.login_url(redirect.uri, proof)
@@ -76,7 +75,6 @@ class _Redirect:
 
     @property
     def uri(self) -> str:
-        """Where the answer has to come."""
         return f"http://127.0.0.1:{self._listener.port}{_PATH}"
 
     def start_at(self, login_url: str) -> str:

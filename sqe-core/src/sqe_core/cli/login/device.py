@@ -14,7 +14,6 @@ _SLOWER_SECS = 5.0
 def login_on_device(
     provider: Provider, tell: Callable[[str], None], *, pause: Callable[[float], None] = time.sleep
 ) -> Tokens:
-    """Show a code, and wait until somebody has logged in with it."""
     proof = Proof()
     waiting = provider.begin_device_login(proof)
     tell(f"On any device, go to\n  {waiting.complete_url or waiting.url}\nand log in with the code {waiting.user_code}")

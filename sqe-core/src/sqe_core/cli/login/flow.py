@@ -74,7 +74,6 @@ class TokenSource:
 
 
 def store_of(server: ServerOptions, environ: Mapping[str, str]) -> LoginStore:
-    """Return where the login of a server is kept."""
     return LoginStore(_name_of(server), default_folder(environ), system_vault)
 
 

@@ -36,8 +36,6 @@ class ProviderSilentError(LoginError):
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A JSON object that came back."""
-
     status: int
     document: Mapping[str, Any]
 
@@ -57,7 +55,6 @@ def is_safe_url(url: object) -> bool:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a host is this machine."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:

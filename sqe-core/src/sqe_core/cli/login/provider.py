@@ -31,8 +31,6 @@ _LEEWAY_SECS = 60
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Client:
-    """Which client of which identity provider the command line is, and what it asks for."""
-
     issuer: str
     client_id: str
     scope: str = DEFAULT_SCOPE
@@ -69,8 +67,6 @@ class Proof:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceCode:
-    """A login that waits for its user on another device."""
-
     device_code: Secret
     user_code: str
     url: str
@@ -132,7 +128,6 @@ class Provider:
         return Secret(code)
 
     def redeem(self, code: Secret, redirect_uri: str, proof: Proof) -> Tokens:
-        """Exchange the code for tokens."""
         answer = self._post(
             "token_endpoint",
             grant_type="authorization_code",

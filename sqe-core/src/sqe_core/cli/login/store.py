@@ -33,8 +33,6 @@ _RECOMMENDED = 1
 
 
 class Vault(Protocol):
-    """A keyring."""
-
     def get_password(self, service: str, username: str) -> str | None:
         """Return a secret."""
 
@@ -193,7 +191,6 @@ class LoginStore:
 
 
 def default_folder(environ: Mapping[str, str]) -> Path:
-    """Return where saved logins are."""
     base = environ.get("XDG_STATE_HOME", "")
     return (Path(base) if Path(base).is_absolute() else Path.home() / ".local" / "state") / "sqe" / "logins"
 

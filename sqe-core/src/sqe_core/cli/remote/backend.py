@@ -150,7 +150,6 @@ class RemoteBackend(Backend):
                 self._client.action("CancelFlightInfo", request, timeout_secs=_END_SECS)
 
     def progress(self) -> Progress | None:
-        """How far the running statement is."""
         running = self._running
         return running.progress if running is not None else None
 
@@ -162,11 +161,9 @@ class RemoteBackend(Backend):
         """There is nothing to report: the engine is the server's."""
 
     def split(self, script: str) -> Sequence[ScriptStatement]:
-        """Split a script at its semicolons."""
         return split(script)
 
     def completions(self) -> Completions:
-        """What can be completed right now."""
         return self._names.known()
 
     @property
@@ -200,11 +197,9 @@ class RemoteBackend(Backend):
             raise UserError(f"{catalog} is a schema of the catalog {self._current[0]} too; add --schema")
 
     def columns(self, table: TableKey) -> tuple[str, ...]:
-        """Read the columns of a table."""
         return read_columns(self._client, table)
 
     def close(self) -> None:
-        """End the session, the running statement included."""
         if self._renewal is not None:
             self._renewal.stop()
         self.cancel()

@@ -110,7 +110,6 @@ class FlightClient:
         return poll
 
     def fetch(self, ticket: flight.Ticket, running: Interruptible, told: Callable[[bytes], None]) -> FlightRows:
-        """Begin to read rows."""
         call = self._do_get(ticket, metadata=self._headers())
         running.enter(call)
         return FlightRows(self._messages(call), told)

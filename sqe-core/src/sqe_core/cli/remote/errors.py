@@ -21,8 +21,6 @@ _POSITION = re.compile(r"line (\d+):(\d+): ")
 
 
 class RemoteError(SqeError):
-    """An error that happened on the server."""
-
     def __init__(
         self, message: str, *, kind: ErrorKind, code: ErrorCode, hint: str | None, position: Position | None
     ) -> None:
@@ -43,7 +41,6 @@ class ConnectionLostError(ExternalError):
 
 
 def error_of(failure: BaseException, address: str) -> SqeError:
-    """Return the error that a failed call stands for."""
     if isinstance(failure, grpc.FutureCancelledError):
         return QueryCancelledError("The statement was cancelled")
     if not isinstance(failure, grpc.RpcError) or not isinstance(failure, grpc.Call):

@@ -13,7 +13,6 @@ from sqe_core.spi.errors import SqeError
 
 
 def read_names(client: FlightClient) -> Completions:
-    """Ask for all names."""
     catalogs = client.metadata(sql.CommandGetCatalogs()).column("catalog_name").to_pylist()
     schemas: dict[str, list[str]] = {catalog: [] for catalog in catalogs}
     for catalog, schema in _pairs(client.metadata(sql.CommandGetDbSchemas())):

@@ -30,7 +30,6 @@ class FlightRows:
 
     @property
     def schema(self) -> pa.Schema:
-        """The columns."""
         return self._reader.schema
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:

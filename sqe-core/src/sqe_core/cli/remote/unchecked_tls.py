@@ -36,7 +36,6 @@ class UncheckedTls:
 
     @property
     def target(self) -> str:
-        """The address for gRPC."""
         return f"unix:{self._path}"
 
     def close(self) -> None:

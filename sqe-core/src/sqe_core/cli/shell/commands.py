@@ -36,8 +36,6 @@ class Context:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
-    """One command under all its names."""
-
     names: tuple[str, ...]
     argument: str
     summary: str

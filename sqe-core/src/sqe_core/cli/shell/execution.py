@@ -78,7 +78,6 @@ class Executor:
         self._thread = StatementThread(backend)
 
     def close(self) -> None:
-        """Let the statement thread end."""
         self._thread.close()
 
     def redirect(self, name: str | None) -> None:
@@ -104,7 +103,6 @@ class Executor:
         return Outcome.OK
 
     def run(self, sql: str, origin: Origin) -> Outcome:
-        """Run a statement and write its answer, or its error."""
         began, self._reading_secs = time.monotonic(), 0.0
         outcome = self._guarded(sql, origin, lambda statement: self._write_answer(statement))
         if self.display.timer:
@@ -129,7 +127,6 @@ class Executor:
         self._write_rows(table.schema, table.to_batches())
 
     def fail(self, error: BaseException, origin: Origin | None = None) -> None:
-        """Tell an error."""
         self.progress.clear()
         self.console.complain([raw_report(error)] if self._raw_errors else report(error, origin))
 

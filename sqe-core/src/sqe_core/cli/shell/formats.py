@@ -45,7 +45,6 @@ class ResultWriter(ABC):
         """Write some rows, given column by column."""
 
     def rows(self, batch: pa.RecordBatch) -> None:
-        """Write a batch."""
         for start in range(0, batch.num_rows, SLICE_ROWS):
             part = batch.slice(start, SLICE_ROWS)
             self.slice([write_values(column, self.notation_of(column.type)) for column in part.columns])

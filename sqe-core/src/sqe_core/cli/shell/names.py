@@ -38,5 +38,4 @@ def quote_name(parts: tuple[str, ...]) -> str:
 
 
 def quote_text(text: str) -> str:
-    """Write a SQL string literal."""
     return "'" + text.replace("'", "''") + "'"

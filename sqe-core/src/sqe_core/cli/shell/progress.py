@@ -92,7 +92,6 @@ class ProgressLine:
         self.cancelling = False
 
     def begin(self) -> None:
-        """A statement begins."""
         self._began = self._clock()
         self._drawn_at = self._began
         self.cancelling = False

@@ -44,7 +44,6 @@ class RunningStatement:
         return self._next()  # type: ignore[return-value]
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """Yield the batches as they come."""
         while not isinstance(item := self._next(), _End):
             yield item
 

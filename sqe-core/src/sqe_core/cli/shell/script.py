@@ -42,7 +42,6 @@ def read_script(name: str, stream: BinaryIO) -> str:
 
 
 def read_script_file(name: str) -> str:
-    """Read a script from a file; raise UsageError when that cannot be done."""
     path = Path(name)
     try:
         path = path.expanduser()

@@ -66,8 +66,6 @@ class _SqlLexer(Lexer):
 
 
 class Shell:
-    """Reads statements and runs them until the person leaves."""
-
     def __init__(
         self,
         backend: LateBackend,

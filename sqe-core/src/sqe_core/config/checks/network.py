@@ -149,7 +149,6 @@ def _is_encrypted(url: str, config: SqeConfig) -> bool:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a host is this machine."""
     try:
         return ip_address(host).is_loopback
     except ValueError:

@@ -58,15 +58,11 @@ class CatalogStorageConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StorageConfig(CatalogStorageConfig):
-    """`[storage]`."""
-
     tvf: FileFunctionsConfig = section(FileFunctionsConfig, unbuilt="file functions on a server are not built yet")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuntimeFiltersConfig:
-    """`[catalog.runtime_filters]`."""
-
     clustering_skip_enabled: bool = setting(False, "Skip filters that the clustering makes useless.", no_effect=UNREAD)
     uniform_threshold: float = setting(
         0.8, "From which share values count as uniform.", minimum=0, maximum=1, no_effect=UNREAD

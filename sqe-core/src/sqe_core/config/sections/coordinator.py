@@ -66,8 +66,6 @@ class ProtocolConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CoordinatorConfig:
-    """`[coordinator]`."""
-
     bind_address: str = setting(
         "",
         "IP address that the protocols listen on; empty = every one with `[auth]`, loopback without.",

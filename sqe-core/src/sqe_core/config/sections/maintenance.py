@@ -26,8 +26,6 @@ class PrincipalConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchedulerConfig:
-    """`[maintenance.scheduler]`."""
-
     enabled: bool = setting(False, "Run by schedule.")
     tick_secs: int = setting(60, "Time between two looks at the schedule.", minimum=1)
     schedule: str = setting("0 2 * * *", "Five cron fields, UTC.")
@@ -45,8 +43,6 @@ class SchedulerConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionConfig:
-    """`[maintenance.compaction]`."""
-
     target_file_size_bytes: int = size(536_870_912, "Size of the files that are written.", above=0)
     min_input_files: int = setting(5, "Files from which a group is rewritten.", minimum=1)
     delete_file_threshold: int = setting(2, "Delete files from which a data file is rewritten.", minimum=1)
@@ -55,8 +51,6 @@ class CompactionConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DistributionConfig:
-    """`[maintenance.distribution]`."""
-
     mode: Literal["auto", "local", "require"] = setting("auto", "Where groups are rewritten.")
     min_workers: int = setting(2, "Workers from which work is distributed.", minimum=1)
     max_inflight_groups_per_worker: int = setting(1, "Groups of one worker at a time.", minimum=1)
@@ -69,8 +63,6 @@ class DistributionConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MaintenanceConfig:
-    """`[maintenance]`."""
-
     mode: Literal["off", "advisory", "active"] = setting("off", "`advisory` measures, `active` rewrites.")
     principal: PrincipalConfig = section(PrincipalConfig)
     scheduler: SchedulerConfig = section(SchedulerConfig)

@@ -17,8 +17,6 @@ OF_SINK = "only the sink `openlineage` reads it"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditConfig:
-    """`[metrics.audit]`."""
-
     format: Literal["native", "ocsf", "both"] = setting(
         "native", "Form of the events.", unbuilt="OCSF is not built yet; the audit log has the native form"
     )
@@ -46,8 +44,6 @@ class AuditConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditExportConfig:
-    """`[metrics.audit_export]`."""
-
     enabled: bool = setting(False, "Send the audit log.")
     target: Literal["otlp"] = setting("otlp", "Where to.")
     otlp_endpoint: str | None = setting(None, "Address of the collector.", url=HTTP)
@@ -60,8 +56,6 @@ class AuditExportConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenLineageConfig:
-    """`[metrics.openlineage]`."""
-
     enabled: bool = setting(False, "Write lineage events to the sinks named here; those of `[lineage]` are on anyway.")
     job_namespace: str = setting("sqe", "Namespace of the jobs.")
     producer: str = setting("", "Producer of the events; empty = the project's URL with the version.")
@@ -88,8 +82,6 @@ class OpenLineageConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricsConfig:
-    """`[metrics]`."""
-
     prometheus_port: int = setting(
         9090, "`/metrics`; health, admin API and web UI are on the next port; 0 = off.", minimum=0, maximum=65534
     )

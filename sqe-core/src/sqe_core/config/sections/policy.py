@@ -58,8 +58,6 @@ class AccessControlConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SecurityConfig:
-    """`[security]`."""
-
     trusted_proxies: tuple[str, ...] = setting(
         (), "IP addresses whose X-Forwarded-For counts; the right-most untrusted hop is the client."
     )

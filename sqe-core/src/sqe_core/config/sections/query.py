@@ -16,8 +16,6 @@ READER = "Parquet and S3 readers take it where Iceberg has the option"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionConfig:
-    """`[session]`."""
-
     idle_timeout_secs: int = setting(900, "A session ends after this long without a statement.", minimum=1)
     absolute_timeout_secs: int = setting(28800, "A session ends after this long in any case.", minimum=1)
     max_sessions: int = setting(10_000, "Sessions at a time; one more is refused.", minimum=1, maximum=100_000)
@@ -45,8 +43,6 @@ class SessionConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryConfig:
-    """`[query]`."""
-
     default_catalog: str | None = setting(None, "Catalog of names without one.")
     catalog_discovery: Literal["static", "polaris-auto"] = setting(
         "static", "`polaris-auto` tries an unknown first part as a Polaris warehouse."
@@ -148,8 +144,6 @@ class QueryConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OptimizerConfig:
-    """`[optimizer]`."""
-
     hash_join_memory_threshold: int = size(
         "2GB", "Larger build sides are sorted.", spark="prefers sort-merge join", no_effect=UNREAD
     )
@@ -178,8 +172,6 @@ class QueryCacheConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryHistoryConfig:
-    """`[query_history]`."""
-
     max_entries: int = setting(10000, "Statements that are remembered.", minimum=1)
     ttl_secs: int = setting(1800, "How long they are.", minimum=1)
     full_text: bool = setting(

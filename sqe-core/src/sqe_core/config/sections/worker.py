@@ -52,8 +52,6 @@ class SpillS3Config:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpillConfig:
-    """`[worker.spill]`."""
-
     enabled: bool = setting(True, "Spill when memory is short.", spark="Spark always spills")
     backend: Literal["local", "tiered"] = setting(
         "local",
@@ -73,8 +71,6 @@ class SpillConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerConfig:
-    """`[worker]`."""
-
     coordinator_url: str = setting(
         "", "Address of the coordinator.", url=PEER, optional=True, spark="master address of the standalone worker"
     )

@@ -53,8 +53,6 @@ class Preparing:
 
 
 class Actions:
-    """Runs actions for sessions that are signed in."""
-
     def __init__(self, statements: Statements) -> None:
         self._statements = statements
         self._methods: dict[str, Callable[[GatewaySession, bytes], Iterator[bytes]]] = {

@@ -45,7 +45,6 @@ class CallPool(ThreadPoolExecutor):
         return self._count >= self.most
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        """Run a call."""
         future = super().submit(fn, *args, **kwargs)
         with self._count_lock:
             self._count += 1
@@ -86,7 +85,6 @@ class CallPools:
         return self.users.most + self.old_handshakes.most + 1
 
     def shutdown(self) -> None:
-        """Let nothing new begin."""
         for pool in (self.users, self.old_handshakes):
             pool.shutdown(wait=False, cancel_futures=True)
 

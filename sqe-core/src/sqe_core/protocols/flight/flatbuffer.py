@@ -23,16 +23,13 @@ class Table:
         return cls(data, struct.unpack_from("<I", data, 0)[0])
 
     def has(self, field: int) -> bool:
-        """Whether a field is there."""
         return self._field(field) is not None
 
     def number(self, field: int, format: str) -> int:
-        """Return a number; 0 when it is not there."""
         place = self._field(field)
         return 0 if place is None else self._read(format, place)
 
     def table(self, field: int) -> Table | None:
-        """Return a table inside of this one."""
         place = self._target(field)
         return None if place is None else Table(self._data, place)
 

@@ -18,8 +18,6 @@ _HANDLE_BYTES = 24
 
 
 class Closable(Protocol):
-    """What can be freed."""
-
     def close(self) -> None:
         """Free it."""
 
@@ -147,7 +145,6 @@ class Handles(Generic[HeldT]):
             return entry.expires - self._monotonic() if entry else 0.0
 
     def sweep(self) -> None:
-        """Close what has expired."""
         now = self._monotonic()
         entries: list[_Entry[HeldT]] = []
         with self._lock:
@@ -160,7 +157,6 @@ class Handles(Generic[HeldT]):
             entry.held.close()
 
     def end_session(self, session: GatewaySession) -> None:
-        """Close everything of a session that ends."""
         token = session.token
         with self._lock:
             over = [handle for handle, entry in self._entries.items() if entry.session == token]
@@ -169,7 +165,6 @@ class Handles(Generic[HeldT]):
             entry.held.close()
 
     def close(self) -> None:
-        """Close everything."""
         with self._lock:
             entries = list(self._entries.values())
             self._entries.clear()

@@ -49,7 +49,6 @@ class HeaderWalk:
         self._fields = self._pairs = self._text_bytes = 0
 
     def schema(self, schema: Table) -> None:
-        """Count a schema."""
         self.metadata(schema, _SCHEMA_METADATA)
         self._count_fields(schema.length(_SCHEMA_FIELDS))
         # Iteratively: how deep it is nested is the client's choice.
@@ -65,7 +64,6 @@ class HeaderWalk:
             pending.extend((child, depth + 1) for child in field.tables(_FIELD_CHILDREN))
 
     def metadata(self, table: Table, number: int) -> None:
-        """Count the keys and values of a table."""
         self._pairs += table.length(number)
         if self._pairs > self._limits.pairs:
             raise _excess(f"The metadata of a message has more than {self._limits.pairs} entries")

@@ -31,7 +31,6 @@ class IdleWatch:
         self._thread: threading.Thread | None = None
 
     def start(self) -> None:
-        """Begin to look."""
         self._thread = threading.Thread(target=self._run, name="sqe-flight-idle", daemon=True)
         self._thread.start()
 

@@ -26,7 +26,6 @@ _MOST_EMPTY = 100
 
 
 def read_request(messages: Iterator[bytes], kind: Any) -> Any:
-    """Return the one message of a call."""
     data = next(messages, None)
     if data is None:
         raise UserError("The call has no message", code=ErrorCode.INVALID_ARGUMENTS)

@@ -25,7 +25,6 @@ def schema_bytes(schema: pa.Schema) -> bytes:
 
 
 def schema_message(schema: pa.Schema, app_metadata: bytes = b"") -> bytes:
-    """Return the first message of a stream."""
     return _encode(pa.ipc.read_message(schema.serialize()), app_metadata)
 
 

@@ -58,7 +58,6 @@ class Places:
                 self._changed.notify_all()
 
     def refused(self) -> ResourcesError:
-        """Return what who is refused reads."""
         return ResourcesError(self._refusal, hint=self._hint, retry_after_secs=_RETRY_SECS)
 
 

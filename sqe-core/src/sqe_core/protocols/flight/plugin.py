@@ -11,21 +11,15 @@ from sqe_core.spi.protocol import ProtocolContext, ProtocolFactory, ProtocolServ
 
 
 class FlightFactory(ProtocolFactory[FlightConfig]):
-    """Makes the Flight SQL server."""
-
     kind = "flight"
     config_type = FlightConfig
     default_port = 50051
 
     def create(self, name: str, config: FlightConfig, context: ProtocolContext) -> ProtocolServer:
-        """Return a server that is not started."""
         return FlightServer(config, context)
 
 
 class FlightPlugin(SqePlugin):
-    """Brings Arrow Flight SQL."""
-
     @hookimpl
     def sqe_provide_protocols(self, context: StartupContext) -> Sequence[ProtocolFactory[Any]]:
-        """Contribute `flight`."""
         return (FlightFactory(),)

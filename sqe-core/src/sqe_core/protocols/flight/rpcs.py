@@ -96,8 +96,6 @@ ClientMessages = Generator[bytes, None, None]
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One call of a client that is signed in."""
-
     session: GatewaySession
     context: grpc.ServicerContext
     trace_parent: str | None
@@ -120,7 +118,6 @@ class Call:
         return bool(self.context.add_callback(lambda: None if over() else self.enders.submit(callback)))
 
     def statement(self, text: str) -> StatementRequest:
-        """Return a statement of this call."""
         return StatementRequest(
             sql=text, trace_parent=self.trace_parent, source=self.source, request_id=self.request_id
         )

@@ -40,8 +40,6 @@ _END_SECS = 5.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransportConfig:
-    """`[coordinator.transport]`."""
-
     initial_stream_window_size: int = field(default=8 << 20, metadata={"unit": "bytes"})
     initial_connection_window_size: int = field(default=16 << 20, metadata={"unit": "bytes"})
     max_frame_size: int = field(default=1 << 20, metadata={"unit": "bytes"})
@@ -63,8 +61,6 @@ class FlightConfig:
 
 
 class FlightServer(ProtocolServer):
-    """Arrow Flight SQL on one port."""
-
     def __init__(self, config: FlightConfig, context: ProtocolContext) -> None:
         self._config = config
         self._context = context

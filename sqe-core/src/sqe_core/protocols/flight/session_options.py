@@ -13,7 +13,6 @@ _ERRORS = flight.SetSessionOptionsResult
 
 
 def get_options(session: GatewaySession) -> flight.GetSessionOptionsResult:
-    """Return every option with its value."""
     values = {"catalog": session.catalog, "schema": ".".join(session.schema), **session.properties()}
     return flight.GetSessionOptionsResult(
         session_options={name: flight.SessionOptionValue(string_value=value) for name, value in values.items()}

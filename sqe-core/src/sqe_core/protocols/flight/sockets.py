@@ -35,8 +35,6 @@ _NOT_TOLD = (FileNotFoundError, PermissionError)
 
 
 class FarEnd(NamedTuple):
-    """The client's end of a connection."""
-
     address: str
     port: int
 

@@ -100,7 +100,6 @@ class Ticket:
             return self.started
 
     def run(self) -> Iterator[pa.RecordBatch]:
-        """Run the statement and return its batches."""
         if self.done:
             return iter(())
         if self.started is not None:
@@ -143,12 +142,10 @@ class _Started:
         self.ready.set()
 
     def check(self) -> None:
-        """Raise what went wrong."""
         if self._error is not None:
             raise self._error
 
     def take(self) -> Iterator[pa.RecordBatch]:
-        """Return all batches."""
         self.ready.wait()
         self.check()
         return self._batches
@@ -163,7 +160,6 @@ class Bound:
 
     @property
     def row_count(self) -> int:
-        """How many rows there are."""
         return sum(batch.num_rows for batch in self.batches)
 
 
@@ -190,7 +186,6 @@ class Prepared:
 
     @property
     def positional(self) -> bool:
-        """Whether its markers are `?`."""
         names = self.description.parameters.names
         return all(name == str(number) for number, name in enumerate(names, 1))
 
@@ -424,7 +419,6 @@ class Statements:
             ticket.close()
 
     def prepare(self, session: GatewaySession, prepared: Prepared) -> bytes:
-        """Keep a prepared statement and return its handle."""
         return self.prepared.put(session, prepared, prepared.size)
 
     def bind(
@@ -465,7 +459,6 @@ class Statements:
         return bound
 
     def describe(self, session: GatewaySession, request: StatementRequest, on_end: OnEnd) -> StatementDescription:
-        """Say what a statement would answer."""
         with Leaving(on_end) as leaving:
             shape = leaving.watch(session.begin(request)).describe()
         return shape if shape.schema is None else replace(shape, schema=described(shape.schema))
@@ -512,7 +505,6 @@ class Statements:
         batches: ClientBatches,
         on_end: OnEnd,
     ) -> int:
-        """Write a client's rows into a table."""
         with Leaving(on_end) as leaving, leaving.watch(session.begin_ingest(request, schema, batches)) as statement:
             batches.wanted_by(statement)
             return statement.start().affected_rows or 0
@@ -537,12 +529,10 @@ class Statements:
         self.prepared.end_session(session)
 
     def sweep(self) -> None:
-        """Forget what has expired."""
         self.tickets.sweep()
         self.prepared.sweep()
 
     def close(self) -> None:
-        """Forget everything."""
         self.tickets.close()
         self.prepared.close()
         self._early.shutdown(wait=False)

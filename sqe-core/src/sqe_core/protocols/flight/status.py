@@ -43,7 +43,6 @@ _LONGEST_HINT = 1000
 
 
 def status_code(error: SqeError) -> grpc.StatusCode:
-    """Return the status for an error."""
     if isinstance(error, UnknownHandleError):
         return grpc.StatusCode.NOT_FOUND
     if isinstance(error, InvalidCredentialsError):

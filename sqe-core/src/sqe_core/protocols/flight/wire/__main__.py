@@ -12,7 +12,6 @@ from pathlib import Path
 
 
 def main() -> int:
-    """Run protoc, with paths that give the modules their full names."""
     from grpc_tools import protoc
 
     here = Path(__file__).parent
