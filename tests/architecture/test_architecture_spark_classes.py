@@ -176,13 +176,13 @@ def test_the_lists_belong_to_the_installed_versions() -> None:
 def test_every_error_template_belongs_to_a_condition_of_spark() -> None:
     from string import Formatter
 
-    from sqe_core.query.errors.templates import SPARK
+    from sqe_core.query.errors.templates import templates
 
     (jar,) = [jar for jar in spark_jars() if jar.name.startswith("spark-common-utils_")]
     with zipfile.ZipFile(jar) as archive:
         conditions = json.loads(archive.read("error/error-conditions.json"))
     kinds = {"name", "names", "number", "count", "column", "type", "word", "token", "value"}
-    for key, template in SPARK.items():
+    for key, template in templates().spark.items():
         main, _, sub = key.partition(".")
         assert main in conditions, key
         assert not sub or sub in conditions[main]["subClass"], key

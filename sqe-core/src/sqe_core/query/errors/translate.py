@@ -1,7 +1,7 @@
 """What a client reads about a failure in the engine: our text, the user's own words, a place in his own statement.
 
 Nothing of the engine's message passes: it holds plans, hidden columns, policy literals, file and host names (ERR-1). A
-message is rebuilt from the condition with a template of `error_templates`; what has none is "Query failed" and the
+message is rebuilt from the condition with a template of templates.toml; what has none is "Query failed" and the
 query id, by which the operator finds the rest in the log.
 """
 
@@ -20,7 +20,7 @@ from sqe_core.catalog.types import display_type
 from sqe_core.engine.port import ROW_REFUSED, EngineExecutionError, EngineFailure
 from sqe_core.query.errors.scrubber import Scrubber
 from sqe_core.query.errors.suggestions import did_you_mean
-from sqe_core.query.errors.templates import JAVA, SPARK, TEXTS, Template
+from sqe_core.query.errors.templates import Template, templates
 from sqe_core.query.errors.wording import shown
 from sqe_core.query.judge import allowed
 from sqe_core.spi.errors import (
@@ -202,15 +202,15 @@ class _Translation:
     echo_values: bool
 
     def find_template(self) -> tuple[Template | None, Mapping[str, str]]:
-        condition = self.failure.condition
-        template = SPARK.get(condition) or SPARK.get(condition.partition(".")[0])
+        known, condition = templates(), self.failure.condition
+        template = known.spark.get(condition) or known.spark.get(condition.partition(".")[0])
         if template is not None:
             return template, self.failure.parameters
-        for pattern, candidate in TEXTS:
+        for pattern, candidate in known.texts:
             match = pattern.search(self.failure.raw)
             if match is not None:
                 return candidate, {name: text or "" for name, text in match.groupdict().items()}
-        return JAVA.get(condition), self.failure.parameters
+        return known.java.get(condition), self.failure.parameters
 
     def write(self, template: Template, parameters: Mapping[str, str]) -> str:
         """Fill in a template; a parameter that the engine did not give is left out."""
@@ -228,7 +228,8 @@ class _Translation:
         parts = _parts(parameters.get(template.suggest, ""))
         if not parts:
             return None
-        candidates = self.names.functions() if template.suggest_from == "functions" else self._columns(parameters)
+        of_functions = template.code is ErrorCode.FUNCTION_NOT_FOUND
+        candidates = self.names.functions() if of_functions else self._columns(parameters)
         return did_you_mean(parts[-1], candidates)
 
     def of_conversions(self, template: Template) -> str | None:
