@@ -93,7 +93,6 @@ class SqliteBackend(CatalogBackend):
         SqliteListing(self.file, self._stored_name()).list_namespaces()
 
     def spark_properties(self, identity: Identity) -> Mapping[str, str]:
-        """Return the options of the mount, the same for everybody."""
         return {
             **_JDBC,
             **_UNCACHED,
@@ -104,7 +103,6 @@ class SqliteBackend(CatalogBackend):
         }
 
     def quick_metadata(self, identity: Identity) -> CatalogMetadata:
-        """Return listings straight from the file."""
         return SqliteListing(self.file, self._stored_name())
 
     def _stored_name(self) -> str:
@@ -158,11 +156,9 @@ class JdbcBackend(CatalogBackend):
             self._properties["jdbc.password"] = password.reveal()
 
     def spark_properties(self, identity: Identity) -> Mapping[str, str]:
-        """Return the options of the mount, the same for everybody."""
         return self._properties
 
     def required_jars(self) -> Sequence[str]:
-        """Return the database's driver."""
         return self._jars
 
 
@@ -177,7 +173,6 @@ class HadoopBackend(CatalogBackend):
         self._properties = {"type": "hadoop", **_UNCACHED, **storage, "warehouse": self._location}
 
     def spark_properties(self, identity: Identity) -> Mapping[str, str]:
-        """Return the options of the mount, the same for everybody."""
         return self._properties
 
     def check(self) -> None:

@@ -49,7 +49,6 @@ class FoundCatalogs:
         return known[1] if known is not None and known[0] == service else None
 
     def backends(self) -> Mapping[str, CatalogBackend]:
-        """Return what serves each of them."""
         with self._lock:
             return {name: mount.backend for name, (_, mount) in self._mounts.items()}
 
@@ -95,7 +94,6 @@ class DiscoveredCatalogs:
             return mount
 
     def mounts(self) -> Sequence[Mount]:
-        """Return what was found so far."""
         with self._lock:
             return tuple(self._found.values())
 

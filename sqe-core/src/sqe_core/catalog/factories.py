@@ -127,7 +127,6 @@ class HadoopFactory(CatalogFactory[HadoopConfig]):
     config_type = HadoopConfig
 
     def create(self, name: str, config: HadoopConfig, context: CatalogContext) -> HadoopBackend:
-        """Remember the folder."""
         return HadoopBackend(warehouse=config.warehouse, storage=context.storage)
 
     def attach(self, request: AttachRequest) -> HadoopConfig:

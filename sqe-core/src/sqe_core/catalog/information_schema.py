@@ -141,7 +141,6 @@ def _column_row(column: Column, position: int) -> tuple[Any, ...]:
 
 
 def system_columns(table: str) -> tuple[Column, ...]:
-    """Return the columns of a table of information_schema."""
     return tuple(Column(name=field.name, type=_SPARK_TYPES[field.type]) for field in SCHEMAS[table])
 
 
@@ -153,7 +152,6 @@ def view_text(view: ViewMetadata) -> str | None:
 
 
 def to_table(schema: pa.Schema, rows: Sequence[Sequence[Any]]) -> pa.Table:
-    """Turn rows into a table of that schema."""
     columns = list(zip(*rows, strict=True)) if rows else [()] * len(schema)
     return pa.Table.from_arrays(
         [pa.array(values, type=field.type) for values, field in zip(columns, schema, strict=True)], schema=schema

@@ -44,7 +44,6 @@ class JdbcAddress:
 
 
 def sqlite_url(path: str) -> str:
-    """Return the JDBC address of a SQLite file."""
     if "?" in path:
         raise ConfigError((f"the SQLite driver cannot open a path with a question mark: {path}",))
     return f"jdbc:sqlite:{path}?{_SQLITE_PRAGMAS}"

@@ -87,7 +87,6 @@ class CatalogRegistry:
             return self._by_name.get(name)
 
     def holds(self, mount: Mount) -> bool:
-        """Whether a mount is still there."""
         return self.find(mount.name) is mount
 
     def mounts(self) -> Sequence[Mount]:
@@ -102,7 +101,6 @@ class CatalogRegistry:
             return frozenset(self._by_name)
 
     def close(self) -> None:
-        """Close every backend."""
         for mount in self.mounts():
             mount.backend.close()
 

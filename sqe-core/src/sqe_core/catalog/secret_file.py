@@ -67,7 +67,6 @@ def read_or_make_key(path: Path) -> Secret:
 
 
 def new_key() -> Secret:
-    """Make a key."""
     return Secret(base64.b64encode(secrets.token_bytes(KEY_BYTES)).decode())
 
 
@@ -112,7 +111,6 @@ class SecretFile(SecretStore):
             raise StartupError(f"The file of secrets {path} cannot be used: {error.strerror or error}") from error
 
     def read(self) -> Mapping[str, AttachSecret]:
-        """Return all of them."""
         try:
             with _private(self._path) as file:
                 size = os.fstat(file).st_size
@@ -128,7 +126,6 @@ class SecretFile(SecretStore):
             raise self._unusable("cannot be read") from error
 
     def change(self, change: Callable[[dict[str, AttachSecret]], None]) -> None:
-        """Change them, all or nothing."""
         with self._lock, self._locked():
             changed = dict(self.read())
             change(changed)

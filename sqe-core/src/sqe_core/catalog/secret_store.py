@@ -91,8 +91,6 @@ class SecretStore(ABC):
         """Change them, all or nothing: what `change` raises leaves everything as it was."""
 
     def put(self, secret: AttachSecret, *, replace: bool) -> None:
-        """Keep a secret."""
-
         def put(secrets: dict[str, AttachSecret]) -> None:
             if secret.name in secrets and not replace:
                 raise exists(secret.name)
@@ -103,8 +101,6 @@ class SecretStore(ABC):
         self.change(put)
 
     def drop(self, name: str) -> None:
-        """Forget a secret."""
-
         def drop(secrets: dict[str, AttachSecret]) -> None:
             if secrets.pop(name, None) is None:
                 raise missing(name)
@@ -120,11 +116,9 @@ class MemorySecrets(SecretStore):
         self._secrets: Mapping[str, AttachSecret] = MappingProxyType({})
 
     def read(self) -> Mapping[str, AttachSecret]:
-        """Return all of them."""
         return self._secrets
 
     def change(self, change: Callable[[dict[str, AttachSecret]], None]) -> None:
-        """Change them, all or nothing."""
         with self._lock:
             changed = dict(self._secrets)
             change(changed)
@@ -166,7 +160,6 @@ class Secrets:
                 store.drop(secret.name)
 
     def drop(self, name: str) -> None:
-        """Forget a secret."""
         with self._lock:
             for store in self._stores:
                 if name in store.read():
@@ -175,14 +168,12 @@ class Secrets:
         raise missing(name)
 
     def find(self, name: str) -> AttachSecret:
-        """Return a secret."""
         found = self.read().get(name)
         if found is None:
             raise missing(name)
         return found
 
     def read(self) -> Mapping[str, AttachSecret]:
-        """Return all of them."""
         found: dict[str, AttachSecret] = {}
         for store in self._stores:
             found.update(store.read())

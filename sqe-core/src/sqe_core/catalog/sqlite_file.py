@@ -87,27 +87,22 @@ class SqliteListing(CatalogMetadata):
         self._name = catalog_name
 
     def list_namespaces(self, parent: tuple[str, ...] = ()) -> Sequence[tuple[str, ...]]:
-        """List the namespaces directly below another one."""
         known = self.all_namespaces()
         if parent and parent not in known:
             raise self._missing(parent)
         return [namespace for namespace in known if namespace[:-1] == parent]
 
     def all_namespaces(self) -> Sequence[tuple[str, ...]]:
-        """List the namespaces of every level."""
         with self._open() as connection:
             return sorted(self._namespaces(connection))
 
     def list_tables(self, namespace: tuple[str, ...]) -> Sequence[str]:
-        """List the tables of a namespace."""
         return self.list_objects(namespace)[0]
 
     def list_views(self, namespace: tuple[str, ...]) -> Sequence[str]:
-        """List the views of a namespace."""
         return self.list_objects(namespace)[1]
 
     def list_objects(self, namespace: tuple[str, ...]) -> tuple[Sequence[str], Sequence[str]]:
-        """List the tables and the views of a namespace."""
         with self._open() as connection:
             if namespace not in self._namespaces(connection):
                 raise self._missing(namespace)
@@ -122,7 +117,6 @@ class SqliteListing(CatalogMetadata):
         return [name for name, view in rows if not view], [name for name, view in rows if view]
 
     def load_namespace(self, namespace: tuple[str, ...]) -> Mapping[str, str]:
-        """Return the properties of a namespace."""
         with self._open() as connection:
             if namespace not in self._namespaces(connection):
                 raise self._missing(namespace)

@@ -74,7 +74,6 @@ class _Ours(CatalogBackend):
     supports_views = False
 
     def spark_properties(self, identity: Identity) -> Mapping[str, str]:
-        """Refuse: there is nothing to mount."""
         raise NotSupportedError(f"Catalog {SYSTEM.name} belongs to SQE and cannot be changed")
 
 
@@ -83,5 +82,4 @@ SYSTEM = Mount(name="system", backend=_Ours())
 
 
 def runtime_columns(table: str) -> tuple[Column, ...]:
-    """Return the columns of a table of `system.runtime`."""
     return tuple(Column(name=field.name, type=_SPARK_TYPES[field.type]) for field in TABLES[table])

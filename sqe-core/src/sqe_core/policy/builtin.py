@@ -22,12 +22,10 @@ class AllowAllEnforcer(PolicyEnforcer):
     enforces = False
 
     def decide(self, request: PolicyRequest) -> PolicyResponse:
-        """Allow."""
         allowed = Decision(effect=Effect.ALLOW, reason="no policies are enforced", ttl_secs=0)
         return PolicyResponse(decisions=tuple(allowed for _ in request.accesses))
 
     def visible(self, request: VisibilityRequest) -> Sequence[Effect]:
-        """Show everything."""
         return [Effect.ALLOW] * len(request.names)
 
 

@@ -71,7 +71,6 @@ class DecisionCache:
                 self._entries.popitem(last=False)
 
     def flush(self) -> None:
-        """Forget everything."""
         with self._lock:
             self._generation += 1
             self._entries.clear()

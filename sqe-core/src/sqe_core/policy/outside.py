@@ -39,40 +39,33 @@ class OutsideGrants(GrantStore, KeepsChanges):
         self._changes: deque[tuple[int, tuple[str, str], StoredChange]] = deque(maxlen=_MOST_CHANGES)
 
     def put_grant(self, grant: Grant, *, author: Identity) -> None:
-        """Store a grant."""
         with self._changing_grants("put_grant", grant, author):
             self._store.put_grant(grant, author=author)
 
     def delete_grant(self, grant: Grant, *, author: Identity) -> bool:
-        """Remove what the REVOKE names."""
         with self._changing_grants("delete_grant", grant, author):
             return self._store.delete_grant(grant, author=author)
 
     def list_grants(
         self, *, target: GrantTarget | None = None, grantee: Grantee | None = None, author: Identity
     ) -> Sequence[Grant]:
-        """List grants."""
         with _translated():
             return self._store.list_grants(target=target, grantee=grantee, author=author)
 
     def effective_grants(self, principal: Identity, *, author: Identity) -> Sequence[Grant]:
-        """List what reaches somebody."""
         with _translated():
             return self._store.effective_grants(principal, author=author)
 
     def may_grant(self, grant: Grant, *, author: Identity) -> bool:
-        """Say whether somebody who is no administrator may make this grant."""
         with _translated():
             return self._store.may_grant(grant, author=author)
 
     def create_role(self, name: str, *, author: Identity) -> None:
-        """Make a role."""
         with self._changing():
             self._store.create_role(name, author=author)
         self._note("create_role", {}, _role(name), author)
 
     def drop_role(self, name: str, *, author: Identity) -> bool:
-        """Remove a role."""
         try:
             with self._changing():
                 dropped = self._store.drop_role(name, author=author)
@@ -85,13 +78,11 @@ class OutsideGrants(GrantStore, KeepsChanges):
         return dropped
 
     def grant_role(self, role: str, grantee: Grantee, *, admin_option: bool, author: Identity) -> None:
-        """Give a role."""
         with self._changing():
             self._store.grant_role(role, grantee, admin_option=admin_option, author=author)
         self._note("grant_role", {}, _member(role, grantee), author)
 
     def revoke_role(self, role: str, grantee: Grantee, *, author: Identity) -> bool:
-        """Take a role away."""
         with self._changing():
             revoked = self._store.revoke_role(role, grantee, author=author)
         if revoked:
@@ -99,30 +90,24 @@ class OutsideGrants(GrantStore, KeepsChanges):
         return revoked
 
     def list_roles(self, *, author: Identity) -> Sequence[RoleInfo]:
-        """List the roles."""
         with _translated():
             return self._store.list_roles(author=author)
 
     def list_role_grants(self, *, author: Identity) -> Sequence[RoleGrant]:
-        """List who has which role."""
         with _translated():
             return self._store.list_role_grants(author=author)
 
     def roles_of(self, principal: Identity) -> frozenset[str]:
-        """Return the stored roles of somebody."""
         with _translated():
             return self._store.roles_of(principal)
 
     def check(self) -> None:
-        """Raise when nothing can be written there."""
         self._store.check()
 
     def close(self) -> None:
-        """Close the store."""
         self._store.close()
 
     def last_change(self) -> int:
-        """Return the number of the latest change."""
         with self._lock:
             return self._number
 

@@ -171,7 +171,6 @@ class CatalogRestrictions:
         return decision
 
     def flush(self) -> None:
-        """Forget what was asked."""
         with self._lock:
             self._generation += 1
             self._kept.clear()

@@ -67,7 +67,6 @@ class Trail:
 
     @property
     def decided(self) -> bool:
-        """Whether anything was decided."""
         return bool(self.about_self or self.about_others or self.refused)
 
 
@@ -123,7 +122,6 @@ class DecisionTrail:
             self._changes += changes[: _MOST - len(self._changes)]
 
     def read(self) -> Trail:
-        """Return what there is."""
         with self._lock:
             about_others: dict[str, tuple[ObjectDecision, ...]] = {}
             for (username, _, _), decision in self._decisions.items():

@@ -98,12 +98,10 @@ class StatementContext:
 
     @property
     def is_admin(self) -> bool:
-        """Whether that is an administrator."""
         return self.parts.admins(self.identity)
 
     @property
     def names(self) -> NameContext:
-        """The current names."""
         return NameContext(catalog=self.session.catalog, schema=self.session.schema)
 
     @property
@@ -113,7 +111,6 @@ class StatementContext:
 
     @property
     def trail(self) -> DecisionTrail | None:
-        """Where decisions are noted."""
         return self.circumstances.trail
 
     def read_meant(self, sql: str) -> Statement:

@@ -71,15 +71,12 @@ class Gateway:
     device_logins: DeviceLogins | None = None
 
     def authenticate(self, credential: Credential, client: ClientInfo) -> GatewaySession:
-        """Find the session that this credential belongs to, or log in."""
         return self._connected(self.store.authenticate(_with_names(credential), client), client)
 
     def log_in(self, credential: Credential, client: ClientInfo) -> GatewaySession:
-        """Log in, to a session of its own."""
         return self._connected(self.store.authenticate(_with_names(credential), client, own=True), client)
 
     def end_connection(self, client: ClientInfo) -> None:
-        """End the sessions of a connection."""
         if client.connection is not None:
             self.store.end_connection(client.protocol, client.connection)
 
@@ -113,50 +110,40 @@ class ConnectedSession:
 
     @property
     def token(self) -> Secret:
-        """The session's own bearer."""
         return self._live.token
 
     @property
     def identity(self) -> Identity:
-        """Who it is, without tokens."""
         return self._live.identity
 
     @property
     def expires_at(self) -> datetime | None:
-        """When it ends at the latest."""
         return self._live.expires_at
 
     @property
     def catalog(self) -> str:
-        """The current catalog."""
         return self._session.catalog
 
     @property
     def schema(self) -> tuple[str, ...]:
-        """The current schema."""
         return self._session.schema
 
     def begin(self, request: StatementRequest) -> SqlStatement:
-        """Make a statement."""
         return SqlStatement(self, request)
 
     def begin_ingest(
         self, request: IngestRequest, schema: pa.Schema, batches: Iterator[pa.RecordBatch]
     ) -> IngestStatement:
-        """Make a statement that writes record batches into a table."""
         return IngestStatement(self, request, schema, batches)
 
     def execute(self, request: StatementRequest) -> Statement:
-        """Begin and start a statement."""
         return self.begin(request).start()
 
     def catalogs(self) -> Sequence[str]:
-        """List the visible catalogs."""
         with self._session.looking():
             return [mount.name for mount in self._visible().mounts()]
 
     def schemas(self, catalog: str | None = None, pattern: str | None = None) -> Sequence[NamespaceName]:
-        """List the visible schemas."""
         matches = like_filter(pattern)
         with self._session.looking():
             visible = self._visible()
@@ -168,7 +155,6 @@ class ConnectedSession:
             ]
 
     def tables(self, filter: TableFilter) -> Sequence[TableListing]:
-        """List the visible tables and views, after policies."""
         with self._session.looking():
             return self._tables(filter)
 
@@ -191,17 +177,14 @@ class ConnectedSession:
         return found
 
     def properties(self) -> Mapping[str, str]:
-        """Return the session's properties as text."""
         return {row[0]: row[1] for row in self._session.properties.rows()}
 
     def set_properties(self, values: Mapping[str, str | None]) -> None:
-        """Set properties of the session, all or none."""
         self._session.set_properties(
             {name: None if value is None else _typed(name, value) for name, value in values.items()}
         )
 
     def use(self, catalog: str | None, schema: tuple[str, ...] | None) -> None:
-        """Change the current catalog, the current schema, or both."""
         parts = [_quoted(".".join(schema))] if schema is not None else [_quoted("default")]
         if catalog is not None:
             parts.insert(0, _quoted(catalog))
@@ -211,17 +194,14 @@ class ConnectedSession:
         self._service.execute(self._session, "USE " + ".".join(parts), dialect="sqe").close()
 
     def cancel(self, query_id: str) -> bool:
-        """Cancel a statement of this user, for admins of anybody."""
         any_user = self._service.is_admin(self._session)
         return self._service.cancel_of(self._session.identity.key, query_id, any_user=any_user)
 
     def renew_login(self, credential: Credential) -> None:
-        """Go on with a new credential of the same person."""
         self._live.ensure_usable()
         self._renew(credential)
 
     def close(self) -> None:
-        """End the session and everything that runs in it."""
         self._live.close()
 
     def count(self, traffic: Traffic) -> None:
@@ -321,51 +301,42 @@ class _BegunStatement:
 
     @property
     def query_id(self) -> str:
-        """The id in history and audit."""
         return self._running.query_id
 
     @property
     def statement_kind(self) -> str:
-        """The value of a `StatementKind`; empty before it was planned or started."""
         known = self._result or self._planned
         return known.kind.value if known is not None else ""
 
     @property
     def schema(self) -> pa.Schema | None:
-        """The columns; None for statements without rows."""
         known = self._result or self._planned
         return known.schema if known is not None else None
 
     @property
     def columns(self) -> tuple[ResultColumn, ...]:
-        """The columns with their types in SQL."""
         return result_columns(self.schema)
 
     @property
     def is_constant(self) -> bool:
-        """Whether it is one row of constants."""
         return self._planned is not None and self._planned.is_constant
 
     @property
     def state(self) -> StatementState:
-        """What becomes of it."""
         if self._over is None and (error := self._running.end_error()) is not None:
             return _end_by(error)
         return self._over or self._running.state
 
     @property
     def affected_rows(self) -> int | None:
-        """Rows written; None for queries and DDL."""
         return self._result.affected_rows if self._result is not None else None
 
     @property
     def changes(self) -> SessionChanges:
-        """What it changed for later statements."""
         return SessionChanges() if self._seen is None else _changes(self._seen.began, self._seen.state())
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Remarks for the user."""
         return self._running.warnings
 
     def _options(self, request: StatementRequest | IngestRequest) -> StatementOptions:
@@ -405,7 +376,6 @@ class _BegunStatement:
             self._over = StatementState.FINISHED
 
     def progress(self) -> QueryProgress:
-        """How far it is."""
         now = self._running.progress()
         return QueryProgress(
             state=self.state,
@@ -419,14 +389,12 @@ class _BegunStatement:
         )
 
     def cancel(self) -> None:
-        """End it, in whatever state it is."""
         self._running.cancel()
         for part in self._parts:
             if part._planned is not None:
                 part._planned.close()
 
     def close(self) -> None:
-        """Free everything."""
         with self._lock:
             self._closed, result = True, self._result
         if self._planned is not None:
@@ -453,7 +421,6 @@ class SqlStatement(_BegunStatement):
             self._running, self._seen = whole._running, whole._seen
 
     def plan(self) -> None:
-        """Judge it."""
         self._session.count(Traffic.STATEMENT)
         with self._ended_by_errors():
             request = self._request
@@ -466,7 +433,6 @@ class SqlStatement(_BegunStatement):
             )
 
     def describe(self) -> StatementDescription:
-        """Say what it would answer."""
         self._session.count(Traffic.METADATA)
         with self._ended_by_errors():
             request = self._request
@@ -477,7 +443,6 @@ class SqlStatement(_BegunStatement):
         return described
 
     def start(self) -> SqlStatement:
-        """Run it."""
         request = self._request
         if self._planned is not None:
             self._session.ensure_usable()
@@ -498,7 +463,6 @@ class SqlStatement(_BegunStatement):
         return self
 
     def start_with_rows(self, rows: Sequence[pa.RecordBatch]) -> bool:
-        """Insert a row for each row of parameters, with one commit; False when the statement is none of that form."""
         if not rows:
             return False
         self._session.count(Traffic.STATEMENT)
@@ -512,7 +476,6 @@ class SqlStatement(_BegunStatement):
         return result is not None
 
     def divide(self, count: int) -> Sequence[SqlStatement]:
-        """Return parts of the rows."""
         if self._planned is None:
             return [self]
         parts: list[SqlStatement] = []
@@ -539,15 +502,12 @@ class IngestStatement(_BegunStatement):
         self._batches = batches
 
     def plan(self) -> None:
-        """Refuse: which statement it is, is known when the rows are there."""
         raise NotSupportedError("A bulk ingest is not planned before it is started")
 
     def describe(self) -> StatementDescription:
-        """Refuse likewise."""
         raise NotSupportedError("A bulk ingest cannot be described")
 
     def start(self) -> IngestStatement:
-        """Write the rows."""
         self._session.count(Traffic.STATEMENT)
         with self._ended_by_errors():
             options = self._options(self._request)
@@ -559,11 +519,9 @@ class IngestStatement(_BegunStatement):
         return self
 
     def start_with_rows(self, rows: Sequence[pa.RecordBatch]) -> bool:
-        """Do not: it has no parameters."""
         return False
 
     def divide(self, count: int) -> Sequence[IngestStatement]:
-        """Divide nothing."""
         return [self]
 
 

@@ -315,7 +315,6 @@ class QueryService:
 
     @property
     def running(self) -> int:
-        """How many statements run."""
         return self._admission.running
 
     def drain(self, timeout_secs: float) -> bool:
@@ -455,7 +454,6 @@ class _End:
     _first: threading.Lock = field(default_factory=threading.Lock)
 
     def tell(self, error: SqeError | None, rows: int | None = None) -> None:
-        """The statement ended; only the first time counts."""
         if self._first.acquire(blocking=False):
             self.leave()
             self.record.end(error, rows)
@@ -480,7 +478,6 @@ class _Held:
     begun: _Begun
 
     def started(self, start: Callable[[Ending], StatementResult]) -> StatementResult:
-        """Admit the statement again and run it."""
         record, running = self.begun.record, self.begun.run.context.running
         record.resume()
         try:
@@ -494,7 +491,6 @@ class _Held:
             raise
 
     def abandoned(self) -> None:
-        """Nobody starts it."""
         record, running = self.begun.record, self.begun.run.context.running
         record.resume()
         running.cancel()

@@ -174,7 +174,6 @@ def _without_columns(row: GrantRow, gone: frozenset[str]) -> list[GrantRow]:
 
 
 def create_role(draft: Draft, name: str, author: Author) -> None:
-    """Make a role."""
     if not is_clean_name(name):
         raise _refused("The name of the role is not usable")
     if draft.find(Kind.ROLE, name) is not None:
@@ -203,7 +202,6 @@ def drop_role(draft: Draft, name: str) -> bool:
 
 
 def grant_role(draft: Draft, role: str, grantee: Grantee, *, admin_option: bool, author: Author) -> None:
-    """Give a role."""
     check_grantee(grantee)
     if draft.find(Kind.ROLE, role) is None:
         raise ObjectNotFoundError(f"Role {role} does not exist", code=ErrorCode.INVALID_ARGUMENTS)
@@ -222,7 +220,6 @@ def grant_role(draft: Draft, role: str, grantee: Grantee, *, admin_option: bool,
 
 
 def revoke_role(draft: Draft, role: str, grantee: Grantee) -> bool:
-    """Take a role away."""
     key = records.member_key(role, grantee)
     found = draft.find(Kind.MEMBER, key) is not None
     draft.delete(Kind.MEMBER, key)
@@ -230,7 +227,6 @@ def revoke_role(draft: Draft, role: str, grantee: Grantee) -> bool:
 
 
 def put_policy(draft: Draft, policy: StoredPolicy, *, replace_it: bool, author: Author) -> None:
-    """Store a named policy."""
     if not is_clean_name(policy.name):
         raise _refused("The name of the policy is not usable")
     for grantee in policy.grantees:
@@ -247,14 +243,12 @@ def put_policy(draft: Draft, policy: StoredPolicy, *, replace_it: bool, author: 
 
 
 def delete_policy(draft: Draft, name: str) -> bool:
-    """Remove a named policy."""
     found = draft.find(Kind.POLICY, name.casefold()) is not None
     draft.delete(Kind.POLICY, name.casefold())
     return found
 
 
 def set_owner(draft: Draft, owner: Owner) -> None:
-    """Record who owns something."""
     check_grantee(owner.grantee)
     if owner.grantee.type not in ("user", "role"):
         raise _refused("An owner is a user or a role")

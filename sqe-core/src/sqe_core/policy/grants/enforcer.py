@@ -75,7 +75,6 @@ class GrantsEnforcer(PolicyEnforcer, SupportsGrants, SupportsRoles, SupportsPoli
         self._current()
 
     def close(self) -> None:
-        """Close the store."""
         self.store.close()
 
     def policy_version(self) -> Version:
@@ -83,7 +82,6 @@ class GrantsEnforcer(PolicyEnforcer, SupportsGrants, SupportsRoles, SupportsPoli
         return self.store.version()
 
     def last_change(self) -> int:
-        """Return the number of the store's version."""
         return self.store.version().number
 
     def changes_since(self, last: int, author: Identity) -> Sequence[StoredChange]:
@@ -95,11 +93,9 @@ class GrantsEnforcer(PolicyEnforcer, SupportsGrants, SupportsRoles, SupportsPoli
         ]
 
     def put_grant(self, grant: Grant, *, author: Identity) -> None:
-        """Store a grant or a denial."""
         self._change(author, "put_grant", lambda draft: changes.put_grant(draft, grant, self._author(author)))
 
     def delete_grant(self, grant: Grant, *, author: Identity) -> bool:
-        """Remove what the REVOKE names."""
         return self.store.change(author, "delete_grant", lambda draft: changes.delete_grant(draft, grant))
 
     def list_grants(
@@ -121,64 +117,51 @@ class GrantsEnforcer(PolicyEnforcer, SupportsGrants, SupportsRoles, SupportsPoli
         return sorted((row.grant for row in state.rows if somebody.is_one_of(row.grant.grantee)), key=_order)
 
     def may_grant(self, grant: Grant, *, author: Identity) -> bool:
-        """Say whether somebody may grant this without being an admin."""
         return self._evaluation(author).may_grant(grant)
 
     def create_role(self, name: str, *, author: Identity) -> None:
-        """Make a role."""
         self._change(author, "create_role", lambda draft: changes.create_role(draft, name, self._author(author)))
 
     def drop_role(self, name: str, *, author: Identity) -> bool:
-        """Remove a role."""
         return self.store.change(author, "drop_role", lambda draft: changes.drop_role(draft, name))
 
     def grant_role(self, role: str, grantee: Grantee, *, admin_option: bool, author: Identity) -> None:
-        """Give a role."""
         make = partial(
             changes.grant_role, role=role, grantee=grantee, admin_option=admin_option, author=self._author(author)
         )
         self._change(author, "grant_role", make)
 
     def revoke_role(self, role: str, grantee: Grantee, *, author: Identity) -> bool:
-        """Take a role away."""
         return self.store.change(author, "revoke_role", lambda draft: changes.revoke_role(draft, role, grantee))
 
     def list_roles(self, *, author: Identity) -> Sequence[RoleInfo]:
-        """List the roles of the store."""
         return sorted(self._current().roles, key=lambda role: role.name)
 
     def list_role_grants(self, *, author: Identity) -> Sequence[RoleGrant]:
-        """List who has which role directly."""
         return sorted(
             self._current().members, key=lambda member: (member.role, member.grantee.type, member.grantee.name)
         )
 
     def roles_of(self, principal: Identity) -> frozenset[str]:
-        """Return the stored roles of somebody, through groups and roles too."""
         state = self._current()
         held = {("user", principal.username), ("public", "")} | {("group", name) for name in principal.groups}
         return state.held.reach(held | {("role", name) for name in principal.roles})
 
     def put_policy(self, policy: StoredPolicy, *, replace: bool, author: Identity) -> None:
-        """Store a named policy."""
         make = partial(changes.put_policy, policy=policy, replace_it=replace, author=self._author(author))
         self._change(author, "put_policy", make)
 
     def delete_policy(self, name: str, *, author: Identity) -> bool:
-        """Remove a named policy."""
         return self.store.change(author, "delete_policy", lambda draft: changes.delete_policy(draft, name))
 
     def list_policies(self, *, author: Identity) -> Sequence[StoredPolicy]:
-        """List the named policies."""
         return sorted(self._current().policies, key=lambda policy: policy.name.casefold())
 
     def owner_of(self, name: ObjectName | NamespaceName) -> Grantee | None:
-        """Return who owns something."""
         owner = self._current().owner_of(name)
         return owner.grantee if owner else None
 
     def is_owner(self, name: ObjectName | NamespaceName, principal: Identity, *, uuid: str | None = None) -> bool:
-        """Say whether somebody owns something."""
         state = self._current()
         owner = state.owner_of(name, uuid)
         return owner is not None and state.principal(principal).owns(owner)
@@ -186,18 +169,14 @@ class GrantsEnforcer(PolicyEnforcer, SupportsGrants, SupportsRoles, SupportsPoli
     def set_owner(
         self, name: ObjectName | NamespaceName, owner: Grantee, *, uuid: str | None = None, author: Identity
     ) -> None:
-        """Give something to a user or a role."""
         given = Owner(name=name, grantee=owner, uuid=uuid)
         self._change(author, "set_owner", lambda draft: changes.set_owner(draft, given))
 
     def object_created(self, name: ObjectName | NamespaceName, *, uuid: str | None, owner: Identity) -> None:
-        """Record a new object and its owner."""
         make = partial(changes.object_created, name=name, uuid=uuid, owner=owner)
         self._change(owner, "object_created", make)
 
     def object_renamed(self, old: ObjectName, new: ObjectName, *, author: Identity) -> None:
-        """Move what hangs on a name."""
-
         def make(draft: Draft) -> None:
             before = State(Version(number=draft.version, change=""), dict(draft.records))
 
@@ -210,7 +189,6 @@ class GrantsEnforcer(PolicyEnforcer, SupportsGrants, SupportsRoles, SupportsPoli
         self._change(author, "object_renamed", make)
 
     def object_dropped(self, name: ObjectName | NamespaceName, *, uuid: str | None, author: Identity) -> None:
-        """Take back what was granted on something that is gone."""
         self._change(author, "object_dropped", lambda draft: changes.object_dropped(draft, name))
 
     def _change(self, author: Identity, operation: str, make: Callable[[Draft], None]) -> None:

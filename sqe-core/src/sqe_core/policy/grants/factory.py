@@ -89,7 +89,6 @@ class MemoryFactory(PolicyEnforcerFactory[MemoryConfig]):
     config_type = MemoryConfig
 
     def create(self, name: str, config: MemoryConfig, context: PluginContext) -> GrantsEnforcer:
-        """Make an empty store."""
         if context.production_mode:
             raise ConfigError(
                 (f"policy engine '{name}' forgets every grant at its end, which production_mode refuses",)

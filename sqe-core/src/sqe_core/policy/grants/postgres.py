@@ -108,7 +108,6 @@ class PostgresStore(GrantStore):
             raise unreachable() from error
 
     def close(self) -> None:
-        """Close the reading connection."""
         with self._guard:
             self._closed = True
             self._drop()

@@ -217,18 +217,15 @@ class MemoryStore(GrantStore):
 
     @contextmanager
     def reading(self) -> Iterator[Execute]:
-        """Read."""
         with self._transaction() as execute:
             yield execute
 
     @contextmanager
     def writing(self) -> Iterator[Execute]:
-        """Write."""
         with self._transaction() as execute:
             yield execute
 
     def close(self) -> None:
-        """Forget everything."""
         with self._guard:
             self._closed = True
             self._connection.close()

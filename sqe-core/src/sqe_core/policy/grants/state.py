@@ -52,7 +52,6 @@ class Held:
 
 
 def members_of(members: Iterable[RoleGrant]) -> Held:
-    """Index who has which role."""
     roles: dict[Holder, set[str]] = defaultdict(set)
     for member in members:
         roles[member.grantee.type, member.grantee.name].add(member.role)

@@ -91,20 +91,17 @@ class Draft:
         yield from [(key, body) for (found, key), body in self._records.items() if found is kind]
 
     def put(self, kind: Kind, key: str, body: Body) -> None:
-        """Write a record."""
         if self._records.get((kind, key)) != body:
             self._before.setdefault((kind, key), self._records.get((kind, key)))
             self._records[kind, key] = body
 
     def delete(self, kind: Kind, key: str) -> None:
-        """Remove a record."""
         body = self._records.pop((kind, key), None)
         if body is not None:
             self._before.setdefault((kind, key), body)
 
     @property
     def records(self) -> Records:
-        """All records, changed."""
         return self._records
 
     def changes(self) -> dict[tuple[Kind, str], tuple[Body | None, Body | None]]:
@@ -137,7 +134,6 @@ class GrantStore(ABC):
         """Free connections. A closed store answers nothing."""
 
     def version(self) -> Version:
-        """Return the state of the store now."""
         with self.reading() as execute:
             return read_version(execute)
 

@@ -12,7 +12,6 @@ _STATE_PROPERTIES = ("current-snapshot-id", "format", "sort-order", "created-at"
 
 
 def view_text(name: ObjectName, view: ViewMetadata, text: str) -> str:
-    """Return CREATE VIEW."""
     comment = f"\nCOMMENT {_literal(view.comment)}" if view.comment else ""
     security = "\nSECURITY DEFINER" if view.properties.get(VIEW_SECURITY_PROPERTY) == "definer" else ""
     return f"CREATE VIEW {name}{comment}{security} AS\n{text}"

@@ -57,7 +57,6 @@ def masks_text(masks: Iterable[ColumnMask], *, kinds_only: bool = False) -> str 
 
 
 def literal(value: str) -> str:
-    """Write a string of SQL."""
     return "'" + value.replace("'", "''") + "'"
 
 

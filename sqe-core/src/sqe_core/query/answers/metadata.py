@@ -19,7 +19,6 @@ from sqe_core.sql.statement import EngineStatement, Name, TextLimits
 
 
 def text_table(names: Sequence[str], rows: Iterable[Sequence[str | None]]) -> pa.Table:
-    """Return rows of text as a table."""
     return to_table(pa.schema([(name, pa.string()) for name in names]), list(rows))
 
 

@@ -57,11 +57,9 @@ class RuntimeTables:
         return None
 
     def query_table(self) -> pa.Table:
-        """SHOW QUERIES."""
         return to_table(_QUERIES, [_query_row(each) for each in self.queries()])
 
     def session_table(self) -> pa.Table:
-        """SHOW SESSIONS."""
         return to_table(TABLES["sessions"], [self._session_row(each) for each in self.sessions()])
 
     def sessions(self) -> list[ListedSession]:

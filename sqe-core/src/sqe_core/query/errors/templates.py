@@ -45,7 +45,6 @@ class Template:
 
     @property
     def error(self) -> type[SqeError]:
-        """The class of the error."""
         return _ERRORS.get(self.code, UserError)
 
 

@@ -117,7 +117,6 @@ class Judge:
 
     @property
     def names(self) -> NameContext:
-        """The current names of the session."""
         return NameContext(catalog=self.session.catalog, schema=self.session.schema)
 
     def judge(self, statement: EngineStatement, parameters: Mapping[str, Any]) -> Judgement:
@@ -286,7 +285,6 @@ class Judge:
         return (self.session.alias_of(entry.resolved.mount), *name.namespace, name.name)
 
     def compiler(self) -> RestrictionCompiler:
-        """Return what compiles the restrictions of this user."""
         return RestrictionCompiler(
             engine=self.engine,
             reader=self.reader,

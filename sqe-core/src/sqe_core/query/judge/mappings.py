@@ -27,7 +27,6 @@ class Mappings:
     _found: dict[Hashable, Sequence[Any]] = field(default_factory=dict)
 
     def look_up(self, judge: Judge, sql: str, values: Mapping[str, Any]) -> Sequence[Any]:
-        """Return the values of a query of a row filter."""
         key = sql, tuple(sorted(values.items()))
         if key not in self._found:
             self._found[key] = _read(judge, sql, values)

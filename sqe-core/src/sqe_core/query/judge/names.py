@@ -85,14 +85,12 @@ class NameResolver:
         return did_you_mean(name, [mount.name for mount in self.registry.mounts() if self.shows(mount)])
 
     def find(self, name: str) -> Mount | None:
-        """Return the mount of a catalog name, or None."""
         mounted = self.registry.find(name)
         if mounted is None and name.lower() == SYSTEM.name:
             return SYSTEM
         return mounted or (self.discover(name) if _usable(name) else None)
 
     def catalog(self, name: str) -> Mount:
-        """Return the mount of a catalog name."""
         mount = self.find(name)
         if mount is None or not (mount is SYSTEM or self.shows(mount)):
             raise UserError(

@@ -127,7 +127,6 @@ def metadata_table(
 
 
 def system_table(judge: Judge, entry: BoundRelation) -> InlinedRows:
-    """Return rows of ours."""
     rows = None if entry.relation.time_travel else judge.system.rows(entry.name)
     if rows is None:
         raise table_not_found(entry.relation.parts, position=entry.position)
@@ -154,7 +153,6 @@ def _columns_at(plan: AnalysedPlan, *, hidden: frozenset[str]) -> tuple[str, ...
 
 
 def unreadable_version() -> UserError:
-    """Return the error for a version that today's policy cannot be applied to."""
     return UserError("This version of the table cannot be read under today's policy")
 
 

@@ -78,7 +78,6 @@ def time_travel_clause(travel: TimeTravel | None) -> str:
 
 
 def table_text(parts: Sequence[str], columns: Sequence[str], *, marker: str, travel: TimeTravel | None = None) -> str:
-    """Return the secured text of a table. `parts` begin with the catalog's alias."""
     projection = ", ".join(f"{quote(marker)}.{quote(column)}" for column in columns)
     return f"SELECT {projection} FROM {quote_name(parts)}{time_travel_clause(travel)} AS {quote(marker)}"
 
@@ -94,7 +93,6 @@ def metadata_name(kind: str) -> str:
 
 
 def metadata_text(parts: Sequence[str], kind: str, *, marker: str, partitioned: bool) -> str:
-    """Return the secured text of a metadata table."""
     partition = "to_json(r.partition)" if partitioned else "CAST(NULL AS STRING)"
     columns = [column.replace("{partition}", partition) for column in METADATA_PROJECTIONS[kind]]
     projection = ", ".join(column.replace("r.", f"{quote(marker)}.") for column in columns)

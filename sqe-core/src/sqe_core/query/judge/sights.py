@@ -57,7 +57,6 @@ class ViewSights:
     """What one statement's user sees of the views that it comes across."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        """Begin with nothing known."""
         self._clock = clock
         self._left = _MOST_SECS
         self._known: dict[ObjectName, ViewSight] = {}

@@ -37,7 +37,6 @@ class Target:
 
     @classmethod
     def of(cls, judge: Judge, entry: BoundRelation, access: Decisions, promise: Promise) -> Target:
-        """Make one."""
         limits = [access[entry.name, action] for action in entry.asked if access[entry.name, action].restricted]
         return cls(judge, entry, promise, limits)
 

@@ -79,7 +79,6 @@ def stored_view(
 
 
 def expand_stored(judge: Judge, name: ObjectName, view: ViewMetadata, promise: Promise, views: Views) -> Expanded:
-    """Secure the text of a stored view."""
     text = judge.reader.translate_view(view.representations)
     return _expand(judge, name, text, context_of(judge, name, view), promise, views)
 

@@ -47,12 +47,10 @@ class Admission:
 
     @property
     def running(self) -> int:
-        """How many slots are taken."""
         return self._running
 
     @property
     def queued(self) -> int:
-        """How many statements wait for a slot."""
         return len(self._waiting)
 
     def close(self) -> None:

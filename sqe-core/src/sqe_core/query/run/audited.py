@@ -90,7 +90,6 @@ class StatementAudit:
         self.log.write(written, must=must)
 
     def ended(self, event: QueryEvent, trail: Trail, traits: StatementTraits, *, described: bool) -> None:
-        """Tell how a statement ended."""
         failed = event.denied or event.phase is not QueryPhase.FINISHED
         written = {
             **_who(event),
@@ -128,7 +127,6 @@ class SessionAudit(SessionObserver):
         self._left_out = 0
 
     def logged_in(self, identity: Identity, client: ClientInfo) -> None:
-        """A credential was found to be good."""
         self.log.write(
             {"kind": "auth", "actor": _actor(identity), "status": "success", **_client(client), **_provider(identity)},
             must=True,
@@ -154,20 +152,16 @@ class SessionAudit(SessionObserver):
         )
 
     def opened(self, session: Session, client: ClientInfo) -> None:
-        """A session begins."""
         self._session(session, "opened", must=True, **_client(client))
 
     def renewed(self, session: Session) -> None:
-        """A session goes on with new tokens."""
         self._session(session, "renewed", must=False, protocol=session.protocol, client_ip=session.client_address)
 
     def not_renewed(self, session: Session, error: SqeError) -> None:
-        """Its login provider does not renew a session."""
         told = {"error_type": error.kind.value, "error_code": error.code.name, "message": error.message}
         self._session(session, "not_renewed", must=False, status="failure", protocol=session.protocol, error=told)
 
     def ended(self, session: Session) -> None:
-        """A session is over."""
         self._session(session, "ended", must=False, protocol=session.protocol, client_ip=session.client_address)
 
     def _admit_failure(self) -> int | None:

@@ -65,7 +65,6 @@ class _Division:
             return self._whole
 
     def abandon_part(self) -> None:
-        """Nobody will start one of the parts."""
         with self._lock:
             self._wanted -= 1
             over = self._wanted == 0

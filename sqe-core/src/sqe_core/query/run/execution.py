@@ -101,11 +101,9 @@ class Execution:
         return result
 
     def nothing(self, statement: EngineStatement, ending: Ending) -> StatementResult:
-        """Return the result of a statement that had nothing to do."""
         return self.done(statement, ending, 0 if statement.kind is StatementKind.CREATE_TABLE_AS else None)
 
     def done(self, statement: EngineStatement, ending: Ending, affected: int | None) -> StatementResult:
-        """Return the result of a statement without rows."""
         ending.tell(None, affected)
         return StatementResult(query_id=self.context.running.query_id, kind=statement.kind, affected_rows=affected)
 

@@ -65,7 +65,6 @@ class Judging:
         values: Mapping[str, Any] = MappingProxyType({}),
         spooled: Mapping[str, SpooledRows] = _NO_ROWS,
     ) -> Judgement:
-        """Return the verified plan of a statement; nothing was executed."""
         context = self.context
         context.terms.positions = statement.positions
         context.resolver.used.clear()
@@ -135,7 +134,6 @@ class Judging:
     # What of tables and views exists for the user
 
     def visible_columns(self, name: ObjectName, loaded: TableMetadata | ViewMetadata) -> tuple[Column, ...]:
-        """Return those of an object's columns that exist for this user."""
         context = self.context
         return context.parts.authorizer.visible_columns(context.identity, name, loaded, context.circumstances)
 

@@ -106,7 +106,6 @@ class Recorder:
         return record
 
     def refused(self, error: SqeError) -> None:
-        """A statement was not admitted."""
         reason = "draining" if error.code is ErrorCode.SERVER_SHUTTING_DOWN else "concurrency"
         self.metrics.count("sqe_query_refused_total", labels={"reason": reason})
 
@@ -173,7 +172,6 @@ class StatementRecord(StatementWatch):
             self._paused = None
 
     def recognised(self, kind: StatementKind, traits: StatementTraits) -> None:
-        """It is known which statement it is, whatever becomes of it."""
         self._entry.kind = kind.value
         self._traits = traits
 
@@ -182,7 +180,6 @@ class StatementRecord(StatementWatch):
         self._redacted = replace(self._redacted, values=self._redacted.values | redact(sql, dialect).values)
 
     def described(self) -> None:
-        """The statement was only looked at."""
         self._described = True
 
     def planned(self, kind: StatementKind, judgement: Judgement | None) -> None:
@@ -293,7 +290,6 @@ class StatementRecord(StatementWatch):
         return hashlib.sha256(text.encode(errors="replace")).hexdigest()
 
     def tell(self, phase: QueryPhase, error: SqeError | None = None) -> None:
-        """Tell the observers, if there are any."""
         if self._recorder.notify is not None:
             self._recorder.notify(self._event(phase, error))
 

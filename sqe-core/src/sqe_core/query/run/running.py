@@ -118,7 +118,6 @@ class RunningStatement:
             engine.cancel(self.tag)
 
     def check(self) -> None:
-        """Raise when the statement was ended."""
         error = self.end_error()
         if error is not None:
             raise error

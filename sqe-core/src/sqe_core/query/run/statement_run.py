@@ -49,7 +49,6 @@ class StatementRun:
         return Execution(self.context)
 
     def run(self, sql: str, parameters: Parameters, ending: Ending) -> StatementResult:
-        """Judge the statement and run it."""
         read = read_statement(self.context, sql, parameters)
         if not isinstance(read.statement, EngineStatement):
             return self._carry_out(read, self._rows(read), ending)
@@ -157,7 +156,6 @@ class StatementRun:
     def ingest(
         self, request: IngestRequest, schema: pa.Schema, batches: Iterator[pa.RecordBatch], ending: Ending
     ) -> StatementResult:
-        """Write record batches into a table."""
         self.context.terms.columns.extend(schema.names)
         self._judging.wait_for_engine()
         # The same engine session until the end: another one would not know the rows after a restart.

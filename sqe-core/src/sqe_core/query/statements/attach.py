@@ -19,7 +19,6 @@ from sqe_core.sql.statements.attachments import Attach, CreateSecret, Detach, Dr
 
 @answer(ShowSecrets, admin="see secrets")
 def show_secrets(statement: ShowSecrets, context: StatementContext) -> pa.Table:
-    """SHOW SECRETS."""
     matches = like_filter(statement.like)
     return text_table(("name", "type"), [row for row in context.parts.attachments.secrets() if matches(row[0])])
 

@@ -37,7 +37,6 @@ explain_access = steward_answer(ExplainAccess, lambda asked, steward: AccessAnsw
 
 @steward_change(GrantPrivileges)
 def grant(statement: GrantPrivileges, steward: Steward) -> None:
-    """GRANT and DENY."""
     store = steward.store(SupportsGrants)
     if not steward.is_admin:
         if statement.deny:
@@ -63,7 +62,6 @@ def grant(statement: GrantPrivileges, steward: Steward) -> None:
 
 @steward_change(RevokePrivileges)
 def revoke(statement: RevokePrivileges, steward: Steward) -> None:
-    """REVOKE."""
     store = steward.store(SupportsGrants)
     if statement.denial:
         steward.require_admin("lift a DENY")

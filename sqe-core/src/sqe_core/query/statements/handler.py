@@ -155,7 +155,6 @@ class RunsInEngine(Handler[S]):
     traits_by: Callable[[S], StatementTraits]
 
     def traits_of(self, statement: S) -> StatementTraits:
-        """Return those of its kind."""
         return self.traits_by(statement)
 
 
@@ -203,7 +202,6 @@ class Handlers:
                 raise ValueError(f"{handler.statement.__name__} has two handlers")
 
     def of(self, statement: Statement) -> Handler[Any]:
-        """Return the handler of a statement."""
         return self._by_class[type(statement)]
 
     def __iter__(self) -> Iterator[Handler[Any]]:
@@ -211,7 +209,6 @@ class Handlers:
 
     @property
     def classes(self) -> frozenset[type[Statement]]:
-        """The classes that have one."""
         return frozenset(self._by_class)
 
 

@@ -48,7 +48,6 @@ class CatalogObjects:
         return self.context.session.metadata(mount)
 
     def require(self, name: ObjectName | NamespaceName, action: Action) -> None:
-        """Raise unless the user may."""
         context = self.context
         context.parts.authorizer.require(context.identity, name, action, context.circumstances)
         context.resolver.ensure_mounted()

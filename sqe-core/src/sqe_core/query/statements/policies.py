@@ -33,7 +33,6 @@ show_effective_policy = steward_answer(
 
 @steward_change(CreatePolicy)
 def create_policy(statement: CreatePolicy, steward: Steward) -> None:
-    """CREATE POLICY."""
     store = _store(steward, "create policies")
     if statement.tag is not None:
         if isinstance(statement.mask, SqlMask) and "{col}" not in statement.mask.expression.text:
@@ -55,7 +54,6 @@ def create_policy(statement: CreatePolicy, steward: Steward) -> None:
 
 @steward_change(DropPolicy)
 def drop_policy(statement: DropPolicy, steward: Steward) -> None:
-    """DROP POLICY."""
     store = _store(steward, "drop policies")
     if not store.delete_policy(statement.name, author=steward.identity) and not statement.if_exists:
         raise _no_policy(statement.name)

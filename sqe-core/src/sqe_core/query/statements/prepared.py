@@ -59,7 +59,6 @@ def prepare(statement: Prepare, context: StatementContext) -> None:
 
 @change(Deallocate)
 def deallocate(statement: Deallocate, context: StatementContext) -> None:
-    """DEALLOCATE PREPARE."""
     if not context.session.drop_prepared(statement.name):
         raise _no_statement(statement.name)
 

@@ -18,7 +18,6 @@ show_roles = steward_answer(ShowRoles, lambda asked, steward: GovernanceAnswers(
 
 @steward_change(CreateRole)
 def create_role(statement: CreateRole, steward: Steward) -> None:
-    """CREATE ROLE."""
     store = _store(steward, "create roles")
     if statement.if_not_exists and _exists(steward, store, statement.role):
         return
@@ -27,7 +26,6 @@ def create_role(statement: CreateRole, steward: Steward) -> None:
 
 @steward_change(DropRole)
 def drop_role(statement: DropRole, steward: Steward) -> None:
-    """DROP ROLE."""
     store = _store(steward, "drop roles")
     if not store.drop_role(statement.role, author=steward.identity) and not statement.if_exists:
         raise _no_role(statement.role)

@@ -27,7 +27,6 @@ def _create_schema_needs(statement: CreateSchema) -> Sequence[SchemaNeed]:
 
 @change(CreateSchema, traits=DDL, in_engine=True, needs=_create_schema_needs)
 def create_schema(statement: CreateSchema, context: StatementContext) -> None:
-    """CREATE SCHEMA."""
     objects = CatalogObjects(context)
     (need,) = _create_schema_needs(statement)
     mount, schema = objects.schema(need)

@@ -37,7 +37,6 @@ from sqe_core.sql.statement import (
 
 @answer(ShowCatalogs)
 def show_catalogs(statement: ShowCatalogs, context: StatementContext) -> pa.Table:
-    """SHOW CATALOGS."""
     matches = like_filter(statement.like)
     names = (mount.name for mount in context.visible.mounts())
     return text_table(("catalog",), [(name,) for name in names if matches(name)])
@@ -45,7 +44,6 @@ def show_catalogs(statement: ShowCatalogs, context: StatementContext) -> pa.Tabl
 
 @answer(ShowSchemas)
 def show_schemas(statement: ShowSchemas, context: StatementContext) -> pa.Table:
-    """SHOW SCHEMAS."""
     mount = context.resolver.catalog(statement.catalog or context.session.catalog)
     matches = like_filter(statement.like)
     names = sorted(".".join(namespace) for namespace in context.visible.schemas(mount))
@@ -96,7 +94,6 @@ def show_columns(statement: ShowColumns, context: StatementContext) -> pa.Table:
 
 @answer(ShowFunctions)
 def show_functions(statement: ShowFunctions, context: StatementContext) -> pa.Table:
-    """SHOW FUNCTIONS."""
     matches = like_filter(statement.like)
     listed = [row for row in context.parts.functions() if matches(row[0])]
     return text_table(("function", "kind", "description"), listed)
@@ -104,7 +101,6 @@ def show_functions(statement: ShowFunctions, context: StatementContext) -> pa.Ta
 
 @answer(ShowSession)
 def show_session(statement: ShowSession, context: StatementContext) -> pa.Table:
-    """SHOW SESSION."""
     matches = like_filter(statement.like)
     rows = [row for row in context.session.properties.rows() if matches(row[0])]
     return text_table(("name", "value", "default", "type", "description"), rows)
@@ -112,7 +108,6 @@ def show_session(statement: ShowSession, context: StatementContext) -> pa.Table:
 
 @answer(ShowStats)
 def show_stats(statement: ShowStats, context: StatementContext) -> NoReturn:
-    """SHOW STATS."""
     raise NotSupportedError("SHOW STATS is not supported")
 
 

@@ -47,7 +47,6 @@ class GovernedObject:
 
     @property
     def name(self) -> ObjectName | NamespaceName:
-        """The name of the object, or of the schema or catalog."""
         target = self.target
         if target.name is None:
             return NamespaceName(catalog=target.catalog, namespace=target.namespace)
@@ -72,7 +71,6 @@ class Steward:
 
     @property
     def authorizer(self) -> Authorizer:
-        """Asks the policy engines."""
         return self.context.parts.authorizer
 
     @property
@@ -82,7 +80,6 @@ class Steward:
 
     @property
     def is_admin(self) -> bool:
-        """Whether it is an administrator."""
         return self.context.is_admin
 
     def store(self, capability: type[_Capability]) -> _Capability:
@@ -95,7 +92,6 @@ class Steward:
         return found[0]
 
     def require_admin(self, what: str) -> None:
-        """Raise unless it is an administrator."""
         if not self.is_admin:
             raise denied(what)
 
@@ -187,7 +183,6 @@ class Steward:
         return resolved, loaded
 
     def existing(self, name: Name) -> tuple[ResolvedName, Loaded]:
-        """Resolve and load a table or a view that exists."""
         resolved, loaded = self.find_object(name)
         assert loaded is not None
         return resolved, loaded
@@ -251,7 +246,6 @@ class Steward:
         Judging(self.context).new_judge().check_restrictions(governed.name, mount, governed.loaded, access)
 
     def canonical(self, expression: SqlExpression) -> SqlExpression:
-        """Return an expression as it is stored."""
         reader = self.context.parts.reader
         return replace(expression, text=reader.canonical(expression.text, dialect=expression.dialect))
 
@@ -262,7 +256,6 @@ class Steward:
         return replace(self.canonical(row_filter), reads_tables=self.is_admin and bool(queries))
 
     def stored_mask(self, mask: Mask) -> Mask:
-        """Return a mask as it is stored."""
         if not isinstance(mask, SqlMask):
             return mask
         # What stands for the column is no SQL.

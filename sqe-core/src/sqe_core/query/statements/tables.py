@@ -27,7 +27,6 @@ def _drop_table_needs(statement: DropTable) -> Sequence[ExistingObject]:
 
 @change(DropTable, traits=DDL_IF_EXISTS, in_engine=True, needs=_drop_table_needs)
 def drop_table(statement: DropTable, context: StatementContext) -> None:
-    """DROP TABLE."""
     objects = CatalogObjects(context)
     found = objects.existing(*_drop_table_needs(statement))
     if found is None:

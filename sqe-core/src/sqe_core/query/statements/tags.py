@@ -30,7 +30,6 @@ show_tags = steward_answer(ShowTags, _shown)
 
 @steward_change(SetTags, traits=DDL, admin="set tags")
 def set_tags(statement: SetTags, steward: Steward) -> None:
-    """ALTER TABLE … SET TAGS."""
     resolved, loaded, tags = _read(steward, statement.name)
     for written, added in statement.tags.items():
         column = steward.column(resolved.name, loaded, written)

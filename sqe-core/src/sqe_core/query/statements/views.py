@@ -159,7 +159,6 @@ def _rename_view_needs(statement: RenameView) -> tuple[ExistingObject, NewObject
 
 @change(RenameView, traits=DDL_IF_EXISTS, in_engine=True, needs=_rename_view_needs)
 def rename_view(statement: RenameView, context: StatementContext) -> None:
-    """ALTER VIEW … RENAME TO."""
     rename(statement, _rename_view_needs(statement), context)
 
 

@@ -27,7 +27,6 @@ class PlanClasses:
     parts: Mapping[StatementKind, frozenset[str]]
 
     def of(self, kind: StatementKind) -> frozenset[str]:
-        """Return every class that a statement of this kind may consist of."""
         return self.query | self.commands.get(kind, frozenset()) | self.parts.get(kind, frozenset())
 
 
@@ -81,7 +80,6 @@ class PropertyValue:
     whole: bool = False
 
     def fits(self, value: str) -> bool:
-        """Whether a value is of this kind."""
         if self.words:
             return value.lower() in self.words
         if self.whole:
@@ -119,7 +117,6 @@ class TableProperties:
 
 @cache
 def plans() -> Plans:
-    """Return the lists of plan classes."""
     query: dict[str, set[str]] = {"parsed": set(), "analysed": set()}
     roots: dict[str, dict[StatementKind, set[str]]] = {"parsed": {}, "analysed": {}}
     parts: dict[str, dict[StatementKind, set[str]]] = {"parsed": {}, "analysed": {}}
@@ -148,7 +145,6 @@ def plans() -> Plans:
 
 @cache
 def expressions() -> Expressions:
-    """Return the lists of expression classes."""
     allowed: dict[str, set[str]] = {"parsed": set(), "analysed": set()}
     denied: dict[str, str] = {}
     for section, names in _sections("expressions.txt"):
@@ -162,7 +158,6 @@ def expressions() -> Expressions:
 
 @cache
 def policies() -> Policies:
-    """Return the lists for the expressions of policies."""
     found = {section: frozenset(names) for section, names in _sections("policies.txt")}
     return Policies(never_raises=found["never raises"], denied=found["denied"])
 
@@ -192,7 +187,6 @@ def functions() -> Functions:
 
 @cache
 def function_options() -> Mapping[str, FunctionOptions]:
-    """Return the option keys of the functions that take a map of options."""
     options = {}
     for section, keys in _sections("options.txt"):
         what, position, *names = section.split()
@@ -216,7 +210,6 @@ def hints() -> frozenset[str]:
 
 @cache
 def table_properties() -> TableProperties:
-    """Return the keys of table properties."""
     allowed: set[str] = set()
     values: dict[str, PropertyValue] = {}
     denied: dict[str, str] = {}
