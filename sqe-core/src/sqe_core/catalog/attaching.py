@@ -71,11 +71,7 @@ class AttachRules:
 class Attachments:
     """Attached catalogs and secrets of one process. Safe for use from many threads.
 
-    Args:
-        registry: where catalogs are mounted.
-        rules: what ATTACH goes by.
-        secrets: where secrets are kept.
-        changed: is called when a name means another catalog than before, to forget what was decided about it.
+    `changed` is called when a name means another catalog than before, to forget what was decided about it.
     """
 
     def __init__(

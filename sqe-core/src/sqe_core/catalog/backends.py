@@ -55,15 +55,10 @@ class SqliteBackend(CatalogBackend):
         storage: Mapping[str, str] = _NOTHING,
         rehearsal: bool = False,
     ) -> None:
-        """Remember where the catalog is; it is opened, and made when there is none, at the first use.
+        """Remember where the catalog is; the first use opens it, and makes it when there is none, but in a rehearsal.
 
-        Args:
-            folder: where the file is.
-            file: its name; None takes what is there: `sqe.db` of embedded mode, else `catalog.db`.
-            warehouse: another place for the data files; None is the folder of `sqe.db`, or `warehouse/` beside others.
-            catalog_name: the name that the rows carry; None reads it from the file.
-            storage: Iceberg properties of the store.
-            rehearsal: make nothing.
+        Without a `file` it is what is there: `sqe.db` of embedded mode, else `catalog.db`; without a `warehouse` data
+        files are in the folder of `sqe.db`, or in `warehouse/` beside others; without a `catalog_name` the rows say it.
         """
         self._folder = folder.expanduser().absolute()
         self.file = self._folder / (file or found_file(self._folder))

@@ -34,10 +34,7 @@ class FoundCatalogs:
     def keep(self, service: str, name: str, backend: CatalogBackend) -> Mount | None:
         """Return the mount of a catalog that a service offers; None when the name is a catalog of another service.
 
-        Args:
-            service: the name of the mounted catalog whose service offers it.
-            name: its name.
-            backend: what serves it; closed when something serves it already.
+        The service is called as the mounted catalog. The backend is closed when something serves the catalog already.
         """
         with self._lock:
             known = self._mounts.get(name)
@@ -63,10 +60,7 @@ class FoundCatalogs:
 class DiscoveredCatalogs:
     """Asks the services of mounted catalogs for others that they offer this user. Safe for use from many threads.
 
-    Args:
-        registry: what is mounted for everybody; its names win.
-        identity: who asks, with tokens.
-        found: what all sessions found; None when nothing is looked for.
+    What is mounted for everybody wins. Without what all sessions `found` nothing is looked for.
     """
 
     def __init__(

@@ -52,11 +52,7 @@ VisibleText = Callable[[ObjectName, ViewMetadata], str | None]
 class InformationSchema:
     """Builds the tables of `information_schema` for one session.
 
-    Args:
-        visible: the session's catalogs.
-        visible_columns: the columns of an object that exist for this user.
-        visible_text: the text of a view, None for who may not read all that it reads (VIEW-4).
-        settings: (name, value) of the session's properties.
+    `visible_text` is None of a view for who may not read all that it reads (VIEW-4).
     """
 
     def __init__(

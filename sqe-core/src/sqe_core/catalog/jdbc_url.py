@@ -26,15 +26,7 @@ _ATTACHED_PLACE = re.compile(rf"//{_HOST}(,{_HOST})*/[A-Za-z0-9_$.-]+")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JdbcAddress:
-    """A JDBC address without the login, which stands beside it.
-
-    Args:
-        url: what the driver is given.
-        public: the same, for logs and lineage.
-        user: the login, when the address held one.
-        password: its password.
-        jars: the jar group of the driver.
-    """
+    """A JDBC address without the login, which stands beside it; `public` is for logs and lineage."""
 
     url: str
     public: str

@@ -20,22 +20,13 @@ _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 
 
 class LocalPlaces:
-    """What may not be attached.
-
-    Args:
-        protected: folders and files; what is below them, and what holds them, is refused.
-    """
+    """What may not be attached: what is `protected`, what is below it, and what holds it."""
 
     def __init__(self, protected: Iterable[Path] = ()) -> None:
         self._protected = tuple({place for path in protected for place in _resolved(path)})
 
     def check(self, text: str, others: Iterable[CatalogBackend] = ()) -> None:
-        """Raise when a location is a place on this machine that must not be reached; other locations are fine.
-
-        Args:
-            text: the location.
-            others: catalogs that are mounted.
-        """
+        """Raise when a location is a place on this machine that must not be reached; other locations are fine."""
         paths = local_paths(text)
         if any(not path.is_absolute() for path in paths):
             raise UserError("A path on the server is absolute", code=ErrorCode.INVALID_ARGUMENTS)

@@ -87,12 +87,8 @@ def _make_key(path: Path) -> None:
 class SecretFile(SecretStore):
     """Secrets in one file. Nothing is kept in memory between two uses.
 
-    Args:
-        path: the file; its folder must exist, and nobody else may be able to write there.
-        key: 32 bytes in base64.
-
-    Raises:
-        StartupError: the file cannot be read, others can read it, it is damaged, or another key sealed it.
+    Its folder must exist, and nobody else may be able to write there. A StartupError says that the file cannot be read,
+    that others can read it, that it is damaged, or that another key sealed it.
     """
 
     def __init__(self, path: Path, key: Secret) -> None:

@@ -126,11 +126,7 @@ class MemorySecrets(SecretStore):
 
 
 class Secrets:
-    """All secrets. A name is one secret, wherever that is kept.
-
-    Args:
-        kept: where those are that outlive the process; None = there is no such place.
-    """
+    """All secrets. A name is one secret, wherever that is kept; in `kept` are those that outlive the process."""
 
     def __init__(self, kept: SecretStore | None = None) -> None:
         self._memory = MemorySecrets()
@@ -138,13 +134,7 @@ class Secrets:
         self._lock = threading.Lock()
 
     def create(self, secret: AttachSecret, *, lasting: bool | None = None, replace: bool = False) -> None:
-        """Keep a secret.
-
-        Args:
-            secret: what `checked` returned.
-            lasting: whether it outlives the process; None = when that is possible.
-            replace: whether it takes the place of one of that name.
-        """
+        """Keep a secret that was `checked`; `lasting` None is one that outlives the process where that is possible."""
         if lasting and self._kept is None:
             raise NotSupportedError(
                 "Secrets are kept in memory here, until the process ends",

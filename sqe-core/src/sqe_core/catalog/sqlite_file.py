@@ -53,12 +53,7 @@ def create_catalog_file(path: Path) -> None:
 
 
 def read_stored_name(path: Path, wanted: str | None = None) -> str:
-    """Return the catalog name that the rows of a file carry.
-
-    Args:
-        path: the file.
-        wanted: the name to use when the file holds several catalogs, or none yet.
-    """
+    """Return the catalog name that the rows carry; `wanted` where they carry several, or none yet."""
     try:
         with _reading(path) as connection:
             tables = _tables(connection)

@@ -21,13 +21,8 @@ def file_properties(
     """Return the properties of Iceberg's `FileIO` for one catalog; they may hold secrets.
 
     A catalog that names anything of a store of its own gets nothing of that store from `[storage]`: the keys of one
-    store are not for the address of another.
-
-    Args:
-        general: `[storage]`.
-        own: `[catalog.storage]`.
-        vended_only: only credentials that the catalog hands out for a table may be used, none of the configuration and
-            none of the machine.
+    store are not for the address of another. With `vended_only`, only credentials that the catalog hands out for a
+    table may be used, none of the configuration and none of the machine.
     """
     store = own if own is not None and _says(own) else general
     return dict(_s3(store, vended_only=vended_only))

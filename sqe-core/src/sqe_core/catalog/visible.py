@@ -130,11 +130,7 @@ class VisibleCatalogs:
     ) -> list[tuple[ObjectName, ObjectType]]:
         """List tables and views of a namespace by name; raise when the namespace is missing.
 
-        Args:
-            mount: the catalog.
-            namespace: the schema.
-            kinds: what is listed.
-            matches: which names are; policies are not asked about others.
+        Policies are not asked about names that do not match.
         """
         if mount is SYSTEM:
             return _system_objects(namespace, kinds, matches)
@@ -151,14 +147,7 @@ class VisibleCatalogs:
         in_schema: Callable[[str], bool] = lambda name: True,
         matches: Callable[[str], bool] = lambda name: True,
     ) -> Iterator[tuple[ObjectName, ObjectType]]:
-        """List tables and views of all schemas, by schema and name; `information_schema` is not among them.
-
-        Args:
-            mount: the catalog.
-            kinds: what is listed.
-            in_schema: of which schemas, by their names in one text.
-            matches: which names.
-        """
+        """List tables and views of all schemas, by schema and name; `information_schema` is not among them."""
         if mount is SYSTEM:
             yield from _system_objects(RUNTIME, kinds, matches) if in_schema(RUNTIME[0]) else ()
             return

@@ -29,16 +29,9 @@ _INT_BYTES, _BIGINT_BYTES = 4, 8
 
 
 def write(action: MaskAction, value: str, type_text: str, *, salt: bytes) -> str:
-    """Return the expression that a column reads as.
+    """Return the expression that a quoted column reads as; raise a UserError when its type has no such action.
 
-    Args:
-        action: the action.
-        value: the column, quoted.
-        type_text: its type in the engine's notation.
-        salt: what `sha-256-query-local` hashes before each value.
-
-    Raises:
-        UserError: there is no such action for the type.
+    `salt` is what `sha-256-query-local` hashes before each value.
     """
     match action:
         case "mask-alphanum" if type_text == "string":

@@ -118,14 +118,7 @@ class Authorizer:
     ) -> None:
         """Combine engines.
 
-        Args:
-            enforcers: the engines.
-            masks: writes masks.
-            cache: keeps decisions.
-            catalogs: what catalogs restrict.
-            now: the clock.
-            admins: who is an administrator.
-            closed: whether what no policy covers in a catalog is for its maker and for administrators only.
+        `closed` says whether what no policy covers in a catalog is for its maker and for administrators only.
         """
         if not enforcers:
             raise ValueError("a policy engine is needed, if only allow_all (POL-1)")

@@ -23,9 +23,7 @@ class _Kept:
 class DecisionCache:
     """Bounded, per identity, object and state of its columns. `flush` forgets all, also what is being asked just now.
 
-    Args:
-        max_entries: how many decisions are kept; 0 = none.
-        ttl_secs: how long, unless the engine says so itself.
+    Without entries it keeps none; an engine may say itself for how long it keeps each.
     """
 
     def __init__(

@@ -75,10 +75,7 @@ def kind_of(mask: Mask) -> str:
 class MaskWriter:
     """Writes masks as expressions over a column.
 
-    Args:
-        key: the HMAC key of hash masks.
-        unkeyed: whether hash masks may do without.
-        salt: what `sha-256-query-local` hashes before each value.
+    Hash masks take the HMAC `key`, or none where they may be `unkeyed`; `sha-256-query-local` the `salt`.
     """
 
     key: Secret | None = None
@@ -86,24 +83,11 @@ class MaskWriter:
     salt: bytes = field(default_factory=lambda: secrets.token_bytes(16), repr=False)
 
     def for_statement(self, tag: str) -> MaskWriter:
-        """Return the writer of one statement: its salt is nobody else's, and the same wherever the statement reads.
-
-        Args:
-            tag: what no other statement is called.
-        """
+        """Return the writer of one statement: its salt is nobody else's, and the same wherever the statement reads."""
         return replace(self, salt=hashlib.sha256(self.salt + tag.encode()).digest())
 
     def write(self, mask: Mask, column: str, type_text: str) -> SqlExpression:
-        """Return the expression that a column reads as.
-
-        Args:
-            mask: the mask.
-            column: the column's name.
-            type_text: its type in the engine's notation.
-
-        Raises:
-            ConfigError: a hash mask without a key.
-        """
+        """Return the expression that a column of a type, in the engine's notation, reads as."""
         value = "`" + column.replace("`", "``") + "`"
         if isinstance(mask, SqlMask):
             return SqlExpression(

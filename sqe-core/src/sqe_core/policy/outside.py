@@ -26,9 +26,7 @@ _MOST_CHANGES = 2000
 class OutsideGrants(GrantStore, KeepsChanges):
     """A grant store whose changes are seen at once, and audited. It closes the store.
 
-    Args:
-        store: the other system.
-        changed: makes everybody forget what they were told.
+    `changed` makes everybody forget what they were told.
     """
 
     def __init__(self, store: GrantStore, changed: Callable[[], None]) -> None:

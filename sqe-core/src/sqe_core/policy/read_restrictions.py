@@ -72,11 +72,7 @@ class CatalogDecision:
 
 
 def decide(restrictions: ReadRestrictions, table: TableMetadata) -> CatalogDecision:
-    """Read what a catalog said of a table.
-
-    Raises:
-        NotUnderstood: any of it is not known, or does not fit the table.
-    """
+    """Read what a catalog said of a table; raise NotUnderstood when any of it is not known or does not fit it."""
     if restrictions.table_uuid != table.uuid:
         raise NotUnderstood("the restrictions are those of another table")
     document = restrictions.document
@@ -131,12 +127,7 @@ def _mask(action: Any, column: Column) -> Mask:
 
 
 class CatalogRestrictions:
-    """Asks catalogs for what they restrict, and keeps the answers for a moment, each for one login only.
-
-    Args:
-        backends: returns what serves each catalog, by its name.
-        clock: the time in seconds.
-    """
+    """Asks catalogs for what they restrict, and keeps the answers for a moment, each for one login only."""
 
     def __init__(self, backends: BackendsOf, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._backends = backends
@@ -150,11 +141,7 @@ class CatalogRestrictions:
         return any(isinstance(backend, SupportsReadRestrictions) for backend in self._backends().values())
 
     def decide(self, identity: Identity, name: ObjectName, table: TableMetadata) -> CatalogDecision | None:
-        """Return what the catalog takes away from somebody; None where it restricts nothing, all where it is gone.
-
-        Raises:
-            ExternalError: the catalog did not answer, or with what is not understood.
-        """
+        """Return what the catalog takes away from somebody; None where it restricts nothing, all where it is gone."""
         backend = self._backends().get(name.catalog)
         if backend is None:
             return CatalogDecision(decision=Decision.deny("the catalog was detached"))

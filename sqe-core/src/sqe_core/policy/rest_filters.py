@@ -46,11 +46,7 @@ class NotUnderstood(Exception):
 
 @dataclass(slots=True)
 class FilterReader:
-    """Reads the filter of one table.
-
-    Args:
-        columns: the table's columns.
-    """
+    """Reads the filter of one table."""
 
     columns: Sequence[Column]
     used: set[int] = field(default_factory=set)
@@ -58,11 +54,7 @@ class FilterReader:
     _nodes: int = 0
 
     def read(self, document: Any) -> SqlExpression | None:
-        """Return the expression; None for a filter that keeps every row.
-
-        Raises:
-            NotUnderstood: any of it is not known.
-        """
+        """Return the expression; None for a filter that keeps every row."""
         if _constant(document) is True:
             return None
         return SqlExpression(text=self._predicate(document, 0), dialect="spark")

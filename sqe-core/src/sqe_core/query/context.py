@@ -61,21 +61,10 @@ class ErrorTerms:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatementContext:
-    """One statement of one session.
+    """One statement of one session, whose `dialect` is that of what it stands for too.
 
-    Attributes:
-        parts: the collaborators of every statement.
-        handlers: who carries out which statement.
-        session: what it sees of its session.
-        dialect: how it is written, and what it stands for.
-        running: its life.
-        visible: what its user may see.
-        resolver: from names to objects.
-        circumstances: what the policy engines are told.
-        watch: is told how far it is.
-        others: the statements of everybody, for KILL.
-        terms: what errors may speak of.
-        sights: what the user sees of views.
+    `visible` is what its user may see, `sights` what of views, and `terms` what errors may speak of; `watch` is told
+    how far it is, and `others` are the statements of everybody, for KILL.
     """
 
     parts: QueryParts

@@ -91,7 +91,10 @@ _PLAIN = StatementOptions()
 
 
 class QueryService:
-    """Executes statements. One per process; safe for use from many threads."""
+    """Executes statements. One per process; safe for use from many threads.
+
+    Every error is an SqeError, in words that may be shown to the user.
+    """
 
     def __init__(self, parts: QueryParts) -> None:
         self._parts = parts
@@ -111,11 +114,7 @@ class QueryService:
         dialect: str | None = None,
         options: StatementOptions = _PLAIN,
     ) -> StatementResult:
-        """Run one statement and return its result as soon as the first rows can be read.
-
-        Raises:
-            SqeError: what is wrong, in words that may be shown to the user.
-        """
+        """Run one statement and return its result as soon as the first rows can be read."""
         with self._begun(session, sql, options, dialect) as begun:
             result = begun.run.run(sql, parameters, begun.ending)
             return result.watched(begun.record.delivered)
@@ -132,9 +131,6 @@ class QueryService:
         """Judge one statement without running it, for protocols whose clients ask for the columns first.
 
         A plan holds no slot. It runs once; what was decided is decided again when it is started much later.
-
-        Raises:
-            SqeError: what is wrong, in words that may be shown to the user.
         """
         with self._begun(session, sql, options, dialect) as begun:
             plan = begun.run.plan(sql, parameters, _Held(self, session, options, begun))
@@ -145,11 +141,7 @@ class QueryService:
     def describe(
         self, session: Session, sql: str, *, dialect: str | None = None, options: StatementOptions = _PLAIN
     ) -> StatementDescription:
-        """Judge one statement and say what it expects and answers, for prepared statements. Nothing runs.
-
-        Raises:
-            SqeError: what is wrong, in words that may be shown to the user.
-        """
+        """Judge one statement and say what it expects and answers, for prepared statements. Nothing runs."""
         with self._begun(session, sql, options, dialect) as begun:
             shape = begun.run.describe(sql)
             begun.record.described()
@@ -168,9 +160,6 @@ class QueryService:
         """Write record batches into a table with one commit, and return when they are there.
 
         The batches are read in this thread. Whatever they raise ends the statement, and nothing was written then.
-
-        Raises:
-            SqeError: what is wrong, in words that may be shown to the user.
         """
         with self._begun(session, described(request), options) as begun:
             return begun.run.ingest(request, schema, batches, begun.ending)
@@ -186,15 +175,8 @@ class QueryService:
     ) -> StatementResult | None:
         """Run an INSERT of one row of VALUES for each row of parameters, with one commit for all of them.
 
-        Args:
-            session: whose statement.
-            sql: any statement; when it is of another form nothing was done, and None is returned.
-            batches: rows of parameters, a column for each marker in their order; at least one batch.
-            dialect: how the text is read; None is the session's own.
-            options: what comes with it.
-
-        Raises:
-            SqeError: what is wrong, in words that may be shown to the user.
+        A statement of another form does nothing, and returns None. There is at least one batch, with a column for each
+        marker in their order.
         """
         running = options.running or RunningStatement(new_query_id())
         with self.admitted(session, running, options) as leave:

@@ -38,15 +38,11 @@ from sqe_core.spi.policy import (
 
 
 class GrantsEnforcer(PolicyEnforcer, SupportsGrants, SupportsRoles, SupportsPolicies, SupportsOwnership, KeepsChanges):
-    """Decides by what GRANT, REVOKE, DENY and CREATE POLICY wrote.
+    """Decides by what GRANT, REVOKE, DENY and CREATE POLICY wrote; closes its store.
 
     Each decision asks the store for its version, so that a change shows at the next statement on every server; what
-    the records mean is kept in memory until the version moves.
-
-    Args:
-        store: where the records are. The enforcer closes it.
-        now: the clock.
-        mask_precedence: which mask wins when a tag and a table both mask a column.
+    the records mean is kept in memory until the version moves. `mask_precedence` is which mask wins when a tag and a
+    table both mask a column.
     """
 
     def __init__(self, store: GrantStore, *, now: Callable[[], datetime], mask_precedence: Precedence = "tag") -> None:

@@ -22,11 +22,7 @@ _PROTECTED = frozenset({"require", "verify-ca", "verify-full"})
 class PostgresStore(GrantStore):
     """Records in three tables of a database, in the first schema of the login's search path.
 
-    Args:
-        url: the address with user and password.
-        timeout_secs: how long connecting, a statement and a lock may take.
-        now: the clock.
-        production_mode: whether an unprotected connection to another machine is refused.
+    In production an unprotected connection to another machine is refused.
     """
 
     def __init__(
@@ -52,14 +48,7 @@ class PostgresStore(GrantStore):
             )
 
     def prepare(self) -> bool:
-        """Make the tables unless they are there, and bring older ones to this version.
-
-        Returns:
-            True when they were made.
-
-        Raises:
-            StartupError: the database cannot be used.
-        """
+        """Make the tables unless they are there, or bring them to this version; True when they were made."""
         try:
             with self._connect() as connection:
                 execute = _execute(connection)

@@ -63,10 +63,7 @@ Records = Mapping[tuple[Kind, str], Body]
 class GrantRow:
     """One privilege of a grant; None is a restriction alone, as GRANT ROWS WHERE makes it.
 
-    Args:
-        privilege: what is granted.
-        grant: target, grantee, columns and restrictions; its `privileges` hold this one.
-        written: the version of the store that wrote it, which dates ALL and FUTURE.
+    `written` is the version of the store that wrote it, which dates ALL and FUTURE.
     """
 
     privilege: Privilege | None

@@ -24,13 +24,8 @@ class SqliteStore(GrantStore):
     """Records in a file that only its owner may read. Several processes on one machine may share it.
 
     The file is made once, whole, by `prepare`. Later a file that is gone, empty or damaged is an error and never an
-    empty store, which would open every table.
-
-    Args:
-        path: the file.
-        busy_secs: how long a transaction waits for another one.
-        now: the clock.
-        alone: whether a second process is refused: nobody chose the file, so that two servers would share it unawares.
+    empty store, which would open every table. Of one that is for a process `alone` a second one is refused: nobody
+    chose the file, so that two servers would share it unawares.
     """
 
     def __init__(self, path: Path, *, busy_secs: float, now: Callable[[], datetime], alone: bool = False) -> None:
@@ -46,14 +41,7 @@ class SqliteStore(GrantStore):
         self._closed = False
 
     def prepare(self) -> bool:
-        """Make the file unless it is there, and bring an older one to this version.
-
-        Returns:
-            True when the file was made.
-
-        Raises:
-            StartupError: the file cannot be used.
-        """
+        """Make the file unless it is there, or bring it to this version; True when it was made."""
         try:
             self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             if self._alone:

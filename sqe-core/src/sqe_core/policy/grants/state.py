@@ -81,13 +81,7 @@ class Principal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """An object or a schema as a decision sees it.
-
-    Args:
-        name: the name.
-        types: what an object may be; both when nobody knows, as in a listing.
-        uuid: the catalog's own id, where it is known.
-    """
+    """An object or a schema as a decision sees it; of both `types` when nobody knows, as in a listing."""
 
     name: ObjectName | NamespaceName
     types: frozenset[ResourceType]
@@ -98,13 +92,7 @@ class State:
     """Everything that a store said at one version. Never changed, so that threads share it."""
 
     def __init__(self, version: Version, held: Records, former: State | None = None) -> None:
-        """Index what was read.
-
-        Args:
-            version: when.
-            held: the records.
-            former: an earlier state; what it has of records that are the same objects still is taken from it.
-        """
+        """Index what was read; what records say that are the same as in a `former` state is taken from that."""
         self.version = version
         self._former = former._read if former is not None else {}
         self._read: dict[tuple[Kind, str], tuple[records.Body, Any]] = {}
@@ -211,12 +199,7 @@ class State:
         return self._rows_at.get(level, ())
 
     def rows_about(self, place: Place, at: Callable[[Folded], Sequence[GrantRow]]) -> Iterator[GrantRow]:
-        """Go through the rows at every level that reach an object or a schema.
-
-        Args:
-            place: the object or schema.
-            at: `rows_at`, or a choice of what it returns.
-        """
+        """Go through the rows at every level that reach a place; `at` is `rows_at`, or a choice of what it returns."""
         name = place.name
         for level in levels(name):
             direct = isinstance(name, ObjectName) and len(level) == len(name.namespace) + 1

@@ -145,10 +145,7 @@ class GrantStore(ABC):
     def change(self, author: Identity, operation: str, make: Callable[[Draft], _Result]) -> _Result:
         """Change records in one transaction, with its audit row; nothing is written when nothing is different.
 
-        Args:
-            author: who changes.
-            operation: what the audit calls it.
-            make: makes the change; when it raises, nothing has happened.
+        When `make` raises, nothing has happened.
         """
         with self.writing() as execute:
             version, records = self._records_now(execute)

@@ -22,12 +22,7 @@ _PREFIX = re.compile(r"\b__?sqe_(?=\w)", re.IGNORECASE)
 
 
 class Scrubber:
-    """Replaces the secrets of one session in texts.
-
-    Args:
-        secrets: catalog aliases, tokens and other texts that must not leave.
-        on_alarm: called when a text held one; a metric counts there.
-    """
+    """Replaces the secrets of one session in texts: catalog aliases, tokens and others that must not leave."""
 
     def __init__(self, secrets: Iterable[str], *, on_alarm: Callable[[], None] | None = None) -> None:
         self._on_alarm = on_alarm

@@ -67,11 +67,8 @@ _VARIANT = re.compile(r"\bvariant\b")  # JSON that is computed
 class MentionableNames:
     """What a translation may tell about names; everything in it is visible to this user.
 
-    Attributes:
-        columns: names to suggest for an unknown column; None leaves it to the engine where it sees visible names
-            only.
-        functions: the functions that SQE offers.
-        catalogs: the users' name of each catalog, by the random name under which it is mounted.
+    Without `columns` those are suggested that the engine proposes where it sees visible names only; `catalogs` are the
+    users' names, by the random ones under which they are mounted.
     """
 
     columns: Callable[[], Iterable[str]] | None = None
@@ -88,12 +85,9 @@ def translate(
     names: MentionableNames | None = None,
     echo_values: bool = True,
 ) -> SqeError:
-    """Return the error that a client may read for a failure of the engine.
+    """Return the error that a client may read for a failure of the engine: the query id where nothing else may.
 
-    Args:
-        positions: finds places in the user's text.
-        query_id: shown when nothing else may be.
-        echo_values: whether a value that failed may be repeated (ERR-4); never in the strict mode.
+    `echo_values` says whether a value that failed may be repeated (ERR-4); never in the strict mode.
     """
     translation = _Translation(failure, kind, names or MentionableNames(), echo_values and not failure.generated)
     position = _locate(failure, kind, positions)

@@ -80,15 +80,9 @@ class RowFiles:
         check: Callable[[], None],
         kind: str = "Column",
     ) -> None:
-        """Begin.
+        """Begin a file in a private folder, for columns as they were `sent` in the types that they are `kept` in.
 
-        Args:
-            folder: a private folder.
-            sent: the client's columns.
-            kept: the same columns in the types that they are written in.
-            limits: the bounds.
-            check: raises when nobody wants the rows any more.
-            kind: what errors call a column.
+        `check` raises when nobody wants the rows any more; `kind` is what errors call a column.
         """
         self.rows = 0
         self._check = check

@@ -96,10 +96,7 @@ def _check_names(fields: Sequence[pa.Field] | pa.Schema, what: str, limits: Sche
 def storable(column: str, type: pa.DataType, *, kind: str = "Column") -> pa.DataType:
     """Return the type that a table keeps such values as; refuse what no table keeps.
 
-    Args:
-        column: its name, for the refusal.
-        type: the client's type, of a schema that `check_schema` passed.
-        kind: what the client knows it as.
+    The type is of a schema that `check_schema` passed; `kind` is what the client knows the column as.
     """
     with _only_unicode(f"{kind} {shown(column)} has"):
         return _storable(column, type, kind)
@@ -174,10 +171,6 @@ def fitted(stored: pa.DataType, target: str) -> pa.DataType:
     """Return the type to send values as, so that a cast shows which of them a column cannot keep without loss.
 
     The engine's own assignment only refuses what is too big, or types of which some values would be cut.
-
-    Args:
-        stored: what `storable` made of the client's type.
-        target: the type of the table's column, in the engine's notation.
     """
     if kinds.is_nested(stored):
         return _fitted_inside(stored, target)
@@ -214,14 +207,7 @@ def _fitted_inside(stored: pa.DataType, target: str) -> pa.DataType:
 
 
 def converted(column: str, values: pa.Array, wanted: pa.DataType, *, kind: str = "Column") -> pa.Array:
-    """Return the values in another type; a value that would lose something is an error.
-
-    Args:
-        column: its name, for the error.
-        values: validated values.
-        wanted: what `storable` or `fitted` returned for their type.
-        kind: what the client knows it as.
-    """
+    """Return validated values in what `storable` or `fitted` said; a value that would lose something is an error."""
     try:
         if isinstance(values, pa.ExtensionArray):
             values = unwrapped_texts(values)

@@ -126,18 +126,10 @@ class BoundRelation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RelationBinder:
-    """Binds the relations of one plan under the names that were current when its text was written.
+    """Binds the relations of one plan under the names that were current when its text was written, the `context`.
 
-    Attributes:
-        session: whose plan.
-        resolver: from written names to objects.
-        visible: what the session may see.
-        near: what a missing name may have meant.
-        command: what a command does with its table.
-        context: the names that were current.
-        positions: finds places in the user's text; None for stored views.
-        session_views: whether it sees the views of the session.
-        spooled: names of rows in files. They begin with a reserved prefix, which no text of a user can hold.
+    Places are found in the user's text only, and not in that of stored views. The names of rows in files, `spooled`,
+    begin with a reserved prefix, which no text of a user can hold.
     """
 
     session: StatementSession

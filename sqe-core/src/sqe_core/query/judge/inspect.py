@@ -66,17 +66,9 @@ def inspect(
     extra_functions: frozenset[str] = frozenset(),
     positions: PositionMap | None = None,
 ) -> None:
-    """Refuse a parsed plan that holds anything unlisted.
+    """Refuse a parsed plan that holds anything unlisted, or is not just what it was recognised as (ENF-1).
 
-    Args:
-        kind: what the statement was recognised as; the plan must be just that (ENF-1).
-        extra_functions: names of SQE's own function templates, in lower case.
-        positions: finds places in the user's text; None for stored views.
-
-    Raises:
-        NotSupportedError: what is refused, and what to use instead.
-        UserError: an unknown function, a missing parameter, a bad property.
-        ResourcesError: the plan is too big.
+    `extra_functions` are SQE's own function templates, in lower case; places are found in the user's text only.
     """
     inspector = _Inspector(description, kind, limits, extra_functions, positions)
     inspector.check_size()

@@ -145,22 +145,14 @@ class Judge:
         )
 
     def reads_of_view(self, name: ObjectName, view: ViewMetadata) -> tuple[Sequence[BoundRelation], Decisions]:
-        """Return what a stored view names and what is decided about that and about the view; nothing is expanded.
-
-        Raises:
-            SqeError: the user may not see something of it.
-        """
+        """Return what a stored view names and what is decided about that and about the view; nothing is expanded."""
         parsed = self.engine.parse(self.reader.translate_view(view.representations), self.session_values())
         bound, decisions = self._bound(parsed, StatementKind.QUERY, context_of(self, name, view), None, views=(name,))
         own = AccessRequest(name=name, action=Action.SELECT, loaded=view)
         return bound, {**decisions, **self.authorizer.decide(self.session.identity, [own], self.circumstances)}
 
     def columns_of_view(self, name: ObjectName, view: ViewMetadata) -> frozenset[str]:
-        """Return the columns of a stored view that depend on nothing that is hidden from the user (VIEW-6).
-
-        Raises:
-            SqeError: the user cannot read the view at all.
-        """
+        """Return the columns of a stored view that depend on nothing that is hidden from the user (VIEW-6)."""
         expanded = expand_stored(self, name, view, Promise(), ())
         return frozenset(seen for inner, seen in columns_of(name, view) if inner.casefold() not in expanded.lost)
 

@@ -85,17 +85,9 @@ class RestrictionCompiler:
         marker: str,
         visible: Callable[[Sequence[str]], Sequence[str]],
     ) -> CompiledRestriction:
-        """Compile what a user may see of a relation.
+        """Compile what a user may see of a relation, of whose columns `visible` chooses.
 
-        Args:
-            name: of the relation, for the log.
-            relation: what is restricted.
-            access: the decision.
-            marker: the fresh name of the relation in this statement.
-            visible: chooses the visible ones of the relation's columns.
-
-        Raises:
-            ExternalError: the policy cannot be applied; what is wrong goes to the log of the server only.
+        An ExternalError says that the policy cannot be applied; what is wrong goes to the log of the server only.
         """
         try:
             return self._compiled(relation, access, marker=marker, visible=visible)

@@ -110,13 +110,9 @@ class Target:
 def check_limits(
     entry: BoundRelation, limits: Sequence[Verdict], command: Mapping[str, Any], *, ingests: bool = False
 ) -> None:
-    """Raise unless what is kept from somebody allows what a statement does to its target.
+    """Raise unless the `limits`, what is kept from somebody, allow what a statement does to its target.
 
-    Args:
-        entry: the target.
-        limits: what is decided about it, as far as that keeps something.
-        command: the fields of the statement's command.
-        ingests: whether the rows are a client's, in text of ours.
+    `ingests` says whether the rows are a client's, in text of ours.
     """
     hidden, masked = _kept_columns(limits)
     if entry.action is Action.INSERT and isinstance(entry.loaded, TableMetadata):

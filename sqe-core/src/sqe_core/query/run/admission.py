@@ -67,9 +67,7 @@ class Admission:
     def enter(self, identity: Identity, running: RunningStatement) -> Callable[[], None]:
         """Take a slot and return what gives it back; raise when none is free, or became free in time.
 
-        Args:
-            identity: whose statement.
-            running: the statement; when it is cancelled it waits no longer.
+        A statement that is cancelled waits no longer.
         """
         user = (identity.issuer, identity.subject)
         with self._changed:

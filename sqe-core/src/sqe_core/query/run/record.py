@@ -55,16 +55,8 @@ _UNKNOWN = Origin()
 class Recorder:
     """Writes history, counts, and tells observers.
 
-    Observers get the statement without its literals, and the history too unless it keeps the full text (OBS-3); no
-    other place writes statements anywhere.
-
-    Attributes:
-        history: what is remembered of statements.
-        notify: tells the observers, if there are any.
-        metrics: where is counted.
-        slow_secs: from when on a statement is slow; 0 logs none.
-        full_text: whether the history keeps statements as they were sent, but for their secrets.
-        audit: where is audited, if that is wanted.
+    Observers get the statement without its literals, and the history too unless it keeps the `full_text`, but for its
+    secrets (OBS-3); no other place writes statements anywhere. Statements are slow from `slow_secs` on; 0 logs none.
     """
 
     history: QueryHistory
