@@ -5,18 +5,18 @@ from __future__ import annotations
 import json
 import queue
 import threading
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from sqe_core.spi import PluginContext, QueryEvent, SqePlugin, hookimpl
+from sqe_core.spi import PluginContext, QueryEvent, SqePlugin, hookimpl, required, setting
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChronicleConfig:
     """`[plugins.acme-chronicle]`."""
 
-    path: Path = field(metadata={"doc": "the file that is appended to"})
-    most_waiting: int = field(default=10_000, metadata={"doc": "events that wait at most", "minimum": 1})
+    path: Path = required("the file that is appended to")
+    most_waiting: int = setting(10_000, "events that wait at most", minimum=1)
 
 
 class ChroniclePlugin(SqePlugin):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import boto3
@@ -26,6 +26,8 @@ from sqe_core.spi import (
     StartupContext,
     StartupError,
     hookimpl,
+    required,
+    setting,
 )
 
 
@@ -33,13 +35,13 @@ from sqe_core.spi import (
 class GlueConfig:
     """`[catalogs.<name>]` with `type = "acme-glue"`."""
 
-    region: str = field(metadata={"doc": "the region of the catalog"})
-    warehouse: str = field(metadata={"doc": "where data files go, s3://bucket/path"})
-    role_arn: str = field(metadata={"doc": "the role whose temporary keys are used"})
-    access_key_id: str = field(metadata={"doc": "who takes the role"})
-    secret_access_key: Secret = field(metadata={"secret": True, "doc": "its key"})
-    endpoint: str | None = field(default=None, metadata={"doc": "another address of AWS, for tests"})
-    session_secs: int = field(default=3600, metadata={"doc": "how long keys last", "minimum": 900, "maximum": 43200})
+    region: str = required("the region of the catalog")
+    warehouse: str = required("where data files go, s3://bucket/path")
+    role_arn: str = required("the role whose temporary keys are used")
+    access_key_id: str = required("who takes the role")
+    secret_access_key: Secret = required("its key", secret=True)
+    endpoint: str | None = setting(None, "another address of AWS, for tests")
+    session_secs: int = setting(3600, "how long keys last", minimum=900, maximum=43200)
 
 
 class Role:

@@ -6,7 +6,7 @@ import json
 import sqlite3
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,8 @@ from sqe_core.spi import (
     StartupContext,
     StartupError,
     hookimpl,
+    required,
+    setting,
     to_run_event,
 )
 
@@ -27,8 +29,8 @@ from sqe_core.spi import (
 class LedgerConfig:
     """The keys of a sink of `type = "ledger"`."""
 
-    path: Path = field(metadata={"doc": "the SQLite file; made when it is missing"})
-    timeout_secs: float = field(default=5, metadata={"doc": "how long a locked file is waited for", "minimum": 0})
+    path: Path = required("the SQLite file; made when it is missing")
+    timeout_secs: float = setting(5, "how long a locked file is waited for", minimum=0)
 
 
 class Ledger(LineageSink):

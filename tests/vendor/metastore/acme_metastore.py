@@ -8,7 +8,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,8 @@ from sqe_core.spi import (
     StartupError,
     TableMetadata,
     hookimpl,
+    required,
+    setting,
 )
 
 _STORED_NAME = "metastore"  # every row of the file carries it
@@ -52,10 +54,10 @@ _PROPERTIES = (
 class MetastoreConfig:
     """`[catalogs.<name>]` with `type = "metastore"`."""
 
-    file: Path = field(metadata={"doc": "the SQLite file of the names; made when it is missing"})
-    warehouse: str = field(metadata={"doc": "where data files go: a folder, or an address such as s3://bucket/path"})
-    jar: Path | None = field(default=None, metadata={"doc": "the jar of `java/`, to note who keeps a table's name"})
-    writable: bool = field(default=True, metadata={"doc": "whether statements may write"})
+    file: Path = required("the SQLite file of the names; made when it is missing")
+    warehouse: str = required("where data files go: a folder, or an address such as s3://bucket/path")
+    jar: Path | None = setting(None, "the jar of `java/`, to note who keeps a table's name")
+    writable: bool = setting(True, "whether statements may write")
 
 
 class Names(CatalogMetadata):

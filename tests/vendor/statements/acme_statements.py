@@ -16,7 +16,7 @@ import ssl
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import quote_plus, unquote_plus
@@ -44,6 +44,7 @@ from sqe_core.spi import (
     Statement,
     StatementRequest,
     hookimpl,
+    setting,
 )
 
 _PATH = "/v1/statement"
@@ -53,8 +54,8 @@ _PATH = "/v1/statement"
 class StatementsConfig:
     """`[protocols.statements]`, beside `port`."""
 
-    page_rows: int = field(default=1000, metadata={"doc": "rows in a page at most", "minimum": 1})
-    wait_secs: float = field(default=1, metadata={"doc": "how long a page without news waits", "minimum": 0})
+    page_rows: int = setting(1000, "rows in a page at most", minimum=1)
+    wait_secs: float = setting(1, "how long a page without news waits", minimum=0)
 
 
 class Query:

@@ -6,7 +6,7 @@ It only objects: on open days it abstains, so that somebody else has to allow.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Literal, get_args
 
@@ -20,6 +20,7 @@ from sqe_core.spi import (
     SqePlugin,
     StartupContext,
     hookimpl,
+    setting,
 )
 
 Day = Literal["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"]
@@ -29,8 +30,8 @@ Day = Literal["monday", "tuesday", "wednesday", "thursday", "friday", "saturday"
 class WeekendConfig:
     """`[policy.weekend]`."""
 
-    closed: tuple[Day, ...] = field(default=("saturday", "sunday"), metadata={"doc": "the days without work, in UTC"})
-    on_call: tuple[str, ...] = field(default=(), metadata={"doc": "roles that may work on them"})
+    closed: tuple[Day, ...] = setting(("saturday", "sunday"), "the days without work, in UTC")
+    on_call: tuple[str, ...] = setting((), "roles that may work on them")
 
 
 class Weekend(PolicyEnforcer):

@@ -10,7 +10,7 @@ import struct
 import threading
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -33,6 +33,7 @@ from sqe_core.spi import (
     Statement,
     StatementRequest,
     hookimpl,
+    setting,
 )
 
 _MOST_BYTES = 1 << 20  # of one message of a client
@@ -61,7 +62,7 @@ _STATES = {
 class WireConfig:
     """`[protocols.wire]`, beside `port`."""
 
-    server_version: str = field(default="14.0", metadata={"doc": "what clients are told, who choose their SQL by it"})
+    server_version: str = setting("14.0", "what clients are told, who choose their SQL by it")
 
 
 class Closed(Exception):

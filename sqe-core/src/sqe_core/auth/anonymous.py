@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from sqe_core.spi.auth import AuthProvider, AuthProviderFactory, BasicCredential, LoginRequest, NoCredential
-from sqe_core.spi.factory import PluginContext
+from sqe_core.spi.factory import PluginContext, setting
 from sqe_core.spi.identity import Identity
 
 ISSUER = "sqe:anonymous"
@@ -13,11 +13,10 @@ ISSUER = "sqe:anonymous"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnonymousConfig:
-    user: str = field(default="anonymous", metadata={"doc": "the user name that everybody gets"})
-    roles: tuple[str, ...] = field(default=(), metadata={"doc": "the roles that everybody gets"})
-    any_name: bool = field(
-        default=False,
-        metadata={"doc": "whether who sends some user name is this user too; name and password count for nothing"},
+    user: str = setting("anonymous", "the user name that everybody gets")
+    roles: tuple[str, ...] = setting((), "the roles that everybody gets")
+    any_name: bool = setting(
+        False, "whether who sends some user name is this user too; name and password count for nothing"
     )
 
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import logging
 import threading
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
 from sqe_core.auth.key_file import DEFAULT_PREFIX, ApiKey, KeyFile, KeyFileReader
 from sqe_core.spi.auth import AuthProvider, AuthProviderFactory, BasicCredential, BearerCredential, LoginRequest
 from sqe_core.spi.errors import ConfigError, InvalidCredentialsError, StartupError
-from sqe_core.spi.factory import PluginContext
+from sqe_core.spi.factory import PluginContext, required, setting
 from sqe_core.spi.identity import Identity, Secret
 
 _log = logging.getLogger(__name__)
@@ -25,10 +25,8 @@ _MOST_FORMER = 1000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApiKeyConfig:
-    keys_file: Path = field(metadata={"doc": "TOML file with [[keys]]; read again when it changes"})
-    key_prefix: str = field(
-        default=DEFAULT_PREFIX, metadata={"doc": "what each key begins with; other credentials are left to others"}
-    )
+    keys_file: Path = required("TOML file with [[keys]]; read again when it changes")
+    key_prefix: str = setting(DEFAULT_PREFIX, "what each key begins with; other credentials are left to others")
 
 
 class ApiKeyProvider(AuthProvider):

@@ -28,6 +28,7 @@ from pathlib import Path
 
 from sqe_core.config.binder import bind
 from sqe_core.spi.errors import ConfigError
+from sqe_core.spi.factory import required, setting
 from sqe_core.spi.identity import Secret, is_clean_name
 
 DEFAULT_PREFIX = "sqe_"
@@ -45,11 +46,11 @@ _OTHERS_MAY_READ = 0o004
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyEntry:
-    key: Secret = field(metadata={"doc": "the key, or its hash", "secret": True})
-    user: str = field(metadata={"doc": "who logs in with it"})
-    description: str = field(default="", metadata={"doc": "what it is for"})
-    groups: tuple[str, ...] = field(default=(), metadata={"doc": "groups of the user"})
-    roles: tuple[str, ...] = field(default=(), metadata={"doc": "roles of the user"})
+    key: Secret = required("the key, or its hash", secret=True)
+    user: str = required("who logs in with it")
+    description: str = setting("", "what it is for")
+    groups: tuple[str, ...] = setting((), "groups of the user")
+    roles: tuple[str, ...] = setting((), "roles of the user")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from types import MappingProxyType
@@ -13,7 +13,7 @@ from sqe_core.auth.certificate import Certificate, Names, distinguished, read_ce
 from sqe_core.auth.revocation import RevocationLists
 from sqe_core.spi.auth import AuthProvider, AuthProviderFactory, CertificateCredential, LoginRequest
 from sqe_core.spi.errors import ConfigError, InvalidCredentialsError, StartupError
-from sqe_core.spi.factory import Clock, PluginContext
+from sqe_core.spi.factory import Clock, PluginContext, setting
 from sqe_core.spi.identity import Identity, is_clean_name
 
 _log = logging.getLogger(__name__)
@@ -29,18 +29,16 @@ _ALTERNATIVES = {"dns": "DNS", "email": "email", "uri": "URI"}
 class MtlsConfig:
     """What of a certificate counts, and which do not count any more."""
 
-    user_from: Literal["cn", "dns", "email", "uri"] = field(
-        default="cn", metadata={"doc": "the user name: the common name, or the one alternative name of that kind"}
+    user_from: Literal["cn", "dns", "email", "uri"] = setting(
+        "cn", "the user name: the common name, or the one alternative name of that kind"
     )
 
-    extract_ou: bool = field(default=True, metadata={"doc": "organizational units (OU) are groups"})
-    extract_san: bool = field(default=True, metadata={"doc": "alternative names (DNS, email, URI) are groups"})
-    crl_files: tuple[Path, ...] = field(
-        default=(), metadata={"doc": "revocation lists (PEM or DER), read again when they change; empty checks none"}
+    extract_ou: bool = setting(True, "organizational units (OU) are groups")
+    extract_san: bool = setting(True, "alternative names (DNS, email, URI) are groups")
+    crl_files: tuple[Path, ...] = setting(
+        (), "revocation lists (PEM or DER), read again when they change; empty checks none"
     )
-    client_ca_file: Path | None = field(
-        default=None, metadata={"doc": "who signs the lists; default: `ca_file` of [coordinator.tls]"}
-    )
+    client_ca_file: Path | None = setting(None, "who signs the lists; default: `ca_file` of [coordinator.tls]")
 
 
 class MtlsProvider(AuthProvider):

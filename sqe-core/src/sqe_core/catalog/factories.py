@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from sqe_core.catalog.backends import HadoopBackend, JdbcBackend, SqliteBackend
 from sqe_core.catalog.jdbc_url import check_attached_url, parse_jdbc_url
 from sqe_core.spi.catalog import AttachRequest, CatalogContext, CatalogFactory
 from sqe_core.spi.errors import ErrorCode, UserError
+from sqe_core.spi.factory import required, setting
 from sqe_core.spi.identity import Secret
 
 _STORES = ("file", "s3", "s3a", "gs", "abfs", "abfss", "wasbs", "oss", "hdfs")
@@ -19,15 +20,12 @@ _CATALOG_NAME = "the name that the rows of the catalog carry"
 class SqliteConfig:
     """The keys of `type = "sqlite"`."""
 
-    directory: Path = field(metadata={"doc": "the folder of the catalog file; made when it is missing"})
-    file: str | None = field(
-        default=None,
-        metadata={"doc": "the name of the catalog file; unset = sqe.db of embedded mode where it is, else catalog.db"},
+    directory: Path = required("the folder of the catalog file; made when it is missing")
+    file: str | None = setting(
+        None, "the name of the catalog file; unset = sqe.db of embedded mode where it is, else catalog.db"
     )
-    warehouse: str | None = field(
-        default=None, metadata={"doc": "where data files go; unset = warehouse/ in the folder"}
-    )
-    catalog_name: str | None = field(default=None, metadata={"doc": f"{_CATALOG_NAME}; unset = read from the file"})
+    warehouse: str | None = setting(None, "where data files go; unset = warehouse/ in the folder")
+    catalog_name: str | None = setting(None, f"{_CATALOG_NAME}; unset = read from the file")
 
 
 class SqliteFactory(CatalogFactory[SqliteConfig]):
@@ -69,15 +67,11 @@ class SqliteFactory(CatalogFactory[SqliteConfig]):
 class JdbcConfig:
     """The keys of `type = "jdbc"`."""
 
-    url: Secret = field(
-        metadata={"secret": True, "doc": "sqlite:…, postgresql://… or mysql://…; may hold user and password"}
-    )
-    warehouse: str = field(metadata={"doc": "where data files go"})
-    user: str | None = field(default=None, metadata={"doc": "the login, when it is not in the url"})
-    password: Secret | None = field(default=None, metadata={"secret": True, "doc": "its password"})
-    catalog_name: str | None = field(
-        default=None, metadata={"doc": f"{_CATALOG_NAME}; unset = the name of the catalog here"}
-    )
+    url: Secret = required("sqlite:…, postgresql://… or mysql://…; may hold user and password", secret=True)
+    warehouse: str = required("where data files go")
+    user: str | None = setting(None, "the login, when it is not in the url")
+    password: Secret | None = setting(None, "its password", secret=True)
+    catalog_name: str | None = setting(None, f"{_CATALOG_NAME}; unset = the name of the catalog here")
 
 
 class JdbcFactory(CatalogFactory[JdbcConfig]):
@@ -117,7 +111,7 @@ class JdbcFactory(CatalogFactory[JdbcConfig]):
 class HadoopConfig:
     """The keys of `type = "hadoop"`."""
 
-    warehouse: str = field(metadata={"doc": "the folder of the tables: a path, or an address such as s3://bucket/path"})
+    warehouse: str = required("the folder of the tables: a path, or an address such as s3://bucket/path")
 
 
 class HadoopFactory(CatalogFactory[HadoopConfig]):

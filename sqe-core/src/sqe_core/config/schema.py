@@ -1,7 +1,7 @@
 """How a configuration dataclass describes its keys: defaults, limits, secrets, and a line for the reader.
 
-Everything is in `dataclasses.field` metadata, so that a plugin can say the same in its own frozen `config_type`
-without importing this module: `field(default=5, metadata={"minimum": 1, "doc": "…"})`. The keys of that metadata:
+Everything is in `dataclasses.field` metadata, so that a plugin can say the same in its own frozen `config_type` with
+`setting` and `required` of the SPI. The keys of that metadata:
 
     doc          what the key means, one sentence
     minimum, maximum, above   limits of a number; `above` excludes the limit itself
@@ -43,11 +43,6 @@ UNREAD = "nothing reads it yet"
 PEER = ("https", "http", "grpc+tls", "grpcs", "grpc", "spark")
 
 
-def setting(default: T, doc: str, **metadata: Any) -> T:
-    """A key with a default value. Typed as the value, because a dataclass field stands for it."""
-    return field(default=default, metadata={"doc": doc, **metadata})
-
-
 def size(default: int | str, doc: str, **metadata: Any) -> int:
     """A key of a byte size; the default is written as in a file."""
     return field(default=parse_bytes(default), metadata={"doc": doc, "unit": "bytes", **metadata})
@@ -61,11 +56,6 @@ def secret(doc: str, **metadata: Any) -> Secret | None:
 def port(default: int, doc: str, **metadata: Any) -> int:
     """A TCP port; 0 turns the listener off."""
     return field(default=default, metadata={"doc": doc, "minimum": 0, "maximum": 65535, **metadata})
-
-
-def required(doc: str, **metadata: Any) -> Any:
-    """A key that has to be written."""
-    return field(metadata={"doc": doc, **metadata})
 
 
 def section(config_type: type[T], doc: str = "", **metadata: Any) -> T:

@@ -5,18 +5,18 @@ from __future__ import annotations
 import json
 import os
 import threading
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from sqe_core.spi.errors import StartupError
-from sqe_core.spi.factory import PluginContext
+from sqe_core.spi.factory import PluginContext, required
 from sqe_core.spi.lineage import LineageEvent, LineageSink, LineageSinkFactory
 from sqe_core.spi.openlineage import to_run_event
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileLineageConfig:
-    file_path: Path = field(metadata={"doc": "the file that events are appended to; its folder must exist"})
+    file_path: Path = required("the file that events are appended to; its folder must exist")
 
 
 class FileLineageSink(LineageSink):

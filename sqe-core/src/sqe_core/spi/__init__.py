@@ -83,7 +83,18 @@ from sqe_core.spi.events import (
     QueryPhase,
     QueryTimings,
 )
-from sqe_core.spi.factory import Clock, ConfigT, Metrics, NoConfig, NoMetrics, PluginContext, PluginFactory, SystemClock
+from sqe_core.spi.factory import (
+    Clock,
+    ConfigT,
+    Metrics,
+    NoConfig,
+    NoMetrics,
+    PluginContext,
+    PluginFactory,
+    SystemClock,
+    required,
+    setting,
+)
 from sqe_core.spi.grants import GrantStore, GrantStoreContext, GrantStoreFactory
 from sqe_core.spi.hooks import HOOKS, SPI_VERSION, SqePlugin, StartupContext, hookimpl
 from sqe_core.spi.identity import Identity, Secret, is_clean_name
@@ -327,6 +338,8 @@ __all__ = [
     "is_clean_name",
     "quote_part",
     "read_json",
+    "required",
     "result_columns",
+    "setting",
     "to_run_event",
 ]

@@ -8,11 +8,12 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from types import MappingProxyType
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 ConfigT = TypeVar("ConfigT")
 """The settings of one kind."""
 
+_ValueT = TypeVar("_ValueT")
 ContextT = TypeVar("ContextT", contravariant=True)
 ProductT = TypeVar("ProductT", covariant=True)
 
@@ -96,14 +97,14 @@ class PluginFactory(ABC, Generic[ConfigT, ContextT, ProductT]):
 
         str, int, float, bool, Secret, Path, an Enum, a Literal, X | None, tuple[X, ...], Mapping[str, X],
         another frozen dataclass for a sub-table
-        field(default=5, metadata={"doc": "…", "minimum": 1, "maximum": 60, "unit": "duration", "secret": True,
-                                   "aliases": ("…",), "url": ("https",), "pattern": ("[a-z]+", "lower-case letters")})
+        setting(5, "…", minimum=1, maximum=60, unit="duration", secret=True, aliases=("…",), url=("https",),
+                pattern=("[a-z]+", "lower-case letters"))
 
     Example:
         >>> @dataclass(frozen=True, slots=True, kw_only=True)
         ... class LdapConfig:
-        ...     url: str
-        ...     timeout_secs: int = 5
+        ...     url: str = required("where the directory is", url=("ldaps",))
+        ...     timeout_secs: int = setting(5, "how long it may take to answer")
     """
 
     kind: str
@@ -125,6 +126,27 @@ class PluginFactory(ABC, Generic[ConfigT, ContextT, ProductT]):
             ConfigError: settings that contradict each other.
             StartupError: what is needed is not there.
         """
+
+
+def setting(default: _ValueT, doc: str, **metadata: Any) -> _ValueT:
+    """Describe a key of a `config_type` that has a default. Typed as the value, for which a dataclass field stands.
+
+    Args:
+        default: what counts where the key is not written.
+        doc: what the key means.
+        metadata: what else is said of it; see `PluginFactory`.
+    """
+    return field(default=default, metadata={"doc": doc, **metadata})
+
+
+def required(doc: str, **metadata: Any) -> Any:
+    """Describe a key of a `config_type` that has to be written.
+
+    Args:
+        doc: what the key means.
+        metadata: what else is said of it; see `PluginFactory`.
+    """
+    return field(metadata={"doc": doc, **metadata})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

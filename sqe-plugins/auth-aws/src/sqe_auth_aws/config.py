@@ -3,82 +3,62 @@
 from __future__ import annotations
 
 import ipaddress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 from urllib.parse import urlsplit
 
 from sqe_auth_aws.principals import read_arn
+from sqe_core.spi import setting
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AwsConfig:
     """Which AWS is asked, whose people may log in, and what they are called."""
 
-    region: str | None = field(
-        default=None,
-        metadata={
-            "doc": "Region whose STS is asked; needed with `validate_with_sts`.",
-            "pattern": ("[a-z]{2,}(-[a-z0-9]+)+", "a region such as eu-west-1"),
-        },
+    region: str | None = setting(
+        None,
+        "Region whose STS is asked; needed with `validate_with_sts`.",
+        pattern=("[a-z]{2,}(-[a-z0-9]+)+", "a region such as eu-west-1"),
     )
-    validate_with_sts: bool = field(
-        default=True,
-        metadata={"doc": "Ask AWS whether a key is good; without it nobody does (development, refused in production)."},
+    validate_with_sts: bool = setting(
+        True, "Ask AWS whether a key is good; without it nobody does (development, refused in production)."
     )
-    endpoint_url: str | None = field(
-        default=None,
-        metadata={
-            "doc": "Another address of STS, for a VPC endpoint; unset = the region's own.",
-            "url": ("https", "http"),
-        },
+    endpoint_url: str | None = setting(
+        None, "Another address of STS, for a VPC endpoint; unset = the region's own.", url=("https", "http")
     )
-    ca_file: Path | None = field(
-        default=None,
-        metadata={"doc": "Certificates of the authorities that may vouch for STS; unset = the system's."},
+    ca_file: Path | None = setting(
+        None, "Certificates of the authorities that may vouch for STS; unset = the system's."
     )
-    accounts: tuple[str, ...] = field(
-        default=(),
-        metadata={
-            "doc": "Accounts whose users and roles may log in; empty = that of `web_identity_role_arn`.",
-            "pattern": ("[0-9]{12}", "an account of 12 digits"),
-        },
+    accounts: tuple[str, ...] = setting(
+        (),
+        "Accounts whose users and roles may log in; empty = that of `web_identity_role_arn`.",
+        pattern=("[0-9]{12}", "an account of 12 digits"),
     )
-    personal_roles: tuple[str, ...] = field(
-        default=(),
-        metadata={
-            "doc": "ARNs of roles whose session names are people's, because their trust policies see to it; "
-            "whoever assumes another role is that role."
-        },
+    personal_roles: tuple[str, ...] = setting(
+        (),
+        "ARNs of roles whose session names are people's, because their trust policies see to it; "
+        "whoever assumes another role is that role.",
     )
-    user_name: Literal["arn", "name"] = field(
-        default="arn",
-        metadata={
-            "doc": "What a user is called: the whole ARN, or its last part, which others may have as well "
-            "in another account or at another provider."
-        },
+    user_name: Literal["arn", "name"] = setting(
+        "arn",
+        "What a user is called: the whole ARN, or its last part, which others may have as well "
+        "in another account or at another provider.",
     )
-    web_identity_role_arn: str | None = field(
-        default=None,
-        metadata={"doc": "Role that bearer tokens are presented for (AssumeRoleWithWebIdentity); unset = none are."},
+    web_identity_role_arn: str | None = setting(
+        None, "Role that bearer tokens are presented for (AssumeRoleWithWebIdentity); unset = none are."
     )
-    web_identity_issuer: str | None = field(
-        default=None,
-        metadata={"doc": "Whose tokens these are (`iss`); those of others are left to other providers."},
+    web_identity_issuer: str | None = setting(
+        None, "Whose tokens these are (`iss`); those of others are left to other providers."
     )
-    web_identity_user_claim: str = field(default="sub", metadata={"doc": "Claim of the token that is the user's name."})
-    recheck_secs: int = field(
-        default=900,
-        metadata={
-            "doc": "How often AWS is asked again whether a key that opened a session is still good.",
-            "minimum": 120,
-            "maximum": 43200,
-        },
+    web_identity_user_claim: str = setting("sub", "Claim of the token that is the user's name.")
+    recheck_secs: int = setting(
+        900,
+        "How often AWS is asked again whether a key that opened a session is still good.",
+        minimum=120,
+        maximum=43200,
     )
-    timeout_secs: int = field(
-        default=5,
-        metadata={"doc": "Time for one question to STS, the connection included.", "minimum": 1, "maximum": 60},
-    )
+    timeout_secs: int = setting(5, "Time for one question to STS, the connection included.", minimum=1, maximum=60)
 
     def __post_init__(self) -> None:
         self._check_endpoint()

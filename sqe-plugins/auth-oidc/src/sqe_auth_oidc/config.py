@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Literal
 from urllib.parse import urlsplit
 
-from sqe_core.spi import Secret
+from sqe_core.spi import Secret, required, setting
 
 HTTP = ("https", "http")
 _UNCHECKED = {True: "the certificate of the other side must be checked"}
@@ -28,24 +28,17 @@ _AUDIENCE = {
 class IdpConfig:
     """What every kind that talks to an identity provider has."""
 
-    roles_claim: str = field(
-        default="realm_access.roles", metadata={"doc": "Claim with the roles, as a dotted path; taken from `[auth]`."}
+    roles_claim: str = setting("realm_access.roles", "Claim with the roles, as a dotted path; taken from `[auth]`.")
+    groups_claim: str | None = setting(None, "Claim with the groups, as a dotted path.")
+    subject_claim: str = setting("sub", "Claim with the issuer's own, unchanging name.")
+    email_claim: str = setting("email", "Claim with the email address.")
+    ca_file: Path | None = setting(None, "Certificates that may vouch for the identity provider; unset = the system's.")
+    tls_skip_verify: bool = setting(
+        False,
+        "Do not check its certificate, and allow plain http to other machines (development); taken from `[auth]`.",
+        unsafe=_UNCHECKED,
     )
-    groups_claim: str | None = field(default=None, metadata={"doc": "Claim with the groups, as a dotted path."})
-    subject_claim: str = field(default="sub", metadata={"doc": "Claim with the issuer's own, unchanging name."})
-    email_claim: str = field(default="email", metadata={"doc": "Claim with the email address."})
-    ca_file: Path | None = field(
-        default=None, metadata={"doc": "Certificates that may vouch for the identity provider; unset = the system's."}
-    )
-    tls_skip_verify: bool = field(
-        default=False,
-        metadata={
-            "doc": "Do not check its certificate, and allow plain http to other machines (development); taken from "
-            "`[auth]`.",
-            "unsafe": _UNCHECKED,
-        },
-    )
-    timeout_secs: int = field(default=10, metadata={"doc": "Time for one request to it.", "minimum": 1, "maximum": 300})
+    timeout_secs: int = setting(10, "Time for one request to it.", minimum=1, maximum=300)
 
     def check_urls(self, *names: str) -> None:
         """Refuse addresses that others could read or answer. Raises ValueError."""
@@ -59,39 +52,24 @@ class IdpConfig:
 class TokenConfig(IdpConfig):
     """What every kind that checks signed tokens has."""
 
-    issuer: str | None = field(
-        default=None,
-        metadata={"doc": "Issuer (`iss`) of the tokens; its metadata names every address not given.", "url": HTTP},
+    issuer: str | None = setting(
+        None, "Issuer (`iss`) of the tokens; its metadata names every address not given.", url=HTTP
     )
-    jwks_url: str | None = field(default=None, metadata={"doc": "Address of the issuer's keys.", "url": HTTP})
+    jwks_url: str | None = setting(None, "Address of the issuer's keys.", url=HTTP)
     audience: tuple[str, ...] = field(default=(), metadata=_AUDIENCE)
-    authorized_parties: tuple[str, ...] = field(
-        default=(),
-        metadata={"doc": "Clients that a token may have been made for (`azp`, `client_id`); empty = all."},
+    authorized_parties: tuple[str, ...] = setting(
+        (), "Clients that a token may have been made for (`azp`, `client_id`); empty = all."
     )
-    algorithms: tuple[Algorithm, ...] = field(
-        default=DEFAULT_ALGORITHMS, metadata={"doc": "Signature algorithms that are accepted."}
+    algorithms: tuple[Algorithm, ...] = setting(DEFAULT_ALGORITHMS, "Signature algorithms that are accepted.")
+    leeway_secs: int = setting(30, "How far clocks may be apart.", minimum=0, maximum=60)
+    max_lifetime_secs: int = setting(86400, "Longest life of a token that is accepted; 0 = any.", minimum=0)
+    jwks_refresh_secs: int = setting(
+        300, "Age after which the keys are fetched anew: a withdrawn key counts no longer than this.", minimum=30
     )
-    leeway_secs: int = field(default=30, metadata={"doc": "How far clocks may be apart.", "minimum": 0, "maximum": 60})
-    max_lifetime_secs: int = field(
-        default=86400, metadata={"doc": "Longest life of a token that is accepted; 0 = any.", "minimum": 0}
+    jwks_ttl_secs: int = setting(
+        900, "How long the keys are used while the identity provider does not answer.", minimum=60, maximum=86400
     )
-    jwks_refresh_secs: int = field(
-        default=300,
-        metadata={
-            "doc": "Age after which the keys are fetched anew: a withdrawn key counts no longer than this.",
-            "minimum": 30,
-        },
-    )
-    jwks_ttl_secs: int = field(
-        default=900,
-        metadata={
-            "doc": "How long the keys are used while the identity provider does not answer.",
-            "minimum": 60,
-            "maximum": 86400,
-        },
-    )
-    user_claim: str = field(default="preferred_username", metadata={"doc": "Claim with the user name."})
+    user_claim: str = setting("preferred_username", "Claim with the user name.")
 
     def check_tokens(self) -> None:
         """Refuse what cannot check a token. Raises ValueError."""
@@ -105,18 +83,12 @@ class TokenConfig(IdpConfig):
 class PasswordConfig(TokenConfig):
     """User name and password are sent to the identity provider (password grant)."""
 
-    token_url: str | None = field(
-        default=None, metadata={"doc": "Token endpoint; unset = that of the `issuer`.", "url": HTTP}
-    )
-    client_id: str = field(metadata={"doc": "SQE's client at the identity provider."})
-    client_secret: Secret | None = field(
-        default=None, metadata={"doc": "Its secret; unset = `[auth] client_secret`.", "secret": True}
-    )
-    scopes: tuple[str, ...] = field(default=("openid",), metadata={"doc": "Scopes that are asked for."})
-    fallthrough_on_reject: bool = field(
-        default=False, metadata={"doc": "Let the next provider judge what the identity provider refused."}
-    )
-    refresh: bool = field(default=True, metadata={"doc": "Keep the refresh token and renew tokens with it."})
+    token_url: str | None = setting(None, "Token endpoint; unset = that of the `issuer`.", url=HTTP)
+    client_id: str = required("SQE's client at the identity provider.")
+    client_secret: Secret | None = setting(None, "Its secret; unset = `[auth] client_secret`.", secret=True)
+    scopes: tuple[str, ...] = setting(("openid",), "Scopes that are asked for.")
+    fallthrough_on_reject: bool = setting(False, "Let the next provider judge what the identity provider refused.")
+    refresh: bool = setting(True, "Keep the refresh token and renew tokens with it.")
 
     def __post_init__(self) -> None:
         if self.token_url is None and self.issuer is None:
@@ -129,10 +101,10 @@ class PasswordConfig(TokenConfig):
 class ClientCredentialsConfig(IdpConfig):
     """Everybody is one service of the identity provider's."""
 
-    token_endpoint: str = field(metadata={"doc": "Token endpoint.", "url": HTTP})
-    client_id: str = field(metadata={"doc": "The service's client."})
-    client_secret: Secret = field(metadata={"doc": "Its secret.", "secret": True})
-    scope: str | None = field(default=None, metadata={"doc": "Scope that is asked for."})
+    token_endpoint: str = required("Token endpoint.", url=HTTP)
+    client_id: str = required("The service's client.")
+    client_secret: Secret = required("Its secret.", secret=True)
+    scope: str | None = setting(None, "Scope that is asked for.")
 
     def __post_init__(self) -> None:
         self.check_urls("token_endpoint")
@@ -142,11 +114,9 @@ class ClientCredentialsConfig(IdpConfig):
 class ClientPassthroughConfig(IdpConfig):
     """User name and password are the id and secret of a client (service principals)."""
 
-    token_url: str = field(metadata={"doc": "Token endpoint.", "url": HTTP})
-    scope: str | None = field(default=None, metadata={"doc": "Scope that is asked for."})
-    fallthrough_on_reject: bool = field(
-        default=False, metadata={"doc": "Let the next provider judge what the identity provider refused."}
-    )
+    token_url: str = required("Token endpoint.", url=HTTP)
+    scope: str | None = setting(None, "Scope that is asked for.")
+    fallthrough_on_reject: bool = setting(False, "Let the next provider judge what the identity provider refused.")
 
     def __post_init__(self) -> None:
         self.check_urls("token_url")
@@ -156,46 +126,24 @@ class ClientPassthroughConfig(IdpConfig):
 class BearerConfig(TokenConfig):
     """Tokens that clients bring, checked here."""
 
-    allow_unbounded_audience: bool = field(
-        default=False, metadata={"doc": "Accept tokens that were made for any service of the issuer's."}
+    allow_unbounded_audience: bool = setting(False, "Accept tokens that were made for any service of the issuer's.")
+    allow_insecure_jwks: bool = setting(
+        False, "Plain http to another machine for the keys: who is between could sign tokens.", unsafe=_UNCHECKED
     )
-    allow_insecure_jwks: bool = field(
-        default=False,
-        metadata={
-            "doc": "Plain http to another machine for the keys: who is between could sign tokens.",
-            "unsafe": _UNCHECKED,
-        },
+    accept_id_tokens: bool = setting(False, "Accept ID tokens too, for providers whose access tokens are opaque.")
+    introspection_url: str | None = setting(None, "Where tokens are asked about (RFC 7662).", url=HTTP)
+    introspect: Introspect | None = setting(
+        None,
+        "`opaque`: ask about tokens that are not signed; `always`: about all, so that one that was "
+        "revoked ends its sessions.",
     )
-    accept_id_tokens: bool = field(
-        default=False, metadata={"doc": "Accept ID tokens too, for providers whose access tokens are opaque."}
+    client_id: str | None = setting(None, "SQE's client, which asks.")
+    client_secret: Secret | None = setting(None, "Its secret.", secret=True)
+    introspection_cache_secs: int = setting(
+        15, "How long an answer counts: a revoked token is refused after this.", minimum=0, maximum=300
     )
-    introspection_url: str | None = field(
-        default=None, metadata={"doc": "Where tokens are asked about (RFC 7662).", "url": HTTP}
-    )
-    introspect: Introspect | None = field(
-        default=None,
-        metadata={
-            "doc": "`opaque`: ask about tokens that are not signed; `always`: about all, so that one that was "
-            "revoked ends its sessions."
-        },
-    )
-    client_id: str | None = field(default=None, metadata={"doc": "SQE's client, which asks."})
-    client_secret: Secret | None = field(default=None, metadata={"doc": "Its secret.", "secret": True})
-    introspection_cache_secs: int = field(
-        default=15,
-        metadata={
-            "doc": "How long an answer counts: a revoked token is refused after this.",
-            "minimum": 0,
-            "maximum": 300,
-        },
-    )
-    introspection_grace_secs: int = field(
-        default=120,
-        metadata={
-            "doc": "How long it counts while the identity provider does not answer.",
-            "minimum": 0,
-            "maximum": 900,
-        },
+    introspection_grace_secs: int = setting(
+        120, "How long it counts while the identity provider does not answer.", minimum=0, maximum=900
     )
 
     def __post_init__(self) -> None:
@@ -228,12 +176,10 @@ class BearerConfig(TokenConfig):
 class ExchangeConfig(TokenConfig):
     """Tokens that clients bring are exchanged for one of SQE's (RFC 8693)."""
 
-    token_url: str | None = field(
-        default=None, metadata={"doc": "Token endpoint; unset = that of the `issuer`.", "url": HTTP}
-    )
-    client_id: str = field(metadata={"doc": "SQE's client at the identity provider."})
-    client_secret: Secret | None = field(default=None, metadata={"doc": "Its secret.", "secret": True})
-    scope: str | None = field(default=None, metadata={"doc": "Scope that is asked for."})
+    token_url: str | None = setting(None, "Token endpoint; unset = that of the `issuer`.", url=HTTP)
+    client_id: str = required("SQE's client at the identity provider.")
+    client_secret: Secret | None = setting(None, "Its secret.", secret=True)
+    scope: str | None = setting(None, "Scope that is asked for.")
     audience: tuple[str, ...] = field(
         default=(), metadata={**_AUDIENCE, "doc": "Audience that is asked for, and that the new token has to name."}
     )
@@ -251,43 +197,35 @@ class ExchangeConfig(TokenConfig):
 class PassthroughConfig:
     """Any bearer, unchecked, for development."""
 
-    user: str = field(metadata={"doc": "The user name that everybody gets."})
-    roles: tuple[str, ...] = field(default=(), metadata={"doc": "The roles that everybody gets."})
+    user: str = required("The user name that everybody gets.")
+    roles: tuple[str, ...] = setting((), "The roles that everybody gets.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceConfig:
     """`[auth.external.device]`: login with a code on another device."""
 
-    client_id: str | None = field(default=None, metadata={"doc": "Client for it; unset = that of `[auth.external]`."})
-    scopes: tuple[str, ...] = field(default=DEFAULT_SCOPES, metadata={"doc": "Scopes that are asked for."})
+    client_id: str | None = setting(None, "Client for it; unset = that of `[auth.external]`.")
+    scopes: tuple[str, ...] = setting(DEFAULT_SCOPES, "Scopes that are asked for.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExternalConfig(IdpConfig):
     """`[auth.external]`: login in a browser (authorization code with PKCE), or on another device."""
 
-    issuer: str = field(metadata={"doc": "Issuer of the identity provider.", "url": HTTP})
-    client_id: str = field(metadata={"doc": "Client at the identity provider."})
-    client_secret: Secret | None = field(
-        default=None, metadata={"doc": "Its secret, when it is a confidential client.", "secret": True}
+    issuer: str = required("Issuer of the identity provider.", url=HTTP)
+    client_id: str = required("Client at the identity provider.")
+    client_secret: Secret | None = setting(None, "Its secret, when it is a confidential client.", secret=True)
+    redirect_uri: str = setting("http://localhost:8080/oauth2/callback", "Where the browser comes back to.", url=HTTP)
+    scopes: tuple[str, ...] = setting(DEFAULT_SCOPES, "Scopes that are asked for.")
+    challenge_timeout_secs: int = setting(900, "How long a login may take.", minimum=1)
+    authorization_endpoint: str | None = setting(None, "Instead of the metadata.", url=HTTP)
+    token_endpoint: str | None = setting(None, "Instead of the metadata.", url=HTTP)
+    device_authorization_endpoint: str | None = setting(None, "Instead of the metadata.", url=HTTP)
+    accept_invalid_certs: bool = setting(
+        False, "Do not check the provider's certificate (development).", unsafe=_UNCHECKED
     )
-    redirect_uri: str = field(
-        default="http://localhost:8080/oauth2/callback",
-        metadata={"doc": "Where the browser comes back to.", "url": HTTP},
-    )
-    scopes: tuple[str, ...] = field(default=DEFAULT_SCOPES, metadata={"doc": "Scopes that are asked for."})
-    challenge_timeout_secs: int = field(default=900, metadata={"doc": "How long a login may take.", "minimum": 1})
-    authorization_endpoint: str | None = field(default=None, metadata={"doc": "Instead of the metadata.", "url": HTTP})
-    token_endpoint: str | None = field(default=None, metadata={"doc": "Instead of the metadata.", "url": HTTP})
-    device_authorization_endpoint: str | None = field(
-        default=None, metadata={"doc": "Instead of the metadata.", "url": HTTP}
-    )
-    accept_invalid_certs: bool = field(
-        default=False,
-        metadata={"doc": "Do not check the provider's certificate (development).", "unsafe": _UNCHECKED},
-    )
-    user_claim: str = field(default="preferred_username", metadata={"doc": "Claim with the user name."})
+    user_claim: str = setting("preferred_username", "Claim with the user name.")
     device: DeviceConfig = field(default_factory=DeviceConfig, metadata={"doc": "Login with a code on another device."})
 
     def __post_init__(self) -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 from urllib.parse import urlsplit
 
-from sqe_core.spi import Secret
+from sqe_core.spi import Secret, required, setting
 
 POLARIS_SCOPE = "PRINCIPAL_ROLE:ALL"
 _KEYS_OF_LOGINS = {
@@ -25,22 +25,20 @@ _HEADER_TEXT = (r"[\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?", "printable ASCII, as h
 class RestAuth:
     """`[catalog.auth]`: how SQE logs in to this catalog."""
 
-    type: Literal["session_bearer", "token_exchange", "static", "anonymous", "client_credentials", "aws"] = field(
-        default="session_bearer", metadata={"doc": "`session_bearer` sends the user's own token."}
+    type: Literal["session_bearer", "token_exchange", "static", "anonymous", "client_credentials", "aws"] = setting(
+        "session_bearer", "`session_bearer` sends the user's own token."
     )
-    token: Secret | None = field(default=None, metadata={"doc": "`static`: the token of everybody.", "secret": True})
-    token_endpoint: str | None = field(
-        default=None, metadata={"doc": "Where tokens are from.", "url": ("https", "http"), "optional": True}
-    )
-    client_id: str | None = field(default=None, metadata={"doc": "SQE's own client at the token endpoint."})
-    client_secret: Secret | None = field(default=None, metadata={"doc": "Its secret.", "secret": True})
-    scope: str | None = field(default=None, metadata={"doc": "Scope to ask for."})
-    audience: str | None = field(default=None, metadata={"doc": "`token_exchange`: whom the token is for."})
-    region: str | None = field(default=None, metadata={"doc": "`aws`: the region in the signature."})
-    service: str = field(default="execute-api", metadata={"doc": "`aws`: the service in the signature."})
-    access_key: str | None = field(default=None, metadata={"doc": "`aws`: access key."})
-    secret_key: Secret | None = field(default=None, metadata={"doc": "`aws`: its secret.", "secret": True})
-    session_token: Secret | None = field(default=None, metadata={"doc": "`aws`: session token.", "secret": True})
+    token: Secret | None = setting(None, "`static`: the token of everybody.", secret=True)
+    token_endpoint: str | None = setting(None, "Where tokens are from.", url=("https", "http"), optional=True)
+    client_id: str | None = setting(None, "SQE's own client at the token endpoint.")
+    client_secret: Secret | None = setting(None, "Its secret.", secret=True)
+    scope: str | None = setting(None, "Scope to ask for.")
+    audience: str | None = setting(None, "`token_exchange`: whom the token is for.")
+    region: str | None = setting(None, "`aws`: the region in the signature.")
+    service: str = setting("execute-api", "`aws`: the service in the signature.")
+    access_key: str | None = setting(None, "`aws`: access key.")
+    secret_key: Secret | None = setting(None, "`aws`: its secret.", secret=True)
+    session_token: Secret | None = setting(None, "`aws`: session token.", secret=True)
 
     def __post_init__(self) -> None:
         needs = {
@@ -65,58 +63,33 @@ class RestAuth:
 class RestConfig:
     """`type = "rest"` and its relatives."""
 
-    catalog_url: str = field(
-        metadata={
-            "doc": "Address of the catalog, without `/v1`.",
-            "url": ("https", "http"),
-            "aliases": ("polaris_url",),
-        }
+    catalog_url: str = required(
+        "Address of the catalog, without `/v1`.", url=("https", "http"), aliases=("polaris_url",)
     )
-    warehouse: str | None = field(default=None, metadata={"doc": "Warehouse at the catalog."})
+    warehouse: str | None = setting(None, "Warehouse at the catalog.")
     auth: RestAuth = field(default_factory=RestAuth, metadata={"doc": "How SQE logs in to this catalog."})
-    namespace_visibility_filter: bool = field(
-        default=True, metadata={"doc": "Hide namespaces that the caller may not list."}
+    namespace_visibility_filter: bool = setting(True, "Hide namespaces that the caller may not list.")
+    read_restrictions: bool = setting(
+        True, "Ask with each table what the catalog restricts; false if it never restricts anything."
     )
-    read_restrictions: bool = field(
-        default=True,
-        metadata={"doc": "Ask with each table what the catalog restricts; false if it never restricts anything."},
+    store: Literal["s3", "local"] = setting(
+        "s3", "Where the tables' files are; files anywhere else are refused. `local` is for development."
     )
-    store: Literal["s3", "local"] = field(
-        default="s3",
-        metadata={"doc": "Where the tables' files are; files anywhere else are refused. `local` is for development."},
-    )
-    access_delegation: Literal["vended-credentials", "remote-signing", "none"] = field(
-        default="vended-credentials", metadata={"doc": "What SQE asks of the catalog for the access to files."}
+    access_delegation: Literal["vended-credentials", "remote-signing", "none"] = setting(
+        "vended-credentials", "What SQE asks of the catalog for the access to files."
     )
     headers: dict[str, str] = field(
         default_factory=dict, metadata={"doc": "Further headers of each request; no secrets.", "pattern": _HEADER_TEXT}
     )
-    timeout_secs: int = field(
-        default=30, metadata={"doc": "Time for one request, retries included.", "minimum": 1, "maximum": 600}
-    )
-    connect_timeout_secs: int = field(default=5, metadata={"doc": "Time to connect.", "minimum": 1, "maximum": 60})
-    max_retries: int = field(
-        default=2,
-        metadata={"doc": "How often a request without an answer is sent again.", "minimum": 1, "maximum": 10},
-    )
-    max_connections: int = field(
-        default=16, metadata={"doc": "Most listings that are on their way at a time.", "minimum": 1, "maximum": 256}
-    )
-    max_response_bytes: int = field(
-        default=16 * 1024 * 1024, metadata={"doc": "Largest answer that is read.", "unit": "bytes", "minimum": 1024}
-    )
-    page_size: int = field(
-        default=1000, metadata={"doc": "Names asked for at a time.", "minimum": 1, "maximum": 100_000}
-    )
-    max_names: int = field(
-        default=100_000, metadata={"doc": "Most names that one listing may have.", "minimum": 1, "maximum": 10_000_000}
-    )
-    breaker_failure_threshold: int = field(
-        default=5, metadata={"doc": "Failures in a row after which the catalog is left alone.", "minimum": 1}
-    )
-    breaker_recovery_secs: int = field(
-        default=30, metadata={"doc": "For how long, until one request tries again.", "minimum": 1}
-    )
+    timeout_secs: int = setting(30, "Time for one request, retries included.", minimum=1, maximum=600)
+    connect_timeout_secs: int = setting(5, "Time to connect.", minimum=1, maximum=60)
+    max_retries: int = setting(2, "How often a request without an answer is sent again.", minimum=1, maximum=10)
+    max_connections: int = setting(16, "Most listings that are on their way at a time.", minimum=1, maximum=256)
+    max_response_bytes: int = setting(16 * 1024 * 1024, "Largest answer that is read.", unit="bytes", minimum=1024)
+    page_size: int = setting(1000, "Names asked for at a time.", minimum=1, maximum=100_000)
+    max_names: int = setting(100_000, "Most names that one listing may have.", minimum=1, maximum=10_000_000)
+    breaker_failure_threshold: int = setting(5, "Failures in a row after which the catalog is left alone.", minimum=1)
+    breaker_recovery_secs: int = setting(30, "For how long, until one request tries again.", minimum=1)
 
     def __post_init__(self) -> None:
         parts = urlsplit(self.catalog_url)
@@ -145,12 +118,9 @@ _OWN_HEADERS = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PolarisConfig(RestConfig):
-    realm: str | None = field(
-        default=None, metadata={"doc": "Realm at a Polaris that has several.", "pattern": _HEADER_TEXT}
-    )
-    realm_header: str = field(
-        default="Polaris-Realm",
-        metadata={"doc": "Header that carries the realm.", "pattern": ("[A-Za-z0-9-]+", "the name of a header")},
+    realm: str | None = setting(None, "Realm at a Polaris that has several.", pattern=_HEADER_TEXT)
+    realm_header: str = setting(
+        "Polaris-Realm", "Header that carries the realm.", pattern=("[A-Za-z0-9-]+", "the name of a header")
     )
 
     @property
@@ -163,23 +133,14 @@ class PolarisConfig(RestConfig):
 class PolarisGrantsConfig:
     """`[access_control] backend = "polaris"`; the keys of `[access_control]` stand there."""
 
-    url: str = field(
-        metadata={"doc": "Address of Polaris, without `/api/management/v1`.", "url": ("https", "http")},
-    )
-    timeout_secs: int = field(
-        default=30, metadata={"doc": "Time for one statement at Polaris.", "minimum": 1, "maximum": 600}
-    )
-    client_id: str | None = field(
-        default=None, metadata={"doc": "Service account; unset = the administrator's own token."}
-    )
-    client_secret: Secret | None = field(default=None, metadata={"doc": "Its secret.", "secret": True})
-    scope: str = field(default=POLARIS_SCOPE, metadata={"doc": "Scope of the service account."})
-    realm: str | None = field(
-        default=None, metadata={"doc": "Realm at a Polaris that has several.", "pattern": _HEADER_TEXT}
-    )
-    realm_header: str = field(
-        default="Polaris-Realm",
-        metadata={"doc": "Header that carries the realm.", "pattern": ("[A-Za-z0-9-]+", "the name of a header")},
+    url: str = required("Address of Polaris, without `/api/management/v1`.", url=("https", "http"))
+    timeout_secs: int = setting(30, "Time for one statement at Polaris.", minimum=1, maximum=600)
+    client_id: str | None = setting(None, "Service account; unset = the administrator's own token.")
+    client_secret: Secret | None = setting(None, "Its secret.", secret=True)
+    scope: str = setting(POLARIS_SCOPE, "Scope of the service account.")
+    realm: str | None = setting(None, "Realm at a Polaris that has several.", pattern=_HEADER_TEXT)
+    realm_header: str = setting(
+        "Polaris-Realm", "Header that carries the realm.", pattern=("[A-Za-z0-9-]+", "the name of a header")
     )
 
     def __post_init__(self) -> None:

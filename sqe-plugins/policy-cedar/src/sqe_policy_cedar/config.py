@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
+
+from sqe_core.spi import setting
 
 PrincipalId = Literal["username", "subject", "issuer_username", "issuer_subject"]
 
@@ -18,54 +20,41 @@ _CLAIM = (r"[A-Za-z_][A-Za-z0-9_]*", "the name of a claim that Cedar can write, 
 class CedarConfig:
     """Where the policies are, and how people are called in them."""
 
-    policies_path: Path | None = field(
-        default=None,
-        metadata={
-            "doc": "File of policies, or a folder whose `*.cedar` files are read; together at most 4 MiB and 1000 "
-            "files. Required."
-        },
+    policies_path: Path | None = setting(
+        None,
+        "File of policies, or a folder whose `*.cedar` files are read; together at most 4 MiB and 1000 "
+        "files. Required.",
     )
-    schema_path: Path | None = field(
-        default=None,
-        metadata={
-            "doc": "Schema that policies and entities are checked against, in either of Cedar's forms; at most 1 MiB. "
-            "Unset = the one that SQE brings."
-        },
+    schema_path: Path | None = setting(
+        None,
+        "Schema that policies and entities are checked against, in either of Cedar's forms; at most 1 MiB. "
+        "Unset = the one that SQE brings.",
     )
-    entities_path: Path | None = field(
-        default=None,
-        metadata={
-            "doc": "JSON file of further entities: attributes and parents of users, roles, tables; at most 16 MiB. "
-            "What SQE sets itself (`username`, `name`, …) may not stand in it."
-        },
+    entities_path: Path | None = setting(
+        None,
+        "JSON file of further entities: attributes and parents of users, roles, tables; at most 16 MiB. "
+        "What SQE sets itself (`username`, `name`, …) may not stand in it.",
     )
-    catalog: str | None = field(
-        default=None,
-        metadata={
-            "doc": 'Catalog of names that have none, as `Table::"finance.transactions"`; unset = every name begins '
-            "with its catalog."
-        },
+    catalog: str | None = setting(
+        None,
+        'Catalog of names that have none, as `Table::"finance.transactions"`; unset = every name begins '
+        "with its catalog.",
     )
-    principal: PrincipalId = field(
-        default="username",
-        metadata={"doc": 'What stands in `User::"…"`; the forms with an issuer write `<issuer>|<name>`.'},
+    principal: PrincipalId = setting(
+        "username", 'What stands in `User::"…"`; the forms with an issuer write `<issuer>|<name>`.'
     )
-    issuer: str | None = field(
-        default=None,
-        metadata={
-            "doc": "Whose identities are decided about; everybody else is denied. Required in production mode when "
-            "`principal` holds no issuer: two issuers may each have an alice."
-        },
+    issuer: str | None = setting(
+        None,
+        "Whose identities are decided about; everybody else is denied. Required in production mode when "
+        "`principal` holds no issuer: two issuers may each have an alice.",
     )
-    claims: tuple[str, ...] = field(
-        default=(),
-        metadata={
-            "doc": "Claims of the token that policies find in `context.claims`; a schema of your own declares them.",
-            "pattern": _CLAIM,
-        },
+    claims: tuple[str, ...] = setting(
+        (),
+        "Claims of the token that policies find in `context.claims`; a schema of your own declares them.",
+        pattern=_CLAIM,
     )
-    url: str | None = field(default=None, metadata={"doc": "Address of a Cedar service; refused."})
-    policy_store_id: str | None = field(default=None, metadata={"doc": "Policy store of a Cedar service; refused."})
+    url: str | None = setting(None, "Address of a Cedar service; refused.")
+    policy_store_id: str | None = setting(None, "Policy store of a Cedar service; refused.")
 
     def __post_init__(self) -> None:
         for key in ("url", "policy_store_id"):

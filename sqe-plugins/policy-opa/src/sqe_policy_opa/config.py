@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import ipaddress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from sqe_core.spi import Secret
+from sqe_core.spi import Secret, required, setting
 
 # No segment may be empty, a step up, or need escaping.
 _PATH = (r"[A-Za-z0-9_-]+(/[A-Za-z0-9_-]+)*", "a path of words such as sqe/authz")
@@ -17,72 +17,41 @@ _PATH = (r"[A-Za-z0-9_-]+(/[A-Za-z0-9_-]+)*", "a path of words such as sqe/authz
 class OpaConfig:
     """Where OPA is, which of its documents decide, and how long SQE waits for it."""
 
-    url: str = field(metadata={"doc": "Address of OPA, without the path of its API.", "url": ("https", "http")})
-    policy_path: str = field(
-        default="sqe/policy/evaluate",
-        metadata={"doc": "Document that decides about one table per request.", "pattern": _PATH},
+    url: str = required("Address of OPA, without the path of its API.", url=("https", "http"))
+    policy_path: str = setting(
+        "sqe/policy/evaluate", "Document that decides about one table per request.", pattern=_PATH
     )
-    authz_path: str | None = field(
-        default=None,
-        metadata={
-            "doc": 'Document that decides about all tables of a statement at once, usually "sqe/authz"; when it is '
-            "set, `policy_path` is not asked.",
-            "pattern": _PATH,
-        },
+    authz_path: str | None = setting(
+        None,
+        'Document that decides about all tables of a statement at once, usually "sqe/authz"; when it is '
+        "set, `policy_path` is not asked.",
+        pattern=_PATH,
     )
-    data_prefix: str = field(
-        default="sqe/grants", metadata={"doc": "Document below which GRANT writes.", "pattern": _PATH}
+    data_prefix: str = setting("sqe/grants", "Document below which GRANT writes.", pattern=_PATH)
+    token: Secret | None = setting(None, "Bearer token that OPA knows SQE by.", secret=True)
+    ca_file: Path | None = setting(
+        None, "Certificates of the authorities that may vouch for OPA; unset = the system's."
     )
-    token: Secret | None = field(default=None, metadata={"doc": "Bearer token that OPA knows SQE by.", "secret": True})
-    ca_file: Path | None = field(
-        default=None, metadata={"doc": "Certificates of the authorities that may vouch for OPA; unset = the system's."}
+    client_cert_file: Path | None = setting(None, "Certificate that SQE shows to OPA, with its chain.")
+    client_key_file: Path | None = setting(None, "Private key of that certificate.")
+    allow_insecure_transport: bool = setting(
+        False, "Plain http to another machine: who is between decides what everybody may read."
     )
-    client_cert_file: Path | None = field(
-        default=None, metadata={"doc": "Certificate that SQE shows to OPA, with its chain."}
+    timeout_secs: int = setting(5, "Time for all that one statement asks, retries included.", minimum=1, maximum=300)
+    connect_timeout_secs: int = setting(2, "Time to connect; `timeout_secs` goes on meanwhile.", minimum=1, maximum=300)
+    max_retries: int = setting(
+        2, "How often a request without an answer is sent again, within `timeout_secs`.", minimum=0, maximum=10
     )
-    client_key_file: Path | None = field(default=None, metadata={"doc": "Private key of that certificate."})
-    allow_insecure_transport: bool = field(
-        default=False,
-        metadata={"doc": "Plain http to another machine: who is between decides what everybody may read."},
+    max_connections: int = setting(16, "Most requests that are on their way at a time.", minimum=1, maximum=256)
+    max_response_bytes: int = setting(4 * 1024 * 1024, "Largest answer that is read.", unit="bytes", minimum=1024)
+    cache_max_entries: int = setting(
+        10000, "Most names whose place in listings is remembered; 0 = nothing is kept.", minimum=0
     )
-    timeout_secs: int = field(
-        default=5,
-        metadata={"doc": "Time for all that one statement asks, retries included.", "minimum": 1, "maximum": 300},
+    cache_ttl_secs: int = setting(
+        60, "How long an answer may be used again, here and in the cache of `[policy]`; 0 = not at all.", minimum=0
     )
-    connect_timeout_secs: int = field(
-        default=2, metadata={"doc": "Time to connect; `timeout_secs` goes on meanwhile.", "minimum": 1, "maximum": 300}
-    )
-    max_retries: int = field(
-        default=2,
-        metadata={
-            "doc": "How often a request without an answer is sent again, within `timeout_secs`.",
-            "minimum": 0,
-            "maximum": 10,
-        },
-    )
-    max_connections: int = field(
-        default=16, metadata={"doc": "Most requests that are on their way at a time.", "minimum": 1, "maximum": 256}
-    )
-    max_response_bytes: int = field(
-        default=4 * 1024 * 1024, metadata={"doc": "Largest answer that is read.", "unit": "bytes", "minimum": 1024}
-    )
-    cache_max_entries: int = field(
-        default=10000,
-        metadata={"doc": "Most names whose place in listings is remembered; 0 = nothing is kept.", "minimum": 0},
-    )
-    cache_ttl_secs: int = field(
-        default=60,
-        metadata={
-            "doc": "How long an answer may be used again, here and in the cache of `[policy]`; 0 = not at all.",
-            "minimum": 0,
-        },
-    )
-    breaker_failure_threshold: int = field(
-        default=5, metadata={"doc": "Failures in a row after which OPA is left alone.", "minimum": 1}
-    )
-    breaker_recovery_secs: int = field(
-        default=30, metadata={"doc": "For how long, until one request tries again.", "minimum": 1}
-    )
+    breaker_failure_threshold: int = setting(5, "Failures in a row after which OPA is left alone.", minimum=1)
+    breaker_recovery_secs: int = setting(30, "For how long, until one request tries again.", minimum=1)
 
     def __post_init__(self) -> None:
         parts = urlsplit(self.url)

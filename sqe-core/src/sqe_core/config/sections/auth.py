@@ -1,14 +1,13 @@
 """`[auth]`: who may log in, and how."""
 
-# ruff: noqa: RUF009  # `setting` and its kind return a dataclass field
-
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from sqe_core.config.plugin_table import PluginTable
-from sqe_core.config.schema import HTTP, UNREAD, mapping, remainder, required, secret, setting
+from sqe_core.config.schema import HTTP, UNREAD, mapping, remainder, secret
+from sqe_core.spi.factory import required, setting
 from sqe_core.spi.identity import Secret
 
 DEFAULT_ADMIN_ROLES = ("service_admin", "catalog_admin")

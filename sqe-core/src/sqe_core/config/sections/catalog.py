@@ -1,14 +1,13 @@
 """`[catalog]`, `[catalogs.<name>]` and `[storage]`: where the tables are."""
 
-# ruff: noqa: RUF009  # `setting` and its kind return a dataclass field
-
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Literal
 
 from sqe_core.config.plugin_table import PluginTable
-from sqe_core.config.schema import HTTP, UNREAD, remainder, secret, section, setting, size
+from sqe_core.config.schema import HTTP, UNREAD, remainder, secret, section, size
+from sqe_core.spi.factory import setting
 from sqe_core.spi.identity import Secret
 
 READER = "Parquet and S3 readers take it where Iceberg has the option"

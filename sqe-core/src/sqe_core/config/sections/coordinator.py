@@ -1,14 +1,13 @@
 """`[coordinator]`: listeners, mode, memory, timeouts of the server."""
 
-# ruff: noqa: RUF009  # `setting` and its kind return a dataclass field
-
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Literal
 
 from sqe_core.config.plugin_table import PluginTable
-from sqe_core.config.schema import HTTP, PEER, UNREAD, port, remainder, secret, section, setting, size
+from sqe_core.config.schema import HTTP, PEER, UNREAD, port, remainder, secret, section, size
+from sqe_core.spi.factory import setting
 from sqe_core.spi.identity import Secret
 
 Compression = Literal["none", "lz4", "zstd"]

@@ -1,13 +1,12 @@
 """`[maintenance]`: compaction that SQE does by itself."""
 
-# ruff: noqa: RUF009  # `setting` and its kind return a dataclass field
-
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Literal
 
-from sqe_core.config.schema import HTTP, secret, section, setting, size
+from sqe_core.config.schema import HTTP, secret, section, size
+from sqe_core.spi.factory import setting
 from sqe_core.spi.identity import Secret
 
 

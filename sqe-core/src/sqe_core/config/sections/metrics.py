@@ -1,7 +1,5 @@
 """`[metrics]` and `[lineage]`: metrics, tracing, audit, lineage."""
 
-# ruff: noqa: RUF009  # `setting` and its kind return a dataclass field
-
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -9,7 +7,8 @@ from dataclasses import dataclass, fields
 from typing import Literal
 
 from sqe_core.config.plugin_table import PluginTable
-from sqe_core.config.schema import HTTP, remainder, required, secret, section, setting, size
+from sqe_core.config.schema import HTTP, remainder, secret, section, size
+from sqe_core.spi.factory import required, setting
 from sqe_core.spi.identity import Secret
 
 OF_SINK = "only the sink `openlineage` reads it"

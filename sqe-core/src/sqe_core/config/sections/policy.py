@@ -1,14 +1,13 @@
 """`[policy]`, `[access_control]`, `[security]`, `[rate_limit]`: who may do what, and how much."""
 
-# ruff: noqa: RUF009  # `setting` and its kind return a dataclass field
-
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Literal
 
 from sqe_core.config.plugin_table import PluginTable
-from sqe_core.config.schema import HTTP, UNREAD, remainder, secret, setting
+from sqe_core.config.schema import HTTP, UNREAD, remainder, secret
+from sqe_core.spi.factory import setting
 from sqe_core.spi.identity import Secret
 
 

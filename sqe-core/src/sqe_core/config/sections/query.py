@@ -1,14 +1,13 @@
 """`[session]`, `[query]`, `[optimizer]`, caches, history and `[engine]`: how statements run."""
 
-# ruff: noqa: RUF009  # `setting` and its kind return a dataclass field
-
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from sqe_core.config.schema import UNREAD, mapping, secret, setting, size
+from sqe_core.config.schema import UNREAD, mapping, secret, size
+from sqe_core.spi.factory import setting
 from sqe_core.spi.identity import Secret
 
 READER = "Parquet and S3 readers take it where Iceberg has the option"

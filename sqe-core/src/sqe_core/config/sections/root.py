@@ -1,14 +1,12 @@
 """The whole file."""
 
-# ruff: noqa: RUF009  # `setting` and its kind return a dataclass field
-
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from sqe_core.config.plugin_table import PluginTable
-from sqe_core.config.schema import mapping, section, setting
+from sqe_core.config.schema import mapping, section
 from sqe_core.config.sections.auth import AuthConfig
 from sqe_core.config.sections.catalog import CatalogConfig, StorageConfig
 from sqe_core.config.sections.coordinator import CoordinatorConfig, ProtocolConfig
@@ -24,6 +22,7 @@ from sqe_core.config.sections.query import (
     SessionConfig,
 )
 from sqe_core.config.sections.worker import WorkerConfig
+from sqe_core.spi.factory import setting
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,14 +1,13 @@
 """`[worker]`: a node that runs tasks."""
 
-# ruff: noqa: RUF009  # `setting` and its kind return a dataclass field
-
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Literal
 
-from sqe_core.config.schema import HTTP, PEER, port, secret, section, setting, size
+from sqe_core.config.schema import HTTP, PEER, port, secret, section, size
 from sqe_core.config.values import Share
+from sqe_core.spi.factory import setting
 from sqe_core.spi.identity import Secret
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from sqe_core.policy.grants.enforcer import GrantsEnforcer
@@ -11,7 +11,7 @@ from sqe_core.policy.grants.evaluation import Precedence
 from sqe_core.policy.grants.postgres import PostgresStore
 from sqe_core.policy.grants.sqlite import MemoryStore, SqliteStore
 from sqe_core.spi.errors import ConfigError, ExternalError, StartupError
-from sqe_core.spi.factory import PluginContext
+from sqe_core.spi.factory import PluginContext, setting
 from sqe_core.spi.identity import Secret
 from sqe_core.spi.policy import PolicyEnforcerFactory
 
@@ -24,24 +24,19 @@ _log = logging.getLogger(__name__)
 class GrantsConfig:
     """The keys of `[policy.grants]`, and what `grants` needs of `[policy]`."""
 
-    path: Path | None = field(
-        default=None, metadata={"doc": "the file of the store; unset = `grants.db` in the server's state folder"}
+    path: Path | None = setting(None, "the file of the store; unset = `grants.db` in the server's state folder")
+    url: Secret | None = setting(
+        None, "a PostgreSQL database instead, `postgresql://user:password@host/db`", secret=True
     )
-    url: Secret | None = field(
-        default=None,
-        metadata={"doc": "a PostgreSQL database instead, `postgresql://user:password@host/db`", "secret": True},
-    )
-    timeout_secs: int = field(
-        default=5, metadata={"doc": "how long the store may take, and wait for others", "minimum": 1}
-    )
-    mask_precedence: Precedence = field(default="tag", metadata={"doc": "which of two masks wins, of tag and table"})
+    timeout_secs: int = setting(5, "how long the store may take, and wait for others", minimum=1)
+    mask_precedence: Precedence = setting("tag", "which of two masks wins, of tag and table")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryConfig:
     """What `in-memory` needs of `[policy]`."""
 
-    mask_precedence: Precedence = field(default="tag", metadata={"doc": "which of two masks wins, of tag and table"})
+    mask_precedence: Precedence = setting("tag", "which of two masks wins, of tag and table")
 
 
 class GrantsFactory(PolicyEnforcerFactory[GrantsConfig]):

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
-from sqe_core.spi import Secret
+from sqe_core.spi import Secret, required, setting
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BadgeConfig:
     """`[[auth.providers]]` with `type = "badge"`."""
 
-    key: Secret = field(metadata={"secret": True, "doc": "the key that signs badges"})
-    issuer: str = field(default="acme", metadata={"doc": "what identities name as their issuer"})
+    key: Secret = required("the key that signs badges", secret=True)
+    issuer: str = setting("acme", "what identities name as their issuer")
 
     def __post_init__(self) -> None:
         if len(self.key.reveal()) < 16:
@@ -24,5 +24,5 @@ class BadgeConfig:
 class FolderConfig:
     """`[catalogs.<name>]` with `type = "folder"`."""
 
-    path: Path = field(metadata={"doc": "a local folder of Iceberg tables"})
-    writable: bool = field(default=False, metadata={"doc": "whether statements may write"})
+    path: Path = required("a local folder of Iceberg tables")
+    writable: bool = setting(False, "whether statements may write")
