@@ -1,9 +1,9 @@
 """The one use case: a statement of a session becomes a result.
 
-1 admit     admission.py             bounds and slots, before any parser
-2 classify  sql/                     which statement is it? SQE's own are carried out by their handler (statements/)
+1 admit     admission.py             slots and the deadline
+2 read      reading.py               which statement is it? SQE's own are carried out by their handler (statements/)
 3 inspect   inspect.py               the parsed plan holds nothing that is not on the lists
-4 resolve   names.py, bind.py        each name is one object, or none
+4 bind      names.py, bind.py        each name is one object, or none
 5 decide    policy/authorizer.py     may this user, and what of it
 6 secure    judge.py, relation_text.py  each relation becomes its secured form
 7 verify    verify.py                the analysed plan is what was promised
