@@ -173,6 +173,22 @@ def test_a_history_may_keep_the_full_text_but_no_secrets() -> None:
     assert events[0].sql == "SELECT ?, connect(?), f(token => ?)"
 
 
+@pytest.mark.rule("OBS-2")
+@pytest.mark.parametrize(
+    ("full_text", "kept"),
+    [
+        (False, "EXECUTE p USING ?: SELECT ?, f(token => ?)"),
+        (True, "EXECUTE p USING ?: SELECT 'text', f(token => ***)"),
+    ],
+)
+def test_the_history_keeps_what_a_statement_stands_for(full_text: bool, kept: str) -> None:
+    history = QueryHistory()
+    records = Recorder(history, notify=None, full_text=full_text)
+    record = records.begin("query-1", FakeSession(), "EXECUTE p USING 1", "sqe")  # type: ignore[arg-type]
+    record.stands_for(f"SELECT 'text', f(token => '{CANARY}')", "sqe")
+    assert history.entries()[0].sql == kept
+
+
 def test_a_long_statement_is_cut() -> None:
     _, entry = recorded("SELECT " + "a, " * 40_000)
     assert entry.sql.endswith("…")

@@ -171,6 +171,23 @@ def test_nobody_records_what_is_prepared(lake: Lake) -> None:
     ]
 
 
+@pytest.mark.rule("OBS-3", "OBS-4")
+def test_what_is_executed_is_recorded(lake: Lake) -> None:
+    lake.run(ALICE, "PREPARE p FROM SELECT name FROM people WHERE id = 31")
+    lake.run(ALICE, "EXECUTE p")
+    lake.run(ALICE, "EXECUTE IMMEDIATE 'SELECT id FROM people WHERE city = ''canary7'''")
+    lake.refusal(ALICE, "EXECUTE IMMEDIATE 'SELECT * FROM nowhere.pay'")
+    told = [event for event in lake.events if event.phase.final]
+    texts = [
+        "PREPARE p FROM SELECT name FROM people WHERE id = ?",
+        "EXECUTE p: SELECT name FROM people WHERE id = ?",
+        "EXECUTE IMMEDIATE ?: SELECT id FROM people WHERE city = ?",
+        "EXECUTE IMMEDIATE ?: SELECT * FROM nowhere.pay",
+    ]
+    assert [event.sql for event in told] == texts
+    assert len({event.sql_hash for event in told}) == len(texts)
+
+
 def test_root_is_no_exception(lake: Lake) -> None:
     assert lake.refusal(ROOT, "EXECUTE IMMEDIATE 'EXECUTE IMMEDIATE ''SELECT 1'''").message == (
         "A statement that is executed may not execute another one"

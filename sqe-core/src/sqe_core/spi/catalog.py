@@ -348,7 +348,7 @@ class CatalogBackend(ABC):
         nothing of the failure's may be in it.
 
         Args:
-            failure: what the engine raised, in a statement for which this catalog is mounted.
+            failure: what the engine raised, in a statement about this catalog, or about none.
         """
         return None
 

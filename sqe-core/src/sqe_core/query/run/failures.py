@@ -13,14 +13,16 @@ from sqe_core.spi.catalog import CatalogBackend, CatalogFailure
 from sqe_core.spi.errors import InternalError, SqeError
 
 _log = logging.getLogger(__name__)
-_CLASS = re.compile(r"(?:^|^Caused by: )(?:[\w$]+\.)*([\w$]+(?:Exception|Error))\b", re.MULTILINE)
+_CLASS = re.compile(r"(?:[\w$]+\.)*([\w$]+)")
 
 
 def _of_a_catalog(context: StatementContext, failure: EngineFailure) -> SqeError | None:
     """What the catalog of a plugin says of an exception of its own libraries."""
-    classes = (failure.condition, *_CLASS.findall(failure.raw))
+    # Each cause begins with its class; what exceptions say may be a user's words, and would be taken for others.
+    found = (_CLASS.match(cause) for cause in failure.causes)
+    classes = (failure.condition, *(each[1] for each in found if each))
     asked = CatalogFailure(classes=tuple(dict.fromkeys(classes)), text=failure.raw)
-    for mount in context.session.catalogs.mounts():
+    for mount in context.resolver.used or context.session.catalogs.mounts():
         if type(mount.backend).translate is CatalogBackend.translate:
             continue
         try:

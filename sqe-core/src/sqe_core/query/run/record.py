@@ -79,7 +79,7 @@ class Recorder:
         if self.audit is not None:
             self.audit.check()
         identity = session.identity
-        kept = sql if len(sql) <= _LONGEST_SQL else sql[:_LONGEST_SQL] + CUT
+        kept = _cut(sql)
         redacted = redact(kept, dialect)
         entry = HistoryEntry(
             query_id=query_id,
@@ -90,12 +90,16 @@ class Recorder:
             source=origin.source,
             trace_id=origin.trace_id,
             queued_ms=origin.queued_ms,
-            sql=redact_secrets(without_secrets(kept, dialect)) if self.full_text else redacted.text,
+            sql=self.remembered(kept, redacted, dialect),
         )
         self.history.add(entry)
         record = self._records[query_id] = StatementRecord(entry, session, sql, redacted, self, origin)
         record.tell(QueryPhase.RECEIVED)
         return record
+
+    def remembered(self, sql: str, redacted: Redacted, dialect: str) -> str:
+        """Return what the history keeps of a text."""
+        return redact_secrets(without_secrets(sql, dialect)) if self.full_text else redacted.text
 
     def refused(self, error: SqeError) -> None:
         reason = "draining" if error.code is ErrorCode.SERVER_SHUTTING_DOWN else "concurrency"
@@ -116,6 +120,10 @@ class Recorder:
             trace.splitlines()[-1],
             extra={"query_id": query_id, "fields": {"error": trace}},
         )
+
+
+def _cut(sql: str) -> str:
+    return sql if len(sql) <= _LONGEST_SQL else sql[:_LONGEST_SQL] + CUT
 
 
 class StatementRecord(StatementWatch):
@@ -168,8 +176,11 @@ class StatementRecord(StatementWatch):
         self._traits = traits
 
     def stands_for(self, sql: str, dialect: str) -> None:
-        """What is told of it names no value of the statement that it stands for either (OBS-1)."""
-        self._redacted = replace(self._redacted, values=self._redacted.values | redact(sql, dialect).values)
+        """What is told of it says what it stands for, and names no value of that either (OBS-1, OBS-4)."""
+        kept, told = _cut(sql), self._redacted
+        meant = redact(kept, dialect)
+        self._redacted = replace(told, text=f"{told.text}: {meant.text}", values=told.values | meant.values)
+        self._entry.sql += f": {self._recorder.remembered(kept, meant, dialect)}"
 
     def described(self) -> None:
         self._described = True
