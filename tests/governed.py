@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
-from sqe_core.bootstrap import Sqe
+from sqe_core.bootstrap import EmbeddedSqe, Sqe
+from sqe_core.query.gateway import ConnectedSession
+from sqe_core.query.run.result import StatementResult
 from sqe_core.session.session import Session
-from sqe_core.spi.errors import SqeError
+from sqe_core.spi.errors import ErrorCode, SqeError
+from sqe_core.spi.identity import Identity
 from sqe_core.spi.policy import (
     ColumnMask,
     Decision,
@@ -40,17 +44,36 @@ class WrittenPolicies(PolicyEnforcer):
         )
 
 
+# Many people share it.
+ANALYST = Identity(issuer="test", subject="analyst", username="analyst", provider="test", personal=False)
+
+
+def own(sqe: EmbeddedSqe, sql: str) -> list[list[Any]]:
+    """What the owner of the warehouse is answered."""
+    batches = sqe.execute(sql)
+    return [list(row) for batch in batches for row in zip(*(each.to_pylist() for each in batch.columns), strict=True)]
+
+
 @dataclass
 class Governed:
     """A session below policies."""
 
     sqe: Sqe
     session: Session
-    policies: WrittenPolicies
+    policies: Any
     canaries: frozenset[str] = frozenset()
 
+    def execute(self, sql: str, **parameters: Any) -> StatementResult:
+        return self.sqe.service.execute(self.session, sql, **parameters)
+
+    @property
+    def connected(self) -> ConnectedSession:
+        """The session behind a wire protocol."""
+        live = cast(Any, SimpleNamespace(session=self.session, ensure_usable=lambda: None))
+        return ConnectedSession(live, self.sqe.service, take=lambda traffic: None, renew=lambda credential: None)
+
     def table(self, sql: str, **parameters: Any) -> list[dict[str, Any]]:
-        result = self.sqe.service.execute(self.session, sql, **parameters)
+        result = self.execute(sql, **parameters)
         rows = [row for batch in result for row in batch.to_pylist()]
         self.check(repr(rows), sql)
         return rows
@@ -58,11 +81,13 @@ class Governed:
     def run(self, sql: str, **parameters: Any) -> list[list[Any]]:
         return [list(row.values()) for row in self.table(sql, **parameters)]
 
-    def refusal(self, sql: str) -> SqeError:
+    def refusal(self, sql: str, **parameters: Any) -> SqeError:
         with pytest.raises(SqeError) as caught:
-            self.run(sql)
-        self.check(f"{caught.value} {caught.value.message} {caught.value.hint}", sql)
-        return caught.value
+            self.run(sql, **parameters)
+        error = caught.value
+        assert error.code is not ErrorCode.GENERIC_INTERNAL_ERROR, error
+        self.check(f"{error} {error.message} {error.hint}", sql)
+        return error
 
     def check(self, told: str, sql: str) -> None:
         """Nothing that the analyst did not write tells of what is kept away (TEST-2)."""

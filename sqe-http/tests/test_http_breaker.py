@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from testbed.clocks import StoppedClock
 
 from sqe_http.breaker import Breaker, BreakerState
 from sqe_http.errors import HttpFailedError, Reason
@@ -10,21 +11,11 @@ from sqe_http.errors import HttpFailedError, Reason
 CLOSED, HALF_OPEN, OPEN = BreakerState.CLOSED, BreakerState.HALF_OPEN, BreakerState.OPEN
 
 
-class Clock:
-    """A clock that a test sets."""
-
-    def __init__(self) -> None:
-        self.now = 100.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 class Watched:
     """A breaker for two failures and ten seconds, and the states that it told."""
 
     def __init__(self) -> None:
-        self.clock = Clock()
+        self.clock = StoppedClock(100.0)
         self.states: list[BreakerState] = []
         self.breaker = Breaker("OPA", 2, 10, monotonic=self.clock, changed=self.states.append)
 

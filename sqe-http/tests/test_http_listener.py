@@ -8,11 +8,12 @@ import os
 import socket
 import ssl
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import pytest
+from testbed.clocks import wait_for
 
 from sqe_http.listener import HttpAnswer, HttpBounds, HttpListener, HttpRequest, ListenError, ListenerTls
 from sqe_http.testing import make_certificate
@@ -70,13 +71,6 @@ def send(listener: HttpListener, data: bytes, *, secs: float = 5) -> bytes:
             while chunk := connection.recv(65536):
                 received += chunk
         return received
-
-
-def wait_for(happened: Callable[[], bool], secs: float = 5) -> None:
-    deadline = time.monotonic() + secs
-    while not happened():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 def test_a_route_is_answered(listener: HttpListener) -> None:

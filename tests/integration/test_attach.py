@@ -3,44 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
+from testbed.users import ROOT, Users, granted, refusal, rows
 
-from sqe_core.bootstrap import EmbeddedSqe, Sqe, build
+from sqe_core.bootstrap import EmbeddedSqe
 from sqe_core.catalog.attaching import AttachRules
-from sqe_core.catalog.backends import SqliteBackend
 from sqe_core.catalog.local_places import LocalPlaces
-from sqe_core.catalog.registry import Mount
 from sqe_core.engine.spark.engine import SparkEngine
 from sqe_core.plugins.manager import PluginManager
-from sqe_core.policy.grants.enforcer import GrantsEnforcer
-from sqe_core.policy.grants.sqlite import MemoryStore
-from sqe_core.query.run.admission import QueryLimits
-from sqe_core.session.session import Session
-from sqe_core.spi.errors import ErrorCode, SqeError
-from sqe_core.spi.identity import Identity
+from sqe_core.spi.errors import ErrorCode
 from sqe_core.testing import make_identity
 
-ROOT = make_identity("root", roles=["service_admin"])
 ALICE = make_identity("alice", roles=["analyst"])
 BOB = make_identity("bob")
 CANARY = "kanarienvogel7"
-
-Rows = list[tuple[Any, ...]]
-
-
-def rows(sqe: EmbeddedSqe, sql: str) -> Rows:
-    return [tuple(row.values()) for batch in sqe.execute(sql) for row in batch.to_pylist()]
-
-
-def refusal(sqe: EmbeddedSqe, sql: str) -> SqeError:
-    with pytest.raises(SqeError) as caught:
-        rows(sqe, sql)
-    return caught.value
 
 
 @pytest.fixture(scope="module")
@@ -127,47 +106,17 @@ def test_what_does_not_answer_leaves_nothing(sqe: EmbeddedSqe, tmp_path: Path) -
     assert set(sqe.session.catalog_names().values()) <= {"iceberg"}
 
 
-@dataclass
-class Lake:
-    """A server's SQE, with grants, and a session for everybody who comes."""
-
-    sqe: Sqe
-    sessions: dict[str, Session] = field(default_factory=dict)
-
-    def run(self, who: Identity, sql: str) -> Rows:
-        if who.username not in self.sessions:
-            self.sessions[who.username] = self.sqe.open_session(who, catalog="lake", protocol="test")
-        result = self.sqe.service.execute(self.sessions[who.username], sql)
-        return [tuple(row.values()) for batch in result for row in batch.to_pylist()]
-
-    def refusal(self, who: Identity, sql: str) -> SqeError:
-        with pytest.raises(SqeError) as caught:
-            self.run(who, sql)
-        return caught.value
-
-
 @pytest.fixture
-def lake(engine: SparkEngine, tmp_path: Path) -> Iterator[Lake]:
-    def now() -> datetime:
-        return datetime.now(UTC)
-
-    sqe = build(
-        engine=engine,
-        mounts=[Mount(name="lake", backend=SqliteBackend.at(tmp_path / "lake"))],
-        enforcers=[GrantsEnforcer(MemoryStore(now=now), now=now)],
-        limits=QueryLimits(),
-        admins=lambda identity: "service_admin" in identity.roles,
-        attach=AttachRules(factory_of=PluginManager().catalog, places=LocalPlaces()),
-    )
-    lake = Lake(sqe)
+def lake(engine: SparkEngine, tmp_path: Path) -> Iterator[Users]:
+    """A server's SQE, with grants."""
+    rules = AttachRules(factory_of=PluginManager().catalog, places=LocalPlaces())
+    lake = Users(granted(engine, tmp_path / "lake", attach=rules))
     yield lake
-    for session in lake.sessions.values():
-        sqe.service.close_session(session)
-    sqe.release()
+    lake.close()
 
 
 @pytest.mark.rule("POL-9")
-def test_policies_hold_on_what_is_attached(lake: Lake, tmp_path: Path) -> None:
+def test_policies_hold_on_what_is_attached(lake: Users, tmp_path: Path) -> None:
     lake.run(ROOT, f"ATTACH '{tmp_path}/guest' AS guest (TYPE sqlite)")
     lake.run(ROOT, "CREATE TABLE guest.default.people AS SELECT 1 AS id, 'ann' AS name UNION ALL SELECT 2, 'bob'")
     # Nobody has granted anything: the catalog decides, for everybody who is connected.
@@ -184,11 +133,11 @@ def test_policies_hold_on_what_is_attached(lake: Lake, tmp_path: Path) -> None:
     assert lake.refusal(BOB, "SELECT name FROM guest.default.people").code is ErrorCode.TABLE_NOT_FOUND
 
 
-def test_policies_are_not_walked_around(lake: Lake, tmp_path: Path) -> None:
+def test_policies_are_not_walked_around(lake: Users, tmp_path: Path) -> None:
     lake.run(ROOT, "CREATE TABLE people AS SELECT 1 AS id")
     for sql in (
         f"ATTACH '{tmp_path}/lake' AS twin (TYPE sqlite)",
-        f"ATTACH 'sqlite:{tmp_path}/lake/catalog.db' AS twin (TYPE jdbc, WAREHOUSE 's3://b/w')",
+        f"ATTACH 'sqlite:{tmp_path}/lake/sqe.db' AS twin (TYPE jdbc, WAREHOUSE 's3://b/w')",
         f"ATTACH '{tmp_path}/lake/warehouse' AS twin (TYPE hadoop)",
     ):
         assert lake.refusal(ROOT, sql).code is ErrorCode.ACCESS_DENIED
@@ -199,7 +148,7 @@ def test_policies_are_not_walked_around(lake: Lake, tmp_path: Path) -> None:
 
 @pytest.mark.rule("POL-9")
 def test_a_catalog_that_is_replaced_while_a_statement_is_judged(
-    lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    lake: Users, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its tables were found in one catalog, and would be judged as those of another."""
     lake.run(ROOT, f"ATTACH '{tmp_path}/guest' AS guest (TYPE sqlite)")

@@ -5,62 +5,34 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
+from testbed.users import ROOT, Users, granted
 
-from sqe_core.bootstrap import Sqe, build
-from sqe_core.catalog.backends import SqliteBackend
-from sqe_core.catalog.registry import Mount
 from sqe_core.engine.spark.engine import SparkEngine
 from sqe_core.observe import audit
 from sqe_core.observe.audit import AuditLog
 from sqe_core.observe.audit_chain import verify
-from sqe_core.policy.grants.enforcer import GrantsEnforcer
-from sqe_core.policy.grants.sqlite import MemoryStore
-from sqe_core.policy.masks import MaskWriter
-from sqe_core.query.run.admission import QueryLimits
-from sqe_core.session.session import Session
-from sqe_core.spi.errors import ErrorCode, ExternalError, SqeError
+from sqe_core.spi.errors import ErrorCode, ExternalError
 from sqe_core.spi.events import QueryEvent
-from sqe_core.spi.identity import Identity, Secret
 from sqe_core.testing import make_identity
 
-ROOT = make_identity("root", roles=["service_admin"])
 ALICE = make_identity("alice", roles=["analyst"])
 CANARY = "canary-7d1f"
 
 Event = dict[str, Any]
 
 
-@dataclass
-class Audited:
+class Audited(Users):
     """An SQE with grants and an audit log."""
 
-    sqe: Sqe
-    path: Path
-    events: list[QueryEvent]
-    sessions: dict[str, Session] = field(default_factory=dict)
-
-    def run(self, who: Identity, sql: str) -> list[tuple[Any, ...]]:
-        if who.username not in self.sessions:
-            self.sessions[who.username] = self.sqe.open_session(
-                who, catalog="lake", protocol="test", client_address="10.9.8.7"
-            )
-        result = self.sqe.service.execute(self.sessions[who.username], sql)
-        return [tuple(row.values()) for batch in result for row in batch.to_pylist()]
-
-    def refusal(self, who: Identity, sql: str) -> SqeError:
-        with pytest.raises(SqeError) as caught:
-            self.run(who, sql)
-        return caught.value
-
-    def root(self, *statements: str) -> None:
-        for sql in statements:
-            self.run(ROOT, sql)
+    def __init__(self, engine: SparkEngine, folder: Path, path: Path, *, refuse: bool = False) -> None:
+        self.path = path
+        self.events: list[QueryEvent] = []
+        sqe = granted(engine, folder, notify=self.events.append, audit=AuditLog(path, refuse=refuse))
+        super().__init__(sqe, client_address="10.9.8.7")
 
     def told(self, kind: str | None = None) -> list[Event]:
         written = [json.loads(line) for line in self.path.read_bytes().splitlines()]
@@ -73,16 +45,11 @@ class Audited:
     def last(self, kind: str = "query") -> Event:
         return self.told(kind)[-1]
 
-    def close(self) -> None:
-        for session in self.sessions.values():
-            self.sqe.service.close_session(session)
-        self.sqe.release()
-
 
 @pytest.fixture(scope="module")
 def warehouse(engine: SparkEngine, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("audited")
-    lake = opened(engine, folder, folder / "setup.log")
+    lake = Audited(engine, folder, folder / "setup.log")
     lake.root(
         "CREATE SCHEMA IF NOT EXISTS default",
         "CREATE TABLE people (id INTEGER, name VARCHAR, ssn VARCHAR, salary INTEGER)",
@@ -96,30 +63,12 @@ def warehouse(engine: SparkEngine, tmp_path_factory: pytest.TempPathFactory) -> 
     return folder
 
 
-def opened(engine: SparkEngine, folder: Path, path: Path, *, refuse: bool = False) -> Audited:
-    def now() -> datetime:
-        return datetime.now(UTC)
-
-    events: list[QueryEvent] = []
-    sqe = build(
-        engine=engine,
-        mounts=[Mount(name="lake", backend=SqliteBackend.at(folder, "sqe.db"))],
-        enforcers=[GrantsEnforcer(MemoryStore(now=now), now=now)],
-        limits=QueryLimits(timeout_secs=120, max_result_rows=0, max_sql_bytes=1 << 20),
-        masks=MaskWriter(key=Secret("mask key")),
-        admins=lambda identity: "service_admin" in identity.roles,
-        notify=events.append,
-        audit=AuditLog(path, refuse=refuse),
-    )
-    return Audited(sqe, path, events)
-
-
 @pytest.fixture
 def open_lake(engine: SparkEngine, warehouse: Path, tmp_path: Path) -> Iterator[Callable[..., Audited]]:
     lakes: list[Audited] = []
 
     def open_it(**options: Any) -> Audited:
-        lake = opened(engine, warehouse, tmp_path / "audit.log", **options)
+        lake = Audited(engine, warehouse, tmp_path / "audit.log", **options)
         lakes.append(lake)
         # Everything is covered by somebody's grant, so that others may not read it.
         lake.root(

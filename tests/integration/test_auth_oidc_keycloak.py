@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from testbed.clocks import TurnedClock
 from testbed.keycloak import CLIENT, CLIENT_SECRET, PUBLIC_CLIENT, SUBJECTS, Keycloak
 
 from sqe_auth_oidc.basic import ClientProvider
@@ -46,16 +47,6 @@ REDIRECT = "http://127.0.0.1:8080/oauth2/callback"
 HERE = ClientInfo(protocol="flight", address="127.0.0.1")
 ROLES = {"alice": "data_engineer", "bob": "analyst"}
 GROUPS = {"alice": "engineering", "bob": "analytics"}
-
-
-class Ticks:
-    """A monotonic clock that a test turns."""
-
-    def __init__(self) -> None:
-        self.offset = 0.0
-
-    def __call__(self) -> float:
-        return time.monotonic() + self.offset
 
 
 class Browser:
@@ -175,11 +166,11 @@ def check(identity: Identity | None, user: str, keycloak: Keycloak) -> Identity:
     return identity
 
 
-def surroundings(ticks: Ticks | None = None) -> Surroundings:
+def surroundings(ticks: TurnedClock | None = None) -> Surroundings:
     return Surroundings(name="idp", context=PluginContext(), monotonic=ticks or time.monotonic)
 
 
-def bearers(keycloak: Keycloak, ticks: Ticks | None = None, **keys: Any) -> BearerProvider:
+def bearers(keycloak: Keycloak, ticks: TurnedClock | None = None, **keys: Any) -> BearerProvider:
     return BearerProvider(
         BearerConfig(**{"issuer": keycloak.issuer, "audience": (CLIENT,), **keys}), surroundings(ticks)
     )
@@ -366,7 +357,7 @@ def test_a_login_on_another_device(
 
 @pytest.mark.rule("JWT-8", "JWT-9")
 def test_keys_that_come_and_go(keycloak: Keycloak) -> None:
-    ticks = Ticks()
+    ticks = TurnedClock()
     provider = bearers(keycloak, ticks, groups_claim="groups")
     old = check(provider.authenticate(bearer(keycloak.access_token("alice"))), "alice", keycloak)
     key = keycloak.add_signing_key()

@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from testbed.users import rows
 
 from sqe_core.bootstrap import EMBEDDED_CATALOG, OWNER, EmbeddedSqe
 from sqe_core.query.run.result import StatementResult
@@ -50,11 +51,6 @@ def race(sessions: list[Session], run: Callable[[Session, int], StatementResult]
     return answers
 
 
-def value(sqe: EmbeddedSqe, sql: str) -> list[Any]:
-    (row,) = sqe.execute(sql).read_all().to_pylist()
-    return list(row.values())
-
-
 def statement(sqe: EmbeddedSqe, sql: str) -> Callable[[Session, int], StatementResult]:
     return lambda session, number: sqe.sqe.service.execute(session, sql.replace("$n", str(number)))
 
@@ -82,14 +78,14 @@ def test_the_last_one_replaces_a_table(sqe: EmbeddedSqe, sessions: list[Session]
     table = f"replaced_{turn}"
     text = f"CREATE OR REPLACE TABLE {table} AS SELECT $n AS a FROM range(100)"
     check_replaced(race(sessions, statement(sqe, text)), 100)
-    assert value(sqe, f"SELECT count(*), count(DISTINCT a) FROM {table}") == [100, 1]
+    assert rows(sqe, f"SELECT count(*), count(DISTINCT a) FROM {table}") == [(100, 1)]
 
 
 @pytest.mark.parametrize("turn", range(3))
 def test_the_last_ingest_replaces_a_table(sqe: EmbeddedSqe, sessions: list[Session], turn: int) -> None:
     table = f"ingested_{turn}"
     check_replaced(race(sessions, ingest(sqe, table, IngestMode.REPLACE)), 100)
-    assert value(sqe, f"SELECT count(*), count(DISTINCT a) FROM {table}") == [100, 1]
+    assert rows(sqe, f"SELECT count(*), count(DISTINCT a) FROM {table}") == [(100, 1)]
 
 
 def test_one_makes_a_table_that_must_not_exist(sqe: EmbeddedSqe, sessions: list[Session]) -> None:
@@ -99,15 +95,15 @@ def test_one_makes_a_table_that_must_not_exist(sqe: EmbeddedSqe, sessions: list[
     for error in refused:
         assert isinstance(error, UserError)
         assert (error.code, error.message) == (ErrorCode.DUPLICATE_TABLE, "Table iceberg.default.one already exists")
-    assert value(sqe, "SELECT count(*), count(DISTINCT a) FROM one") == [100, 1]
+    assert rows(sqe, "SELECT count(*), count(DISTINCT a) FROM one") == [(100, 1)]
 
 
 def test_one_fills_a_table_that_need_not_exist(sqe: EmbeddedSqe, sessions: list[Session]) -> None:
     answers = race(sessions, statement(sqe, "CREATE TABLE IF NOT EXISTS kept AS SELECT $n AS a FROM range(100)"))
     assert Counter(answers) == {100: 1, 0: _AT_ONCE - 1}
-    assert value(sqe, "SELECT count(*), count(DISTINCT a) FROM kept") == [100, 1]
+    assert rows(sqe, "SELECT count(*), count(DISTINCT a) FROM kept") == [(100, 1)]
     assert race(sessions, ingest(sqe, "appended", IngestMode.CREATE_APPEND)) == [100] * _AT_ONCE
-    assert value(sqe, "SELECT count(*), count(DISTINCT a) FROM appended") == [100 * _AT_ONCE, _AT_ONCE]
+    assert rows(sqe, "SELECT count(*), count(DISTINCT a) FROM appended") == [(100 * _AT_ONCE, _AT_ONCE)]
 
 
 def test_a_plan_that_was_made_before_is_judged_anew(sqe: EmbeddedSqe, sessions: list[Session]) -> None:
@@ -115,7 +111,7 @@ def test_a_plan_that_was_made_before_is_judged_anew(sqe: EmbeddedSqe, sessions: 
     text = "CREATE TABLE IF NOT EXISTS planned AS SELECT $n AS a FROM range(100)"
     plans = [service.plan(session, text.replace("$n", str(number))) for number, session in enumerate(sessions)]
     assert Counter(race(sessions, lambda session, number: plans[number].start())) == {100: 1, 0: _AT_ONCE - 1}
-    assert value(sqe, "SELECT count(*), count(DISTINCT a) FROM planned") == [100, 1]
+    assert rows(sqe, "SELECT count(*), count(DISTINCT a) FROM planned") == [(100, 1)]
 
 
 def test_what_need_not_exist_is_made_once(sqe: EmbeddedSqe, sessions: list[Session]) -> None:
@@ -131,16 +127,16 @@ def test_what_need_not_exist_is_made_once(sqe: EmbeddedSqe, sessions: list[Sessi
 
 def test_the_last_one_replaces_a_view(sqe: EmbeddedSqe, sessions: list[Session]) -> None:
     check_replaced(race(sessions, statement(sqe, "CREATE OR REPLACE VIEW shown AS SELECT $n AS a")), None)
-    assert value(sqe, "SELECT count(*) FROM shown") == [1]
+    assert rows(sqe, "SELECT count(*) FROM shown") == [(1,)]
 
 
 def test_no_table_replaces_a_view(sqe: EmbeddedSqe) -> None:
     sqe.execute("CREATE VIEW in_the_way AS SELECT 1 AS a").close()
-    rows = pa.table({"a": [1]})
+    ones = pa.table({"a": [1]})
     request = IngestRequest(table="in_the_way", mode=IngestMode.REPLACE)
     for run in (
         lambda: sqe.execute("CREATE OR REPLACE TABLE in_the_way AS SELECT 2 AS a"),
-        lambda: sqe.sqe.service.ingest(sqe.session, request, rows.schema, iter(rows.to_batches())),
+        lambda: sqe.sqe.service.ingest(sqe.session, request, ones.schema, iter(ones.to_batches())),
     ):
         with pytest.raises(UserError) as caught:
             run()

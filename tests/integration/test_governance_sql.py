@@ -5,86 +5,26 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
+from testbed.users import ROOT, Users, granted
 
-from sqe_core.bootstrap import Sqe, build
-from sqe_core.catalog.backends import SqliteBackend
-from sqe_core.catalog.registry import Mount
 from sqe_core.engine.spark.engine import SparkEngine
 from sqe_core.policy.builtin import AllowAllEnforcer
-from sqe_core.policy.grants.enforcer import GrantsEnforcer
-from sqe_core.policy.grants.sqlite import MemoryStore
-from sqe_core.policy.masks import MaskWriter
-from sqe_core.query.run.admission import QueryLimits
 from sqe_core.query.run.execution import Execution
 from sqe_core.query.run.judging import Judging
-from sqe_core.session.session import Session
 from sqe_core.spi.errors import ErrorCode, ObjectNotFoundError, SqeError
-from sqe_core.spi.identity import Identity, Secret
 from sqe_core.spi.protocol import IngestMode, IngestRequest
 from sqe_core.testing import make_identity
 
-ROOT = make_identity("root", roles=["service_admin"])
 OWEN = make_identity("owen")
 ALICE = make_identity("alice", roles=["analyst"])
 BOB = make_identity("bob", roles=["auditor"])
 MALLORY = make_identity("mallory", roles=["intern"])
-
-Rows = list[tuple[Any, ...]]
-
-
-@dataclass
-class Lake:
-    """An SQE with grants, and a session for everybody who comes."""
-
-    sqe: Sqe
-    sessions: dict[tuple[str, str], Session] = field(default_factory=dict)
-
-    def session(self, who: Identity) -> Session:
-        session = self.sessions.get(who.key)
-        if session is None:
-            session = self.sessions[who.key] = self.sqe.open_session(who, catalog="lake", protocol="test")
-        return session
-
-    def run(self, who: Identity, sql: str, dialect: str | None = None) -> Rows:
-        result = self.sqe.service.execute(self.session(who), sql, dialect=dialect)
-        return [tuple(row.values()) for batch in result for row in batch.to_pylist()]
-
-    def root(self, *statements: str) -> None:
-        for sql in statements:
-            self.run(ROOT, sql)
-
-    def refusal(self, who: Identity, sql: str) -> SqeError:
-        with pytest.raises(SqeError) as caught:
-            self.run(who, sql)
-        return caught.value
-
-    def close(self) -> None:
-        for session in self.sessions.values():
-            self.sqe.service.close_session(session)
-        self.sqe.release()
-
-
-def open_lake(engine: SparkEngine, folder: Path, *, enforced: bool = True) -> Lake:
-    def now() -> datetime:
-        return datetime.now(UTC)
-
-    folder.mkdir(exist_ok=True)
-    sqe = build(
-        engine=engine,
-        mounts=[Mount(name="lake", backend=SqliteBackend.at(folder, "sqe.db"))],
-        enforcers=[GrantsEnforcer(MemoryStore(now=now), now=now) if enforced else AllowAllEnforcer()],
-        limits=QueryLimits(timeout_secs=120, max_result_rows=0, max_sql_bytes=1 << 20),
-        masks=MaskWriter(key=Secret("mask key")),
-        admins=lambda identity: "service_admin" in identity.roles,
-    )
-    return Lake(sqe)
 
 
 @pytest.fixture(scope="module")
@@ -95,7 +35,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def made(engine: SparkEngine, folder: Path) -> None:
     """The tables, made once; who may see them is decided anew in each test."""
-    lake = open_lake(engine, folder, enforced=False)
+    lake = Users(granted(engine, folder, enforcers=[AllowAllEnforcer()]))
     lake.root(
         "CREATE TABLE people (id integer, name varchar, ssn varchar, region varchar, salary integer)",
         "INSERT INTO people VALUES (1, 'ann', '123-45-6789', 'EU', 50123), (2, 'bob', '987-65-4321', 'US', 60456)",
@@ -107,8 +47,8 @@ def made(engine: SparkEngine, folder: Path) -> None:
 
 
 @pytest.fixture
-def lake(engine: SparkEngine, folder: Path, made: None) -> Iterator[Lake]:
-    lake = open_lake(engine, folder)
+def lake(engine: SparkEngine, folder: Path, made: None) -> Iterator[Users]:
+    lake = Users(granted(engine, folder))
     yield lake
     lake.close()
 
@@ -116,7 +56,7 @@ def lake(engine: SparkEngine, folder: Path, made: None) -> Iterator[Lake]:
 # Grants
 
 
-def test_a_grant_shows_on_the_next_query_and_a_revoke_too(lake: Lake) -> None:
+def test_a_grant_shows_on_the_next_query_and_a_revoke_too(lake: Users) -> None:
     lake.root("GRANT SELECT ON people TO auditor")
     missing = lake.refusal(ALICE, "SELECT * FROM no_table_here")
     assert str(lake.refusal(ALICE, "SELECT * FROM people")) == str(missing).replace("no_table_here", "people")
@@ -126,7 +66,7 @@ def test_a_grant_shows_on_the_next_query_and_a_revoke_too(lake: Lake) -> None:
     assert str(lake.refusal(ALICE, "SELECT * FROM people")) == str(missing).replace("no_table_here", "people")
 
 
-def test_columns_masks_and_rows_of_one_grant(lake: Lake) -> None:
+def test_columns_masks_and_rows_of_one_grant(lake: Users) -> None:
     lake.root(
         "GRANT SELECT (id, salary MASKED WITH 'RANGE(10000)', ssn MASKED WITH 'REDACT') ROWS WHERE region = 'EU'"
         " ON people TO analyst"
@@ -138,7 +78,7 @@ def test_columns_masks_and_rows_of_one_grant(lake: Lake) -> None:
     assert lake.run(ALICE, "SELECT * FROM people WHERE id = 1") == [(1, "***")]
 
 
-def test_the_other_spellings_mean_the_same(lake: Lake) -> None:
+def test_the_other_spellings_mean_the_same(lake: Users) -> None:
     lake.root(
         "GRANT SELECT (id, ssn) ON people TO ROLE analyst"
         " ROWS WHERE region = 'EU' MASKED WITH (ssn = '***-**-' || right(ssn, 4))"
@@ -146,13 +86,13 @@ def test_the_other_spellings_mean_the_same(lake: Lake) -> None:
     assert lake.run(ALICE, "SELECT * FROM people") == [(1, "***-**-6789")]
 
 
-def test_granted_rows_restrict_and_give_nothing(lake: Lake) -> None:
+def test_granted_rows_restrict_and_give_nothing(lake: Users) -> None:
     lake.root("GRANT SELECT (id) ON people TO USER alice", "GRANT ROWS WHERE region = 'EU' ON people TO PUBLIC")
     assert lake.run(ALICE, "SELECT * FROM people") == [(1,)]
     lake.refusal(BOB, "SELECT * FROM people")
 
 
-def test_a_deny_wins_and_is_lifted(lake: Lake) -> None:
+def test_a_deny_wins_and_is_lifted(lake: Users) -> None:
     lake.root("GRANT SELECT ON SCHEMA default TO analyst", "DENY SELECT ON orders TO USER alice")
     assert len(lake.run(ALICE, "SELECT * FROM people")) == 2
     lake.refusal(ALICE, "SELECT * FROM orders")
@@ -162,14 +102,14 @@ def test_a_deny_wins_and_is_lifted(lake: Lake) -> None:
     assert lake.run(ALICE, "SELECT * FROM people WHERE id = 1") == [(1, "ann", "EU")]
 
 
-def test_a_whole_schema_and_a_view(lake: Lake) -> None:
+def test_a_whole_schema_and_a_view(lake: Users) -> None:
     lake.root("GRANT SELECT ON ALL TABLES IN SCHEMA default TO analyst", "GRANT SELECT ON VIEW names TO analyst")
     assert lake.run(ALICE, "SELECT name FROM names ORDER BY id") == [("ann",), ("bob",)]
 
 
 @pytest.mark.rule("POL-12")
 @pytest.mark.parametrize(("mask", "length"), [("REDACT", 3), ("HASH", 64)])
-def test_masked_json_is_json(lake: Lake, mask: str, length: int) -> None:
+def test_masked_json_is_json(lake: Users, mask: str, length: int) -> None:
     lake.root(
         "CREATE TABLE documents (id integer, doc variant) WITH (format_version = 3)",
         """INSERT INTO documents SELECT 1, JSON '{"a": "secret"}'""",
@@ -199,7 +139,7 @@ def test_masked_json_is_json(lake: Lake, mask: str, length: int) -> None:
         "CREATE POLICY p ON TABLE people COLUMN MASK CUSTOM TO ROLE analyst ON COLUMN ssn USING (concat(snn, 'x'))",
     ],
 )
-def test_an_unknown_column_of_a_policy_is_named_to_its_author(lake: Lake, sql: str) -> None:
+def test_an_unknown_column_of_a_policy_is_named_to_its_author(lake: Users, sql: str) -> None:
     refused = lake.refusal(ROOT, sql)
     table, wrong, meant = ("names", "nam", "name") if "names" in sql else ("people", "regin", "region")
     wrong, meant = ("snn", "ssn") if "snn" in sql else (wrong, meant)
@@ -212,7 +152,7 @@ def test_an_unknown_column_of_a_policy_is_named_to_its_author(lake: Lake, sql: s
 
 @pytest.mark.rule("VIEW-2")
 @pytest.mark.rule("POL-15")
-def test_rows_and_masks_of_a_view(lake: Lake) -> None:
+def test_rows_and_masks_of_a_view(lake: Users) -> None:
     """They hold above the view, besides what holds for the tables that it reads."""
     lake.root(
         "GRANT SELECT (id, name MASKED WITH upper(name)) ROWS WHERE id < 2 ON VIEW names TO analyst",
@@ -246,7 +186,7 @@ def test_rows_and_masks_of_a_view(lake: Lake) -> None:
 
 @pytest.mark.rule("VIEW-2")
 @pytest.mark.rule("STMT-8")
-def test_no_view_has_the_rights_of_its_owner(lake: Lake) -> None:
+def test_no_view_has_the_rights_of_its_owner(lake: Users) -> None:
     """dbt writes the clause into every view: it is kept, and whoever reads the view still needs what it reads."""
     lake.root(
         "GRANT SELECT ON people TO service_admin",
@@ -269,7 +209,7 @@ def test_no_view_has_the_rights_of_its_owner(lake: Lake) -> None:
 
 
 @pytest.fixture
-def mapping(lake: Lake) -> Iterator[None]:
+def mapping(lake: Users) -> Iterator[None]:
     """Who may see which region; nobody but administrators is granted anything on it."""
     lake.root(
         "CREATE TABLE regions (who varchar, region varchar)",
@@ -284,7 +224,7 @@ def mapping(lake: Lake) -> Iterator[None]:
 
 
 @pytest.mark.rule("POL-5")
-def test_a_filter_looks_into_a_mapping_table_that_its_readers_may_not_read(lake: Lake, mapping: None) -> None:
+def test_a_filter_looks_into_a_mapping_table_that_its_readers_may_not_read(lake: Users, mapping: None) -> None:
     assert lake.run(ALICE, "SELECT id FROM people") == [(1,)]
     assert lake.run(BOB, "SELECT id FROM people ORDER BY id") == [(1,), (2,)]
     assert lake.run(MALLORY, "SELECT id FROM people") == []
@@ -304,7 +244,7 @@ def test_a_filter_looks_into_a_mapping_table_that_its_readers_may_not_read(lake:
 
 
 @pytest.mark.rule("POL-5")
-def test_a_filter_asks_whether_a_row_of_a_mapping_table_exists(lake: Lake, mapping: None) -> None:
+def test_a_filter_asks_whether_a_row_of_a_mapping_table_exists(lake: Users, mapping: None) -> None:
     looked_up = "SELECT 1 FROM lake.default.regions AS r WHERE r.region = region AND r.who = current_user"
     for word, alices, mallorys in (("EXISTS", [(1,)], []), ("NOT EXISTS", [(2,)], [(1,), (2,)])):
         lake.root("REVOKE ROWS ON people FROM PUBLIC", f"GRANT ROWS WHERE {word} ({looked_up}) ON people TO PUBLIC")
@@ -313,7 +253,7 @@ def test_a_filter_asks_whether_a_row_of_a_mapping_table_exists(lake: Lake, mappi
 
 
 @pytest.mark.rule("POL-5")
-def test_names_in_a_mapping_query_are_the_mapping_tables_own(lake: Lake, mapping: None) -> None:
+def test_names_in_a_mapping_query_are_the_mapping_tables_own(lake: Users, mapping: None) -> None:
     """Neither a temporary view nor a column of the reader's query is meant by them; no rows are no error."""
     lake.run(ALICE, "CREATE TEMPORARY VIEW regions AS SELECT 'alice' AS who, 'US' AS region")
     assert lake.run(ALICE, "WITH regions AS (SELECT 'US' AS region) SELECT id FROM people") == [(1,)]
@@ -344,7 +284,7 @@ def test_names_in_a_mapping_query_are_the_mapping_tables_own(lake: Lake, mapping
 
 
 @pytest.mark.rule("POL-8")
-def test_a_role_that_is_left_out_is_looked_up_too(lake: Lake, mapping: None) -> None:
+def test_a_role_that_is_left_out_is_looked_up_too(lake: Users, mapping: None) -> None:
     lake.root(
         "REVOKE ROWS ON people FROM PUBLIC",
         "INSERT INTO regions VALUES ('intern', 'US')",
@@ -358,7 +298,7 @@ def test_a_role_that_is_left_out_is_looked_up_too(lake: Lake, mapping: None) -> 
 
 @pytest.mark.rule("POL-2")
 @pytest.mark.rule("ERR-1")
-def test_a_filter_whose_mapping_table_is_gone_closes_the_table(lake: Lake, mapping: None) -> None:
+def test_a_filter_whose_mapping_table_is_gone_closes_the_table(lake: Users, mapping: None) -> None:
     lake.root("ALTER TABLE regions RENAME TO regions2")
     error = lake.refusal(BOB, "SELECT id FROM people")
     assert "regions" not in f"{error} {error.hint}"
@@ -368,7 +308,7 @@ def test_a_filter_whose_mapping_table_is_gone_closes_the_table(lake: Lake, mappi
 
 
 @pytest.mark.rule("POL-15")
-def test_expressions_are_stored_in_one_form(lake: Lake) -> None:
+def test_expressions_are_stored_in_one_form(lake: Users) -> None:
     lake.root(
         "GRANT SELECT (id, name MASKED WITH upper(/* loud */ name))"
         " ROWS WHERE region  =  -- of the day\n 'E  U' ON people TO analyst",
@@ -397,7 +337,7 @@ WRONG = [
 
 
 @pytest.mark.rule("POL-15")
-def test_what_does_not_fit_is_refused_and_not_stored(lake: Lake) -> None:
+def test_what_does_not_fit_is_refused_and_not_stored(lake: Users) -> None:
     for sql, code in WRONG:
         error = lake.refusal(ROOT, sql)
         assert error.kind.value == "USER_ERROR", (sql, error)
@@ -439,7 +379,7 @@ FORBIDDEN = [
 @pytest.mark.rule("META-3")
 @pytest.mark.rule("POL-15")
 @pytest.mark.rule("ERR-5")
-def test_others_than_administrators_are_refused_before_anything_is_looked_up(lake: Lake) -> None:
+def test_others_than_administrators_are_refused_before_anything_is_looked_up(lake: Users) -> None:
     lake.root("GRANT SELECT ON people TO auditor", "GRANT ROWS WHERE region = 'EU' ON people TO intern")
     before = lake.run(ROOT, "SHOW GRANTS")
     for sql in FORBIDDEN:
@@ -451,7 +391,7 @@ def test_others_than_administrators_are_refused_before_anything_is_looked_up(lak
     assert lake.run(ROOT, "SHOW ROLES") == [("service_admin",)]
 
 
-def test_whoever_has_the_option_passes_on_no_more_than_that(lake: Lake) -> None:
+def test_whoever_has_the_option_passes_on_no_more_than_that(lake: Users) -> None:
     lake.root("GRANT SELECT (id, name) ON people TO ROLE analyst WITH GRANT OPTION")
     lake.run(ALICE, "GRANT SELECT (id) ON people TO USER bob")
     assert lake.run(BOB, "SELECT * FROM people") == [(1,), (2,)]
@@ -469,7 +409,7 @@ def test_whoever_has_the_option_passes_on_no_more_than_that(lake: Lake) -> None:
 
 
 @pytest.mark.rule("POL-15")
-def test_whoever_is_restricted_passes_nothing_on(lake: Lake) -> None:
+def test_whoever_is_restricted_passes_nothing_on(lake: Users) -> None:
     lake.root(
         "GRANT SELECT ON people TO ROLE analyst WITH GRANT OPTION",
         "GRANT ROWS WHERE region = 'EU' ON people TO USER alice",
@@ -478,7 +418,7 @@ def test_whoever_is_restricted_passes_nothing_on(lake: Lake) -> None:
 
 
 @pytest.mark.rule("POL-15")
-def test_whoever_has_the_option_lifts_no_filter_and_no_mask(lake: Lake) -> None:
+def test_whoever_has_the_option_lifts_no_filter_and_no_mask(lake: Users) -> None:
     lake.root(
         "GRANT SELECT ON people TO auditor WITH GRANT OPTION",
         "GRANT SELECT (id, ssn MASKED WITH 'NULL') ROWS WHERE region = 'EU' ON people TO analyst",
@@ -497,7 +437,7 @@ def test_whoever_has_the_option_lifts_no_filter_and_no_mask(lake: Lake) -> None:
     lake.refusal(MALLORY, "SELECT * FROM people")
 
 
-def test_an_owner_keeps_access_and_gives_it_away(lake: Lake) -> None:
+def test_an_owner_keeps_access_and_gives_it_away(lake: Users) -> None:
     lake.run(OWEN, "CREATE TABLE owned AS SELECT 1 AS id")
     try:
         # By default only administrators grant (features §6.5).
@@ -516,7 +456,7 @@ def test_an_owner_keeps_access_and_gives_it_away(lake: Lake) -> None:
 
 
 @pytest.mark.rule("SESS-4")
-def test_a_namesake_from_elsewhere_owns_nothing(lake: Lake) -> None:
+def test_a_namesake_from_elsewhere_owns_nothing(lake: Users) -> None:
     lake.run(OWEN, "CREATE TABLE mine AS SELECT 1 AS id")
     namesake = replace(OWEN, issuer="https://elsewhere.test")
     try:
@@ -529,7 +469,7 @@ def test_a_namesake_from_elsewhere_owns_nothing(lake: Lake) -> None:
         lake.run(OWEN, "DROP TABLE mine")
 
 
-def test_grants_follow_a_renamed_table(lake: Lake) -> None:
+def test_grants_follow_a_renamed_table(lake: Users) -> None:
     lake.run(OWEN, "CREATE TABLE first_name AS SELECT 1 AS id")
     lake.root("GRANT SELECT ON first_name TO analyst")
     lake.run(OWEN, "ALTER TABLE first_name RENAME TO last_name")
@@ -542,7 +482,7 @@ def test_grants_follow_a_renamed_table(lake: Lake) -> None:
 # Roles
 
 
-def test_roles_are_made_given_and_taken(lake: Lake) -> None:
+def test_roles_are_made_given_and_taken(lake: Users) -> None:
     lake.root("CREATE ROLE reader", "CREATE ROLE IF NOT EXISTS reader", "GRANT SELECT ON orders TO reader")
     lake.refusal(MALLORY, "SELECT * FROM orders")
     lake.root("GRANT reader TO USER mallory")
@@ -567,7 +507,7 @@ def test_roles_are_made_given_and_taken(lake: Lake) -> None:
 
 @pytest.mark.rule("ENF-13", "POL-9")
 @pytest.mark.parametrize("held_secs", [5.0, -1.0], ids=["at once", "later"])
-def test_a_plan_does_not_outlive_a_role(lake: Lake, monkeypatch: pytest.MonkeyPatch, held_secs: float) -> None:
+def test_a_plan_does_not_outlive_a_role(lake: Users, monkeypatch: pytest.MonkeyPatch, held_secs: float) -> None:
     monkeypatch.setattr("sqe_core.query.run.statement_run._PLAN_SECS", held_secs)
     lake.root("CREATE ROLE reader", "GRANT SELECT ON orders TO reader", "GRANT reader TO USER mallory")
     service, session = lake.sqe.service, lake.session(MALLORY)
@@ -579,7 +519,7 @@ def test_a_plan_does_not_outlive_a_role(lake: Lake, monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.rule("ENF-13")
-def test_a_plan_does_not_outlive_the_roles_of_a_login(lake: Lake) -> None:
+def test_a_plan_does_not_outlive_the_roles_of_a_login(lake: Users) -> None:
     lake.root("CREATE ROLE reader", "GRANT SELECT ON orders TO reader")
     service, session = lake.sqe.service, lake.session(MALLORY)
     session.identity = replace(MALLORY, roles=frozenset({"reader"}))
@@ -591,7 +531,7 @@ def test_a_plan_does_not_outlive_the_roles_of_a_login(lake: Lake) -> None:
 
 
 @contextmanager
-def made_meanwhile(lake: Lake, monkeypatch: pytest.MonkeyPatch, taker: type, step: str) -> Iterator[None]:
+def made_meanwhile(lake: Users, monkeypatch: pytest.MonkeyPatch, taker: type, step: str) -> Iterator[None]:
     """Owen makes the table `fresh` right after this step of the next statement."""
     take_step, meanwhile = getattr(taker, step), ["CREATE TABLE fresh AS SELECT 2 AS id"]
 
@@ -608,7 +548,9 @@ def made_meanwhile(lake: Lake, monkeypatch: pytest.MonkeyPatch, taker: type, ste
 
 @pytest.mark.rule("ENF-13", "POL-9")
 @pytest.mark.parametrize("text", ["fresh AS SELECT 1 AS id", "fresh (id integer, mine integer)"])
-def test_or_replace_does_not_replace_what_was_not_there(lake: Lake, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+def test_or_replace_does_not_replace_what_was_not_there(
+    lake: Users, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
     for user in ("mallory", "owen"):
         lake.root(f"GRANT CREATE ON SCHEMA lake.default TO USER {user}")
     with made_meanwhile(lake, monkeypatch, Judging, "judge"):
@@ -623,7 +565,7 @@ def test_or_replace_does_not_replace_what_was_not_there(lake: Lake, monkeypatch:
 
 @pytest.mark.rule("POL-10")
 @pytest.mark.parametrize("text", ["fresh AS SELECT 1 AS id", "fresh (id integer, mine integer)"])
-def test_who_comes_second_owns_nothing(lake: Lake, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+def test_who_comes_second_owns_nothing(lake: Users, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
     """IF NOT EXISTS leaves the other one's table, and does not take it over."""
     for user in ("mallory", "owen"):
         lake.root(f"GRANT CREATE ON SCHEMA lake.default TO USER {user}")
@@ -637,7 +579,7 @@ def test_who_comes_second_owns_nothing(lake: Lake, monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.rule("ENF-13")
-def test_an_ingest_does_not_outlive_a_role(lake: Lake) -> None:
+def test_an_ingest_does_not_outlive_a_role(lake: Users) -> None:
     lake.root(
         "CREATE TABLE IF NOT EXISTS inbox (id integer)",
         "CREATE ROLE loader",
@@ -657,7 +599,7 @@ def test_an_ingest_does_not_outlive_a_role(lake: Lake) -> None:
     assert lake.run(ROOT, "SELECT count(*) FROM inbox") == [(0,)]
 
 
-def test_set_role_leaves_out_and_never_adds(lake: Lake) -> None:
+def test_set_role_leaves_out_and_never_adds(lake: Users) -> None:
     lake.root(
         "CREATE ROLE one",
         "CREATE ROLE two",
@@ -686,7 +628,7 @@ def test_set_role_leaves_out_and_never_adds(lake: Lake) -> None:
 
 
 @pytest.mark.rule("POL-8")
-def test_set_role_gets_rid_of_no_restriction(lake: Lake) -> None:
+def test_set_role_gets_rid_of_no_restriction(lake: Users) -> None:
     lake.root(
         "CREATE ROLE wide",
         "GRANT wide TO USER alice",
@@ -700,7 +642,7 @@ def test_set_role_gets_rid_of_no_restriction(lake: Lake) -> None:
     lake.refusal(ALICE, "SELECT * FROM orders")
 
 
-def test_an_administrator_without_the_role_is_none(lake: Lake) -> None:
+def test_an_administrator_without_the_role_is_none(lake: Users) -> None:
     lake.run(ROOT, "SET ROLE NONE")
     assert lake.refusal(ROOT, "GRANT SELECT ON people TO analyst").code is ErrorCode.ACCESS_DENIED
     lake.run(ROOT, "SET ROLE ALL")
@@ -709,7 +651,7 @@ def test_an_administrator_without_the_role_is_none(lake: Lake) -> None:
 
 @pytest.mark.rule("POL-10")
 @pytest.mark.parametrize("sql", ["CREATE VIEW {n} AS SELECT 1 AS a", "CREATE TABLE {n} (a integer)"])
-def test_a_name_of_another_case_sheds_no_restriction(lake: Lake, sql: str) -> None:
+def test_a_name_of_another_case_sheds_no_restriction(lake: Users, sql: str) -> None:
     lake.root(
         "GRANT SELECT ON SCHEMA default TO analyst",
         "GRANT CREATE, CREATE VIEW ON SCHEMA default TO USER owen",
@@ -738,7 +680,7 @@ def test_a_name_of_another_case_sheds_no_restriction(lake: Lake, sql: str) -> No
 
 
 @pytest.mark.rule("ENF-9")
-def test_a_column_that_was_dropped_is_no_more_visible_in_old_versions(lake: Lake) -> None:
+def test_a_column_that_was_dropped_is_no_more_visible_in_old_versions(lake: Users) -> None:
     lake.root(
         "CREATE TABLE shrunk AS SELECT 1 AS id, 'ann' AS name, '123' AS ssn, 'x' AS note",
         "GRANT SELECT ON shrunk TO service_admin",
@@ -767,7 +709,7 @@ def test_a_column_that_was_dropped_is_no_more_visible_in_old_versions(lake: Lake
 # Policies and tags
 
 
-def test_policies_on_tables_and_tags(lake: Lake) -> None:
+def test_policies_on_tables_and_tags(lake: Users) -> None:
     lake.root(
         "GRANT SELECT ON people TO analyst",
         "CREATE POLICY eu ON TABLE people ROW FILTER TO ROLE analyst USING (region = 'EU')",
@@ -806,7 +748,7 @@ def test_policies_on_tables_and_tags(lake: Lake) -> None:
 
 
 @pytest.mark.rule("POL-6")
-def test_a_tagged_column_that_is_renamed_closes_the_table(lake: Lake) -> None:
+def test_a_tagged_column_that_is_renamed_closes_the_table(lake: Users) -> None:
     lake.root(
         "CREATE TABLE tagged AS SELECT 1 AS id, '123' AS ssn",
         "GRANT SELECT ON tagged TO analyst",
@@ -824,7 +766,7 @@ def test_a_tagged_column_that_is_renamed_closes_the_table(lake: Lake) -> None:
 
 
 @pytest.mark.rule("STMT-7")
-def test_a_column_that_a_policy_names_is_for_administrators_to_drop(lake: Lake) -> None:
+def test_a_column_that_a_policy_names_is_for_administrators_to_drop(lake: Users) -> None:
     lake.root("CREATE TABLE watched AS SELECT 1 AS id, 'EU' AS region, '123' AS ssn, 'x' AS note, 'y' AS free")
     lake.root(
         "GRANT ALL PRIVILEGES ON watched TO USER bob",
@@ -853,7 +795,7 @@ def test_a_column_that_a_policy_names_is_for_administrators_to_drop(lake: Lake) 
 
 @pytest.mark.rule("META-1")
 @pytest.mark.rule("META-2")
-def test_show_grants(lake: Lake) -> None:
+def test_show_grants(lake: Users) -> None:
     lake.root(
         "GRANT SELECT (id, ssn MASKED WITH 'HASH') ROWS WHERE region = 'EU' ON people TO analyst",
         "GRANT SELECT ON people TO auditor",
@@ -889,7 +831,7 @@ def test_show_grants(lake: Lake) -> None:
 
 
 @pytest.mark.rule("META-2")
-def test_the_effective_policy(lake: Lake) -> None:
+def test_the_effective_policy(lake: Users) -> None:
     lake.root(
         "GRANT SELECT (id, ssn MASKED WITH 'HASH') ROWS WHERE region = 'EU' ON people TO USER alice",
     )
@@ -910,7 +852,7 @@ def test_the_effective_policy(lake: Lake) -> None:
 
 
 @pytest.mark.rule("META-3")
-def test_check_access(lake: Lake) -> None:
+def test_check_access(lake: Users) -> None:
     lake.root("GRANT SELECT ON people TO USER alice", "GRANT CREATE ON SCHEMA default TO USER alice")
     assert lake.run(ROOT, "CHECK ACCESS SELECT ON people FOR USER alice") == [(True, "granted")]
     assert lake.run(ROOT, "CHECK ACCESS INSERT ON people FOR USER alice") == [(False, "not granted")]
@@ -922,7 +864,7 @@ def test_check_access(lake: Lake) -> None:
     assert denied == lake.run(MALLORY, "CHECK ACCESS SELECT ON no_such") == [(False, "not allowed, or not there")]
 
 
-def test_explain_access(lake: Lake) -> None:
+def test_explain_access(lake: Users) -> None:
     lake.root(
         "GRANT SELECT (id, ssn MASKED WITH 'HASH') ROWS WHERE region = 'EU' ON people TO USER alice",
         "GRANT SELECT ON orders TO USER alice",
@@ -952,7 +894,7 @@ def test_explain_access(lake: Lake) -> None:
 
 
 def test_without_a_store_it_says_so(engine: SparkEngine, folder: Path, made: None) -> None:
-    lake = open_lake(engine, folder, enforced=False)
+    lake = Users(granted(engine, folder, enforcers=[AllowAllEnforcer()]))
     try:
         for sql in ("GRANT SELECT ON people TO r", "CREATE ROLE r", "SHOW GRANTS ON people", "DROP POLICY p"):
             error = lake.refusal(ROOT, sql)
@@ -963,7 +905,7 @@ def test_without_a_store_it_says_so(engine: SparkEngine, folder: Path, made: Non
         lake.close()
 
 
-def test_the_dialects_say_it_alike(lake: Lake) -> None:
+def test_the_dialects_say_it_alike(lake: Users) -> None:
     lake.run(ROOT, 'GRANT SELECT ON "people" TO USER "alice"', dialect="trino")
     lake.run(ROOT, 'GRANT ROWS WHERE `region` = "EU" ON `people` TO USER alice', dialect="spark")
     assert lake.run(ALICE, "SELECT id FROM people") == [(1,)]

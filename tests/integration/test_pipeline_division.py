@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import pyarrow as pa
 import pytest
+from testbed.clocks import wait_for
 
 from sqe_core.bootstrap import EmbeddedSqe
 from sqe_core.observe.history import HistoryEntry
@@ -31,10 +31,7 @@ def tables(sqe: EmbeddedSqe) -> Iterator[None]:
 @pytest.fixture(autouse=True)
 def slots_are_free(sqe: EmbeddedSqe) -> Iterator[None]:
     yield
-    deadline = time.monotonic() + 5
-    while sqe.sqe.service.running:
-        assert time.monotonic() < deadline, "a statement still has its slot"
-        time.sleep(0.01)
+    wait_for(lambda: not sqe.sqe.service.running, 5)
 
 
 def parts_of(sqe: EmbeddedSqe, sql: str, count: int = 4) -> Sequence[StatementPlan]:

@@ -2,40 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pyarrow as pa
 import pytest
+from testbed.users import refusal, rows, run
 
 from sqe_core.bootstrap import EmbeddedSqe
-from sqe_core.spi.errors import ErrorCode, SqeError, UserError
+from sqe_core.spi.errors import ErrorCode, UserError
 from sqe_core.sql.statement import StatementKind
-
-
-def rows(sqe: EmbeddedSqe, sql: str, parameters: Any = ()) -> list[tuple[Any, ...]]:
-    table = sqe.execute(sql, parameters).read_all()
-    return list(zip(*(column.to_pylist() for column in table.columns), strict=True))
-
-
-def run(sqe: EmbeddedSqe, sql: str) -> int | None:
-    with sqe.execute(sql) as result:
-        assert result.schema is None
-        return result.affected_rows
-
-
-def error(sqe: EmbeddedSqe, sql: str, parameters: Any = ()) -> SqeError:
-    with pytest.raises(SqeError) as raised:
-        sqe.execute(sql, parameters).read_all()
-    return raised.value
 
 
 @pytest.fixture(scope="module", autouse=True)
 def _schema(sqe: EmbeddedSqe) -> None:
-    run(sqe, "CREATE SCHEMA st")
-    run(sqe, "USE st")
-    run(sqe, "CREATE TABLE people (id bigint NOT NULL, name varchar COMMENT 'who', dept varchar, pay decimal(10,2))")
     run(
         sqe,
+        "CREATE SCHEMA st",
+        "USE st",
+        "CREATE TABLE people (id bigint NOT NULL, name varchar COMMENT 'who', dept varchar, pay decimal(10,2))",
         "INSERT INTO people VALUES (1, 'ann', 'eng', 100.5), (2, 'bob', 'eng', 90), (3, 'cat', 'ops', NULL)",
     )
 
@@ -103,7 +85,7 @@ def test_create_insert_update_delete_merge_truncate_count_rows(sqe: EmbeddedSqe)
     run(sqe, "TRUNCATE TABLE dml")
     assert rows(sqe, "SELECT count(*) FROM dml") == [(0,)]
     run(sqe, "DROP TABLE dml")
-    assert error(sqe, "SELECT * FROM dml").code is ErrorCode.TABLE_NOT_FOUND
+    assert refusal(sqe, "SELECT * FROM dml").code is ErrorCode.TABLE_NOT_FOUND
     run(sqe, "DROP TABLE IF EXISTS dml")
 
 
@@ -117,7 +99,7 @@ def test_dml_reads_other_tables_and_subqueries(sqe: EmbeddedSqe) -> None:
 
 def test_ctas_replace_and_no_data(sqe: EmbeddedSqe) -> None:
     assert run(sqe, "CREATE TABLE c1 AS SELECT * FROM people") == 3
-    assert error(sqe, "CREATE TABLE c1 AS SELECT 1 AS a").code is ErrorCode.DUPLICATE_TABLE
+    assert refusal(sqe, "CREATE TABLE c1 AS SELECT 1 AS a").code is ErrorCode.DUPLICATE_TABLE
     run(sqe, "CREATE TABLE IF NOT EXISTS c1 AS SELECT 1 AS a")
     run(sqe, "CREATE OR REPLACE TABLE c1 AS SELECT 1 AS a")
     assert rows(sqe, "SELECT * FROM c1") == [(1,)]
@@ -158,7 +140,7 @@ def test_alter_table(sqe: EmbeddedSqe) -> None:
     run(sqe, "ALTER TABLE alt DROP COLUMN remark")
     assert rows(sqe, "SELECT * FROM alt")[0][0] == 1
     run(sqe, "ALTER TABLE alt RENAME TO alt2")
-    assert error(sqe, "SELECT * FROM alt").code is ErrorCode.TABLE_NOT_FOUND
+    assert refusal(sqe, "SELECT * FROM alt").code is ErrorCode.TABLE_NOT_FOUND
     run(sqe, "ALTER TABLE IF EXISTS alt DROP COLUMN x")
     (text,) = rows(sqe, "SHOW CREATE TABLE alt2")[0]
     assert "COMMENT 'altered'" in text
@@ -192,8 +174,8 @@ def test_time_travel(sqe: EmbeddedSqe) -> None:
     assert rows(sqe, "SELECT id FROM tt FOR VERSION AS OF 'one'") == [(1,)]
     (made,) = rows(sqe, f'SELECT cast(committed_at AS varchar) FROM "tt$snapshots" WHERE snapshot_id = {first}')[0]
     assert rows(sqe, f"SELECT id FROM tt FOR TIMESTAMP AS OF TIMESTAMP '{made[:26]}'") == [(1,)]
-    assert error(sqe, "SELECT * FROM tt FOR VERSION AS OF 1").code is not ErrorCode.GENERIC_INTERNAL_ERROR
-    assert error(sqe, "SELECT * FROM tt FOR VERSION AS OF (SELECT 1)").kind.value == "USER_ERROR"
+    assert refusal(sqe, "SELECT * FROM tt FOR VERSION AS OF 1").code is not ErrorCode.GENERIC_INTERNAL_ERROR
+    assert refusal(sqe, "SELECT * FROM tt FOR VERSION AS OF (SELECT 1)").kind.value == "USER_ERROR"
     run(sqe, "DROP TABLE tt")
 
 
@@ -203,7 +185,7 @@ def test_metadata_tables(sqe: EmbeddedSqe) -> None:
     assert rows(sqe, 'SELECT name, type FROM iceberg.st."people$refs"') == [("main", "BRANCH")]
     for kind in ("manifests", "history", "partitions"):
         assert len(rows(sqe, f'SELECT * FROM "people${kind}"')) >= 1
-    assert error(sqe, 'SELECT * FROM "people$entries"').code is ErrorCode.TABLE_NOT_FOUND
+    assert refusal(sqe, 'SELECT * FROM "people$entries"').code is ErrorCode.TABLE_NOT_FOUND
 
 
 def test_views_are_expanded_by_us(sqe: EmbeddedSqe) -> None:
@@ -221,14 +203,14 @@ def test_views_are_expanded_by_us(sqe: EmbeddedSqe) -> None:
     assert rows(sqe, "SHOW VIEWS") == [("eng",), ("eng2",)]
     assert rows(sqe, "DESCRIBE eng2") == [("n", "varchar", "YES")]
     assert "SELECT upper(name) FROM eng" in rows(sqe, "SHOW CREATE VIEW eng2")[0][0]
-    assert error(sqe, "CREATE VIEW eng AS SELECT 1 AS a").code is ErrorCode.DUPLICATE_TABLE
-    assert error(sqe, "CREATE OR REPLACE VIEW eng AS SELECT * FROM eng").kind.value == "USER_ERROR"
-    assert error(sqe, "INSERT INTO eng VALUES (1, 'x')").kind.value == "USER_ERROR"
+    assert refusal(sqe, "CREATE VIEW eng AS SELECT 1 AS a").code is ErrorCode.DUPLICATE_TABLE
+    assert refusal(sqe, "CREATE OR REPLACE VIEW eng AS SELECT * FROM eng").kind.value == "USER_ERROR"
+    assert refusal(sqe, "INSERT INTO eng VALUES (1, 'x')").kind.value == "USER_ERROR"
     run(sqe, "CREATE OR REPLACE VIEW eng AS SELECT id, name FROM people WHERE dept = 'ops'")
     assert rows(sqe, "SELECT n FROM eng2") == [("CAT",)]
     run(sqe, "DROP VIEW eng2")
     run(sqe, "DROP VIEW eng")
-    assert error(sqe, "DROP VIEW eng").code is ErrorCode.VIEW_NOT_FOUND
+    assert refusal(sqe, "DROP VIEW eng").code is ErrorCode.VIEW_NOT_FOUND
 
 
 @pytest.mark.rule("VIEW-5")
@@ -246,7 +228,7 @@ def test_views_that_read_each_other_in_a_circle_end_with_an_error(sqe: EmbeddedS
     run(sqe, "CREATE VIEW ring_a AS SELECT 1 AS x")
     run(sqe, "CREATE VIEW ring_b AS SELECT x FROM ring_a")
     run(sqe, "CREATE OR REPLACE VIEW ring_a AS SELECT 2 AS x")
-    assert "read itself" in error(sqe, "CREATE OR REPLACE VIEW ring_a AS SELECT x FROM ring_b").message
+    assert "read itself" in refusal(sqe, "CREATE OR REPLACE VIEW ring_a AS SELECT x FROM ring_b").message
     run(sqe, "DROP VIEW ring_b")
     run(sqe, "DROP VIEW ring_a")
 
@@ -259,21 +241,21 @@ def test_temporary_views_belong_to_the_session(sqe: EmbeddedSqe) -> None:
     assert len(rows(sqe, "SELECT id FROM mine")) == 3
     run(sqe, "DELETE FROM people WHERE id = 4")
     assert ("mine",) in rows(sqe, "SHOW TABLES")
-    assert "temporary view" in error(sqe, "CREATE VIEW kept AS SELECT * FROM mine").message
+    assert "temporary view" in refusal(sqe, "CREATE VIEW kept AS SELECT * FROM mine").message
     run(sqe, "DROP VIEW mine")
-    assert error(sqe, "SELECT * FROM mine").code is ErrorCode.TABLE_NOT_FOUND
+    assert refusal(sqe, "SELECT * FROM mine").code is ErrorCode.TABLE_NOT_FOUND
 
 
 def test_schemas(sqe: EmbeddedSqe) -> None:
     run(sqe, "CREATE SCHEMA IF NOT EXISTS s1")
     run(sqe, "CREATE SCHEMA IF NOT EXISTS s1")
-    assert error(sqe, "CREATE SCHEMA s1").message.endswith("already exists")
+    assert refusal(sqe, "CREATE SCHEMA s1").message.endswith("already exists")
     run(sqe, "CREATE TABLE s1.t AS SELECT 1 AS a")
     run(sqe, "CREATE VIEW s1.v AS SELECT a FROM s1.t")
-    assert "not empty" in error(sqe, "DROP SCHEMA s1").message
+    assert "not empty" in refusal(sqe, "DROP SCHEMA s1").message
     run(sqe, "DROP SCHEMA s1 CASCADE")
     assert ("s1",) not in rows(sqe, "SHOW SCHEMAS")
-    assert error(sqe, "DROP SCHEMA s1").code is ErrorCode.SCHEMA_NOT_FOUND
+    assert refusal(sqe, "DROP SCHEMA s1").code is ErrorCode.SCHEMA_NOT_FOUND
     run(sqe, "DROP SCHEMA IF EXISTS s1")
     run(sqe, 'CREATE SCHEMA "a.b"') if ("a",) in rows(sqe, "SHOW SCHEMAS") else None
 
@@ -298,7 +280,7 @@ def test_explain_shows_visible_names_only(sqe: EmbeddedSqe) -> None:
     plan = rows(sqe, "EXPLAIN SELECT name FROM people WHERE id = 1")
     assert [kind for kind, _ in plan] == ["logical_plan", "physical_plan"]
     assert not any("_sqe_" in text for _, text in plan)
-    assert error(sqe, "EXPLAIN SELECT nope FROM people").code is ErrorCode.COLUMN_NOT_FOUND
+    assert refusal(sqe, "EXPLAIN SELECT nope FROM people").code is ErrorCode.COLUMN_NOT_FOUND
     assert rows(sqe, "EXPLAIN DELETE FROM people")
     assert rows(sqe, "SELECT count(*) FROM people") == [(3,)]
 
@@ -307,12 +289,12 @@ def test_session_statements(sqe: EmbeddedSqe) -> None:
     run(sqe, "SET SESSION query_max_run_time = '10m'")
     assert ("query_max_run_time", "10m") in [row[:2] for row in rows(sqe, "SHOW SESSION")]
     run(sqe, "RESET SESSION query_max_run_time")
-    assert error(sqe, "SET SESSION nope = 1").code is ErrorCode.INVALID_ARGUMENTS
+    assert refusal(sqe, "SET SESSION nope = 1").code is ErrorCode.INVALID_ARGUMENTS
     for text in ("BEGIN", "COMMIT", "ROLLBACK", "START TRANSACTION"):
         run(sqe, text)
     run(sqe, "USE iceberg.st")
     assert sqe.current == ("iceberg", "st")
-    assert error(sqe, "USE nope").code is ErrorCode.SCHEMA_NOT_FOUND
+    assert refusal(sqe, "USE nope").code is ErrorCode.SCHEMA_NOT_FOUND
     assert rows(sqe, "SELECT current_schema, current_catalog") == [("st", "iceberg")]
 
 
@@ -334,8 +316,8 @@ def test_information_schema(sqe: EmbeddedSqe) -> None:
         "WHERE table_name = 'people' AND table_schema = 'st' ORDER BY ordinal_position",
     ) == rows(sqe, "DESCRIBE people")
     assert ("st",) in rows(sqe, "SELECT schema_name FROM information_schema.schemata")
-    assert error(sqe, "SELECT * FROM information_schema.nope").code is ErrorCode.TABLE_NOT_FOUND
-    assert error(sqe, "INSERT INTO information_schema.tables VALUES ('a','b','c','d')").kind.value == "USER_ERROR"
+    assert refusal(sqe, "SELECT * FROM information_schema.nope").code is ErrorCode.TABLE_NOT_FOUND
+    assert refusal(sqe, "INSERT INTO information_schema.tables VALUES ('a','b','c','d')").kind.value == "USER_ERROR"
 
 
 @pytest.mark.rule("STMT-4")
@@ -343,25 +325,25 @@ def test_parameters_bind_as_values(sqe: EmbeddedSqe) -> None:
     assert rows(sqe, "SELECT name FROM people WHERE id = ? OR name = ? ORDER BY id", [1, "bob"]) == [("ann",), ("bob",)]
     assert rows(sqe, "SELECT :a || :b AS c", {"b": "y", "a": "x' OR 1=1 --"}) == [("x' OR 1=1 --y",)]
     assert rows(sqe, "SELECT name FROM people ORDER BY id LIMIT ?", [1]) == [("ann",)]
-    assert isinstance(error(sqe, "SELECT ?", []), UserError)
-    assert isinstance(error(sqe, "SELECT * FROM people WHERE id = ?", [1, 2]), UserError)
+    assert isinstance(refusal(sqe, "SELECT ?", []), UserError)
+    assert isinstance(refusal(sqe, "SELECT * FROM people WHERE id = ?", [1, 2]), UserError)
 
 
 @pytest.mark.rule("ERR-5")
 @pytest.mark.rule("ERR-3")
 def test_errors_point_into_the_users_text_and_suggest(sqe: EmbeddedSqe) -> None:
-    missing = error(sqe, "SELECT id,\n  nmae\nFROM people")
+    missing = refusal(sqe, "SELECT id,\n  nmae\nFROM people")
     assert missing.code is ErrorCode.COLUMN_NOT_FOUND
     assert (missing.position.line, missing.position.column) == (2, 3)
     assert "name" in (missing.hint or "")
-    table = error(sqe, "SELECT * FROM poeple")
+    table = refusal(sqe, "SELECT * FROM poeple")
     assert table.code is ErrorCode.TABLE_NOT_FOUND
     assert "people" in (table.hint or "")
     assert (table.position.line, table.position.column) == (1, 15)
-    assert error(sqe, "SELECT nope(1)").code is ErrorCode.FUNCTION_NOT_FOUND
-    assert error(sqe, "SELEC 1").code in (ErrorCode.SYNTAX_ERROR, ErrorCode.NOT_SUPPORTED)
-    assert error(sqe, "SELECT 1 / 0").code is ErrorCode.DIVISION_BY_ZERO
-    assert error(sqe, "SELECT CAST('x' AS integer)").code is ErrorCode.INVALID_CAST
+    assert refusal(sqe, "SELECT nope(1)").code is ErrorCode.FUNCTION_NOT_FOUND
+    assert refusal(sqe, "SELEC 1").code in (ErrorCode.SYNTAX_ERROR, ErrorCode.NOT_SUPPORTED)
+    assert refusal(sqe, "SELECT 1 / 0").code is ErrorCode.DIVISION_BY_ZERO
+    assert refusal(sqe, "SELECT CAST('x' AS integer)").code is ErrorCode.INVALID_CAST
 
 
 def test_results_say_what_kind_of_statement_they_answer(sqe: EmbeddedSqe) -> None:

@@ -6,14 +6,14 @@ import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
+from testbed.users import Users
 
-from sqe_core.bootstrap import Sqe, compose
+from sqe_core.bootstrap import compose
 from sqe_core.config.loading import load
 from sqe_core.engine.spark.engine import SparkEngine
-from sqe_core.spi import ErrorCode, Identity, SqeError, StartupError
+from sqe_core.spi import ErrorCode, StartupError
 from sqe_core.testing import make_identity
 
 ADMIN = make_identity("root", roles=["admin"])
@@ -34,7 +34,7 @@ forbid(principal, action, resource in Table::"lake.default.{DENIED}") unless {{ 
 """
 
 
-class Server:
+class Server(Users):
     """What a configuration file describes, and people who use it."""
 
     def __init__(self, folder: Path, engine: SparkEngine, engines: str = '"cedar"') -> None:
@@ -55,7 +55,7 @@ class Server:
             policies_path = "{self.policies}"
             """
         )
-        self.sqe: Sqe = compose(load(self.file, environ={}), engine=engine)
+        super().__init__(compose(load(self.file, environ={}), engine=engine), canaries=(HIDDEN, DENIED, VALUE))
 
     def write(self, text: str) -> None:
         fresh = self.policies / "fresh"
@@ -66,23 +66,6 @@ class Server:
         """Change the policies, and wait: files are looked at once a second, and answers reused for one."""
         self.write(text)
         time.sleep(2.1)
-
-    def run(self, who: Identity, sql: str) -> list[tuple[Any, ...]]:
-        session = self.sqe.open_session(who, catalog="lake", protocol="test")
-        try:
-            result = self.sqe.service.execute(session, sql).read_all()
-            return list(zip(*(column.to_pylist() for column in result.columns), strict=True))
-        finally:
-            self.sqe.service.close_session(session)
-
-    def refusal(self, who: Identity, sql: str) -> SqeError:
-        with pytest.raises(SqeError) as caught:
-            self.run(who, sql)
-        told = f"{caught.value} {caught.value.hint}"
-        assert VALUE not in told
-        for word in (HIDDEN, DENIED):
-            assert word in sql or word not in told, told
-        return caught.value
 
 
 @pytest.fixture(scope="module")
@@ -97,7 +80,7 @@ def server(engine: SparkEngine, tmp_path_factory: pytest.TempPathFactory) -> Ite
     ):
         server.run(ADMIN, sql)
     yield server
-    server.sqe.catalogs.close()
+    server.close()
 
 
 @pytest.fixture

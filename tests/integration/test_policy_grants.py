@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+from testbed.users import Users
 
-from sqe_core.bootstrap import Sqe, compose
+from sqe_core.bootstrap import compose
 from sqe_core.config.loading import load
 from sqe_core.engine.spark.engine import SparkEngine
 from sqe_core.policy.grants.enforcer import GrantsEnforcer
@@ -24,7 +24,6 @@ from sqe_core.spi import (
     Grant,
     Grantee,
     GrantTarget,
-    Identity,
     NullMask,
     ObjectName,
     Privilege,
@@ -41,12 +40,12 @@ MALLORY = make_identity("mallory", roles=["intern"])
 ANALYST = Grantee(type="role", name="analyst")
 
 
-@dataclass
-class Server:
+class Server(Users):
     """What a configuration file describes."""
 
-    sqe: Sqe
-    file: Path
+    def __init__(self, file: Path, engine: SparkEngine) -> None:
+        self.file, self.environ = file, {"XDG_STATE_HOME": str(file.parent / "state")}
+        super().__init__(compose(load(file, environ=self.environ), engine=engine))
 
     @property
     def grants(self) -> GrantsEnforcer:
@@ -54,21 +53,6 @@ class Server:
         (enforcer,) = self.sqe.enforcers
         assert isinstance(enforcer, GrantsEnforcer)
         return enforcer
-
-    def run(self, who: Identity, sql: str) -> list[tuple[Any, ...]]:
-        """Run a statement in a session of its own."""
-        session = self.sqe.open_session(who, catalog="lake", protocol="test")
-        try:
-            batches = self.sqe.service.execute(session, sql)
-            return [tuple(row.values()) for batch in batches for row in batch.to_pylist()]
-        finally:
-            self.sqe.service.close_session(session)
-
-    def refusal(self, who: Identity, sql: str) -> str:
-        """Return what somebody is told who may not."""
-        with pytest.raises(SqeError) as caught:
-            self.run(who, sql)
-        return caught.value.message
 
 
 def put(server: Server, table: str, grantee: Grantee, *privileges: Privilege, **more: Any) -> Grant:
@@ -90,8 +74,7 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def server(engine: SparkEngine, file: Path) -> Iterator[Server]:
     """SQE from that file."""
-    sqe = compose(load(file, environ={"XDG_STATE_HOME": str(file.parent / "state")}), engine=engine)
-    server = Server(sqe, file)
+    server = Server(file, engine)
     for sql in (
         "CREATE TABLE people (id integer, name varchar, salary_canary integer)",
         "INSERT INTO people VALUES (1, 'ann', 424242), (2, 'bob', 434343)",
@@ -103,7 +86,7 @@ def server(engine: SparkEngine, file: Path) -> Iterator[Server]:
     put(server, "people", Grantee(type="role", name="admin"), Privilege.ALL)
     put(server, "vault_canary", Grantee(type="role", name="admin"), Privilege.ALL)
     yield server
-    sqe.release()
+    server.close()
 
 
 @pytest.mark.rule("TEST-1")
@@ -111,13 +94,15 @@ def test_the_default_engine_decides(server: Server) -> None:
     assert (server.file.parent / "state" / "sqe" / "grants.db").exists()
     assert server.run(ADMIN, "SELECT * FROM people ORDER BY id") == [(1, "ann", 424242), (2, "bob", 434343)]
     assert server.run(ALICE, "SELECT * FROM people ORDER BY id") == [(1, "ann"), (2, "bob")]
-    missing = server.refusal(ALICE, "SELECT no_such_column FROM people")
-    assert server.refusal(ALICE, "SELECT salary_canary FROM people") == missing.replace(
+    missing = server.refusal(ALICE, "SELECT no_such_column FROM people").message
+    assert server.refusal(ALICE, "SELECT salary_canary FROM people").message == missing.replace(
         "no_such_column", "salary_canary"
     )
-    nothing = server.refusal(ALICE, "SELECT * FROM nothing_here")
-    assert server.refusal(ALICE, "SELECT * FROM vault_canary") == nothing.replace("nothing_here", "vault_canary")
-    assert server.refusal(MALLORY, "SELECT * FROM people") == nothing.replace("nothing_here", "people")
+    nothing = server.refusal(ALICE, "SELECT * FROM nothing_here").message
+    assert server.refusal(ALICE, "SELECT * FROM vault_canary").message == nothing.replace(
+        "nothing_here", "vault_canary"
+    )
+    assert server.refusal(MALLORY, "SELECT * FROM people").message == nothing.replace("nothing_here", "people")
 
 
 @pytest.mark.rule("TEST-1")
@@ -232,4 +217,4 @@ def test_without_its_store_nobody_reads_anything(engine: SparkEngine, server: Se
                 server.run(who, sql)
             assert "grants.db" not in f"{raised.value}{raised.value.hint}"
     with pytest.raises(StartupError, match=r"grants\.db"):
-        compose(load(server.file, environ={"XDG_STATE_HOME": str(server.file.parent / "state")}), engine=engine)
+        compose(load(server.file, environ=server.environ), engine=engine)

@@ -13,8 +13,9 @@ from typing import Any
 
 import pytest
 from testbed.opa import Opa, opa_binary, running_opa
+from testbed.users import Users
 
-from sqe_core.bootstrap import Sqe, compose
+from sqe_core.bootstrap import compose
 from sqe_core.config.loading import load
 from sqe_core.engine.spark.engine import SparkEngine
 from sqe_core.spi import (
@@ -271,34 +272,14 @@ def test_the_example_of_the_page_lets_tenants_read_only(tenants: Opa, make: Call
     assert list(shown) == [Effect.ALLOW] * 3 + [Effect.DENY] * 2
 
 
-class Server:
-    """What a configuration file describes, and people who use it."""
-
-    def __init__(self, sqe: Sqe) -> None:
-        self.sqe = sqe
-
-    def run(self, who: Identity, sql: str) -> list[tuple[Any, ...]]:
-        session = self.sqe.open_session(who, catalog="lake", protocol="test")
-        try:
-            result = self.sqe.service.execute(session, sql).read_all()
-            return list(zip(*(column.to_pylist() for column in result.columns), strict=True))
-        finally:
-            self.sqe.service.close_session(session)
-
-    def refusal(self, who: Identity, sql: str) -> str:
-        with pytest.raises(SqeError) as caught:
-            self.run(who, sql)
-        return caught.value.message
-
-
 @pytest.fixture(scope="module")
-def example(engine: SparkEngine, tenants: Opa, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+def example(engine: SparkEngine, tenants: Opa, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Users]:
     """The page's example: its policy, its file, its rows."""
     folder = tmp_path_factory.mktemp("tenants")
     (toml,) = re.findall(r'^```toml title="sqe.toml"\n(.*?)^```', PAGE.read_text("utf-8"), re.MULTILINE | re.DOTALL)
     file = folder / "sqe.toml"
     file.write_text(toml.replace("/srv/lake", f"{folder}/lake").replace("http://localhost:8181", tenants.url))
-    server = Server(compose(load(file, environ={}), engine=engine))
+    server = Users(compose(load(file, environ={}), engine=engine))
     operator = of_tenant(None, "operator")
     for sql in (
         "CREATE SCHEMA app",
@@ -310,11 +291,11 @@ def example(engine: SparkEngine, tenants: Opa, tmp_path_factory: pytest.TempPath
     ):
         server.run(operator, sql)
     yield server
-    server.sqe.catalogs.close()
+    server.close()
 
 
 @pytest.mark.rule("TEST-1")
-def test_the_example_of_the_page_shows_what_it_says(example: Server) -> None:
+def test_the_example_of_the_page_shows_what_it_says(example: Users) -> None:
     alice, carol = of_tenant("acme"), of_tenant("acme", "support_lead")
     assert example.run(alice, "SELECT * FROM app.tickets ORDER BY id") == [
         (1, "acme", "***", "the export hangs"),
@@ -329,8 +310,8 @@ def test_the_example_of_the_page_shows_what_it_says(example: Server) -> None:
     ]
     assert example.run(of_tenant(None, "operator"), "SELECT sum(internal_score) FROM app.tickets") == [(19,)]
     for who in (alice, carol):
-        missing = example.refusal(who, "SELECT no_such_score FROM app.tickets")
-        assert example.refusal(who, "SELECT internal_score FROM app.tickets") == missing.replace(
+        missing = example.refusal(who, "SELECT no_such_score FROM app.tickets").message
+        assert example.refusal(who, "SELECT internal_score FROM app.tickets").message == missing.replace(
             "no_such_score", "internal_score"
         )
         for sql in ("DELETE FROM app.tickets", "UPDATE app.tickets SET body = ''", "DROP TABLE app.tickets"):
@@ -342,7 +323,7 @@ def test_the_example_of_the_page_shows_what_it_says(example: Server) -> None:
 
 
 @pytest.fixture(scope="module")
-def server(engine: SparkEngine, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Server, Opa, Path]]:
+def server(engine: SparkEngine, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Users, Opa, Path]]:
     """SQE from a file, with an OPA of its own that a test may stop."""
     folder = tmp_path_factory.mktemp("opa-server")
     with running_opa(REGO / "authz.rego") as opa:
@@ -366,7 +347,7 @@ def server(engine: SparkEngine, tmp_path_factory: pytest.TempPathFactory) -> Ite
             max_retries = 0
             """
         )
-        server = Server(compose(load(file, environ={}), engine=engine))
+        server = Users(compose(load(file, environ={}), engine=engine))
         for sql in (
             "CREATE TABLE people (id integer, name varchar, salary_canary integer)",
             "INSERT INTO people VALUES (1, 'ann', 424242), (2, 'bob', 434343)",
@@ -378,21 +359,21 @@ def server(engine: SparkEngine, tmp_path_factory: pytest.TempPathFactory) -> Ite
 
 
 @pytest.mark.rule("TEST-1")
-def test_the_engine_of_the_file_decides(server: tuple[Server, Opa, Path]) -> None:
+def test_the_engine_of_the_file_decides(server: tuple[Users, Opa, Path]) -> None:
     sqe, _, _ = server
     assert sqe.run(ADMIN, "SELECT * FROM people ORDER BY id") == [(1, "ann", 424242), (2, "bob", 434343)]
     assert sqe.run(ANALYST, "SELECT * FROM people ORDER BY id") == [(1, "ann"), (2, "bob")]
-    missing = sqe.refusal(ANALYST, "SELECT no_such_column FROM people")
-    assert sqe.refusal(ANALYST, "SELECT salary_canary FROM people") == missing.replace(
+    missing = sqe.refusal(ANALYST, "SELECT no_such_column FROM people").message
+    assert sqe.refusal(ANALYST, "SELECT salary_canary FROM people").message == missing.replace(
         "no_such_column", "salary_canary"
     )
-    nothing = sqe.refusal(ANALYST, "SELECT * FROM nothing_here")
-    assert sqe.refusal(ANALYST, "SELECT * FROM vault_canary") == nothing.replace("nothing_here", "vault_canary")
-    assert sqe.refusal(STRANGER, "SELECT * FROM people") == nothing.replace("nothing_here", "people")
+    nothing = sqe.refusal(ANALYST, "SELECT * FROM nothing_here").message
+    assert sqe.refusal(ANALYST, "SELECT * FROM vault_canary").message == nothing.replace("nothing_here", "vault_canary")
+    assert sqe.refusal(STRANGER, "SELECT * FROM people").message == nothing.replace("nothing_here", "people")
 
 
 @pytest.mark.rule("TEST-1")
-def test_listings_and_writes_follow_the_same_policy(server: tuple[Server, Opa, Path]) -> None:
+def test_listings_and_writes_follow_the_same_policy(server: tuple[Users, Opa, Path]) -> None:
     sqe, _, _ = server
     assert sqe.run(ADMIN, "SHOW TABLES") == [("people",), ("vault_canary",)]
     assert sqe.run(ANALYST, "SHOW TABLES") == [("people",)]
@@ -413,15 +394,15 @@ def test_listings_and_writes_follow_the_same_policy(server: tuple[Server, Opa, P
 
 
 @pytest.mark.rule("POL-9")
-def test_a_grant_shows_on_the_next_statement(server: tuple[Server, Opa, Path]) -> None:
+def test_a_grant_shows_on_the_next_statement(server: tuple[Users, Opa, Path]) -> None:
     sqe, opa, _ = server
-    assert "vault_canary" in sqe.refusal(STRANGER, "SELECT * FROM vault_canary")
+    assert "vault_canary" in sqe.refusal(STRANGER, "SELECT * FROM vault_canary").message
     opa.put("sqe/grants/lake.default.vault_canary/intern", {})
     assert sqe.run(STRANGER, "SELECT count(*) FROM vault_canary") == [(0,)]
 
 
 @pytest.mark.rule("POL-15")
-def test_grants_of_sql_are_documents_of_opa(server: tuple[Server, Opa, Path]) -> None:
+def test_grants_of_sql_are_documents_of_opa(server: tuple[Users, Opa, Path]) -> None:
     sqe, opa, _ = server
     auditor = make_identity("ada", roles=["auditor"])
     sqe.refusal(auditor, "SELECT * FROM people")
@@ -431,7 +412,7 @@ def test_grants_of_sql_are_documents_of_opa(server: tuple[Server, Opa, Path]) ->
     assert document["granted_by"] == "root"
     assert sqe.run(auditor, "SELECT * FROM people") == [(1, "***")]
     for sql in ("GRANT INSERT ON people TO ROLE auditor", "GRANT SELECT ON people TO USER ada"):
-        assert "opa stores" in sqe.refusal(ADMIN, sql)
+        assert "opa stores" in sqe.refusal(ADMIN, sql).message
     sqe.refusal(auditor, "GRANT SELECT ON people TO ROLE auditor")
     sqe.run(ADMIN, "REVOKE SELECT ON people FROM ROLE auditor")
     sqe.refusal(auditor, "SELECT * FROM people")
@@ -440,7 +421,7 @@ def test_grants_of_sql_are_documents_of_opa(server: tuple[Server, Opa, Path]) ->
 
 @pytest.mark.rule("POL-2")
 @pytest.mark.rule("TEST-9")
-def test_without_opa_nobody_reads_anything(engine: SparkEngine, server: tuple[Server, Opa, Path]) -> None:
+def test_without_opa_nobody_reads_anything(engine: SparkEngine, server: tuple[Users, Opa, Path]) -> None:
     """Last in the file: it stops the server's OPA."""
     sqe, opa, file = server
     opa.stop()

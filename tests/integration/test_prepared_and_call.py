@@ -3,22 +3,12 @@
 from __future__ import annotations
 
 import datetime
-from typing import Any
 
 import pytest
+from testbed.users import rows, run
 
 from sqe_core.bootstrap import EmbeddedSqe
 from sqe_core.spi.errors import ErrorCode, UserError
-
-
-def rows(sqe: EmbeddedSqe, sql: str) -> list[tuple[Any, ...]]:
-    table = sqe.execute(sql).read_all()
-    return list(zip(*(column.to_pylist() for column in table.columns), strict=True))
-
-
-def run(sqe: EmbeddedSqe, *statements: str) -> None:
-    for sql in statements:
-        sqe.execute(sql).close()
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
+from testbed.users import rows, run
 
 from sqe_core.bootstrap import EmbeddedSqe
 from sqe_core.spi.errors import ResourcesError
@@ -14,20 +13,9 @@ LENGTH = 4_000
 NUMBERS = " + ".join(f"n{n}" for n in range(8))
 
 
-def rows(sqe: EmbeddedSqe, sql: str) -> list[tuple[Any, ...]]:
-    table = sqe.execute(sql).read_all()
-    return list(zip(*(column.to_pylist() for column in table.columns), strict=True))
-
-
-def run(sqe: EmbeddedSqe, sql: str) -> int | None:
-    with sqe.execute(sql) as result:
-        return result.affected_rows
-
-
 @pytest.fixture(scope="module", autouse=True)
 def _tables(sqe: EmbeddedSqe) -> None:
-    run(sqe, "CREATE SCHEMA joins")
-    run(sqe, "USE joins")
+    run(sqe, "CREATE SCHEMA joins", "USE joins")
     numbers = ", ".join(f"n + {n} AS n{n}" for n in range(8))  # so that `wide` is the side that is guessed to be small
     run(sqe, f"CREATE TABLE many AS SELECT n AS id, {numbers} FROM UNNEST(sequence(1, {ROWS})) AS t(n)")
     run(sqe, f"CREATE TABLE wide AS SELECT id, rpad('x', {LENGTH}, 'x') AS words FROM many")

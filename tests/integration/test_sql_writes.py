@@ -3,35 +3,25 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
+from testbed.users import rows, run
 
 from sqe_core.bootstrap import EmbeddedSqe, open_embedded
 from sqe_core.engine.spark.engine import SparkEngine
 from sqe_core.spi.errors import ErrorCode, NotSupportedError, UserError
 
 
-def rows(sqe: EmbeddedSqe, sql: str) -> list[tuple[Any, ...]]:
-    table = sqe.execute(sql).read_all()
-    return list(zip(*(column.to_pylist() for column in table.columns), strict=True))
-
-
-def run(sqe: EmbeddedSqe, sql: str) -> int | None:
-    with sqe.execute(sql) as result:
-        return result.affected_rows
-
-
 @pytest.fixture(scope="module", autouse=True)
 def _tables(sqe: EmbeddedSqe) -> None:
-    run(sqe, "CREATE SCHEMA writes")
-    run(sqe, "USE writes")
     run(
         sqe,
+        "CREATE SCHEMA writes",
+        "USE writes",
         "CREATE TABLE t (i integer, b bigint, r real, f double, n decimal(10,2), d date, ts timestamp, s varchar,"
         " a array(integer), w row(x integer, y varchar))",
+        "INSERT INTO t (i, b, ts) VALUES (1, 1, TIMESTAMP '2020-01-01 10:00:00')",
     )
-    run(sqe, "INSERT INTO t (i, b, ts) VALUES (1, 1, TIMESTAMP '2020-01-01 10:00:00')")
 
 
 LOSSY = [

@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -18,6 +17,7 @@ import psutil
 import py4j.java_gateway
 import pytest
 from pyspark import SparkContext
+from testbed.clocks import wait_for
 
 from sqe_core.engine.port import EngineState
 from sqe_core.engine.spark.conf import PINNED_SESSION_SETTINGS, engine_settings
@@ -61,13 +61,6 @@ try:
 finally:
     started.stop()
 """
-
-
-def wait_for(happened: Callable[[], bool], secs: float = 60) -> None:
-    deadline = time.monotonic() + secs
-    while not happened():
-        assert time.monotonic() < deadline, "it did not happen"
-        time.sleep(0.05)
 
 
 def one(engine: SparkEngine) -> int:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from testbed.clocks import wait_for
 from testbed.sqe_server import BIN, SqeServer
 
 BIG = "SELECT x, x * 2 AS y FROM range(300000) AS a(x)"
@@ -98,7 +99,4 @@ def test_ctrl_c_ends_the_statement_on_the_server(server: SqeServer, environment:
         out, told = one.communicate(timeout=30)
     assert (one.returncode, out) == (130, "")
     assert told.splitlines()[0] == "USER_ERROR QUERY_CANCELLED: The statement was cancelled"
-    deadline = time.monotonic() + 20
-    while server.samples()[("sqe_active_queries", ())] != 0:
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
+    wait_for(lambda: server.samples()[("sqe_active_queries", ())] == 0, 20)

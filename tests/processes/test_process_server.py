@@ -14,8 +14,9 @@ from typing import Any, Self
 import adbc_driver_flightsql.dbapi as flight_sql
 import psutil
 import pytest
+from testbed.clocks import wait_for
 from testbed.processes import free_ports
-from testbed.sqe_server import NO_POLICY, SqeServer, wait_for
+from testbed.sqe_server import NO_POLICY, SqeServer
 
 # A wire protocol of a line: a statement in, its rows out as JSON. It stands in the place of one that is not installed.
 LINE_PROTOCOL = """

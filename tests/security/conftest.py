@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import pytest
-from governed import Govern, Governed, WrittenPolicies
+from governed import ANALYST, Govern, Governed, WrittenPolicies
 
 from sqe_core.bootstrap import EMBEDDED_CATALOG, EmbeddedSqe, build
+from sqe_core.catalog.registry import Mount
 from sqe_core.engine.spark.engine import SparkEngine
 from sqe_core.policy.cache import DecisionCache
 from sqe_core.policy.masks import MaskWriter
 from sqe_core.query.run.admission import QueryLimits
 from sqe_core.spi.identity import Identity, Secret
-from sqe_core.spi.policy import Decision
+from sqe_core.spi.policy import Decision, PolicyEnforcer
+
+_LIMITS = QueryLimits(timeout_secs=60, max_result_rows=0, max_sql_bytes=1 << 20)
 
 
 @pytest.fixture(scope="module")
@@ -23,22 +26,26 @@ def govern(sqe: EmbeddedSqe, engine: SparkEngine) -> Iterator[Govern]:
     opened: list[Governed] = []
 
     def make(
-        decisions: Mapping[str, Decision], *, identity: Identity | None = None, canaries: frozenset[str] = frozenset()
+        policies: Mapping[str, Decision] | PolicyEnforcer,
+        *,
+        identity: Identity = ANALYST,
+        canaries: frozenset[str] = frozenset(),
+        mounts: Sequence[Mount] = (),
+        limits: QueryLimits = _LIMITS,
     ) -> Governed:
         mount = sqe.session.catalogs.find(EMBEDDED_CATALOG)
         assert mount is not None
-        policies = WrittenPolicies(dict(decisions))
+        enforcer = policies if isinstance(policies, PolicyEnforcer) else WrittenPolicies(dict(policies))
         governed = build(
             engine=engine,
-            mounts=[mount],
-            enforcers=[policies],
+            mounts=[mount, *mounts],
+            enforcers=[enforcer],
             masks=MaskWriter(key=Secret("mask key")),
             decisions=DecisionCache(ttl_secs=0),
-            limits=QueryLimits(timeout_secs=60, max_result_rows=0, max_sql_bytes=1 << 20),
+            limits=limits,
         )
-        who = identity or Identity(issuer="test", subject="analyst", username="analyst", provider="test")
-        session = governed.open_session(who, catalog=EMBEDDED_CATALOG, protocol="test")
-        opened.append(Governed(governed, session, policies, canaries))
+        session = governed.open_session(identity, catalog=EMBEDDED_CATALOG, protocol="test")
+        opened.append(Governed(governed, session, enforcer, canaries))
         return opened[-1]
 
     yield make

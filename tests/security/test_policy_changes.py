@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from governed import Govern, Governed, allow
+from governed import Govern, Governed, allow, own
 
 from sqe_core.bootstrap import EmbeddedSqe
 from sqe_core.spi.errors import SqeError
@@ -55,10 +55,6 @@ CASES = [(sql, form) for place, sql in enumerate(CHANGES) for form in FORMS if f
 ROW_TEXT = "A policy does not allow a row that the statement writes"
 
 
-def rows(sqe: EmbeddedSqe, sql: str) -> list[list[Any]]:
-    return [list(row.values()) for batch in sqe.execute(sql) for row in batch.to_pylist()]
-
-
 def new_table(sqe: EmbeddedSqe, name: str, values: str, more: str = "") -> None:
     sqe.execute(f"CREATE OR REPLACE TABLE {name} ({COLUMNS}){more}").close()
     sqe.execute(f"INSERT INTO {name} VALUES {values}").close()
@@ -88,15 +84,15 @@ def changed(execute: Any, sql: str) -> int | None:
 def test_hidden_rows_are_neither_touched_nor_counted(analyst: Governed, sqe: EmbeddedSqe, sql: str, form: str) -> None:
     new_table(sqe, "trapped", f"{VISIBLE}, {HIDDEN}")
     new_table(sqe, "free", VISIBLE)
-    hidden = rows(sqe, "SELECT * FROM trapped WHERE dept IS DISTINCT FROM 'eng' ORDER BY id")
+    hidden = own(sqe, "SELECT * FROM trapped WHERE dept IS DISTINCT FROM 'eng' ORDER BY id")
     analyst.policies.decisions["trapped"] = FORMS[form]
 
     told = changed(lambda text: analyst.sqe.service.execute(analyst.session, text), sql.format(t="trapped"))
 
     assert told == CHANGES[sql] == changed(sqe.execute, sql.format(t="free"))
     everything = "SELECT * FROM {} WHERE dept = 'eng' ORDER BY id, pay"
-    assert rows(sqe, everything.format("trapped")) == rows(sqe, everything.format("free"))
-    assert rows(sqe, "SELECT * FROM trapped WHERE dept IS DISTINCT FROM 'eng' ORDER BY id") == hidden
+    assert own(sqe, everything.format("trapped")) == own(sqe, everything.format("free"))
+    assert own(sqe, "SELECT * FROM trapped WHERE dept IS DISTINCT FROM 'eng' ORDER BY id") == hidden
 
 
 @pytest.mark.rule("DML-3")
@@ -113,13 +109,13 @@ def test_hidden_rows_are_neither_touched_nor_counted(analyst: Governed, sqe: Emb
 )
 def test_a_row_that_would_be_hidden_is_not_written(analyst: Governed, sqe: EmbeddedSqe, sql: str) -> None:
     new_table(sqe, "trapped", f"{VISIBLE}, {HIDDEN}")
-    before = rows(sqe, "SELECT * FROM trapped ORDER BY id, dept")
+    before = own(sqe, "SELECT * FROM trapped ORDER BY id, dept")
     analyst.policies.decisions["trapped"] = allow("dept = 'eng'")
 
     error = analyst.refusal(sql)
 
     assert error.message == ROW_TEXT
-    assert rows(sqe, "SELECT * FROM trapped ORDER BY id, dept") == before
+    assert own(sqe, "SELECT * FROM trapped ORDER BY id, dept") == before
 
 
 @pytest.mark.rule("DML-3")
@@ -130,7 +126,7 @@ def test_a_check_of_its_own_says_what_may_be_written(analyst: Governed, sqe: Emb
     assert changed(lambda text: analyst.sqe.service.execute(analyst.session, text), "DELETE FROM trapped WHERE id = 3")
     analyst.run("UPDATE trapped SET dept = 'hr' WHERE id = 1")
     analyst.refusal("UPDATE trapped SET pay = 60 WHERE id = 2")
-    assert rows(sqe, "SELECT id, dept, pay FROM trapped WHERE divisor > 0 ORDER BY id") == [
+    assert own(sqe, "SELECT id, dept, pay FROM trapped WHERE divisor > 0 ORDER BY id") == [
         [1, "hr", 10],
         [2, "eng", 20],
     ]
@@ -165,7 +161,7 @@ def test_what_needs_the_whole_table_is_refused(
     new_table(sqe, "trapped", f"{VISIBLE}, {HIDDEN}")
     analyst.policies.decisions["trapped"] = decision
     assert "restricted for you" in analyst.refusal(sql).message
-    assert rows(sqe, "SELECT count(*) FROM trapped") == [[6]]
+    assert own(sqe, "SELECT count(*) FROM trapped") == [[6]]
 
 
 @pytest.mark.rule("DML-3")
@@ -175,10 +171,10 @@ def test_whole_files_of_visible_rows_are_dropped(analyst: Governed, sqe: Embedde
     analyst.policies.decisions["trapped"] = allow("dept = 'eng'")
     run = lambda text: analyst.sqe.service.execute(analyst.session, text)  # noqa: E731
     assert changed(run, "DELETE FROM trapped WHERE dept IN ('hr', 'eng')") == 3
-    assert rows(sqe, "SELECT count(*) FROM trapped") == [[3]]
+    assert own(sqe, "SELECT count(*) FROM trapped") == [[3]]
     # A condition that every file of hidden rows satisfies.
     assert changed(run, "DELETE FROM trapped WHERE dept = 'hr'") == 0
-    assert rows(sqe, "SELECT count(*) FROM trapped") == [[3]]
+    assert own(sqe, "SELECT count(*) FROM trapped") == [[3]]
 
 
 @pytest.mark.rule("DML-3")
@@ -194,7 +190,7 @@ def test_a_file_of_rows_that_are_hidden_for_their_null_is_not_dropped(
     run = lambda text: analyst.sqe.service.execute(analyst.session, text)  # noqa: E731
     assert analyst.run("SELECT count(*) FROM trapped") == [[6]]
     assert changed(run, "DELETE FROM trapped WHERE id > 0") == 6
-    assert rows(sqe, "SELECT id FROM trapped ORDER BY id") == [[4], [5]]
+    assert own(sqe, "SELECT id FROM trapped ORDER BY id") == [[4], [5]]
 
 
 @pytest.mark.rule("DML-5")
@@ -213,9 +209,9 @@ def test_a_file_of_rows_that_are_hidden_for_their_null_is_not_dropped(
 def test_where_a_row_lies_is_not_told(analyst: Governed, sqe: EmbeddedSqe, sql: str) -> None:
     new_table(sqe, "trapped", f"{HIDDEN}, {VISIBLE}")
     analyst.policies.decisions["trapped"] = allow("dept = 'eng'")
-    before = rows(sqe, "SELECT * FROM trapped ORDER BY id, dept")
+    before = own(sqe, "SELECT * FROM trapped ORDER BY id, dept")
     analyst.refusal(sql)
-    assert rows(sqe, "SELECT * FROM trapped ORDER BY id, dept") == before
+    assert own(sqe, "SELECT * FROM trapped ORDER BY id, dept") == before
 
 
 @pytest.mark.rule("META-5")
@@ -246,9 +242,9 @@ def test_a_table_of_ones_own_is_changed_by_what_one_sees_of_another(analyst: Gov
         sqe.execute("CREATE OR REPLACE TABLE own AS SELECT id, x FROM other").close()
         analyst.policies.decisions["trapped"] = allow("dept = 'eng' AND id = 2")
         analyst.run(f"DELETE FROM own WHERE id IN (SELECT id FROM {table})")
-        assert rows(sqe, "SELECT id FROM own ORDER BY id") == [[1], [9], [11]]
+        assert own(sqe, "SELECT id FROM own ORDER BY id") == [[1], [9], [11]]
         analyst.run(f"UPDATE own SET x = 0 WHERE NOT EXISTS (SELECT 1 FROM {table} t WHERE t.id = own.id) AND id > 1")
-        assert rows(sqe, "SELECT id, x FROM own ORDER BY id") == [[1, 7], [9, 0], [11, 0]]
+        assert own(sqe, "SELECT id, x FROM own ORDER BY id") == [[1, 7], [9, 0], [11, 0]]
 
 
 @pytest.mark.rule("DML-3")
@@ -259,4 +255,4 @@ def test_a_table_without_lists_of_deleted_rows_is_refused(analyst: Governed, sqe
     for sql in ("UPDATE oldest SET id = 3", "DELETE FROM oldest WHERE id = 1"):
         with pytest.raises(SqeError):
             analyst.run(sql)
-    assert rows(sqe, "SELECT count(*) FROM oldest") == [[2]]
+    assert own(sqe, "SELECT count(*) FROM oldest") == [[2]]

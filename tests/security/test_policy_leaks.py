@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import pytest
-from governed import Govern, Governed, allow
+from governed import Govern, Governed, allow, own
 
 from sqe_core.bootstrap import EmbeddedSqe
 from sqe_core.spi.errors import NotSupportedError
@@ -102,11 +102,6 @@ SHAPES = (
 )
 
 
-def _rows(sqe: EmbeddedSqe, sql: str) -> list[list[object]]:
-    table = sqe.execute(sql).read_all()
-    return [list(row) for row in zip(*(column.to_pylist() for column in table.columns), strict=True)]
-
-
 @pytest.fixture(scope="module", autouse=True)
 def traps(sqe: EmbeddedSqe) -> None:
     for sql in (
@@ -126,7 +121,7 @@ def traps(sqe: EmbeddedSqe) -> None:
 @pytest.fixture(scope="module")
 def answers(sqe: EmbeddedSqe) -> Mapping[str, list[list[object]]]:
     """What each shape answers over a table that has the visible rows only."""
-    return {shape: _rows(sqe, shape.format(t="free", v="free_view")) for shape in SHAPES}
+    return {shape: own(sqe, shape.format(t="free", v="free_view")) for shape in SHAPES}
 
 
 @pytest.fixture(scope="module")
@@ -176,7 +171,7 @@ def test_a_correlated_lateral_query_meets_no_hidden_row_or_is_refused(sqe: Embed
         except NotSupportedError as error:
             analyst.check(f"{error} {error.hint}", shape)
         else:
-            assert told == _rows(sqe, shape.format(join, "free"))
+            assert told == own(sqe, shape.format(join, "free"))
 
 
 @pytest.mark.rule("POL-11")
@@ -217,7 +212,7 @@ def test_a_null_in_a_condition_reaches_no_data_source(sqe: EmbeddedSqe, analyst:
     sqe.execute("INSERT INTO flags VALUES (2, true), (3, false)").close()
     analyst.policies.decisions.clear()
     analyst.policies.decisions["flags"] = allow(level=NullMask())
-    expected = _rows(sqe, f"SELECT {aggregate} FROM (SELECT CAST(NULL AS integer) AS level, flag FROM flags)")
+    expected = own(sqe, f"SELECT {aggregate} FROM (SELECT CAST(NULL AS integer) AS level, flag FROM flags)")
     assert analyst.run(f"SELECT {aggregate} FROM flags") == expected
     assert analyst.run("SELECT count(*) FROM flags WHERE (flag AND level > 1) IS NULL") == [[1]]
 
@@ -276,7 +271,7 @@ def test_no_query_meets_a_masked_value(sqe: EmbeddedSqe, analyst: Governed, kind
     answers = {}
     for shape in SHAPES:
         if "1 / 0" not in shape and "CAST(name AS integer)" not in shape:  # these raise for masked rows, rightly
-            answers[shape] = _rows(sqe, shape.format(t=copy, v=f"{copy}_view"))
+            answers[shape] = own(sqe, shape.format(t=copy, v=f"{copy}_view"))
     found = []
     for shape, expected in answers.items():
         sql = shape.format(t="trapped", v="trapped_view")

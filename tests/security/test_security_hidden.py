@@ -2,80 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, cast
-
 import pytest
+from governed import Govern, Governed, allow
 
-from sqe_core.bootstrap import EMBEDDED_CATALOG, EmbeddedSqe, Sqe, build
-from sqe_core.engine.spark.engine import SparkEngine
-from sqe_core.query.gateway import ConnectedSession
-from sqe_core.query.run.admission import QueryLimits
-from sqe_core.session.session import Session
+from sqe_core.bootstrap import EmbeddedSqe
 from sqe_core.spi.errors import ErrorCode, SqeError
-from sqe_core.spi.identity import Identity
-from sqe_core.spi.names import ObjectName
-from sqe_core.spi.policy import Decision, Effect, PolicyEnforcer, PolicyRequest, PolicyResponse, VisibilityRequest
+from sqe_core.spi.policy import Decision
 from sqe_core.spi.protocol import StatementRequest, TableFilter
 
-ANALYST = Identity(issuer="test", subject="analyst", username="analyst", provider="test", personal=False)
 # Distinctive, so that a trace of them anywhere is found (TEST-2).
 HIDDEN = "salary_canary"
 VALUE = "424242"
 DENIED = "vault_canary"
 
 
-class HidingEnforcer(PolicyEnforcer):
-    """Hides one column of `pay`, all columns of `empty`, and the table `vault_canary`."""
-
-    def decide(self, request: PolicyRequest) -> PolicyResponse:
-        return PolicyResponse(decisions=tuple(self._decision(access.resource.name) for access in request.accesses))
-
-    def visible(self, request: VisibilityRequest) -> list[Effect]:
-        return [Effect.DENY if getattr(name, "name", "") == DENIED else Effect.ALLOW for name in request.names]
-
-    @staticmethod
-    def _decision(name: object) -> Decision:
-        table = name.name if isinstance(name, ObjectName) else ""
-        if table == DENIED:
-            return Decision.deny("a secret")
-        hidden = {"pay": frozenset({HIDDEN}), "empty": frozenset({"a", "b"})}.get(table, frozenset())
-        return Decision(effect=Effect.ALLOW, hidden_columns=hidden)
-
-
-@dataclass
-class Analyst:
-    sqe: Sqe
-    session: Session
-
-    def run(self, sql: str) -> list[list[Any]]:
-        result = self.sqe.service.execute(self.session, sql)
-        return [list(row.values()) for batch in result for row in batch.to_pylist()]
-
-    def columns(self, sql: str) -> list[str]:
-        result = self.sqe.service.execute(self.session, sql)
-        assert result.schema is not None
-        names = list(result.schema.names)
-        result.close()
-        return names
-
-    def refusal(self, sql: str) -> SqeError:
-        with pytest.raises(SqeError) as caught:
-            self.run(sql)
-        error = caught.value
-        told = f"{error} {error.message} {error.hint}"
-        for word in (HIDDEN, VALUE, DENIED):
-            assert word not in (error.hint or "")
-            assert word in sql or word not in told, told
-        assert error.code is not ErrorCode.GENERIC_INTERNAL_ERROR, told
-        return error
-
-
 @pytest.fixture(scope="module")
-def analyst(sqe: EmbeddedSqe, engine: SparkEngine, warehouse: Path) -> Iterator[Analyst]:
+def analyst(sqe: EmbeddedSqe, govern: Govern) -> Governed:
     for sql in (
         f"CREATE TABLE pay (id integer, {HIDDEN} integer, name varchar)",
         f"INSERT INTO pay VALUES (1, {VALUE}, 'ann'), (2, 1, 'bob')",
@@ -89,23 +31,31 @@ def analyst(sqe: EmbeddedSqe, engine: SparkEngine, warehouse: Path) -> Iterator[
         f"CREATE VIEW entry AS SELECT * FROM {DENIED}",
     ):
         sqe.execute(sql).close()
-    mount = sqe.session.catalogs.find(EMBEDDED_CATALOG)
-    assert mount is not None
-    limits = QueryLimits(timeout_secs=60, max_result_rows=0, max_sql_bytes=1 << 20)
-    restricted = build(engine=engine, mounts=[mount], enforcers=[HidingEnforcer()], limits=limits)
-    session = restricted.open_session(ANALYST, catalog=EMBEDDED_CATALOG, protocol="test")
-    yield Analyst(restricted, session)
-    restricted.service.close_session(session)
+    denied = Decision.deny("a secret")
+    hidden = {"pay": allow(hidden=frozenset({HIDDEN})), "empty": allow(hidden=frozenset({"a", "b"}))}
+    return govern({**hidden, DENIED: denied}, canaries=frozenset({HIDDEN, VALUE, DENIED}))
+
+
+def refusal(analyst: Governed, sql: str) -> SqeError:
+    error = analyst.refusal(sql)
+    assert not [canary for canary in analyst.canaries if canary in (error.hint or "")]
+    return error
+
+
+def columns(analyst: Governed, sql: str) -> list[str]:
+    with analyst.execute(sql) as result:
+        assert result.schema is not None
+        return list(result.schema.names)
 
 
 @pytest.mark.rule("ENF-9")
-def test_star_is_the_visible_columns(analyst: Analyst) -> None:
+def test_star_is_the_visible_columns(analyst: Governed) -> None:
     assert analyst.run("SELECT * FROM pay ORDER BY id") == [[1, "ann"], [2, "bob"]]
-    assert analyst.columns("SELECT * FROM pay") == ["id", "name"]
-    assert analyst.columns("SELECT p.* FROM pay p") == ["id", "name"]
+    assert columns(analyst, "SELECT * FROM pay") == ["id", "name"]
+    assert columns(analyst, "SELECT p.* FROM pay p") == ["id", "name"]
     assert analyst.run("SELECT count(*) AS n FROM pay") == [[2]]
     assert analyst.run("SELECT * FROM names ORDER BY id") == [[1, "ann"], [2, "bob"]]
-    assert analyst.columns("WITH x AS (SELECT * FROM pay) SELECT * FROM x") == ["id", "name"]
+    assert columns(analyst, "WITH x AS (SELECT * FROM pay) SELECT * FROM x") == ["id", "name"]
 
 
 @pytest.mark.rule("ENF-4")
@@ -129,9 +79,9 @@ def test_star_is_the_visible_columns(analyst: Analyst) -> None:
         "SELECT id FROM names WHERE {c} = 1",
     ],
 )
-def test_a_hidden_column_is_one_that_does_not_exist(analyst: Analyst, sql: str) -> None:
-    hidden = analyst.refusal(sql.format(c=HIDDEN))
-    missing = analyst.refusal(sql.format(c="missing_canary"))
+def test_a_hidden_column_is_one_that_does_not_exist(analyst: Governed, sql: str) -> None:
+    hidden = refusal(analyst, sql.format(c=HIDDEN))
+    missing = refusal(analyst, sql.format(c="missing_canary"))
     assert hidden.code is ErrorCode.COLUMN_NOT_FOUND
     assert (hidden.code, str(hidden).replace(HIDDEN, "x"), hidden.hint) == (
         missing.code,
@@ -141,15 +91,15 @@ def test_a_hidden_column_is_one_that_does_not_exist(analyst: Analyst, sql: str) 
 
 
 @pytest.mark.rule("ERR-5")
-def test_hidden_names_are_not_suggested(analyst: Analyst) -> None:
-    assert analyst.refusal("SELECT salary_canar FROM pay").hint is None
-    assert analyst.refusal("SELECT nme FROM pay").hint == 'did you mean "name"?'
-    assert analyst.refusal("SELECT * FROM vault_canar").hint in (None, 'did you mean "vault_canar"?')
+def test_hidden_names_are_not_suggested(analyst: Governed) -> None:
+    assert refusal(analyst, "SELECT salary_canar FROM pay").hint is None
+    assert refusal(analyst, "SELECT nme FROM pay").hint == 'did you mean "name"?'
+    assert refusal(analyst, "SELECT * FROM vault_canar").hint in (None, 'did you mean "vault_canar"?')
 
 
 @pytest.mark.rule("ENF-4")
-def test_a_natural_join_does_not_see_a_hidden_column(analyst: Analyst) -> None:
-    assert analyst.columns("SELECT * FROM pay NATURAL JOIN bonus") == ["id", "name", HIDDEN]
+def test_a_natural_join_does_not_see_a_hidden_column(analyst: Governed) -> None:
+    assert columns(analyst, "SELECT * FROM pay NATURAL JOIN bonus") == ["id", "name", HIDDEN]
 
 
 @pytest.mark.rule("ERR-5")
@@ -176,9 +126,9 @@ def test_a_natural_join_does_not_see_a_hidden_column(analyst: Analyst) -> None:
         "ANALYZE {t}",
     ],
 )
-def test_a_denied_table_is_one_that_does_not_exist(analyst: Analyst, sql: str) -> None:
-    denied = analyst.refusal(sql.format(t=DENIED))
-    missing = analyst.refusal(sql.format(t="missing_table"))
+def test_a_denied_table_is_one_that_does_not_exist(analyst: Governed, sql: str) -> None:
+    denied = refusal(analyst, sql.format(t=DENIED))
+    missing = refusal(analyst, sql.format(t="missing_table"))
     assert (denied.code, str(denied).replace(DENIED, "x"), denied.hint) == (
         missing.code,
         str(missing).replace("missing_table", "x"),
@@ -187,9 +137,9 @@ def test_a_denied_table_is_one_that_does_not_exist(analyst: Analyst, sql: str) -
 
 
 @pytest.mark.rule("ENF-10")
-def test_a_table_without_visible_columns_is_refused(analyst: Analyst) -> None:
+def test_a_table_without_visible_columns_is_refused(analyst: Governed) -> None:
     for sql in ("SELECT * FROM empty", "SELECT count(*) FROM empty", "SELECT 1 FROM empty", "SELECT a FROM empty"):
-        assert analyst.refusal(sql).code is ErrorCode.TABLE_NOT_FOUND
+        assert refusal(analyst, sql).code is ErrorCode.TABLE_NOT_FOUND
 
 
 @pytest.mark.rule("VIEW-3")
@@ -202,8 +152,8 @@ def test_a_table_without_visible_columns_is_refused(analyst: Analyst) -> None:
         "SELECT o.id FROM bonus o, LATERAL (SELECT * FROM sums) c",
     ],
 )
-def test_the_query_around_a_view_does_not_stand_in_for_its_columns(analyst: Analyst, sql: str) -> None:
-    analyst.refusal(sql)
+def test_the_query_around_a_view_does_not_stand_in_for_its_columns(analyst: Governed, sql: str) -> None:
+    refusal(analyst, sql)
 
 
 @pytest.mark.rule("ERR-5")
@@ -215,22 +165,22 @@ def test_the_query_around_a_view_does_not_stand_in_for_its_columns(analyst: Anal
         ("UPDATE bonus SET id = 1 WHERE salary_canari = 1", HIDDEN),
     ],
 )
-def test_a_write_suggests_visible_columns(sqe: EmbeddedSqe, analyst: Analyst, sql: str, similar: str) -> None:
+def test_a_write_suggests_visible_columns(sqe: EmbeddedSqe, analyst: Governed, sql: str, similar: str) -> None:
     with pytest.raises(SqeError) as caught:
         sqe.execute(sql)
     assert similar in (caught.value.hint or "")
 
 
 @pytest.mark.rule("VIEW-2")
-def test_a_view_gives_no_more_than_its_tables(analyst: Analyst) -> None:
+def test_a_view_gives_no_more_than_its_tables(analyst: Governed) -> None:
     assert analyst.run("SELECT * FROM costs ORDER BY id") == [[1], [2]]
-    analyst.refusal(f"SELECT {HIDDEN} FROM costs")
-    analyst.refusal("SELECT * FROM sums")
-    analyst.refusal("SELECT * FROM entry")
+    refusal(analyst, f"SELECT {HIDDEN} FROM costs")
+    refusal(analyst, "SELECT * FROM sums")
+    refusal(analyst, "SELECT * FROM entry")
 
 
 @pytest.mark.rule("STMT-9")
-def test_listings_do_not_know_what_is_hidden(analyst: Analyst) -> None:
+def test_listings_do_not_know_what_is_hidden(analyst: Governed) -> None:
     for sql in (
         "SHOW TABLES",
         "DESCRIBE pay",
@@ -250,14 +200,14 @@ def test_listings_do_not_know_what_is_hidden(analyst: Analyst) -> None:
 
 @pytest.mark.rule("META-4")
 @pytest.mark.rule("NAME-3")
-def test_metadata_of_a_restricted_table_is_not_told(analyst: Analyst) -> None:
+def test_metadata_of_a_restricted_table_is_not_told(analyst: Governed) -> None:
     for kind in ("files", "partitions", "manifests", "snapshots", "history", "refs"):
-        analyst.refusal(f'SELECT * FROM "pay${kind}"')
-    analyst.refusal("SHOW STATS FOR pay")
+        refusal(analyst, f'SELECT * FROM "pay${kind}"')
+    refusal(analyst, "SHOW STATS FOR pay")
 
 
 @pytest.mark.rule("DML-2")
-def test_a_restricted_table_is_not_written(analyst: Analyst) -> None:
+def test_a_restricted_table_is_not_written(analyst: Governed) -> None:
     for sql in (
         "INSERT INTO pay VALUES (3, 3, 'eve')",
         "UPDATE pay SET name = 'x'",
@@ -268,29 +218,20 @@ def test_a_restricted_table_is_not_written(analyst: Analyst) -> None:
         f"ALTER TABLE pay RENAME COLUMN {HIDDEN} TO open",
         f"COMMENT ON COLUMN pay.{HIDDEN} IS 'x'",
     ):
-        analyst.refusal(sql)
+        refusal(analyst, sql)
     assert analyst.run("SELECT count(*) AS n FROM pay") == [[2]]
 
 
 @pytest.mark.rule("NAME-5")
-def test_an_old_version_hides_the_same(analyst: Analyst, sqe: EmbeddedSqe) -> None:
+def test_an_old_version_hides_the_same(analyst: Governed, sqe: EmbeddedSqe) -> None:
     (snapshot,) = sqe.execute('SELECT max(snapshot_id) AS s FROM "pay$snapshots"').read_all().column("s").to_pylist()
-    assert analyst.columns(f"SELECT * FROM pay FOR VERSION AS OF {snapshot}") == ["id", "name"]
-    analyst.refusal(f"SELECT {HIDDEN} FROM pay FOR VERSION AS OF {snapshot}")
-
-
-@pytest.fixture
-def connected(analyst: Analyst) -> ConnectedSession:
-    """The analyst behind a wire protocol."""
-    live = SimpleNamespace(session=analyst.session, ensure_usable=lambda: None)
-    return ConnectedSession(
-        cast(Any, live), analyst.sqe.service, take=lambda traffic: None, renew=lambda credential: None
-    )
+    assert columns(analyst, f"SELECT * FROM pay FOR VERSION AS OF {snapshot}") == ["id", "name"]
+    refusal(analyst, f"SELECT {HIDDEN} FROM pay FOR VERSION AS OF {snapshot}")
 
 
 @pytest.mark.rule("FLT-5")
-def test_listed_columns_are_the_secured_ones(connected: ConnectedSession) -> None:
-    listed = {table.name.name: table.columns for table in connected.tables(TableFilter(with_columns=True))}
+def test_listed_columns_are_the_secured_ones(analyst: Governed) -> None:
+    listed = {table.name.name: table.columns for table in analyst.connected.tables(TableFilter(with_columns=True))}
     assert DENIED not in listed
     assert listed["pay"] is not None
     assert listed["pay"].names == ["id", "name"]
@@ -299,12 +240,13 @@ def test_listed_columns_are_the_secured_ones(connected: ConnectedSession) -> Non
 
 @pytest.mark.rule("FLT-5")
 @pytest.mark.parametrize("pattern", [DENIED, "vault%", "%lt_canary", r"\vault%"])
-def test_patterns_find_no_denied_table(connected: ConnectedSession, pattern: str) -> None:
-    assert list(connected.tables(TableFilter(table_pattern=pattern, with_columns=True))) == []
+def test_patterns_find_no_denied_table(analyst: Governed, pattern: str) -> None:
+    assert list(analyst.connected.tables(TableFilter(table_pattern=pattern, with_columns=True))) == []
 
 
 @pytest.mark.rule("FLT-4")
-def test_what_is_prepared_is_described_by_its_secured_plan(connected: ConnectedSession) -> None:
+def test_what_is_prepared_is_described_by_its_secured_plan(analyst: Governed) -> None:
+    connected = analyst.connected
     described = connected.begin(StatementRequest(sql="SELECT * FROM pay WHERE id = ?")).describe()
     assert described.schema is not None
     assert described.schema.names == ["id", "name"]

@@ -5,32 +5,23 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
+from governed import Govern, allow
 from testbed.joined_engine import spooled
 
-from sqe_core.bootstrap import EMBEDDED_CATALOG, EmbeddedSqe, Sqe, build
+from sqe_core.bootstrap import EMBEDDED_CATALOG, EmbeddedSqe, Sqe
 from sqe_core.engine.port import InlinedSpool, Replacement
 from sqe_core.engine.spark.engine import SparkEngine
-from sqe_core.policy.cache import DecisionCache
 from sqe_core.query.ingest.rows import IngestLimits
 from sqe_core.query.run.admission import QueryLimits
 from sqe_core.session.session import Session
 from sqe_core.spi.errors import ErrorCode, SqeError
 from sqe_core.spi.identity import Identity
 from sqe_core.spi.names import ObjectName
-from sqe_core.spi.policy import (
-    Action,
-    Decision,
-    Effect,
-    PolicyEnforcer,
-    PolicyRequest,
-    PolicyResponse,
-    VisibilityRequest,
-)
+from sqe_core.spi.policy import Action, Decision, PolicyEnforcer, PolicyRequest, PolicyResponse
 from sqe_core.spi.protocol import IngestMode, IngestRequest
 
 WRITER = Identity(issuer="test", subject="writer", username="writer", provider="test", personal=False)
@@ -48,12 +39,6 @@ class WriterEnforcer(PolicyEnforcer):
             decisions=tuple(self._decision(access.resource.name, access.action) for access in request.accesses)
         )
 
-    def visible(self, request: VisibilityRequest) -> list[Effect]:
-        return [
-            Effect.DENY if getattr(name, "name", "") in (DENIED, DENIED_AND_MISSING) else Effect.ALLOW
-            for name in request.names
-        ]
-
     @staticmethod
     def _decision(name: object, action: Action) -> Decision:
         table = name.name if isinstance(name, ObjectName) else ""
@@ -61,7 +46,7 @@ class WriterEnforcer(PolicyEnforcer):
             table == SEEN_ONLY and action not in (Action.SELECT, Action.DESCRIBE)
         ):
             return Decision.deny("a secret")
-        return Decision(effect=Effect.ALLOW, hidden_columns=frozenset({HIDDEN}) if table == "pay" else frozenset())
+        return allow(hidden=frozenset({HIDDEN}) if table == "pay" else frozenset())
 
 
 @dataclass
@@ -87,7 +72,7 @@ class Writer:
 
 
 @pytest.fixture(scope="module")
-def writer(sqe: EmbeddedSqe, engine: SparkEngine, warehouse: Path) -> Iterator[Writer]:
+def writer(sqe: EmbeddedSqe, govern: Govern) -> Writer:
     for sql in (
         f"CREATE TABLE pay (id integer, {HIDDEN} integer, name varchar)",
         f"CREATE TABLE {DENIED} (id integer)",
@@ -95,15 +80,9 @@ def writer(sqe: EmbeddedSqe, engine: SparkEngine, warehouse: Path) -> Iterator[W
         f"INSERT INTO {SEEN_ONLY} VALUES (1)",
     ):
         sqe.execute(sql).close()
-    mount = sqe.session.catalogs.find(EMBEDDED_CATALOG)
-    assert mount is not None
     limits = QueryLimits(timeout_secs=60, ingest=IngestLimits(total_bytes=1 << 20))
-    restricted = build(
-        engine=engine, mounts=[mount], enforcers=[WriterEnforcer()], limits=limits, decisions=DecisionCache(ttl_secs=0)
-    )
-    session = restricted.open_session(WRITER, catalog=EMBEDDED_CATALOG, protocol="test")
-    yield Writer(restricted, session, sqe)
-    restricted.service.close_session(session)
+    restricted = govern(WriterEnforcer(), identity=WRITER, limits=limits)
+    return Writer(restricted.sqe, restricted.session, sqe)
 
 
 IDS = pa.table({"id": pa.array([1, 2], pa.int32())})

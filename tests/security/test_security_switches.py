@@ -158,7 +158,9 @@ def test_a_fault_of_ours_is_told_in_no_words_of_its_own(govern: Govern, monkeypa
 
     analyst = govern({}, canaries=frozenset({CANARY}))
     monkeypatch.setattr(secured, "verify", fail)
-    assert analyst.refusal("SELECT 1").message.startswith("Query failed (query id ")
+    with pytest.raises(SqeError, match=r"^Query failed \(query id ") as caught:
+        analyst.run("SELECT 1")
+    analyst.check(f"{caught.value} {caught.value.hint}", "SELECT 1")
 
 
 @pytest.mark.rule("ERR-6")

@@ -19,15 +19,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
+from governed import Govern
 from twin_cases import HIDDEN, MISSING, Twins, TwinWriter
 
-from sqe_core.bootstrap import EMBEDDED_CATALOG, EmbeddedSqe, Sqe, build
-from sqe_core.engine.spark.engine import SparkEngine
-from sqe_core.policy.cache import DecisionCache
-from sqe_core.query.run.admission import QueryLimits
+from sqe_core.bootstrap import EmbeddedSqe, Sqe
 from sqe_core.session.session import Session
 from sqe_core.spi.errors import SqeError
-from sqe_core.spi.identity import Identity
 from sqe_core.spi.names import NamespaceName, ObjectName
 from sqe_core.spi.policy import (
     Action,
@@ -42,7 +39,6 @@ from sqe_core.spi.policy import (
 
 _CASES = int(os.environ.get("SQE_TWIN_CASES", "200"))
 _ONLY = os.environ.get("SQE_TWIN_SEED")
-_ANALYST = Identity(issuer="test", subject="analyst", username="analyst", provider="test", personal=False)
 
 
 @dataclass
@@ -128,7 +124,7 @@ def _same(told: object) -> str:
 
 
 @pytest.fixture(scope="module")
-def analyst(sqe: EmbeddedSqe, engine: SparkEngine) -> Iterator[Analyst]:
+def analyst(sqe: EmbeddedSqe, govern: Govern) -> Iterator[Analyst]:
     for sql in (
         "CREATE TABLE orders_1 (id integer, name varchar)",
         "INSERT INTO orders_1 VALUES (1, 'ann')",
@@ -143,18 +139,12 @@ def analyst(sqe: EmbeddedSqe, engine: SparkEngine) -> Iterator[Analyst]:
         f"CREATE TABLE area_{HIDDEN}.x (id integer)",
     ):
         sqe.execute(sql).close()
-    mount = sqe.session.catalogs.find(EMBEDDED_CATALOG)
-    assert mount is not None
     policies = HidingEnforcer()
-    limits = QueryLimits(timeout_secs=60, max_result_rows=0, max_sql_bytes=1 << 20)
-    kept_nothing = DecisionCache(ttl_secs=0)  # what was decided for one twin is not known for the other
-    restricted = build(engine=engine, mounts=[mount], enforcers=[policies], limits=limits, decisions=kept_nothing)
-    session = restricted.open_session(_ANALYST, catalog=EMBEDDED_CATALOG, protocol="test")
-    restricted.service.execute(session, "CREATE TEMPORARY VIEW temp_1 AS SELECT 1 AS id, 'x' AS name").close()
-    analyst = Analyst(restricted, session, policies)
+    restricted = govern(policies)
+    restricted.run("CREATE TEMPORARY VIEW temp_1 AS SELECT 1 AS id, 'x' AS name")
+    analyst = Analyst(restricted.sqe, restricted.session, policies)
     yield analyst
     print(f"\n{dict(analyst.tally)}")
-    restricted.service.close_session(session)
 
 
 @pytest.mark.rule("ERR-5")

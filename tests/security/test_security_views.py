@@ -5,15 +5,13 @@ from __future__ import annotations
 import logging
 import time
 from dataclasses import dataclass, field
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import pytest
 from governed import Govern, Governed, allow
 
 from sqe_core.bootstrap import EMBEDDED_CATALOG, EmbeddedSqe
 from sqe_core.engine.spark.session import SparkEngineSession
-from sqe_core.query.gateway import ConnectedSession
 from sqe_core.spi.catalog import Column
 from sqe_core.spi.errors import ErrorCode
 from sqe_core.spi.policy import ConstantMask, Decision
@@ -57,13 +55,6 @@ def analyst(world: EmbeddedSqe, govern: Govern) -> Governed:
     )
 
 
-def connected(analyst: Governed) -> ConnectedSession:
-    live = SimpleNamespace(session=analyst.session, ensure_usable=lambda: None)
-    return ConnectedSession(
-        cast(Any, live), analyst.sqe.service, take=lambda traffic: None, renew=lambda credential: None
-    )
-
-
 SEEN = {
     "mixed": (["id", "name"], [[1, "ann"], [2, "bob"]]),
     "everything": (["id", "name"], [[1, "ann"], [2, "bob"]]),
@@ -84,7 +75,7 @@ def test_a_view_shows_what_its_reader_may_see(analyst: Governed, view: str) -> N
     assert [row[0] for row in analyst.run(f"SHOW COLUMNS FROM {view}")] == columns
     listed = "SELECT column_name FROM information_schema.columns WHERE table_name = '{}' ORDER BY ordinal_position"
     assert [row[0] for row in analyst.run(listed.format(view))] == columns
-    door = connected(analyst)
+    door = analyst.connected
     described = door.begin(StatementRequest(sql=f"SELECT * FROM {view}")).describe()
     assert described.schema is not None
     assert described.schema.names == columns
@@ -183,7 +174,7 @@ def test_hostile_views_cost_a_listing_little_and_take_nothing_away(
     def listed() -> tuple[list[Any], Work]:
         before, began = (work.parsed, work.analysed), time.monotonic()
         answers = [analyst.run(sql) for sql in LISTINGS]
-        tables = {each.name.name: each for each in connected(analyst).tables(TableFilter(with_columns=True))}
+        tables = {each.name.name: each for each in analyst.connected.tables(TableFilter(with_columns=True))}
         answers += [tables["fine"].columns, tables["mixed"].columns]
         seconds = time.monotonic() - began
         return answers, Work(work.parsed - before[0], work.analysed - before[1], seconds)

@@ -10,14 +10,14 @@ import socket
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self
 
 import psutil
 from prometheus_client.parser import text_string_to_metric_families
+from testbed.clocks import wait_for
 from testbed.processes import free_ports
 
 from sqe_core.auth.key_file import hash_key, make_key
@@ -160,14 +160,6 @@ def api_keys(folder: Path, *users: str, more: str = "") -> tuple[dict[str, str],
     file.write_text("".join(entries))
     provider = f'[[auth.providers]]\ntype = "api_key"\nkeys_file = "{file}"\n'
     return {user: key.reveal() for user, key in keys.items()}, provider
-
-
-def wait_for(happened: Callable[[], bool], secs: float = 60) -> None:
-    """Wait until something is so."""
-    deadline = time.monotonic() + secs
-    while not happened():
-        assert time.monotonic() < deadline, "it did not happen"
-        time.sleep(0.05)
 
 
 def _two_neighbours() -> int:

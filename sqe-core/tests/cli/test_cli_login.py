@@ -14,6 +14,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from cli_idp import CLIENT, FakeIdp, Reply, of_json
+from testbed.clocks import wait_for
 
 from sqe_core.cli import logs
 from sqe_core.cli.arguments import ServerOptions, parse
@@ -706,13 +707,6 @@ def connect(
     yield connect
     for backend in opened:
         backend.close()
-
-
-def wait_for(happened: Callable[[], bool], secs: float = 20) -> None:
-    deadline = time.monotonic() + secs
-    while not happened():
-        assert time.monotonic() < deadline, "it did not happen"
-        time.sleep(0.02)
 
 
 def test_a_session_goes_on_with_a_new_token(

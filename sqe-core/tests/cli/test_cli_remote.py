@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from testbed.clocks import wait_for
 
 from sqe_core.cli import logs
 from sqe_core.cli.arguments import ServerOptions
@@ -100,13 +101,6 @@ def connect(monkeypatch: pytest.MonkeyPatch) -> Iterator[OpenSession]:
 @pytest.fixture
 def session(server: Server, connect: OpenSession) -> RemoteBackend:
     return connect(server)
-
-
-def wait_for(happened: Callable[[], bool], secs: float = 20) -> None:
-    deadline = time.monotonic() + secs
-    while not happened():
-        assert time.monotonic() < deadline, "it did not happen"
-        time.sleep(0.02)
 
 
 def in_background(work: Callable[[], object]) -> tuple[threading.Thread, list[object]]:

@@ -14,6 +14,7 @@ from pathlib import Path
 import psutil
 import pytest
 from cli_terminal import PtyShell
+from testbed.clocks import wait_for
 
 from sqe_core import __version__
 
@@ -125,10 +126,8 @@ def test_nothing_listens(run: RunCli) -> None:
 
 def wait_until_signed_in(pid: int) -> None:
     """The imports take long on a busy machine; what follows the connection does not."""
-    deadline = time.monotonic() + 60
-    while not any(each.status == psutil.CONN_ESTABLISHED for each in psutil.Process(pid).net_connections("tcp")):
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    process = psutil.Process(pid)
+    wait_for(lambda: any(each.status == psutil.CONN_ESTABLISHED for each in process.net_connections("tcp")), 60)
     time.sleep(1.5)
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from testbed.clocks import wait_for
 
 from sqe_core.engine.port import EngineState
 from sqe_core.engine.spark import archive as archive_module
@@ -47,13 +48,6 @@ def make_engine(java: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> I
     yield make
     for engine in engines:
         engine.stop()
-
-
-def wait_for(happened: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 30
-    while not happened():
-        assert time.monotonic() < deadline, "it did not happen"
-        time.sleep(0.01)
 
 
 def kill(engine: SparkEngine) -> int:

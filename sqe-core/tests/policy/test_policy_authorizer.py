@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import pytest
+from testbed.clocks import StoppedClock
 
 from sqe_core.policy.authorizer import AccessRequest, Authorizer, Circumstances, Verdict
 from sqe_core.policy.cache import DecisionCache
@@ -190,16 +191,9 @@ def test_what_may_be_written_is_what_may_be_read_unless_said_otherwise() -> None
     assert [expression.text for expression in access.checks] == ["a = 1", "c = 3"]
 
 
-class Clock:
-    now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 @pytest.mark.rule("POL-9")
 def test_decisions_are_kept_for_their_time_and_flushed() -> None:
-    clock = Clock()
+    clock = StoppedClock()
     engine = Fixed(Decision.allow())
     authorizer = Authorizer([engine], cache=DecisionCache(ttl_secs=60, clock=clock))
     for _ in range(3):
@@ -220,7 +214,7 @@ def test_decisions_are_kept_for_their_time_and_flushed() -> None:
 @pytest.mark.rule("POL-9")
 @pytest.mark.parametrize(("decision", "secs"), [(Decision.deny("no"), 6), (replace(Decision.allow(), ttl_secs=0), 0)])
 def test_denials_are_kept_shorter_and_some_answers_not_at_all(decision: Decision, secs: float) -> None:
-    clock = Clock()
+    clock = StoppedClock()
     engine = Fixed(decision)
     authorizer = Authorizer([engine], cache=DecisionCache(ttl_secs=60, clock=clock))
     authorizer.decide(ALICE, [READ], NOW)

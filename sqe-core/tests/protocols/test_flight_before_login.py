@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import socket
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 
 import grpc
 import pytest
 from raw_flight import Core, RawClient, Refused, basic
+from testbed.clocks import wait_for
 
 from sqe_core.protocols.flight import places, sign_in
 from sqe_core.protocols.flight import server as server_module
@@ -56,13 +56,6 @@ def server(context: ProtocolContext, monkeypatch: pytest.MonkeyPatch) -> Iterato
     made.stop(0)
 
 
-def until(reached: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + PATIENCE_SECS
-    while not reached():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-
-
 def refusal(call: grpc.Call) -> Refused:
     with pytest.raises(grpc.RpcError) as caught:
         list(call)
@@ -92,7 +85,7 @@ def test_handshakes_without_a_login_take_no_thread_of_a_user(
 
 
 def _waits(call: grpc.Future, calls: list[grpc.Future]) -> bool:
-    until(lambda: sum(each.done() for each in calls) >= len(calls) - places.LOGINS_HERE_OF_ADDRESS)
+    wait_for(lambda: sum(each.done() for each in calls) >= len(calls) - places.LOGINS_HERE_OF_ADDRESS)
     return not call.done()
 
 
@@ -109,7 +102,7 @@ def test_calls_beyond_the_bound_get_our_code(
             held = [alice.begin("DoPut", silence) for _ in range(2)]
             pools = server._pools
             assert pools is not None
-            until(lambda: pools.users.full)
+            wait_for(lambda: pools.users.full)
             for name in ("GetFlightInfo", "DoGet", "Handshake", "DoAction"):
                 told = refusal(alice.begin(name, []))
                 assert (told.status, told.code) == (grpc.StatusCode.RESOURCE_EXHAUSTED, "RESOURCE_EXHAUSTED"), name
@@ -120,7 +113,7 @@ def test_calls_beyond_the_bound_get_our_code(
             for call in held:
                 call.cancel()
             silence.over.set()
-            until(lambda: not pools.users.full)
+            wait_for(lambda: not pools.users.full)
             assert alice.query("SELECT 1 AS one").num_rows == 1
     finally:
         server.stop(0)
@@ -136,7 +129,7 @@ def test_a_pool_knows_how_many_calls_it_has() -> None:
     over.set()
     assert first.result()
     assert second.result()
-    until(lambda: not pool.full)
+    wait_for(lambda: not pool.full)
     pool.shutdown()
 
 
@@ -179,7 +172,7 @@ def test_who_waits_gets_the_next_turn() -> None:
     with turns.one(HERE, 0):
         waiting = threading.Thread(target=wait)
         waiting.start()
-        until(lambda: turns.here._taken[HERE] == 2)
+        wait_for(lambda: turns.here._taken[HERE] == 2)
         assert not came.is_set()
     assert came.wait(PATIENCE_SECS)
     waiting.join()
@@ -227,9 +220,9 @@ def test_a_turn_lasts_until_the_login_was_read(
     held = first.begin("Handshake", silence, timeout=60)
     rpcs = server._rpcs
     assert rpcs is not None
-    until(lambda: bool(rpcs._login_places._of_address._taken))
+    wait_for(lambda: bool(rpcs._login_places._of_address._taken))
     login = second.begin("Handshake", [LOGIN.SerializeToString()], timeout=60)
-    until(lambda: rpcs._login_places.here._taken.total() == 2)
+    wait_for(lambda: rpcs._login_places.here._taken.total() == 2)
     assert not core.logins
     held.cancel()
     assert list(login)
@@ -274,7 +267,7 @@ def test_connections_without_a_call_keep_nobody_out(crowded: Endpoint, sent: byt
             stranger.sendall(sent)
             stranger.setblocking(False)
             strangers.append(stranger)
-        until(lambda: sum(map(is_open, strangers)) <= 16)
+        wait_for(lambda: sum(map(is_open, strangers)) <= 16)
         alice = RawClient(opened.enter_context(channel_to(crowded)), (("authorization", basic("alice")),))
 
         def is_in() -> bool:
@@ -284,7 +277,7 @@ def test_connections_without_a_call_keep_nobody_out(crowded: Endpoint, sent: byt
             except Refused:
                 return False
 
-        until(is_in)
+        wait_for(is_in)
 
 
 @pytest.mark.rule("LIM-2")
@@ -325,7 +318,7 @@ def test_a_connection_without_a_login_ends(core: Core, context: ProtocolContext)
                     stranger.call("ListActions", b"")
                 return grpc.ChannelConnectivity.IDLE in ended[1:]
 
-            until(has_ended)
+            wait_for(has_ended)
             assert states == [grpc.ChannelConnectivity.READY]
             assert alice.query("SELECT 1 AS one").num_rows == 1
     finally:

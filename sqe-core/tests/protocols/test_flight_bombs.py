@@ -6,9 +6,8 @@ import contextlib
 import gc
 import queue
 import struct
-import time
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
@@ -17,6 +16,7 @@ import pyarrow as pa
 import pytest
 from arrow_headers import batch_header, schema_header
 from raw_flight import Core, RawClient, Refused, descriptor, flight_data, ipc_messages, put_messages
+from testbed.clocks import wait_for
 
 from sqe_core.protocols.flight import rpcs
 from sqe_core.protocols.flight.header_bounds import HeaderLimits
@@ -39,13 +39,6 @@ def put(*parts: tuple[bytes, bytes], **options: Any) -> PutStream:
     messages = [flight.FlightData(data_header=header, data_body=body) for header, body in parts]
     messages[0].flight_descriptor.CopyFrom(descriptor(INGEST))
     return PutStream(iter([message.SerializeToString() for message in messages]), **options)
-
-
-def wait_until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 20
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
 
 
 # Headers
@@ -392,7 +385,7 @@ def test_calls_that_wait_with_big_messages(budget: ByteBudget, core: Core, alice
             yield each
 
     answers = alice.begin("DoPut", requests())
-    wait_until(lambda: budget.total > 1_200_000)
+    wait_for(lambda: budget.total > 1_200_000)
     with pytest.raises(Refused, match="Your calls would hold") as caught:
         alice.put(INGEST, rows)
     assert caught.value.status is grpc.StatusCode.RESOURCE_EXHAUSTED
@@ -400,7 +393,7 @@ def test_calls_that_wait_with_big_messages(budget: ByteBudget, core: Core, alice
     bob.put(INGEST, rows)
     open_call.put(None)
     assert len(list(answers)) == 1
-    wait_until(lambda: budget.total == 0)
+    wait_for(lambda: budget.total == 0)
     alice.put(INGEST, rows)
     assert len(core.ingested) == 3
 
@@ -414,7 +407,7 @@ def test_what_is_sent_counts_whatever_it_is(budget: ByteBudget, core: Core, alic
     for message in (beside, update):
         with pytest.raises(Refused, match="Your calls would hold"):
             alice.call("DoPut", message)
-    wait_until(lambda: budget.total == 0)
+    wait_for(lambda: budget.total == 0)
     assert not core.statements
 
 
@@ -428,9 +421,9 @@ def test_rows_of_parameters_count_until_the_call_ends(budget: ByteBudget, core: 
     rows = pa.table({"p": pa.chunked_array([[bytes(400_000)]] * 6)})
     with pytest.raises(Refused, match="Your calls would hold"):
         alice.put(command, rows)
-    wait_until(lambda: budget.total == 0)
+    wait_for(lambda: budget.total == 0)
     alice.put(command, rows.slice(0, 3))
-    wait_until(lambda: budget.total == 0)
+    wait_for(lambda: budget.total == 0)
 
 
 @pytest.mark.rule("LIM-2")
@@ -449,9 +442,9 @@ def test_rows_that_were_bound_count_with_the_update_that_runs_them(
     def begin() -> Any:
         before, plans = budget.total, len(core.plans)
         alice.put(query, rows)
-        wait_until(lambda: budget.total == before)
+        wait_for(lambda: budget.total == before)
         call = alice.begin("DoPut", [each.SerializeToString() for each in put_messages(update, None)])
-        wait_until(lambda: len(core.plans) > plans and core.plans[-1].entered.is_set())
+        wait_for(lambda: len(core.plans) > plans and core.plans[-1].entered.is_set())
         assert budget.total - before > 600_000
         return call
 
@@ -460,7 +453,7 @@ def test_rows_that_were_bound_count_with_the_update_that_runs_them(
         alice.put(query, rows)
     for each in running:
         each.cancel()
-    wait_until(lambda: budget.total == 0)
+    wait_for(lambda: budget.total == 0)
 
 
 @pytest.mark.rule("LIM-10")

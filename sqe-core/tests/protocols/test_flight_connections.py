@@ -18,6 +18,7 @@ from typing import Any, cast
 import grpc
 import pytest
 from raw_flight import Core, RawClient, Refused, basic
+from testbed.clocks import wait_for
 
 from sqe_core.protocols.flight.connections import ConnectionBounds, Connections
 from sqe_core.protocols.flight.server import FlightConfig, FlightServer, TransportConfig
@@ -55,14 +56,13 @@ def test_beyond_the_bound_a_connection_gets_a_status(connect: Callable[..., RawC
     assert caught.value.trailing["retry-after"] == "5"
     assert first.query("SELECT 1 AS one").num_rows == 1, "those that are in stay"
     second.channel.close()
-    deadline = time.monotonic() + 5
-    while True:
-        try:
-            assert third.query("SELECT 1 AS one").num_rows == 1
-            break
-        except Refused:
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
+
+    def comes_in() -> bool:
+        with suppress(Refused):
+            return third.query("SELECT 1 AS one").num_rows == 1
+        return False
+
+    wait_for(comes_in, 5)
 
 
 @pytest.mark.rule("LIM-2")
@@ -93,14 +93,9 @@ def test_connections_and_streams_are_counted(
     stream = client.begin("DoGet", [client.plan("slow").endpoint[0].ticket.SerializeToString()])
     next(stream), next(stream)
     assert metrics.values["sqe_protocol_streams"] == 1
-    deadline = time.monotonic() + 5
-    while metrics.values.get("sqe_protocol_connections") != 1:
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    wait_for(lambda: metrics.values.get("sqe_protocol_connections") == 1, 5)
     stream.cancel()
-    while metrics.values["sqe_protocol_streams"]:
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    wait_for(lambda: not metrics.values["sqe_protocol_streams"], 5)
 
 
 # Which connections have places, and which end
@@ -636,9 +631,7 @@ def test_who_comes_from_the_port_of_a_closed_connection_gets_no_session_of_it(co
         client(second).query("SELECT 1 AS one")
         assert core.sessions == [mine, core.sessions[-1]]
         assert mine is not core.sessions[-1]
-        while not mine.closed:
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
+        wait_for(lambda: mine.closed, 10)
         assert not core.sessions[-1].closed
         second.reset()
 
@@ -656,10 +649,7 @@ def test_two_connections_with_one_login_are_independent(core: Core, connect: Cal
     assert (one.closed, two.closed) == (True, False)
     assert second.fetch(running).num_rows == 1
     second.channel.close()
-    deadline = time.monotonic() + 10
-    while not two.closed:
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    wait_for(lambda: two.closed, 10)
 
 
 def test_a_label_is_shared_and_outlives_its_connections(core: Core, connect: Callable[..., RawClient]) -> None:
@@ -669,10 +659,7 @@ def test_a_label_is_shared_and_outlives_its_connections(core: Core, connect: Cal
         client.query("SELECT 1 AS one")
     (shared,) = core.sessions
     clients[0].channel.close()
-    deadline = time.monotonic() + 10
-    while not core.ended:
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    wait_for(lambda: core.ended, 10)
     assert not shared.closed
 
 

@@ -24,6 +24,7 @@ from raw_flight import (
     read_stream,
     unpacked,
 )
+from testbed.clocks import StoppedClock, wait_for
 
 from sqe_core.protocols.flight.handles import Handles
 from sqe_core.protocols.flight.leaving import Leaving
@@ -37,13 +38,6 @@ from sqe_core.testing.fakes import FakeAnswer
 
 PLENTY = {"most_bytes": 100, "most_bytes_per_user": 100}
 NOT_THERE = (grpc.StatusCode.NOT_FOUND, "INVALID_ARGUMENTS")
-
-
-def wait_for(happened: Callable[[], bool], secs: float = 10) -> None:
-    deadline = time.monotonic() + secs
-    while not happened():
-        assert time.monotonic() < deadline, "it did not happen"
-        time.sleep(0.01)
 
 
 def handle_of(info: flight.FlightInfo) -> bytes:
@@ -130,16 +124,9 @@ class Held:
         self.closed += 1
 
 
-class FakeTime:
-    now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 @pytest.mark.rule("LIM-10")
 def test_handles_are_bounded_and_expire(core: Core) -> None:
-    clock = FakeTime()
+    clock = StoppedClock()
     handles: Handles[Held] = Handles(
         "ticket", ttl_secs=10, most=3, most_per_session=2, most_per_user=3, monotonic=clock, **PLENTY
     )
@@ -170,7 +157,7 @@ def test_handles_are_bounded_and_expire(core: Core) -> None:
 
 @pytest.mark.rule("LIM-10")
 def test_one_user_with_many_sessions_leaves_handles_for_others(core: Core) -> None:
-    clock = FakeTime()
+    clock = StoppedClock()
     handles: Handles[Held] = Handles(
         "ticket", ttl_secs=10, most=4, most_per_session=2, most_per_user=3, monotonic=clock, **PLENTY
     )

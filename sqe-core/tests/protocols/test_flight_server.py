@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.flight as official
 import pytest
 from raw_flight import Core, RawClient, Refused, basic, packed
+from testbed.clocks import wait_for
 
 from sqe_core.protocols.flight.idle import IdleWatch
 from sqe_core.protocols.flight.plugin import FlightFactory
@@ -321,10 +322,7 @@ def test_a_client_that_does_not_read_is_ended(core: Core, impatient: Endpoint) -
         client = RawClient(channel, (("authorization", basic("alice")),))
         call = client.begin("DoGet", [client.plan("big").endpoint[0].ticket.SerializeToString()], timeout=60)
         next(call)
-        deadline = time.monotonic() + 10
-        while not core.results[-1].closed:
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
+        wait_for(lambda: core.results[-1].closed, 10)
         with pytest.raises(grpc.RpcError) as caught:
             list(call)
         assert caught.value.code() is grpc.StatusCode.CANCELLED
@@ -387,10 +385,7 @@ def test_one_user_does_not_hold_the_threads_of_all(core: Core, monkeypatch: pyte
             for call in idle:
                 with pytest.raises(grpc.RpcError):
                     list(call)
-            deadline = time.monotonic() + 10
-            while refusal(alice) is not None:
-                assert time.monotonic() < deadline
-                time.sleep(0.02)
+            wait_for(lambda: refusal(alice) is None, 10)
     finally:
         over.set()
         server.stop(0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import threading
 import time
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Hashable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any, cast
 
@@ -13,6 +13,7 @@ import grpc
 import pyarrow as pa
 import pytest
 from raw_flight import Core, CoreSession, RawClient, Refused, basic, descriptor, put_messages
+from testbed.clocks import StoppedClock, wait_for
 
 from sqe_core.protocols.flight import client_batches, rpcs, statements
 from sqe_core.protocols.flight.client_batches import ClientBatches
@@ -27,13 +28,6 @@ from sqe_core.testing.fakes import FakeStatement
 
 INGEST = sql.CommandStatementIngest(table="t")
 ALICE, BOB = ("test", "alice"), ("test", "bob")
-
-
-def wait_until(true: Callable[[], object]) -> None:
-    deadline = time.monotonic() + 15
-    while not true():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
 
 
 @pytest.fixture
@@ -102,7 +96,7 @@ def test_a_busy_server_writes_nothing_of_an_ingest_that_was_cancelled(
     assert began.wait(10)
     call.cancel()
     sender.over.set()
-    wait_until(lambda: core.ingests_ended)
+    wait_for(lambda: core.ingests_ended)
     assert not core.ingested
 
 
@@ -138,20 +132,12 @@ def test_a_busy_server_binds_nothing_of_a_client_that_left_after_one_row(
     assert came.wait(10)
     call.cancel()
     sender.over.set()
-    wait_until(lambda: bound)
+    wait_for(lambda: bound)
     assert bound == ["nothing"]
     assert not core.statements
 
 
 # Statements that are ended while their client is waited for
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 def test_an_ended_statement_waits_a_little_for_its_client_and_no_longer() -> None:
@@ -161,7 +147,7 @@ def test_an_ended_statement_waits_a_little_for_its_client_and_no_longer() -> Non
         def cancel(self) -> None:
             self.ended = True
 
-    clock, call, over = Clock(), Call(), threading.Event()
+    clock, call, over = StoppedClock(), Call(), threading.Event()
     idle = IdleWatch(clock)
     seen: list[bool] = []
 
@@ -218,7 +204,7 @@ def test_an_ingest_that_is_ended_ends_whatever_its_client_does(
     killed.set()
     assert ended(call) is grpc.StatusCode.CANCELLED
     over.set()
-    wait_until(lambda: core.ingests_ended)
+    wait_for(lambda: core.ingests_ended)
     assert not core.ingested
 
 
@@ -303,7 +289,7 @@ def test_few_calls_of_a_user_wait_for_their_one_message(
     senders = [Sender() for _ in range(3)]
     calls = [alice.begin(name, sender) for sender in senders[:2]]
     requests, _ = places
-    wait_until(lambda: requests._taken.total() == 2)
+    wait_for(lambda: requests._taken.total() == 2)
     calls.append(alice.begin(name, senders[2]))
     assert bob.query("SELECT 1 AS one").num_rows == 1
     for sender, call in zip(senders, calls, strict=True):
@@ -334,7 +320,7 @@ def test_few_streams_of_a_user_are_waited_for(
     senders = [Sender(schema, rows) for _ in range(3)]
     calls = [alice.begin("DoPut", sender) for sender in senders[:2]]
     _, streams = places
-    wait_until(lambda: streams._taken.total() == 2)
+    wait_for(lambda: streams._taken.total() == 2)
     calls.append(alice.begin("DoPut", senders[2]))
     bob.put(INGEST, pa.table({"n": [1]}))
     assert alice.query("SELECT 1 AS one").num_rows == 1, "these are others"
@@ -356,7 +342,7 @@ def test_an_update_that_runs_waits_for_no_message(
         command = sql.CommandPreparedStatementUpdate(prepared_statement_handle=handle)
     (message,) = put_messages(command, None)
     calls = [alice.begin("DoPut", [message.SerializeToString()]) for _ in range(3)]
-    wait_until(lambda: sum(plan.entered.is_set() for plan in core.plans) == 3)
+    wait_for(lambda: sum(plan.entered.is_set() for plan in core.plans) == 3)
     for plan in core.plans:
         plan.cancelled.set()
     assert {ended(call) for call in calls} == {grpc.StatusCode.CANCELLED}

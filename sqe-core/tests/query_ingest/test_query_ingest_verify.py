@@ -2,50 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
+import plan_trees
 import pytest
+from plan_trees import ALIAS, RELATION, Tree, alias, logical
 
-from sqe_core.engine.port import PlanDescription, PlanNode
-from sqe_core.query.judge.verify import ExpectedRelation, verify
-from sqe_core.spi.errors import InternalError
+from sqe_core.query.judge.verify import ExpectedRelation
 from sqe_core.sql.statement import StatementKind
 
-LOGICAL = "org.apache.spark.sql.catalyst.plans.logical."
-RELATION = "org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation"
-ALIAS = "_sqe_c_0123456789abcdef0123456789abcdef"
 TARGET = ExpectedRelation(marker=None, catalog=ALIAS, namespace=("hr",), table="staff", write_target=True)
 TOKEN = "0123456789abcdef"
-
-
-@dataclass
-class Tree:
-    type: str
-    fields: Mapping[str, Any] = field(default_factory=dict)
-    below: Sequence[Tree] = ()
-    slot: str = "child"
-
-
-def describe(tree: Tree) -> PlanDescription:
-    nodes: list[PlanNode] = []
-
-    def add(node: Tree, parent: int) -> None:
-        place = len(nodes)
-        nodes.append(PlanNode(id=place, parent=parent, slot=node.slot, type=node.type, fields=node.fields))
-        for child in node.below:
-            add(child, place)
-
-    add(tree, -1)
-    return PlanDescription(nodes=tuple(nodes), expressions=frozenset())
 
 
 def rows(token: str | None = TOKEN, *, cover: bool = True, slot: str = "child", **fields: Any) -> Tree:
     leaf = Tree(
         RELATION, {"tableClass": "sqe.bridge.spool.SpoolTable", "spool": token, "options": {}, **fields}, (), slot
     )
-    return Tree(LOGICAL + "SubqueryAlias", {"identifier": ["_sqe_i_1"]}, [leaf]) if cover else leaf
+    return alias("_sqe_i_1", leaf) if cover else leaf
 
 
 def insert(*queries: Tree) -> Tree:
@@ -53,29 +27,25 @@ def insert(*queries: Tree) -> Tree:
     target = Tree(RELATION, named, (), "table")
     for query in queries:
         query.slot = "query"
-    return Tree(LOGICAL + "AppendData", {}, [target, *queries])
+    return logical("AppendData", target, *queries)
 
 
 def accepted(tree: Tree, spools: frozenset[str] = frozenset({TOKEN})) -> bool:
-    try:
-        verify(describe(tree), expected=[TARGET], kind=StatementKind.INSERT, spools=spools)
-    except InternalError:
-        return False
-    return True
+    return plan_trees.accepted(tree, TARGET, kind=StatementKind.INSERT, spools=spools)
 
 
 def projected(*below: Tree) -> Tree:
-    return Tree(LOGICAL + "Project", {"projectList": ["_sqe_i_1.a"]}, below)
+    return logical("Project", *below, projectList=["_sqe_i_1.a"])
 
 
 def joined() -> Tree:
-    return Tree(LOGICAL + "Join", {}, [rows(), rows()])
+    return logical("Join", rows(), rows())
 
 
 def in_a_subquery() -> Tree:
     hidden = rows()
     hidden.slot = "subquery"
-    return Tree(LOGICAL + "Filter", {"condition": "x"}, [Tree(LOGICAL + "OneRowRelation"), hidden])
+    return logical("Filter", logical("OneRowRelation"), hidden, condition="x")
 
 
 def test_the_rows_of_this_statement_pass() -> None:
@@ -95,7 +65,7 @@ def test_the_rows_of_this_statement_pass() -> None:
         projected(rows(None)),
         joined(),
         in_a_subquery(),
-        projected(Tree(LOGICAL + "OneRowRelation")),
+        projected(logical("OneRowRelation")),
     ],
     ids=["token", "class", "catalog", "name", "options", "cover", "none", "twice", "subquery", "missing"],
 )

@@ -2,64 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
+from plan_trees import (
+    ALIAS,
+    ANALYSIS,
+    BARRIER,
+    EXPRESSIONS,
+    MARKER,
+    RELATION,
+    Tree,
+    alias,
+    describe,
+    logical,
+    project,
+    relation,
+)
 
-from sqe_core.engine.port import FunctionCall, PlanDescription, PlanNode, TimeTravel
+from sqe_core.engine.port import FunctionCall, TimeTravel
 from sqe_core.query.judge.verify import ExpectedRelation, verify
 from sqe_core.spi.errors import InternalError, NotSupportedError, ResourcesError
 from sqe_core.sql.statement import StatementKind
 
-LOGICAL = "org.apache.spark.sql.catalyst.plans.logical."
-ANALYSIS = "org.apache.spark.sql.catalyst.analysis."
-RELATION = "org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation"
-ALIAS = "_sqe_c_0123456789abcdef0123456789abcdef"
-MARKER = "_sqe_r_00000000000000000000000000000001"
 OTHER_MARKER = "_sqe_r_00000000000000000000000000000002"
-ATTRIBUTE = "org.apache.spark.sql.catalyst.expressions.AttributeReference"
-
-
-@dataclass
-class Tree:
-    """A node with what is below it; `slot` is the field of the node above."""
-
-    type: str
-    fields: Mapping[str, Any] = field(default_factory=dict)
-    below: Sequence[Tree] = ()
-    slot: str = "child"
-
-
-def describe(tree: Tree, **more: Any) -> PlanDescription:
-    nodes: list[PlanNode] = []
-
-    def add(node: Tree, parent: int, slot: str) -> None:
-        nodes.append(PlanNode(id=len(nodes), parent=parent, slot=slot, type=node.type, fields=node.fields))
-        place = len(nodes) - 1
-        for child in node.below:
-            add(child, place, child.slot)
-
-    add(tree, -1, "")
-    return PlanDescription(nodes=tuple(nodes), expressions=frozenset({ATTRIBUTE}), **more)
-
-
-def logical(name: str, *below: Tree, slot: str = "child", **fields: Any) -> Tree:
-    return Tree(LOGICAL + name, fields, below, slot)
-
-
-def alias(name: str | Sequence[str], below: Tree, slot: str = "child") -> Tree:
-    return logical("SubqueryAlias", below, slot=slot, identifier=[name] if isinstance(name, str) else list(name))
-
-
-def project(items: Sequence[str], below: Tree) -> Tree:
-    return logical("Project", below, projectList=list(items))
-
-
-def relation(*name: str, catalog: str = ALIAS, slot: str = "child", **fields: Any) -> Tree:
-    given = {"catalog": catalog, "identifier": list(name), "timeTravel": None, "options": {}, "branch": None, **fields}
-    return Tree(RELATION, given, (), slot)
 
 
 def raw(marker: str, *name: str, catalog: str = ALIAS, **fields: Any) -> Tree:
@@ -187,9 +155,7 @@ DEVIATIONS: dict[str, Callable[[], Tree]] = {
     "a command on top": lambda: logical("AppendData", secured(), relation("hr", "staff", slot="table")),
     "Spark's SET": lambda: Tree("org.apache.spark.sql.execution.command.SetCommand"),
     "a script": lambda: logical("ScriptTransformation", secured()),
-    "a class that nobody classified": lambda: Tree(
-        "org.apache.spark.sql.catalyst.plans.logical.Novel", {}, [secured()]
-    ),
+    "a class that nobody classified": lambda: logical("Novel", secured()),
     "an operator without anything below it": lambda: logical("Join", secured(), logical("Project")),
     "a table that a statement could create": lambda: logical(
         "Join", secured(), Tree(ANALYSIS + "ResolvedTable", {"catalog": ALIAS, "identifier": ["hr", "staff"]})
@@ -326,7 +292,6 @@ def test_columns_with_dots_and_backticks_are_compared_as_names() -> None:
 # Filter and barrier
 
 FILTERED = replace(STAFF, filter_sql=f"({MARKER}.dept = 'ENG')")
-BARRIER = "(SPARK_PARTITION_ID() >= 0)"
 
 
 def filtered(
@@ -447,7 +412,7 @@ def test_definitions_name_their_target_only() -> None:
 def test_expressions_are_judged_by_their_class() -> None:
     plan = describe(secured())
     for name in ("CurrentUser", "InputFileName", "CallMethodViaReflection", "ScalaUDF", "SparkVersion"):
-        full = f"org.apache.spark.sql.catalyst.expressions.{name}"
+        full = EXPRESSIONS + name
         with pytest.raises(NotSupportedError):
             verify(replace(plan, expressions=frozenset({full})), expected=[STAFF], kind=StatementKind.QUERY)
     with pytest.raises(InternalError):

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import pytest
-from oidc_idp import FakeIdp, TurnedClock
+from oidc_idp import FakeIdp
+from testbed.clocks import TurnedClock
 
 from sqe_auth_oidc.provider import Surroundings
 from sqe_core.spi import AuthProvider, PluginContext

@@ -293,16 +293,6 @@ class FakeIdp(HttpFake):
         return answer(active=True, username=user, token_type="Bearer", **self.access_claims(user))
 
 
-class TurnedClock:
-    """A monotonic clock that a test turns."""
-
-    def __init__(self) -> None:
-        self.offset = 0.0
-
-    def __call__(self) -> float:
-        return time.monotonic() + self.offset
-
-
 CLIENT_INFO = ClientInfo(protocol="flight", address="127.0.0.1", secure=True)
 
 

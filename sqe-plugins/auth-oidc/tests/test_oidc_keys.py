@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from oidc_idp import CLIENT, CLIENT_SECRET, FakeIdp, bearer, encode, public_jwk
+from testbed.clocks import wait_for
 
 from sqe_auth_oidc.bearer import BearerProvider
 from sqe_auth_oidc.config import BearerConfig
@@ -37,13 +38,6 @@ def login(provider: BearerProvider, token: str) -> Identity:
     identity = provider.authenticate(bearer(token))
     assert identity is not None
     return identity
-
-
-def eventually(ask: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 10
-    while not ask():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
 
 
 def rotate(idp: FakeIdp) -> None:
@@ -150,7 +144,7 @@ def test_a_busy_server_never_waits_for_keys(idp: FakeIdp, provider: BearerProvid
     assert accepts(provider, idp.token("bob"))
 
     assert time.monotonic() - began < 1.5
-    eventually(lambda: idp.asked("/certs") == 2)
+    wait_for(lambda: idp.asked("/certs") == 2)
 
 
 @pytest.mark.rule("JWT-8")
@@ -375,7 +369,7 @@ def test_threads_of_fetches_end(idp: FakeIdp, provider: BearerProvider, ticks: A
     ticks.offset += REFRESH_SECS * 0.85
     assert accepts(provider, idp.token())
 
-    eventually(lambda: not [thread for thread in threading.enumerate() if thread.name == "sqe-oidc-keys"])
+    wait_for(lambda: not [thread for thread in threading.enumerate() if thread.name == "sqe-oidc-keys"])
 
 
 def test_the_check_of_a_known_token_is_cheap(idp: FakeIdp, provider: BearerProvider) -> None:

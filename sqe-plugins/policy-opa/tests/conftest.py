@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
 import pytest
+from testbed.clocks import TurnedClock
 
 from sqe_http.testing import HttpFake, Reply, Request, make_certificate
 from sqe_policy_opa.config import OpaConfig
@@ -83,16 +83,6 @@ def all_of_them(question: Any) -> Any:
                 "masks": answer.get("column_masks", {}),
             }
     return {"per_table": entries}
-
-
-class TurnedClock:
-    """A monotonic clock that a test turns."""
-
-    def __init__(self) -> None:
-        self.offset = 0.0
-
-    def __call__(self) -> float:
-        return time.monotonic() + self.offset
 
 
 @pytest.fixture
