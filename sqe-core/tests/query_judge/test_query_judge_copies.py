@@ -8,9 +8,7 @@ from sqe_core.query.judge.verify import ExpectedRelation, _is_filter
 POLICY = "(_sqe_r_1.dept = 'eng')"
 TABLE = ExpectedRelation(
     marker="_sqe_r_1",
-    catalog="c",
-    namespace=("n",),
-    table="t",
+    identity=("c", "n", "t"),
     columns=("id", "dept", "weird `name", "pay"),
     filter_sql=POLICY,
     masks={"pay": "NULL"},

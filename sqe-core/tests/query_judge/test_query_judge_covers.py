@@ -15,17 +15,13 @@ from sqe_core.sql.statement import StatementKind
 POLICY = f"({MARKER}.dept = 'ENG')"
 VIEW = ExpectedRelation(
     marker=MARKER,
-    catalog="",
-    namespace=(),
-    table="v",
+    identity=("", "v"),
     columns=("id", "dept"),
     filter_sql=POLICY,
     masks={"dept": "NULL"},
     view=True,
 )
-TARGET = ExpectedRelation(
-    marker=MARKER, catalog=ALIAS, namespace=("hr",), table="staff", write_target=True, filter_sql=POLICY
-)
+TARGET = ExpectedRelation(marker=MARKER, identity=(ALIAS, "hr", "staff"), write_target=True, filter_sql=POLICY)
 
 
 def view(policy: str = POLICY, barrier: str = BARRIER, dept: str = "NULL AS dept") -> Tree:
@@ -96,9 +92,7 @@ def test_what_is_written_stands_below_the_check_of_the_policy() -> None:
 TABLE = (ALIAS, "hr", "staff", "_sqe_visible_rows")
 CHANGED = ExpectedRelation(
     marker=MARKER,
-    catalog=ALIAS,
-    namespace=("hr", "staff"),
-    table="_sqe_visible_rows",
+    identity=(ALIAS, "hr", "staff", "_sqe_visible_rows"),
     columns=("id", "dept"),
     filter_sql=POLICY,
     changed=True,
@@ -121,7 +115,7 @@ def visible_rows(policy: str = POLICY, barrier: str = BARRIER, extra: Sequence[s
 @pytest.mark.rule("DML-5")
 @pytest.mark.rule("ENF-12")
 def test_rows_are_changed_below_the_policy_of_their_table() -> None:
-    check = replace(TARGET, marker="_sqe_r_2", namespace=("hr", "staff"), table="_sqe_visible_rows")
+    check = replace(TARGET, marker="_sqe_r_2", identity=(ALIAS, "hr", "staff", "_sqe_visible_rows"))
     holds = f"((_sqe_r_2.__row_operation = 1) OR ({BARRIER} AND {POLICY}))"
 
     def updated(

@@ -45,9 +45,9 @@ def secured(
     return alias(visible, project([f"{marker}.{column}" for column in columns], raw(marker, *name, **fields)))
 
 
-STAFF = ExpectedRelation(marker=MARKER, catalog=ALIAS, namespace=("hr",), table="staff", columns=("id", "name"))
-PAY = ExpectedRelation(marker=OTHER_MARKER, catalog=ALIAS, namespace=("hr",), table="pay", columns=("id",))
-TARGET = ExpectedRelation(marker=None, catalog=ALIAS, namespace=("hr",), table="target", write_target=True)
+STAFF = ExpectedRelation(marker=MARKER, identity=(ALIAS, "hr", "staff"), columns=("id", "name"))
+PAY = ExpectedRelation(marker=OTHER_MARKER, identity=(ALIAS, "hr", "pay"), columns=("id",))
+TARGET = ExpectedRelation(marker=None, identity=(ALIAS, "hr", "target"), write_target=True)
 
 
 def accept(tree: Tree, *expected: ExpectedRelation, kind: StatementKind = StatementKind.QUERY, **more: Any) -> None:
@@ -253,10 +253,8 @@ def test_another_version_is_refused(expected: ExpectedRelation, actual: str | No
 
 REFS = ExpectedRelation(
     marker=MARKER,
-    catalog=ALIAS,
-    namespace=("hr",),
-    table="staff",
-    metadata_table="refs",
+    identity=(ALIAS, "hr", "staff", "refs"),
+    metadata=True,
     columns=("r.name", "to_json(r.summary) AS summary", "{partition} AS partition"),
 )
 
@@ -330,7 +328,7 @@ def append(target: Tree, source: Tree) -> Tree:
 def test_an_insert_writes_its_target_and_reads_secured_relations() -> None:
     insert = StatementKind.INSERT
     accept(append(relation("hr", "target", slot="table"), secured()), TARGET, STAFF, kind=insert)
-    branch = replace(TARGET, namespace=("hr", "target"), table="branch_b")
+    branch = replace(TARGET, identity=(ALIAS, "hr", "target", "branch_b"))
     accept(
         append(relation("hr", "target", "branch_b", slot="table", branch="b"), logical("LocalRelation")),
         branch,

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from sqe_core.engine.port import Restriction, TimeTravel
+from sqe_core.engine.port import Restriction
 from sqe_core.query.judge.bind import BoundRelation
 from sqe_core.query.judge.facts import Findings
 from sqe_core.query.judge.restrict import CompiledRestriction
@@ -32,40 +32,14 @@ class Promise:
     command: Mapping[str, Any] = field(default_factory=dict)
     """The fields of the command as it was parsed, of those that are looked at."""
 
-    def expect(
-        self,
-        parts: tuple[str, ...],
-        *,
-        marker: str | None = None,
-        columns: tuple[str, ...] = (),
-        metadata_table: str | None = None,
-        time_travel: TimeTravel | None = None,
-        write_target: bool = False,
-        compiled: CompiledRestriction | None = None,
-        view: bool = False,
-        untouched: frozenset[str] = frozenset(),
-        changed: bool = False,
-    ) -> None:
-        """Note what the verifier must find; `parts` begin with the catalog's alias.
-
-        What was `compiled` brings its marker, and the columns of what is read.
-        """
+    def expect(self, expected: ExpectedRelation, compiled: CompiledRestriction | None = None) -> None:
+        """Note what the verifier must find; what was compiled brings its marker, and the columns of what is read."""
         if compiled is not None:
-            marker, columns = compiled.restriction.marker, columns or (() if write_target else compiled.columns)
-        self.expected.append(
-            ExpectedRelation(
-                marker=marker,
-                catalog=parts[0],
-                namespace=parts[1:-1],
-                table=parts[-1],
-                columns=columns,
-                metadata_table=metadata_table,
-                time_travel=time_travel,
-                write_target=write_target,
-                filter_sql=compiled.filter_sql if compiled else None,
-                masks=compiled.masks if compiled else {},
-                view=view,
-                untouched=untouched,
-                changed=changed,
+            expected = replace(
+                expected,
+                marker=compiled.restriction.marker,
+                columns=() if expected.write_target else compiled.columns,
+                filter_sql=compiled.filter_sql,
+                masks=compiled.masks,
             )
-        )
+        self.expected.append(expected)

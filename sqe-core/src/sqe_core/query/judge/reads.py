@@ -19,6 +19,7 @@ from sqe_core.query.judge.relation_text import (
     new_marker,
     table_text,
 )
+from sqe_core.query.judge.verify import ExpectedRelation
 from sqe_core.spi.catalog import Column, TableMetadata
 from sqe_core.spi.errors import InternalError, NotSupportedError, UserError
 from sqe_core.spi.policy import Action, SqlMask
@@ -62,7 +63,7 @@ def secured_table(
     if not columns:
         raise unreadable_version()  # ENF-10: an empty projection must not mean "all"
     marker = new_marker()
-    promise.expect(parts, marker=marker, columns=columns, time_travel=travel)
+    promise.expect(ExpectedRelation(identity=parts, marker=marker, columns=columns, time_travel=travel))
     sql = table_text(parts, columns, marker=marker, travel=travel)
     return SecuredTable(index=entry.relation.index, sql=sql, visible_name=entry.name.parts)
 
@@ -107,7 +108,7 @@ def _restricted_table(
     compiled = judge.compiler().compile(entry.name, relation, access, marker=new_marker(), visible=visible)
     if not compiled.columns:
         raise unreadable_version()  # ENF-10
-    promise.expect(parts, time_travel=travel, compiled=compiled)
+    promise.expect(ExpectedRelation(identity=parts, time_travel=travel), compiled)
     return replace(relation, restriction=compiled.restriction)
 
 
@@ -118,7 +119,10 @@ def metadata_table(
     if entry.relation.time_travel is not None:
         raise NotSupportedError("Metadata tables have no versions to travel to")
     parts, marker, name = judge.alias_parts(entry), new_marker(), entry.name
-    promise.expect(parts, marker=marker, columns=METADATA_PROJECTIONS[kind], metadata_table=metadata_name(kind))
+    identity = (*parts, metadata_name(kind))
+    promise.expect(
+        ExpectedRelation(identity=identity, marker=marker, columns=METADATA_PROJECTIONS[kind], metadata=True)
+    )
     return SecuredTable(
         index=entry.relation.index,
         sql=metadata_text(parts, kind, marker=marker, partitioned=bool(table.partitioning)),

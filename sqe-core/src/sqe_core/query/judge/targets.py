@@ -13,6 +13,7 @@ from sqe_core.query.judge.names import restricted_error
 from sqe_core.query.judge.promise import Promise
 from sqe_core.query.judge.relation_text import VISIBLE_ROWS, all_columns_text, new_marker
 from sqe_core.query.judge.restrict import CompiledRestriction
+from sqe_core.query.judge.verify import ExpectedRelation
 from sqe_core.spi.catalog import TableMetadata, ViewMetadata
 from sqe_core.spi.errors import AccessDeniedError, NotSupportedError, UserError
 from sqe_core.spi.names import quote_part
@@ -51,7 +52,7 @@ class Target:
         if entry.kept or not (self.limits or conditioned):
             if entry.action is Action.ALTER and isinstance(entry.loaded, TableMetadata):
                 self._check_columns(entry.loaded)
-            promise.expect(parts, write_target=True)
+            promise.expect(ExpectedRelation(identity=parts, write_target=True))
         else:
             check_limits(entry, self.limits, promise.command, ingests=bool(self.judge.spooled))
             if entry.action is Action.INSERT:
@@ -82,7 +83,7 @@ class Target:
         seen = self._all_columns(filters, parts)
         self.promise.rows = seen.restriction
         target = (*parts, VISIBLE_ROWS)
-        self.promise.expect(target, compiled=seen, changed=True)
+        self.promise.expect(ExpectedRelation(identity=target, changed=True), seen)
         self._expect(parts, target)
         return target
 
@@ -95,7 +96,7 @@ class Target:
         if checks and self.entry.action is not Action.DELETE:
             compiled = self._all_columns(checks, parts)
             self.promise.check = compiled.restriction
-        self.promise.expect(target, write_target=True, compiled=compiled, untouched=untouched)
+        self.promise.expect(ExpectedRelation(identity=target, write_target=True, untouched=untouched), compiled)
 
     def _all_columns(self, filters: tuple[SqlExpression, ...], parts: tuple[str, ...]) -> CompiledRestriction:
         """Compile conditions on a target, of which every column can be named."""

@@ -90,9 +90,8 @@ class ExpectedRelation:
     """A table that the plan must read, or write, and how.
 
     Attributes:
+        identity: the random name of the mounted catalog, and the parts of the name in it.
         marker: the alias of the raw table inside the secured text; None for a write target.
-        catalog: the random name of the mounted catalog.
-        metadata_table: the last part of the name when a metadata table is read.
         columns: the projected columns in order; for a metadata table its expressions, with `r` for the marker.
         filter_sql: the policy's condition as the engine writes it when analysed; the barrier stands above it (ENF-14).
         masks: what the engine writes for the value of each masked column, when analysed.
@@ -101,12 +100,10 @@ class ExpectedRelation:
         view: whether the marker stands above the plan of a view, whose own tables are expected apart.
     """
 
-    marker: str | None
-    catalog: str
-    namespace: tuple[str, ...]
-    table: str
-    metadata_table: str | None = None
+    identity: tuple[str, ...]
+    marker: str | None = None
     columns: tuple[str, ...] = ()
+    metadata: bool = False
     time_travel: TimeTravel | None = None
     filter_sql: str | None = None
     masks: Mapping[str, str] = field(default_factory=dict)
@@ -114,12 +111,6 @@ class ExpectedRelation:
     write_target: bool = False
     untouched: frozenset[str] = frozenset()
     changed: bool = False
-
-    @property
-    def identity(self) -> tuple[str, ...]:
-        """The catalog, and the name of the table in it."""
-        parts = (self.catalog, *self.namespace, self.table)
-        return parts if self.metadata_table is None else (*parts, self.metadata_table)
 
 
 def verify(
@@ -484,7 +475,7 @@ def _is_projection(items: Sequence[Any], entry: ExpectedRelation) -> bool:
         items = items[: len(entry.columns)]
     if len(items) != len(entry.columns) or not items:
         return False
-    if entry.metadata_table is None:
+    if not entry.metadata:
         return all(
             isinstance(item, str) and _is_column(item, column, entry)
             for item, column in zip(items, entry.columns, strict=True)

@@ -12,6 +12,7 @@ from sqe_core.query.judge.bind import BoundRelation
 from sqe_core.query.judge.names import NameContext
 from sqe_core.query.judge.promise import Promise
 from sqe_core.query.judge.relation_text import new_marker
+from sqe_core.query.judge.verify import ExpectedRelation
 from sqe_core.session.session import SessionView
 from sqe_core.spi.catalog import ViewMetadata
 from sqe_core.spi.errors import AccessDeniedError, InternalError, UserError
@@ -74,7 +75,7 @@ def stored_view(
         marker=new_marker(),
         visible=lambda names: [column for column in names if column in allowed],
     )
-    promise.expect(("", name.name), compiled=compiled, view=True)
+    promise.expect(ExpectedRelation(identity=("", name.name), view=True), compiled)
     return replace(everything, restriction=compiled.restriction)
 
 
