@@ -152,7 +152,6 @@ def test_rows_are_kept_in_the_wanted_types(tmp_path: Path) -> None:
         files.append(pa.RecordBatch.from_pydict({"n": [255, None]}, schema=sent))
         files.finish()
         found = pa.ipc.open_stream(files.files[0].read_bytes()).read_all()
-        assert files.rows == 2
     assert found.schema == kept
     assert found.to_pydict() == {"n": [255, None]}
 

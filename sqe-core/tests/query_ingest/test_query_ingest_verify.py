@@ -11,7 +11,7 @@ from plan_trees import ALIAS, RELATION, Tree, alias, logical
 from sqe_core.query.judge.verify import ExpectedRelation
 from sqe_core.sql.statement import StatementKind
 
-TARGET = ExpectedRelation(marker=None, catalog=ALIAS, namespace=("hr",), table="staff", write_target=True)
+TARGET = ExpectedRelation(marker=None, identity=(ALIAS, "hr", "staff"), write_target=True)
 TOKEN = "0123456789abcdef"
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
@@ -84,8 +84,6 @@ class GovernanceAnswers:
             steward.find(statement.object or GrantObject(scope="object", name=()))
         if not steward.is_admin:
             listed = [grant for grant in listed if steward.is_me(grant.grantee)]
-        shown = _Shown(self.steward)
-        rows = [row for grant in listed if (row := shown.of(grant)) is not None]
         return text_table(
             GRANT_COLUMNS,
             [
@@ -101,7 +99,7 @@ class GovernanceAnswers:
                     masks,
                     row_filter,
                 )
-                for grant, masks, row_filter in rows
+                for grant, masks, row_filter in _Shown(steward).all(listed)
                 for privilege in privileges_of(grant)
             ],
         )
@@ -111,8 +109,6 @@ class GovernanceAnswers:
         store = self.steward.store(SupportsGrants)
         somebody = self.steward.somebody(statement.user, "see the grants of others")
         listed = store.effective_grants(somebody, author=self.steward.identity)
-        shown = _Shown(self.steward)
-        rows = [row for grant in listed if (row := shown.of(grant)) is not None]
         return text_table(
             EFFECTIVE_COLUMNS,
             [
@@ -123,7 +119,7 @@ class GovernanceAnswers:
                     row_filter,
                     masks,
                 )
-                for grant, masks, row_filter in rows
+                for grant, masks, row_filter in _Shown(self.steward).all(listed)
                 for privilege in privileges_of(grant)
             ],
         )
@@ -199,11 +195,18 @@ class _Shown:
     steward: Steward
     _visible: dict[ObjectName, frozenset[str] | None] = field(default_factory=dict)
 
-    def of(self, grant: Grant) -> tuple[Grant, str | None, str | None] | None:
-        """Return a grant with its masks and filter in words; None when nothing of it may be shown."""
-        if self.steward.is_admin:
-            text = grant.row_filter.text if grant.row_filter is not None else None
-            return grant, masks_text(grant.column_masks), text
+    def all(self, grants: Iterable[Grant]) -> Iterator[tuple[Grant, str | None, str | None]]:
+        """Yield each grant with its masks and filter in words, as far as it may be shown."""
+        for grant in grants:
+            if self.steward.is_admin:
+                text = grant.row_filter.text if grant.row_filter is not None else None
+                yield grant, masks_text(grant.column_masks), text
+            elif (kept := self._kept(grant)) is not None:
+                masks = masks_text(kept.column_masks, kinds_only=True)
+                yield kept, masks, A_FILTER if grant.row_filter is not None else None
+
+    def _kept(self, grant: Grant) -> Grant | None:
+        """What others than administrators see of a grant; None when that is nothing."""
         if grant.effect is Effect.DENY and grant.columns is not None:
             return None  # it would name what it hides (META-2)
         masks, columns = grant.column_masks, grant.columns
@@ -213,17 +216,7 @@ class _Shown:
                 return None
             masks = tuple(one for one in masks if one.column in visible)
             columns = None if columns is None else tuple(column for column in columns if column in visible)
-        kept = Grant(
-            privileges=grant.privileges,
-            target=grant.target,
-            grantee=grant.grantee,
-            effect=grant.effect,
-            columns=columns,
-            granted_by=grant.granted_by,
-            granted_at=grant.granted_at,
-            row_filter=grant.row_filter,
-        )
-        return kept, masks_text(masks, kinds_only=True), A_FILTER if grant.row_filter is not None else None
+        return replace(grant, column_masks=masks, columns=columns)
 
     def _columns(self, grant: Grant) -> frozenset[str] | None:
         """The visible columns of the table; None when it is not there for whoever asks."""

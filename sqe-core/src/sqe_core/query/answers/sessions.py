@@ -6,6 +6,7 @@ knows whose is whose: there, a session sees itself alone. What is another's is a
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -53,11 +54,16 @@ class RuntimeTables:
             case "sessions":
                 return self.session_table()
             case "queries":
-                return to_table(TABLES["queries"], [_runtime_row(each) for each in self.queries()])
+                return self._statements(TABLES["queries"], map(_known, self.queries()))
         return None
 
     def query_table(self) -> pa.Table:
-        return to_table(_QUERIES, [_query_row(each) for each in self.queries()])
+        # The rows that were written are told as well.
+        return self._statements(_QUERIES, ({**_known(each), "output_rows": each.rows} for each in self.queries()))
+
+    @staticmethod
+    def _statements(schema: pa.Schema, known: Iterable[Mapping[str, object]]) -> pa.Table:
+        return to_table(schema, [tuple(map(each.get, schema.names)) for each in known])
 
     def session_table(self) -> pa.Table:
         return to_table(TABLES["sessions"], [self._session_row(each) for each in self.sessions()])
@@ -96,38 +102,28 @@ class RuntimeTables:
         )
 
 
-def _query_row(each: HistoryEntry) -> tuple[object, ...]:
-    return (
-        each.query_id,
-        each.state,
-        each.username,
-        each.session,
-        each.sql,
-        datetime.fromtimestamp(each.started, UTC),
-        None if each.ended is None else datetime.fromtimestamp(each.ended, UTC),
-        None if each.planning_ms is None else int(each.planning_ms),
-        each.rows,
-        None if each.error_code is None else each.error_code.name,
-    )
+def _whole(milliseconds: float | None) -> int | None:
+    return None if milliseconds is None else int(milliseconds)
 
 
-def _runtime_row(each: HistoryEntry) -> tuple[object, ...]:
-    """What is not measured is NULL, and never 0."""
+def _known(each: HistoryEntry) -> Mapping[str, object]:
+    """What is known of a statement, by the names of columns: what is not measured is NULL, and never 0."""
     started = datetime.fromtimestamp(each.started, UTC)
     ended = None if each.ended is None else datetime.fromtimestamp(each.ended, UTC)
     execution = None
     if each.ended is not None:
         execution = max(0, round((each.ended - each.started) * 1000 - (each.planning_ms or 0)))
-    known: dict[str, object] = {
+    return {
         "query_id": each.query_id,
         "state": each.state,
         "user": each.username,
         "source": each.source or each.protocol,
-        "queued_time_ms": None if each.queued_ms is None else int(each.queued_ms),
+        "session_id": each.session,
+        "queued_time_ms": _whole(each.queued_ms),
         "trace_id": each.trace_id,
         "query": each.sql,
-        "analysis_time_ms": None if each.analysis_ms is None else int(each.analysis_ms),
-        "planning_time_ms": None if each.planning_ms is None else int(each.planning_ms),
+        "analysis_time_ms": _whole(each.analysis_ms),
+        "planning_time_ms": _whole(each.planning_ms),
         "execution_time_ms": execution,
         "created": started,
         "started": started,
@@ -140,4 +136,3 @@ def _runtime_row(each: HistoryEntry) -> tuple[object, ...]:
         "bytes_scanned": each.bytes_scanned,
         "rows_written": each.rows if each.writes else None,
     }
-    return tuple(known.get(column) for column in TABLES["queries"].names)

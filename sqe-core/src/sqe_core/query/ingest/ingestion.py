@@ -19,15 +19,15 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 import pyarrow.types as kinds
 
-from sqe_core.engine.port import NOT_NULL_ROWS, EngineSession, Spool
+from sqe_core.engine.port import NOT_NULL_ROWS, EngineSession
 from sqe_core.query.context import StatementContext
 from sqe_core.query.errors.suggestions import did_you_mean
 from sqe_core.query.errors.wording import shown
-from sqe_core.query.ingest.rows import IngestLimits, RowFiles
+from sqe_core.query.ingest.rows import RowFiles, row_files
 from sqe_core.query.ingest.types import check_schema, fitted, storable
 from sqe_core.query.judge.bind import SpooledRows
 from sqe_core.query.judge.judge import Judgement
-from sqe_core.query.judge.names import ResolvedName, table_not_found
+from sqe_core.query.judge.names import ResolvedName, schema_not_found, table_not_found
 from sqe_core.query.judge.relation_text import append_text, create_text
 from sqe_core.query.run.execution import Execution
 from sqe_core.query.run.judging import Judging
@@ -41,7 +41,6 @@ from sqe_core.spi.errors import (
     EngineLostError,
     ErrorCode,
     NotSupportedError,
-    ResourcesError,
     SqeError,
     UserError,
 )
@@ -101,22 +100,16 @@ class Ingestion:
     ) -> StatementResult:
         """Receive the rows and write them with one commit; on any error nothing is written."""
         _check_request(request)
-        check_schema(schema, self._limits.schema)
+        check_schema(schema, self.context.parts.limits.ingest.schema)
         schema = schema.remove_metadata()
         resolved = self._resolve(request)
         rows = _Source(name="_sqe_i_" + secrets.token_hex(16), token=secrets.token_hex(16))
+        parts, limits = self.context.parts, self.context.parts.limits.ingest
         with ExitStack() as held:
             with self.judging.scope() as engine:
                 write = self._write(request.mode, resolved, schema, rows)
-                spool = held.enter_context(self._spool())
                 files = held.enter_context(
-                    RowFiles(
-                        spool.folder,
-                        sent=schema,
-                        kept=write.kept,
-                        limits=self.context.parts.limits.ingest,
-                        check=self._check,
-                    )
+                    row_files(parts.engine, sent=schema, kept=write.kept, limits=limits, check=self._check)
                 )
                 self._judge(request.mode, write, resolved, rows.filled(files))
             self._receive(batches, files)
@@ -129,10 +122,6 @@ class Ingestion:
     def _check(self) -> None:
         """Raise when the statement was cancelled or its time is over."""
         self.context.running.check()
-
-    @property
-    def _limits(self) -> IngestLimits:
-        return self.context.parts.limits.ingest
 
     def _run(self, engine: EngineSession, statement: EngineStatement, rows: Rows, ending: Ending) -> StatementResult:
         return self.execution.run(engine, statement, self._judged(statement, rows), ending)
@@ -196,11 +185,8 @@ class Ingestion:
 
     def _create(self, mode: IngestMode, resolved: ResolvedName, schema: pa.Schema, rows: _Source) -> _Write:
         if not self.context.visible.has_schema(resolved.mount, resolved.name.namespace):
-            raise UserError(
-                f"Schema {resolved.name.schema} does not exist or you may not see it",
-                code=ErrorCode.SCHEMA_NOT_FOUND,
-                hint=f"create it first: CREATE SCHEMA {resolved.name.schema}",
-            )
+            schema_name = resolved.name.schema
+            raise schema_not_found(schema_name, hint=f"create it first: CREATE SCHEMA {schema_name}")
         kept = pa.schema([field.with_type(storable(field.name, field.type)) for field in schema])
         text = create_text(_parts(resolved), kept.names, rows.name, replace=mode is IngestMode.REPLACE)
         return _Write(statement=_statement(StatementKind.CREATE_TABLE_AS, text), kept=kept)
@@ -212,12 +198,6 @@ class Ingestion:
             raise UserError(f"Table {resolved.name} already exists", code=ErrorCode.DUPLICATE_TABLE)
 
     # The rows
-
-    def _spool(self) -> Spool:
-        try:
-            return self.context.parts.engine.open_spool()
-        except OSError as error:
-            raise ResourcesError("The server cannot keep these rows now", hint="try again later") from error
 
     def _receive(self, batches: Iterator[pa.RecordBatch], files: RowFiles) -> None:
         while True:
@@ -256,9 +236,7 @@ class Ingestion:
         with self._same(engine):
             if not may_append or self._find(resolved) is None:
                 try:
-                    return self.execution.run(
-                        engine, write.statement, self._judged(write.statement, rows.filled(files)), ending
-                    )
+                    return self._run(engine, write.statement, rows.filled(files), ending)
                 except CreatedMeanwhileError:
                     if not may_append:
                         raise
@@ -268,9 +246,7 @@ class Ingestion:
                 raise CommitConflictError(
                     f"Table {resolved.name} was created meanwhile, with other columns", hint="send the rows again"
                 )
-            return self.execution.run(
-                engine, append.statement, self._judged(append.statement, rows.filled(files)), ending
-            )
+            return self._run(engine, append.statement, rows.filled(files), ending)
 
     @contextmanager
     def _same(self, engine: EngineSession) -> Iterator[None]:

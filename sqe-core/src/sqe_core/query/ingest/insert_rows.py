@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +17,7 @@ import pyarrow.types as kinds
 
 from sqe_core.engine.port import EngineSession, ParameterMarker
 from sqe_core.query.context import StatementContext
-from sqe_core.query.ingest.rows import RowFiles, check_batch
+from sqe_core.query.ingest.rows import check_batch, row_files
 from sqe_core.query.ingest.types import converted, storable
 from sqe_core.query.judge.bind import SpooledRows
 from sqe_core.query.run.execution import Execution
@@ -27,7 +26,6 @@ from sqe_core.query.run.parameters import require_columns
 from sqe_core.query.run.result import StatementResult
 from sqe_core.query.run.running import Ending
 from sqe_core.spi.batch_bytes import batch_bytes
-from sqe_core.spi.errors import ResourcesError
 from sqe_core.sql.grammar.value_rows import ValueRow
 
 _MOST_JUDGED_BYTES = 1 << 16  # of one value; a longer one says no more than its type
@@ -57,21 +55,8 @@ class RowInsert:
         self.judging.judge(row.statement, _first_values(names, kept, first))
         columns = [None if kinds.is_null(sent.type) else field.name for sent, field in zip(given, kept, strict=True)]
         source = "_sqe_i_" + secrets.token_hex(16)
-        with ExitStack() as held:
-            try:
-                spool = held.enter_context(self.context.parts.engine.open_spool())
-            except OSError as error:
-                raise ResourcesError("The server cannot keep these rows now", hint="try again later") from error
-            files = held.enter_context(
-                RowFiles(
-                    spool.folder,
-                    sent=given,
-                    kept=kept,
-                    limits=limits,
-                    check=check,
-                    kind="Parameter",
-                )
-            )
+        engine = self.context.parts.engine
+        with row_files(engine, sent=given, kept=kept, limits=limits, check=check, kind="Parameter") as files:
             for batch in numbered:
                 files.append(batch)
             files.finish()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -13,6 +13,7 @@ from typing import BinaryIO
 
 import pyarrow as pa
 
+from sqe_core.engine.port import Engine
 from sqe_core.query.errors.wording import shown
 from sqe_core.query.ingest.types import SchemaLimits, converted
 from sqe_core.spi.batch_bytes import batch_bytes
@@ -84,7 +85,6 @@ class RowFiles:
 
         `check` raises when nobody wants the rows any more; `kind` is what errors call a column.
         """
-        self.rows = 0
         self._check = check
         self._kind = kind
         self._folder = folder
@@ -115,7 +115,6 @@ class RowFiles:
                 self._write(self._converted(batch.slice(start, rows)))
         except OSError as error:
             raise _no_room(error) from error
-        self.rows += batch.num_rows
 
     def _converted(self, chunk: pa.RecordBatch) -> pa.RecordBatch:
         columns = [
@@ -172,6 +171,25 @@ class RowFiles:
     ) -> None:
         with contextlib.suppress(OSError):  # the reason was told, and the file goes away
             self._sink.close()
+
+
+@contextlib.contextmanager
+def row_files(
+    engine: Engine,
+    *,
+    sent: pa.Schema,
+    kept: pa.Schema,
+    limits: IngestLimits,
+    check: Callable[[], None],
+    kind: str = "Column",
+) -> Iterator[RowFiles]:
+    """Files in a private folder of the engine's, which go with it in every outcome."""
+    try:
+        opened = engine.open_spool()
+    except OSError as error:
+        raise ResourcesError("The server cannot keep these rows now", hint="try again later") from error
+    with opened as spool, RowFiles(spool.folder, sent=sent, kept=kept, limits=limits, check=check, kind=kind) as files:
+        yield files
 
 
 def _no_room(error: OSError) -> ResourcesError:

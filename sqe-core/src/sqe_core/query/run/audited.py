@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from sqe_core.observe.audit import AuditLog
@@ -99,15 +99,13 @@ class StatementAudit:
             "resources": [_object(each) for each in {each.name: each for each in event.objects}.values()],
             "policy": _policy(event, trail),
             "query": {**_query(event), **({"described_only": True} if described else {})},
-            "timing": _timing(event),
-            "stats": {
-                "rows_returned": event.counts.rows_returned,
-                "rows_written": event.counts.rows_written,
-                "bytes_scanned": event.counts.bytes_scanned,
-                "rows_scanned": event.counts.rows_scanned,
-                "spill_bytes": event.counts.spill_bytes,
-                "peak_memory_bytes": event.counts.peak_memory_bytes,
+            "timing": {
+                "duration_ms": _rounded(event.timings.total_ms),
+                "queued_ms": _rounded(event.timings.queued_ms),
+                "planning_ms": _rounded(event.timings.planning_ms),
+                "execution_ms": _rounded(event.timings.execution_ms),
             },
+            "stats": asdict(event.counts),
         }
         if failed:
             written["error"] = _error(event)
@@ -128,7 +126,13 @@ class SessionAudit(SessionObserver):
 
     def logged_in(self, identity: Identity, client: ClientInfo) -> None:
         self.log.write(
-            {"kind": "auth", "actor": _actor(identity), "status": "success", **_client(client), **_provider(identity)},
+            {
+                "kind": "auth",
+                "actor": _actor(identity),
+                "status": "success",
+                **_client(client),
+                "provider": identity.provider,
+            },
             must=True,
         )
 
@@ -146,7 +150,7 @@ class SessionAudit(SessionObserver):
                 "status": "failure",
                 **_client(client),
                 "credential": _kind_of(credential),
-                "error": {"error_type": error.kind.value, "error_code": error.code.name, "message": error.message},
+                "error": _told(error),
                 **({"left_out": left_out} if left_out else {}),
             }
         )
@@ -158,8 +162,9 @@ class SessionAudit(SessionObserver):
         self._session(session, "renewed", must=False, protocol=session.protocol, client_ip=session.client_address)
 
     def not_renewed(self, session: Session, error: SqeError) -> None:
-        told = {"error_type": error.kind.value, "error_code": error.code.name, "message": error.message}
-        self._session(session, "not_renewed", must=False, status="failure", protocol=session.protocol, error=told)
+        self._session(
+            session, "not_renewed", must=False, status="failure", protocol=session.protocol, error=_told(error)
+        )
 
     def ended(self, session: Session) -> None:
         self._session(session, "ended", must=False, protocol=session.protocol, client_ip=session.client_address)
@@ -218,10 +223,6 @@ def _client(client: ClientInfo) -> dict[str, Any]:
     return {"protocol": client.protocol, "client_ip": client.address, "user_agent": client.user_agent}
 
 
-def _provider(identity: Identity) -> dict[str, Any]:
-    return {"provider": identity.provider}
-
-
 def _claimed(credential: Credential) -> str | None:
     """Who somebody said to be; a token or certificate that proved nothing says nothing either."""
     return credential.username if isinstance(credential, BasicCredential) else None
@@ -240,6 +241,10 @@ def _kind_of(credential: Credential) -> str:
     return "none"
 
 
+def _told(error: SqeError) -> dict[str, Any]:
+    return {"error_type": error.kind.value, "error_code": error.code.name, "message": error.message}
+
+
 def _query(event: QueryEvent) -> dict[str, Any]:
     return {"text": event.sql, "query_hash": event.sql_hash, "statement_type": event.statement_kind or "unknown"}
 
@@ -252,15 +257,6 @@ def _policy(event: QueryEvent, trail: Trail) -> dict[str, Any]:
         "denied": event.denied,
         "policy_cache_hit": trail.cache_hit,
         "policy_eval_duration_ms": round(trail.milliseconds, 3),
-    }
-
-
-def _timing(event: QueryEvent) -> dict[str, float | None]:
-    return {
-        "duration_ms": _rounded(event.timings.total_ms),
-        "queued_ms": _rounded(event.timings.queued_ms),
-        "planning_ms": _rounded(event.timings.planning_ms),
-        "execution_ms": _rounded(event.timings.execution_ms),
     }
 
 
