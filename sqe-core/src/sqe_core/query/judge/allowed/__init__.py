@@ -117,71 +117,49 @@ class TableProperties:
 
 @cache
 def plans() -> Plans:
-    query: dict[str, set[str]] = {"parsed": set(), "analysed": set()}
-    roots: dict[str, dict[StatementKind, set[str]]] = {"parsed": {}, "analysed": {}}
-    parts: dict[str, dict[StatementKind, set[str]]] = {"parsed": {}, "analysed": {}}
-    denied: dict[str, str] = {}
-    for section, names in _sections("plans.txt"):
-        words = section.split()
-        if section.startswith("denied: "):
-            denied.update(dict.fromkeys(names, section.removeprefix("denied: ")))
-        elif words[0] in ("command", "part"):
-            table = roots if words[0] == "command" else parts
-            for moment in words[2:]:
-                table[moment].setdefault(StatementKind(words[1]), set()).update(names)
-        else:
-            for moment in words:
-                query[moment].update(names)
+    return Plans(parsed=_plan_classes("parsed"), analysed=_plan_classes("analysed"), denied=_denied("plans.txt"))
 
-    def classes(moment: str) -> PlanClasses:
-        return PlanClasses(
-            query=frozenset(query[moment]),
-            commands={kind: frozenset(names) for kind, names in roots[moment].items()},
-            parts={kind: frozenset(names) for kind, names in parts[moment].items()},
-        )
 
-    return Plans(parsed=classes("parsed"), analysed=classes("analysed"), denied=denied)
+def _plan_classes(moment: str) -> PlanClasses:
+    query: set[str] = set()
+    roots: dict[StatementKind, frozenset[str]] = {}
+    parts: dict[StatementKind, frozenset[str]] = {}
+    for words, names in _listed("plans.txt"):
+        if moment in words and words[0] in ("command", "part"):
+            table, kind = roots if words[0] == "command" else parts, StatementKind(words[1])
+            table[kind] = table.get(kind, frozenset()) | set(names)
+        elif moment in words:
+            query.update(names)
+    return PlanClasses(query=frozenset(query), commands=roots, parts=parts)
 
 
 @cache
 def expressions() -> Expressions:
-    allowed: dict[str, set[str]] = {"parsed": set(), "analysed": set()}
-    denied: dict[str, str] = {}
-    for section, names in _sections("expressions.txt"):
-        if section.startswith("denied: "):
-            denied.update(dict.fromkeys(names, section.removeprefix("denied: ")))
-        else:
-            for moment in section.split():
-                allowed[moment].update(names)
-    return Expressions(parsed=frozenset(allowed["parsed"]), analysed=frozenset(allowed["analysed"]), denied=denied)
+    def of(moment: str) -> frozenset[str]:
+        return frozenset(name for words, names in _listed("expressions.txt") if moment in words for name in names)
+
+    return Expressions(parsed=of("parsed"), analysed=of("analysed"), denied=_denied("expressions.txt"))
 
 
 @cache
 def policies() -> Policies:
-    found = {section: frozenset(names) for section, names in _sections("policies.txt")}
-    return Policies(never_raises=found["never raises"], denied=found["denied"])
+    found = dict(_sections("policies.txt"))
+    return Policies(never_raises=frozenset(found["never raises"]), denied=frozenset(found["denied"]))
 
 
 @cache
 def functions() -> Functions:
     """Return the lists of function names, in lower case."""
     found: dict[str, set[str]] = {}
-    denied: dict[str, str] = {}
-    denied_table: dict[str, str] = {}
-    for section, names in _sections("functions.txt"):
-        if section.startswith("denied: "):
-            denied.update(dict.fromkeys(names, section.removeprefix("denied: ")))
-        elif section.startswith("denied table: "):
-            denied_table.update(dict.fromkeys(names, section.removeprefix("denied table: ")))
-        else:
-            found.setdefault(section, set()).update(names)
+    for (kind, *_), names in _listed("functions.txt"):
+        found.setdefault(kind, set()).update(names)
     table, transforms = found.pop("table"), found.pop("transform")
     return Functions(
         callable=frozenset().union(*found.values()),
         table=frozenset(table),
         transforms=frozenset(transforms),
-        denied=denied,
-        denied_table=denied_table,
+        denied=_denied("functions.txt"),
+        denied_table=_denied("functions.txt", "denied table: "),
     )
 
 
@@ -212,20 +190,15 @@ def hints() -> frozenset[str]:
 def table_properties() -> TableProperties:
     allowed: set[str] = set()
     values: dict[str, PropertyValue] = {}
-    denied: dict[str, str] = {}
-    for section, keys in _sections("table_properties.txt"):
-        if section == "allowed":
+    denied = _denied("table_properties.txt")
+    for (kind, *words), keys in _listed("table_properties.txt"):
+        if kind == "allowed":
             allowed.update(keys)
-        elif not section.startswith("denied: "):
-            kind, *words = section.split()
-            if kind == "word":
-                value = PropertyValue(words=tuple(words))
-            else:
-                least, most = map(int, words or ("0", "1"))
-                value = PropertyValue(least=least, most=most, whole=kind == "whole")
-            values |= dict.fromkeys(keys, value)
+        elif kind == "word":
+            values |= dict.fromkeys(keys, PropertyValue(words=tuple(words)))
         else:
-            denied.update(dict.fromkeys(keys, section.removeprefix("denied: ")))
+            least, most = map(int, words or ("0", "1"))
+            values |= dict.fromkeys(keys, PropertyValue(least=least, most=most, whole=kind == "whole"))
     return TableProperties(
         allowed=frozenset(key for key in allowed if not key.endswith("*")),
         allowed_prefixes=tuple(sorted(key[:-1] for key in allowed if key.endswith("*"))),
@@ -233,6 +206,21 @@ def table_properties() -> TableProperties:
         denied={key: reason for key, reason in denied.items() if not key.endswith("*")},
         denied_prefixes={key[:-1]: reason for key, reason in denied.items() if key.endswith("*")},
     )
+
+
+def _listed(name: str) -> Iterator[tuple[list[str], list[str]]]:
+    """Yield the words of each heading, and the names below it, but for what is denied."""
+    return ((heading.split(), names) for heading, names in _sections(name) if not heading.startswith("denied"))
+
+
+def _denied(name: str, prefix: str = "denied: ") -> Mapping[str, str]:
+    """Return the text that the user reads, by the names that are denied."""
+    return {
+        each: heading.removeprefix(prefix)
+        for heading, names in _sections(name)
+        if heading.startswith(prefix)
+        for each in names
+    }
 
 
 def _sections(name: str) -> Iterator[tuple[str, list[str]]]:
