@@ -35,7 +35,6 @@ class SqliteFactory(CatalogFactory[SqliteConfig]):
     config_type = SqliteConfig
 
     def create(self, name: str, config: SqliteConfig, context: CatalogContext) -> SqliteBackend:
-        """Remember the file; it is opened, or made, at the first use."""
         backend = SqliteBackend(
             config.directory,
             config.file,
@@ -81,7 +80,6 @@ class JdbcFactory(CatalogFactory[JdbcConfig]):
     config_type = JdbcConfig
 
     def create(self, name: str, config: JdbcConfig, context: CatalogContext) -> JdbcBackend:
-        """Read the address; the database is reached at the first use."""
         return JdbcBackend(
             address=parse_jdbc_url(config.url.reveal()),
             warehouse=config.warehouse,

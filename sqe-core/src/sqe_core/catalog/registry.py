@@ -82,7 +82,6 @@ class CatalogRegistry:
             self._users.add(user)
 
     def find(self, name: str) -> Mount | None:
-        """Return the mount of that name or alias."""
         with self._lock:
             return self._by_name.get(name)
 
@@ -96,7 +95,6 @@ class CatalogRegistry:
         return [unique[name] for name in sorted(unique)]
 
     def names(self) -> frozenset[str]:
-        """Return every name that means a catalog, aliases too."""
         with self._lock:
             return frozenset(self._by_name)
 

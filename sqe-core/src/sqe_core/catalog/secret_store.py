@@ -175,7 +175,6 @@ class Secrets:
 
 
 def exists(name: str) -> UserError:
-    """The answer to a second secret of a name."""
     return UserError(
         f"secret '{name}' already exists",
         code=ErrorCode.INVALID_ARGUMENTS,
@@ -184,7 +183,6 @@ def exists(name: str) -> UserError:
 
 
 def missing(name: str) -> ObjectNotFoundError:
-    """The answer to a name that no secret has."""
     return ObjectNotFoundError(
         f"secret '{name}' does not exist", code=ErrorCode.INVALID_ARGUMENTS, hint="SHOW SECRETS lists them"
     )

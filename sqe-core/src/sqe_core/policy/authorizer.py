@@ -202,7 +202,6 @@ class Authorizer:
     def denies(
         self, identity: Identity, name: ObjectName | NamespaceName, action: Action, circumstances: Circumstances
     ) -> bool:
-        """Whether an action on an object or a schema is refused."""
         asked = spi.Access(action=action, resource=_resource(name, None))
         answers = self._ask(identity, (asked,), circumstances)
         decisions = [answer[0] for answer in answers]
@@ -222,7 +221,6 @@ class Authorizer:
     def visible(
         self, identity: Identity, names: Sequence[ObjectName | NamespaceName], circumstances: Circumstances
     ) -> frozenset[ObjectName | NamespaceName]:
-        """Return the names that may appear in a listing."""
         if not names:
             return frozenset()
         shown = set(names)
@@ -322,7 +320,7 @@ class Authorizer:
         except Exception as error:
             raise ExternalError("The policy engine gave no answer", code=ErrorCode.EXECUTION_FAILED) from error
         if len(answers) != expected:
-            raise ExternalError("The policy engine gave no usable answer", code=ErrorCode.EXECUTION_FAILED)
+            raise _unusable()
         return answers
 
     def _context(self, circumstances: Circumstances, principal: Identity, catalogs: Set[str]) -> spi.RequestContext:
@@ -435,31 +433,24 @@ def _combine(
             for one in (decision.row_filters if decision.check is None else decision.check)
         )
     )
+    allowed = Verdict(denied=False, filters=filters, checks=checks, reasons=reasons, policy_version=version)
     if request.loaded is None:
         # Nothing is there yet; whoever creates it is told what a policy says about the name, and may not get around it.
-        return Verdict(
-            denied=False,
+        return replace(
+            allowed,
             hidden=frozenset[str]().union(*(decision.hidden_columns for decision in decisions)),
-            filters=filters,
             masks={mask.column: mask.mask for decision in decisions for mask in decision.column_masks},
-            checks=checks,
-            reasons=reasons,
-            policy_version=version,
         )
     columns = request.loaded.columns
     hidden = _hidden(decisions, columns)
     masks = _masks(decisions, columns)
     if columns and len(hidden) == len(columns):
         return Verdict(denied=True, reasons=reasons, policy_version=version)  # ENF-10
-    return Verdict(
-        denied=False,
+    return replace(
+        allowed,
         columns=tuple(column for column in columns if column.name not in hidden),
         hidden=hidden,
-        filters=filters,
         # Hidden beats masked.
         masks={column: mask for column, mask in masks.items() if column not in hidden},
-        checks=checks,
-        reasons=reasons,
-        policy_version=version,
         current_only=limit is not None and limit.current_only,
     )

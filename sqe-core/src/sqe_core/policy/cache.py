@@ -42,7 +42,6 @@ class DecisionCache:
         return self._generation
 
     def get(self, key: Hashable) -> spi.Decision | None:
-        """Return the decision that still holds, if there is one."""
         with self._lock:
             kept = self._entries.get(key)
             if kept is None:

@@ -117,7 +117,6 @@ class DecisionTrail:
                 self._refused.add(name)
 
     def changed(self, changes: Sequence[StoredChange]) -> None:
-        """Note what a store of grants has changed."""
         with self._lock:
             self._changes += changes[: _MOST - len(self._changes)]
 

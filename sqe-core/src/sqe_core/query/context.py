@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from sqe_core.catalog.visible import VisibleCatalogs
 from sqe_core.engine.port import ResultStream
@@ -21,6 +21,7 @@ from sqe_core.sql.statement import PositionMap, Statement, StatementKind
 if TYPE_CHECKING:
     from sqe_core.query.judge.judge import Judgement
     from sqe_core.query.parts import QueryParts
+    from sqe_core.query.service import QueryService
     from sqe_core.query.statements.handler import Handlers
 
 
@@ -41,13 +42,6 @@ class StatementWatch:
 
     def scanned(self, stream: ResultStream) -> None:
         """The engine is done with it."""
-
-
-class RunningStatements(Protocol):
-    """The statements of everybody."""
-
-    def cancel_any(self, query_id: str) -> bool:
-        """End a statement, whoever runs it; False when it does not run. Who may do so was decided before."""
 
 
 @dataclass(slots=True)
@@ -76,13 +70,12 @@ class StatementContext:
     resolver: NameResolver
     circumstances: Circumstances
     watch: StatementWatch
-    others: RunningStatements
+    others: QueryService
     terms: ErrorTerms = field(default_factory=ErrorTerms)
     sights: ViewSights = field(default_factory=ViewSights)
 
     @property
     def identity(self) -> Identity:
-        """Who sent it, with the roles in use."""
         return self.session.identity
 
     @property
@@ -95,7 +88,6 @@ class StatementContext:
 
     @property
     def near(self) -> NearNames:
-        """Finds what a missing name may have meant."""
         return NearNames(self.session, self.visible, self.resolver)
 
     @property

@@ -155,26 +155,23 @@ class ConnectedSession:
             ]
 
     def tables(self, filter: TableFilter) -> Sequence[TableListing]:
-        with self._session.looking():
-            return self._tables(filter)
-
-    def _tables(self, filter: TableFilter) -> Sequence[TableListing]:
         in_schema, in_table = like_filter(filter.schema_pattern), like_filter(filter.table_pattern)
         kinds = frozenset(ObjectType) if filter.types is None else filter.types
-        visible = self._visible()
-        found: list[TableListing] = []
-        for mount in _mounts(visible, filter.catalog):
-            listed = list(visible.all_objects(mount, kinds=kinds, in_schema=in_schema, matches=in_table))
-            if ObjectType.SYSTEM_TABLE in kinds and in_schema(INFORMATION_SCHEMA):
-                schema: tuple[str, ...] = (INFORMATION_SCHEMA,)
-                names = (ObjectName(catalog=mount.name, namespace=schema, name=name) for name in _SYSTEM_TABLES)
-                place = bisect(listed, schema, key=lambda entry: entry[0].namespace)
-                listed[place:place] = [(name, ObjectType.SYSTEM_TABLE) for name in names if in_table(name.name)]
-            if filter.with_columns:
-                found += self._with_columns(visible, mount, listed)
-            else:
-                found += [TableListing(name=name, type=kind) for name, kind in listed]
-        return found
+        with self._session.looking():
+            visible = self._visible()
+            found: list[TableListing] = []
+            for mount in _mounts(visible, filter.catalog):
+                listed = list(visible.all_objects(mount, kinds=kinds, in_schema=in_schema, matches=in_table))
+                if ObjectType.SYSTEM_TABLE in kinds and in_schema(INFORMATION_SCHEMA):
+                    schema: tuple[str, ...] = (INFORMATION_SCHEMA,)
+                    names = (ObjectName(catalog=mount.name, namespace=schema, name=name) for name in _SYSTEM_TABLES)
+                    place = bisect(listed, schema, key=lambda entry: entry[0].namespace)
+                    listed[place:place] = [(name, ObjectType.SYSTEM_TABLE) for name in names if in_table(name.name)]
+                if filter.with_columns:
+                    found += self._with_columns(visible, mount, listed)
+                else:
+                    found += [TableListing(name=name, type=kind) for name, kind in listed]
+            return found
 
     def properties(self) -> Mapping[str, str]:
         return {row[0]: row[1] for row in self._session.properties.rows()}

@@ -1,15 +1,4 @@
-"""The one use case: a statement of a session becomes a result.
-
-1 admit     admission.py             slots and the deadline
-2 read      reading.py               which statement is it? SQE's own are carried out by their handler (statements/)
-3 inspect   inspect.py               the parsed plan holds nothing that is not on the lists
-4 bind      names.py, bind.py        each name is one object, or none
-5 decide    policy/authorizer.py     may this user, and what of it
-6 secure    judge.py, relation_text.py  each relation becomes its secured form
-7 verify    verify.py                the analysed plan is what was promised
-8 execute   engine/port.py           tagged, streamed, cancelled, timed out
-9 record    record.py                history, events
-"""
+"""The one use case: a statement of a session becomes a result, in the nine steps of docs/architecture.md."""
 
 from __future__ import annotations
 
@@ -328,7 +317,7 @@ class QueryService:
         return True
 
     def cancel_any(self, query_id: str) -> bool:
-        """Cancel a statement; who may do so was decided before."""
+        """Cancel a statement, whoever runs it; False when it does not run. Who may do so was decided before."""
         return self.cancel_of(("", ""), query_id, any_user=True)
 
     def is_admin(self, session: Session) -> bool:
@@ -340,7 +329,6 @@ class QueryService:
         return bool(self._running_of(session))
 
     def progress(self, session: Session) -> Progress | None:
-        """How far the newest running statement of a session is."""
         mine = self._running_of(session)
         return mine[-1].progress() if mine else None
 

@@ -89,7 +89,7 @@ class GrantsEnforcer(PolicyEnforcer, SupportsGrants, SupportsRoles, SupportsPoli
         ]
 
     def put_grant(self, grant: Grant, *, author: Identity) -> None:
-        self._change(author, "put_grant", lambda draft: changes.put_grant(draft, grant, self._author(author)))
+        self.store.change(author, "put_grant", lambda draft: changes.put_grant(draft, grant, self._author(author)))
 
     def delete_grant(self, grant: Grant, *, author: Identity) -> bool:
         return self.store.change(author, "delete_grant", lambda draft: changes.delete_grant(draft, grant))
@@ -116,7 +116,7 @@ class GrantsEnforcer(PolicyEnforcer, SupportsGrants, SupportsRoles, SupportsPoli
         return self._evaluation(author).may_grant(grant)
 
     def create_role(self, name: str, *, author: Identity) -> None:
-        self._change(author, "create_role", lambda draft: changes.create_role(draft, name, self._author(author)))
+        self.store.change(author, "create_role", lambda draft: changes.create_role(draft, name, self._author(author)))
 
     def drop_role(self, name: str, *, author: Identity) -> bool:
         return self.store.change(author, "drop_role", lambda draft: changes.drop_role(draft, name))
@@ -125,7 +125,7 @@ class GrantsEnforcer(PolicyEnforcer, SupportsGrants, SupportsRoles, SupportsPoli
         make = partial(
             changes.grant_role, role=role, grantee=grantee, admin_option=admin_option, author=self._author(author)
         )
-        self._change(author, "grant_role", make)
+        self.store.change(author, "grant_role", make)
 
     def revoke_role(self, role: str, grantee: Grantee, *, author: Identity) -> bool:
         return self.store.change(author, "revoke_role", lambda draft: changes.revoke_role(draft, role, grantee))
@@ -145,7 +145,7 @@ class GrantsEnforcer(PolicyEnforcer, SupportsGrants, SupportsRoles, SupportsPoli
 
     def put_policy(self, policy: StoredPolicy, *, replace: bool, author: Identity) -> None:
         make = partial(changes.put_policy, policy=policy, replace_it=replace, author=self._author(author))
-        self._change(author, "put_policy", make)
+        self.store.change(author, "put_policy", make)
 
     def delete_policy(self, name: str, *, author: Identity) -> bool:
         return self.store.change(author, "delete_policy", lambda draft: changes.delete_policy(draft, name))
@@ -166,11 +166,11 @@ class GrantsEnforcer(PolicyEnforcer, SupportsGrants, SupportsRoles, SupportsPoli
         self, name: ObjectName | NamespaceName, owner: Grantee, *, uuid: str | None = None, author: Identity
     ) -> None:
         given = Owner(name=name, grantee=owner, uuid=uuid)
-        self._change(author, "set_owner", lambda draft: changes.set_owner(draft, given))
+        self.store.change(author, "set_owner", lambda draft: changes.set_owner(draft, given))
 
     def object_created(self, name: ObjectName | NamespaceName, *, uuid: str | None, owner: Identity) -> None:
         make = partial(changes.object_created, name=name, uuid=uuid, owner=owner)
-        self._change(owner, "object_created", make)
+        self.store.change(owner, "object_created", make)
 
     def object_renamed(self, old: ObjectName, new: ObjectName, *, author: Identity) -> None:
         def make(draft: Draft) -> None:
@@ -182,13 +182,10 @@ class GrantsEnforcer(PolicyEnforcer, SupportsGrants, SupportsRoles, SupportsPoli
 
             changes.object_renamed(draft, old, new, governed=governed)
 
-        self._change(author, "object_renamed", make)
+        self.store.change(author, "object_renamed", make)
 
     def object_dropped(self, name: ObjectName | NamespaceName, *, uuid: str | None, author: Identity) -> None:
-        self._change(author, "object_dropped", lambda draft: changes.object_dropped(draft, name))
-
-    def _change(self, author: Identity, operation: str, make: Callable[[Draft], None]) -> None:
-        self.store.change(author, operation, make)
+        self.store.change(author, "object_dropped", lambda draft: changes.object_dropped(draft, name))
 
     def _author(self, identity: Identity) -> Author:
         return Author(identity=identity, now=self._now())

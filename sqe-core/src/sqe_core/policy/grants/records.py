@@ -128,7 +128,6 @@ def grant_key(body: Body) -> str:
 
 
 def encode_grant(grant: Grant, privilege: Privilege | None, *, written: int) -> dict[str, Any]:
-    """Write one privilege of a grant."""
     return {
         "privilege": privilege.value if privilege else None,
         "target": encode_target(grant.target),
@@ -146,7 +145,6 @@ def encode_grant(grant: Grant, privilege: Privilege | None, *, written: int) -> 
 
 
 def decode_grant(body: Body) -> GrantRow:
-    """Read one privilege of a grant."""
     privilege = Privilege(body["privilege"]) if body["privilege"] is not None else None
     effect = Effect(body["effect"])
     if effect is Effect.ABSTAIN:
@@ -170,7 +168,6 @@ def decode_grant(body: Body) -> GrantRow:
 
 
 def encode_target(target: GrantTarget) -> dict[str, Any]:
-    """Write a target."""
     return {
         "scope": target.scope,
         "catalog": target.catalog,
@@ -180,7 +177,6 @@ def encode_target(target: GrantTarget) -> dict[str, Any]:
 
 
 def decode_target(body: Body) -> GrantTarget:
-    """Read a target."""
     if body["scope"] not in GrantTarget.__annotations__["scope"]:
         raise ValueError("an unknown scope")
     return GrantTarget(
@@ -189,17 +185,14 @@ def decode_target(body: Body) -> GrantTarget:
 
 
 def encode_covered(covered: Covered) -> dict[str, Any]:
-    """Write what a grant once covered."""
     return {"target": encode_target(covered.target), "first": covered.first, "last": covered.last}
 
 
 def decode_covered(body: Body) -> Covered:
-    """Read what a grant once covered."""
     return Covered(target=decode_target(body["target"]), first=int(body["first"]), last=int(body["last"]))
 
 
 def encode_policy(policy: StoredPolicy) -> dict[str, Any]:
-    """Write a named policy."""
     return {
         "name": policy.name,
         "kind": policy.kind,
@@ -217,7 +210,6 @@ def encode_policy(policy: StoredPolicy) -> dict[str, Any]:
 
 
 def decode_policy(body: Body) -> StoredPolicy:
-    """Read a named policy."""
     named = body["tag"] if body["tag"] is not None else decode_name(body["object"])
     if isinstance(named, NamespaceName):
         raise ValueError("a policy is about a table or a tag")
@@ -237,7 +229,6 @@ def decode_policy(body: Body) -> StoredPolicy:
 
 
 def encode_role(role: RoleInfo) -> dict[str, Any]:
-    """Write a role."""
     return {
         "name": role.name,
         "by": role.created_by,
@@ -246,12 +237,10 @@ def encode_role(role: RoleInfo) -> dict[str, Any]:
 
 
 def decode_role(body: Body) -> RoleInfo:
-    """Read a role."""
     return RoleInfo(name=body["name"], created_by=body["by"], created_at=_decode_time(body["at"]))
 
 
 def encode_member(member: RoleGrant) -> dict[str, Any]:
-    """Write who has a role."""
     return {
         "role": member.role,
         "grantee": _encode_grantee(member.grantee),
@@ -262,7 +251,6 @@ def encode_member(member: RoleGrant) -> dict[str, Any]:
 
 
 def decode_member(body: Body) -> RoleGrant:
-    """Read who has a role."""
     return RoleGrant(
         role=body["role"],
         grantee=_decode_grantee(body["grantee"]),
@@ -278,7 +266,6 @@ def member_key(role: str, grantee: Grantee) -> str:
 
 
 def encode_owner(owner: Owner) -> dict[str, Any]:
-    """Write an owner."""
     return {
         "object": encode_name(owner.name),
         "grantee": _encode_grantee(owner.grantee),
@@ -288,7 +275,6 @@ def encode_owner(owner: Owner) -> dict[str, Any]:
 
 
 def decode_owner(body: Body) -> Owner:
-    """Read an owner."""
     key = body["key"]
     return Owner(
         name=decode_name(body["object"]),
@@ -299,12 +285,10 @@ def decode_owner(body: Body) -> Owner:
 
 
 def encode_created(created: Created) -> dict[str, Any]:
-    """Write an object whose creation was seen."""
     return {"object": encode_name(created.name), "uuid": created.uuid, "version": created.version}
 
 
 def decode_created(body: Body) -> Created:
-    """Read an object whose creation was seen."""
     name = decode_name(body["object"])
     if isinstance(name, NamespaceName):
         raise ValueError("an object has a name of its own")
@@ -312,7 +296,6 @@ def decode_created(body: Body) -> Created:
 
 
 def encode_name(name: ObjectName | NamespaceName) -> dict[str, Any]:
-    """Write a name as its parts."""
     return {
         "catalog": name.catalog,
         "namespace": list(name.namespace),
@@ -321,7 +304,6 @@ def encode_name(name: ObjectName | NamespaceName) -> dict[str, Any]:
 
 
 def decode_name(body: Body) -> ObjectName | NamespaceName:
-    """Read a name."""
     if body["name"] is None:
         return NamespaceName(catalog=body["catalog"], namespace=tuple(body["namespace"]))
     return ObjectName(catalog=body["catalog"], namespace=tuple(body["namespace"]), name=body["name"])
@@ -341,7 +323,6 @@ _TYPES = {made: name for name, made in _MASKS.items()}
 
 
 def encode_mask(mask: Mask) -> dict[str, Any]:
-    """Write a mask."""
     body: dict[str, Any] = {"type": _TYPES[type(mask)]} | {each.name: getattr(mask, each.name) for each in fields(mask)}
     if isinstance(mask, RangeMask):
         body["width"] = str(mask.width)

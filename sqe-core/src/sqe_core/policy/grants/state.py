@@ -24,7 +24,6 @@ Holder = tuple[str, str]
 
 
 def fold_namespace(namespace: tuple[str, ...]) -> Folded:
-    """Return the parts of a namespace without case."""
     return tuple(part.casefold() for part in namespace)
 
 

@@ -295,7 +295,6 @@ def read_version(execute: Execute) -> Version:
 
 
 def make_layout(execute: Execute) -> None:
-    """Make the tables of an empty store."""
     for statement in LAYOUT:
         execute(statement, ())
     for key, value in (
@@ -322,12 +321,10 @@ def migrate(execute: Execute, migrations: Mapping[int, tuple[str, ...]] = MIGRAT
 
 
 def damaged() -> ExternalError:
-    """Return the error of a store that cannot be understood."""
     return ExternalError("The grant store is damaged", code=ErrorCode.EXECUTION_FAILED)
 
 
 def unreachable() -> ExternalError:
-    """Return the error of a store that does not answer."""
     return ExternalError("The grant store does not answer", code=ErrorCode.EXECUTION_FAILED)
 
 

@@ -61,7 +61,6 @@ def literal(value: str) -> str:
 
 
 def names_text(names: Sequence[str] | None) -> str | None:
-    """Write a list of columns; None when there is none."""
     return None if names is None else ", ".join(map(quote_part, names))
 
 

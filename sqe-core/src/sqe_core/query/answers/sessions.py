@@ -69,7 +69,6 @@ class RuntimeTables:
         return to_table(TABLES["sessions"], [self._session_row(each) for each in self.sessions()])
 
     def sessions(self) -> list[ListedSession]:
-        """Return the sessions that the user may see, and end."""
         identity = self._session.identity
         return [
             each
@@ -80,7 +79,6 @@ class RuntimeTables:
         ]
 
     def queries(self) -> list[HistoryEntry]:
-        """Return the statements that the user may see, and end."""
         mine, identity, is_admin = session_hash(self._session), self._session.identity, self.context.is_admin
         return [
             each

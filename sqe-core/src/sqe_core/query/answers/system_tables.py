@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -13,25 +13,17 @@ from sqe_core.catalog.visible import INFORMATION_SCHEMA
 from sqe_core.query.answers.sessions import RuntimeTables
 from sqe_core.query.context import StatementContext
 from sqe_core.query.judge.names import ResolvedName
-from sqe_core.spi.catalog import Column, TableMetadata, ViewMetadata
+from sqe_core.spi.catalog import Column
 from sqe_core.spi.names import ObjectName
 
-
-class SeenObjects(Protocol):
-    """What of tables and views exists for a user."""
-
-    def columns_of(self, name: ObjectName, loaded: TableMetadata | ViewMetadata) -> tuple[Column, ...]:
-        """Return the visible columns of a table or view."""
-
-    def text_of(self, name: ObjectName, view: ViewMetadata) -> str | None:
-        """Return the text of a view, or None for whoever may not read all of it."""
+if TYPE_CHECKING:
+    from sqe_core.query.run.judging import Judging
 
 
 class NoSystemRows:
     """Tables without rows, for who only wants to know what a view makes of them."""
 
     def rows(self, name: ObjectName) -> pa.Table | None:
-        """Return the table, or None when there is none of that name."""
         schema = SCHEMAS.get(name.name) or TABLES.get(name.name)
         return schema.empty_table() if schema is not None else None
 
@@ -41,17 +33,16 @@ class SystemTables:
     """Answers for one statement."""
 
     context: StatementContext
-    objects: SeenObjects
+    judging: Judging
 
     def rows(self, name: ObjectName) -> pa.Table | None:
-        """Return the rows of a table, or None when there is none of that name."""
         mount = self.context.resolver.catalog(name.catalog)
         if mount is SYSTEM:
             return RuntimeTables(self.context).rows(name) if name.namespace == RUNTIME else None
         listing = InformationSchema(
             self.context.visible,
-            visible_columns=self.objects.columns_of,
-            visible_text=self.objects.text_of,
+            visible_columns=self.judging.columns_of,
+            visible_text=self.judging.text_of,
             settings=[(row[0], row[1]) for row in self.context.session.properties.rows()],
         )
         return listing.rows(mount, name.name)

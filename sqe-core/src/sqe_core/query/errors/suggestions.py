@@ -38,7 +38,6 @@ def closest(name: str, names: Iterable[str]) -> str | None:
 
 
 def did_you_mean(name: str, names: Iterable[str]) -> str | None:
-    """Return a hint for an error about an unknown name, or None."""
     found = closest(name, names)
     return f'did you mean "{found}"?' if found is not None and found.isprintable() else None
 

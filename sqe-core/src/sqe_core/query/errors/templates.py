@@ -59,7 +59,6 @@ class Templates:
 
 @cache
 def templates() -> Templates:
-    """Return what the file says."""
     read = tomllib.loads(files(__package__).joinpath("templates.toml").read_text("utf-8"))
     java = _conditions(read["java"])
     return Templates(

@@ -143,7 +143,6 @@ class RowFiles:
         self._writer.write_batch(chunk)
 
     def finish(self) -> None:
-        """End the last file."""
         try:
             self._writer.close()
             self._closed_bytes += self._sink.tell()

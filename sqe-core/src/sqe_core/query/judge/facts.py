@@ -87,7 +87,6 @@ class StatementFacts:
 
     @property
     def written(self) -> tuple[ObjectFact, ...]:
-        """The tables that are written or made."""
         return tuple(one for one in self.objects if one.usage is not Usage.READ)
 
     @cached_property

@@ -120,7 +120,6 @@ class Judge:
         return NameContext(catalog=self.session.catalog, schema=self.session.schema)
 
     def judge(self, statement: EngineStatement, parameters: Mapping[str, Any]) -> Judgement:
-        """Return the verified plan of a statement; nothing was executed."""
         parsed = self.engine.parse(statement.spark_sql, {**self.session_values(), **parameters})
         promise = Promise()
         promise.findings.note_text(statement.spark_sql)
@@ -271,7 +270,6 @@ class Judge:
         return secured_table(self, entry, entry.loaded, decision, promise, in_stored_view=in_stored_view(views))
 
     def alias_parts(self, entry: BoundRelation) -> tuple[str, ...]:
-        """Return what the engine calls an object in this session."""
         assert entry.resolved is not None
         name = entry.name
         return (self.session.alias_of(entry.resolved.mount), *name.namespace, name.name)

@@ -138,7 +138,6 @@ def system_table(judge: Judge, entry: BoundRelation) -> InlinedRows:
 
 
 def spooled_rows(entry: BoundRelation, rows: SpooledRows, promise: Promise) -> InlinedSpool:
-    """Return rows of the client, which are read once."""
     if rows.token in promise.spools:
         raise InternalError("The rows of a statement would be read twice")
     promise.spools.add(rows.token)

@@ -129,6 +129,5 @@ def append_text(target: Sequence[str], columns: Mapping[str, str | None], rows: 
 
 
 def create_text(target: Sequence[str], columns: Sequence[str], rows: str, *, replace: bool) -> str:
-    """Return the statement that makes a table of `rows`."""
     head = "CREATE OR REPLACE TABLE" if replace else "CREATE TABLE"
     return f"{head} {quote_name(target)} AS SELECT {', '.join(map(quote, columns))} FROM {quote(rows)}"

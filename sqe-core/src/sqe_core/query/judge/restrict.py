@@ -56,7 +56,6 @@ class CompiledRestriction:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The visible columns in order."""
         return tuple(name for name, _ in self.restriction.output)
 
 

@@ -139,7 +139,6 @@ def _lost_columns(plan: AnalysedPlan, veiled: Set[tuple[tuple[str, ...], str]]) 
 
 
 def unreadable_view(name: str) -> UserError:
-    """Return the error for whatever is wrong below a stored view."""
     return UserError(f"View {name} is out of date, or needs what you may not see")
 
 

@@ -67,7 +67,6 @@ class StatementAudit:
             self.log.write({**_who(event), "kind": "grant", "status": "begun", "query": _query(event)}, must=True)
 
     def decided(self, event: QueryEvent, trail: Trail, *, must: bool) -> None:
-        """Tell what was decided about each object of a statement."""
         resources = [_decision(each) for each in trail.about_self]
         seen = {each.name for each in trail.about_self if not each.allowed}
         resources += [

@@ -87,7 +87,6 @@ class Execution:
         )
 
     def answered(self, statement: Statement, rows: pa.Table | None, ending: Ending) -> StatementResult:
-        """Return what SQE itself answers; None is a change that is done."""
         self.context.watch.planned(statement.kind, None)
         self.context.running.state = StatementState.FINISHING
         result = StatementResult(

@@ -45,7 +45,6 @@ class Judging:
 
     @contextmanager
     def session(self) -> Iterator[EngineSession]:
-        """The statement has an engine session to itself."""
         self.wait_for_engine()
         with self.context.session.engine() as engine:
             self.context.running.attach(engine)

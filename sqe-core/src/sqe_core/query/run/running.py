@@ -72,7 +72,6 @@ class RunningStatement:
         """What its user should read beside the answer."""
 
     def warn(self, text: str) -> None:
-        """Tell its user something beside the answer."""
         with self._lock:
             self.warnings += (text,)
 
@@ -143,7 +142,6 @@ class RunningStatement:
                 return ShuttingDownError("The server is shutting down and ended the statement")
 
     def progress(self) -> Progress:
-        """How far the engine is."""
         with self._lock:
             stream, counted = self._stream, self._counted
         return stream.progress() if stream is not None and counted else Progress()

@@ -25,7 +25,6 @@ class ObjectLives:
 
     @property
     def watched(self) -> bool:
-        """Whether anybody wants to know."""
         return bool(self.authorizer.stores(SupportsOwnership))
 
     def created(self, name: ObjectName, load: Load) -> None:

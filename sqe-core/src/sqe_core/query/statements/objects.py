@@ -38,11 +38,9 @@ class CatalogObjects:
 
     @property
     def lives(self) -> ObjectLives:
-        """Is told what becomes of objects."""
         return ObjectLives(self.context.parts.authorizer, self.context.identity)
 
     def metadata(self, mount: Mount) -> EngineCatalog:
-        """Return what changes a catalog."""
         if mount.backend.read_only:
             raise NotSupportedError(f"Catalog {mount.name} is read-only")
         return self.context.session.metadata(mount)

@@ -65,13 +65,11 @@ def deallocate(statement: Deallocate, context: StatementContext) -> None:
 
 @stands_for(Execute)
 def execute(statement: Execute, context: StatementContext) -> tuple[str, Sequence[Any]]:
-    """EXECUTE name USING values."""
     return _text(context, statement.name), statement.values
 
 
 @stands_for(ExecuteImmediate)
 def execute_immediate(statement: ExecuteImmediate, context: StatementContext) -> tuple[str, Sequence[Any]]:
-    """EXECUTE IMMEDIATE text USING values."""
     return statement.executed, statement.values
 
 

@@ -56,7 +56,6 @@ def _drop_schema_needs(statement: DropSchema) -> Sequence[SchemaNeed]:
 
 @change(DropSchema, traits=DDL_IF_EXISTS, in_engine=True, needs=_drop_schema_needs)
 def drop_schema(statement: DropSchema, context: StatementContext) -> None:
-    """DROP SCHEMA, with CASCADE and all that it holds."""
     objects = CatalogObjects(context)
     (need,) = _drop_schema_needs(statement)
     mount, schema = objects.schema(need)

@@ -80,7 +80,6 @@ def _show_columns_needs(statement: ShowColumns) -> Sequence[Need]:
 
 @answer(ShowColumns, needs=_show_columns_needs)
 def show_columns(statement: ShowColumns, context: StatementContext) -> pa.Table:
-    """SHOW COLUMNS and DESCRIBE of a name."""
     matches = like_filter(statement.like)
     return text_table(
         ("column_name", "data_type", "is_nullable"),

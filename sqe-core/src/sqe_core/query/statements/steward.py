@@ -75,7 +75,6 @@ class Steward:
 
     @property
     def identity(self) -> Identity:
-        """Who asks, with the roles in use."""
         return self.context.identity
 
     @property
@@ -96,7 +95,6 @@ class Steward:
             raise denied(what)
 
     def is_me(self, grantee: Grantee) -> bool:
-        """Whether a grantee stands for whoever asks."""
         identity = self.identity
         match grantee.type:
             case "public":
@@ -173,7 +171,6 @@ class Steward:
         )
 
     def find_object(self, name: Name, *, must_exist: bool = True) -> tuple[ResolvedName, Loaded | None]:
-        """Resolve and load a table or a view."""
         resolved = self.seen.resolver.object(name, self.context.names)
         if resolved.metadata_table is not None or not _may_be_governed(resolved.name.namespace):
             raise table_not_found(name)
@@ -211,7 +208,6 @@ class Steward:
         return Judging(self.context).visible_columns(name, loaded)
 
     def column(self, name: ObjectName, loaded: Loaded, written: str) -> str:
-        """Return the name of a column as the table has it."""
         known = [column.name for column in self.columns(name, loaded)]
         found = [column for column in known if column.casefold() == written.casefold()]
         if written in found:

@@ -50,7 +50,6 @@ def _rename_table_needs(statement: RenameTable) -> tuple[ExistingObject, NewObje
 
 @change(RenameTable, traits=DDL_IF_EXISTS, in_engine=True, needs=_rename_table_needs)
 def rename_table(statement: RenameTable, context: StatementContext) -> None:
-    """ALTER TABLE … RENAME TO."""
     rename(statement, _rename_table_needs(statement), context)
 
 
@@ -62,7 +61,6 @@ def _create_table_like_needs(statement: CreateTableLike) -> tuple[NewObject, Exi
 
 @change(CreateTableLike, traits=DDL, in_engine=True, needs=_create_table_like_needs)
 def create_table_like(statement: CreateTableLike, context: StatementContext) -> None:
-    """CREATE TABLE … (LIKE …)."""
     objects = CatalogObjects(context)
     new, like = _create_table_like_needs(statement)
     check_table_properties(statement.properties)
@@ -110,7 +108,6 @@ def add_column(statement: AddColumnWithDefault, context: StatementContext) -> No
 def rename(
     statement: RenameTable | RenameView, needs: tuple[ExistingObject, NewObject], context: StatementContext
 ) -> None:
-    """Give a table or a view another name in its catalog."""
     objects = CatalogObjects(context)
     existing, new = needs
     found = objects.existing(existing)

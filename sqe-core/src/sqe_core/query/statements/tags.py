@@ -19,7 +19,6 @@ from sqe_core.sql.statements.governance import SetTags, ShowTags, UnsetTags
 
 
 def _shown(statement: ShowTags, steward: Steward) -> pa.Table:
-    """SHOW TAGS: those of visible columns."""
     resolved, loaded, tags = _read(steward, statement.name)
     visible = [column.name for column in steward.columns(resolved.name, loaded)]
     return text_table(("column", "tag"), [(column, tag) for column in visible for tag in sorted(tags.get(column, ()))])

@@ -32,7 +32,6 @@ def _create_view_needs(statement: CreateView) -> Sequence[Need]:
 
 @change(CreateView, traits=DDL, in_engine=True, needs=_create_view_needs)
 def create_view(statement: CreateView, context: StatementContext) -> None:
-    """CREATE VIEW, of a catalog or of the session."""
     if statement.temporary:
         _create_for_session(statement, context)
     else:
@@ -168,7 +167,6 @@ def _set_view_properties_needs(statement: SetViewProperties) -> Sequence[Existin
 
 @change(SetViewProperties, traits=DDL_IF_EXISTS, in_engine=True, needs=_set_view_properties_needs)
 def set_view_properties(statement: SetViewProperties, context: StatementContext) -> None:
-    """ALTER VIEW … SET and UNSET TBLPROPERTIES."""
     check_properties("View", statement.properties)
     _change(context, _altered(statement.name), statement.properties)
 
