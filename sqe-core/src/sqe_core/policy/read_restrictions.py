@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import hashlib
 import logging
-import threading
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from typing import Any, cast, get_args
 
-from sqe_core.policy.cache import scope_of
+from sqe_core.policy.cache import KeptAnswers, scope_of
 from sqe_core.policy.rest_filters import FilterReader, NotUnderstood
 from sqe_core.spi.catalog import Column, ReadRestrictions, SupportsReadRestrictions, TableMetadata
 from sqe_core.spi.errors import ErrorCode, ExternalError, ObjectNotFoundError, SqeError
@@ -132,9 +130,7 @@ class CatalogRestrictions:
     def __init__(self, backends: BackendsOf, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._backends = backends
         self._clock = clock
-        self._lock = threading.Lock()
-        self._kept: OrderedDict[Hashable, tuple[CatalogDecision | None, float]] = OrderedDict()
-        self._generation = 0
+        self._kept: KeptAnswers[CatalogDecision | None] = KeptAnswers(_MOST_KEPT, clock)
 
     def some_may(self) -> bool:
         """Whether a catalog is mounted that can restrict."""
@@ -148,28 +144,15 @@ class CatalogRestrictions:
         if not isinstance(backend, SupportsReadRestrictions):
             return None
         key = (_login(identity), name, table.uuid, table.schema_id, table.columns)
-        with self._lock:
-            kept, generation = self._kept.get(key), self._generation
-        if kept is not None and kept[1] > self._clock():
-            return kept[0]
-        asked = self._clock()
+        generation, asked = self._kept.generation, self._clock()
+        if (kept := self._kept.find(key)) is not None:
+            return kept.answer
         decision = self._asked(backend, identity, name, table)
-        self._keep(key, decision, asked + _KEPT_SECS, generation)
+        self._kept.keep(key, decision, until=asked + _KEPT_SECS, generation=generation)
         return decision
 
     def flush(self) -> None:
-        with self._lock:
-            self._generation += 1
-            self._kept.clear()
-
-    def _keep(self, key: Hashable, decision: CatalogDecision | None, until: float, generation: int) -> None:
-        with self._lock:
-            if generation != self._generation:
-                return
-            self._kept[key] = decision, until
-            self._kept.move_to_end(key)
-            while len(self._kept) > _MOST_KEPT:
-                self._kept.popitem(last=False)
+        self._kept.flush()
 
     @staticmethod
     def _asked(

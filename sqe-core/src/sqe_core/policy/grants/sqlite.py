@@ -8,7 +8,7 @@ import sqlite3
 import tempfile
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -75,13 +75,7 @@ class SqliteStore(GrantStore):
             raise StartupError(f"the grant store {self._path} can be read by others; run: chmod 600 {self._path}")
         if not found.st_size:
             raise StartupError(f"the grant store {self._path} is empty, which it never is; restore a backup")
-        connection = self._connect()
-        try:
-            _check(connection)
-        except BaseException:
-            connection.close()
-            raise
-        return connection
+        return self._connect(check=True)
 
     @contextmanager
     def reading(self) -> Iterator[Execute]:
@@ -162,17 +156,11 @@ class SqliteStore(GrantStore):
             self._drop()
             if not found.st_size:
                 raise damaged()
-            connection = self._connect()
-            try:
-                _check(connection)
-            except BaseException:
-                connection.close()
-                raise
-            self._reader, self._file = connection, (found.st_dev, found.st_ino)
+            self._reader, self._file = self._connect(check=True), (found.st_dev, found.st_ino)
         self._size = found.st_size
         return self._reader
 
-    def _connect(self) -> sqlite3.Connection:
+    def _connect(self, *, check: bool = False) -> sqlite3.Connection:
         connection = sqlite3.connect(
             f"file:{quote(str(self._path))}?mode=rw",
             uri=True,
@@ -182,6 +170,8 @@ class SqliteStore(GrantStore):
         )
         try:
             connection.execute("PRAGMA synchronous = FULL")
+            if check and connection.execute("PRAGMA quick_check(1)").fetchone() != ("ok",):
+                raise damaged()
         except BaseException:
             connection.close()
             raise
@@ -203,15 +193,10 @@ class MemoryStore(GrantStore):
         self._connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
         make_layout(_execute(self._connection))
 
-    @contextmanager
-    def reading(self) -> Iterator[Execute]:
-        with self._transaction() as execute:
-            yield execute
+    def reading(self) -> AbstractContextManager[Execute]:
+        return self._transaction()
 
-    @contextmanager
-    def writing(self) -> Iterator[Execute]:
-        with self._transaction() as execute:
-            yield execute
+    writing = reading
 
     def close(self) -> None:
         with self._guard:
@@ -230,11 +215,6 @@ class MemoryStore(GrantStore):
                 self._connection.execute("ROLLBACK")
                 raise
             self._connection.execute("COMMIT")
-
-
-def _check(connection: sqlite3.Connection) -> None:
-    if connection.execute("PRAGMA quick_check(1)").fetchone() != ("ok",):
-        raise damaged()
 
 
 def _execute(connection: sqlite3.Connection) -> Execute:

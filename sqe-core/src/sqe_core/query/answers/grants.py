@@ -161,8 +161,7 @@ class GovernanceAnswers:
 
     def masking_policies(self, statement: ShowMaskingPolicies) -> pa.Table:
         """SHOW MASKING POLICIES, for administrators."""
-        store = self.steward.store(SupportsPolicies)
-        self.steward.require_admin("see policies")
+        store = self.steward.store(SupportsPolicies, admin="see policies")
         policies = [one for one in store.list_policies(author=self.steward.identity) if one.kind == "column_mask"]
         if statement.name is not None:
             policies = [one for one in policies if one.name.casefold() == statement.name.casefold()]

@@ -33,7 +33,7 @@ show_effective_policy = steward_answer(
 
 @steward_change(CreatePolicy)
 def create_policy(statement: CreatePolicy, steward: Steward) -> None:
-    store = _store(steward, "create policies")
+    store = steward.store(SupportsPolicies, admin="create policies")
     if statement.tag is not None:
         if isinstance(statement.mask, SqlMask) and "{col}" not in statement.mask.expression.text:
             # It has to fit every table, whose columns it cannot know.
@@ -54,7 +54,7 @@ def create_policy(statement: CreatePolicy, steward: Steward) -> None:
 
 @steward_change(DropPolicy)
 def drop_policy(statement: DropPolicy, steward: Steward) -> None:
-    store = _store(steward, "drop policies")
+    store = steward.store(SupportsPolicies, admin="drop policies")
     if not store.delete_policy(statement.name, author=steward.identity) and not statement.if_exists:
         raise _no_policy(statement.name)
 
@@ -62,7 +62,7 @@ def drop_policy(statement: DropPolicy, steward: Steward) -> None:
 @steward_change(SetMaskingPolicy)
 def set_masking_policy(statement: SetMaskingPolicy, steward: Steward) -> None:
     """ALTER COLUMN … SET and UNSET MASKING POLICY: a column has the mask of a policy as well, or none."""
-    store = _store(steward, "set masking policies")
+    store = steward.store(SupportsPolicies, admin="set masking policies")
     resolved, loaded = steward.existing(statement.name)
     author = steward.identity
     policies = store.list_policies(author=author)
@@ -113,12 +113,6 @@ def _owns_unseen(steward: Steward, store: SupportsOwnership, statement: SetOwner
     except UserError:
         return False
     return store.is_owner(unseen.name, steward.identity)
-
-
-def _store(steward: Steward, what: str) -> SupportsPolicies:
-    store = steward.store(SupportsPolicies)
-    steward.require_admin(what)
-    return store
 
 
 def _on_table(steward: Steward, statement: CreatePolicy, table: Name) -> StoredPolicy:

@@ -18,7 +18,7 @@ show_roles = steward_answer(ShowRoles, lambda asked, steward: GovernanceAnswers(
 
 @steward_change(CreateRole)
 def create_role(statement: CreateRole, steward: Steward) -> None:
-    store = _store(steward, "create roles")
+    store = steward.store(SupportsRoles, admin="create roles")
     if statement.if_not_exists and _exists(steward, store, statement.role):
         return
     store.create_role(statement.role, author=steward.identity)
@@ -26,7 +26,7 @@ def create_role(statement: CreateRole, steward: Steward) -> None:
 
 @steward_change(DropRole)
 def drop_role(statement: DropRole, steward: Steward) -> None:
-    store = _store(steward, "drop roles")
+    store = steward.store(SupportsRoles, admin="drop roles")
     if not store.drop_role(statement.role, author=steward.identity) and not statement.if_exists:
         raise _no_role(statement.role)
 
@@ -79,12 +79,6 @@ def set_role(statement: SetRole, context: StatementContext) -> None:
         if role is None or role not in held:
             raise denied(f"use the role {role}")
         session.choose_roles((role,))
-
-
-def _store(steward: Steward, what: str) -> SupportsRoles:
-    store = steward.store(SupportsRoles)
-    steward.require_admin(what)
-    return store
 
 
 def _grants(steward: Steward, store: SupportsRoles) -> Sequence[RoleGrant]:

@@ -81,13 +81,16 @@ class Steward:
     def is_admin(self) -> bool:
         return self.context.is_admin
 
-    def store(self, capability: type[_Capability]) -> _Capability:
-        """Return what keeps such things: the store outside of the engines, or the first engine that does."""
-        if isinstance(self.outside, capability):
-            return self.outside
-        found = self.authorizer.stores(capability)
+    def store(self, capability: type[_Capability], *, admin: str | None = None) -> _Capability:
+        """Return what keeps such things: the store outside of the engines, or the first engine that does.
+
+        `admin` is what only administrators may do with it.
+        """
+        found = [self.outside] if isinstance(self.outside, capability) else self.authorizer.stores(capability)
         if not found:
             raise NotSupportedError(NOT_CONFIGURED, hint='[policy] engine = "grants" keeps grants, roles and policies')
+        if admin is not None:
+            self.require_admin(admin)
         return found[0]
 
     def require_admin(self, what: str) -> None:
