@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from weakref import WeakKeyDictionary
 
 import pyarrow as pa
@@ -215,7 +215,7 @@ class QueryService:
         origin = Origin(source=_printable(options.source), trace_id=options.trace_id, queued_ms=running.queued_ms)
         record = self._parts.recorder.begin(running.query_id, session, sql, written, origin)
         context = self._context(seen, written, running, record, record.trail)
-        return _Begun(run=StatementRun(context), record=record, ending=_End(leave, record))
+        return _Begun(run=StatementRun(context), record=record, ending=Ending(leave, record.end))
 
     def _context(
         self,
@@ -415,27 +415,13 @@ def _end_each(statements: Iterable[RunningStatement], reason: EndReason) -> None
             _log.exception("statement %s could not be ended", running.query_id)
 
 
-@dataclass(frozen=True, slots=True)
-class _End:
-    """Implements `Ending`: gives the slot back, and writes the record."""
-
-    leave: Callable[[], None]
-    record: StatementRecord
-    _first: threading.Lock = field(default_factory=threading.Lock)
-
-    def tell(self, error: SqeError | None, rows: int | None = None) -> None:
-        if self._first.acquire(blocking=False):
-            self.leave()
-            self.record.end(error, rows)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Begun:
     """A statement that was admitted."""
 
     run: StatementRun
     record: StatementRecord
-    ending: _End
+    ending: Ending
 
 
 @dataclass(frozen=True, slots=True)
@@ -452,7 +438,7 @@ class _Held:
         record.resume()
         try:
             with self.service.admitted(self.session, running, self.options) as leave:
-                begun = replace(self.begun, ending=_End(leave, record))
+                begun = replace(self.begun, ending=Ending(leave, record.end))
                 with _explained(begun):
                     running.check()
                     return start(begun.ending).watched(record.delivered)

@@ -5,11 +5,13 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import dataclass
 
+from sqe_core.catalog.registry import Mount
 from sqe_core.catalog.visible import VisibleCatalogs
 from sqe_core.query.errors.suggestions import closest, did_you_mean
-from sqe_core.query.judge.names import NameResolver, ResolvedName
+from sqe_core.query.judge.names import NameResolver, ResolvedName, schema_not_found
 from sqe_core.session.statement_session import StatementSession
-from sqe_core.spi.errors import ObjectNotFoundError, SqeError
+from sqe_core.spi.errors import ObjectNotFoundError, SqeError, UserError
+from sqe_core.spi.names import NamespaceName
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,12 +31,16 @@ class NearNames:
             return self._near(resolved)
         return None
 
+    def no_schema(self, mount: Mount, schema: NamespaceName) -> UserError:
+        """Return the one answer about a schema that is not there, with what it may have meant."""
+        known = [".".join(namespace) for namespace in self.visible.schemas(mount)]
+        return schema_not_found(schema, hint=did_you_mean(".".join(schema.namespace), known))
+
     def _near(self, resolved: ResolvedName) -> str | None:
         try:
             listed = self.visible.objects(resolved.mount, resolved.name.namespace)
         except ObjectNotFoundError:
-            known = [".".join(namespace) for namespace in self.visible.schemas(resolved.mount)]
-            return did_you_mean(".".join(resolved.name.namespace), known)
+            return self.no_schema(resolved.mount, resolved.name.schema).hint
         names = {name.name: name for name, _ in listed}
         own = [view.name for view in self.session.views()]
         if resolved.name.name in names:

@@ -9,8 +9,8 @@ import time
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from enum import Enum
-from typing import Protocol
 
 from sqe_core.engine.port import EngineSession, Progress, ResultStream
 from sqe_core.spi.errors import (
@@ -43,11 +43,19 @@ class EndReason(Enum):
     SHUTDOWN = "shutdown"
 
 
-class Ending(Protocol):
-    """Is told how a statement ended; only the first time counts."""
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """Is told how a statement ended; only the first time counts. Gives the slot back, and writes the record."""
+
+    leave: Callable[[], None]
+    record: Callable[[SqeError | None, int | None], None]
+    _first: threading.Lock = field(default_factory=threading.Lock)
 
     def tell(self, error: SqeError | None, rows: int | None = None) -> None:
         """The statement ended, with as many rows."""
+        if self._first.acquire(blocking=False):
+            self.leave()
+            self.record(error, rows)
 
 
 class RunningStatement:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from sqe_core.query.answers.metadata import Metadata
 from sqe_core.query.context import StatementContext
-from sqe_core.query.errors.suggestions import did_you_mean
-from sqe_core.query.judge.names import schema_not_found
 from sqe_core.query.statements.handler import change
 from sqe_core.sql.statement import NoOperation, ResetSession, SetSession, TransactionControl, Use
 
@@ -22,8 +20,7 @@ def use(statement: Use, context: StatementContext) -> None:
     if not visible.has_schema(mount, namespace):
         other = resolver.find(statement.name[0]) if len(statement.name) == 1 else None
         if other is None or not visible.shows(other):
-            known = [".".join(entry) for entry in visible.schemas(mount)]
-            raise schema_not_found(schema, hint=did_you_mean(".".join(namespace), known))
+            raise context.near.no_schema(mount, schema)
         mount, namespace = other, ("default",)
     context.session.use(mount.name, namespace)
 

@@ -14,7 +14,6 @@ from sqe_core.query.answers import create_text
 from sqe_core.query.answers.like import like_filter
 from sqe_core.query.answers.metadata import Metadata, text_table
 from sqe_core.query.context import StatementContext
-from sqe_core.query.errors.suggestions import did_you_mean
 from sqe_core.query.judge.names import schema_not_found
 from sqe_core.query.judge.views import unreadable_view
 from sqe_core.query.run.judging import Judging
@@ -64,9 +63,7 @@ def show_tables(statement: ShowTables, context: StatementContext) -> pa.Table:
         try:
             names = [name.name for name, _ in visible.objects(mount, schema.namespace, kinds=kinds)]
         except ObjectNotFoundError:
-            known = [".".join(namespace) for namespace in visible.schemas(mount)]
-            written = ".".join(schema.namespace)
-            raise schema_not_found(schema, hint=did_you_mean(written, known)) from None
+            raise context.near.no_schema(mount, schema) from None
     if statement.schema is None:
         names = sorted({*names, *(view.name for view in session.views())})
     matches = like_filter(statement.like)

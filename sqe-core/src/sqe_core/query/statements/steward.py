@@ -19,7 +19,7 @@ from sqe_core.policy.outside import OutsideGrants
 from sqe_core.policy.trail import KeepsChanges
 from sqe_core.query.context import StatementContext
 from sqe_core.query.errors.suggestions import did_you_mean
-from sqe_core.query.judge.names import ResolvedName, schema_not_found, table_not_found
+from sqe_core.query.judge.names import ResolvedName, table_not_found
 from sqe_core.query.run.judging import Judging
 from sqe_core.query.statements.handler import Answer, Change, Facts, S, denied
 from sqe_core.query.statements.traits import RIGHTS
@@ -151,8 +151,7 @@ class Steward:
         if mount is SYSTEM or not _may_be_governed(schema.namespace):
             raise NotSupportedError(f"Schema {schema.namespace[0]} belongs to SQE and cannot be granted")
         if must_exist and not self.seen.visible.has_schema(mount, schema.namespace):
-            known = [".".join(namespace) for namespace in self.seen.visible.schemas(mount)]
-            raise schema_not_found(schema, hint=did_you_mean(".".join(schema.namespace), known))
+            raise self.seen.near.no_schema(mount, schema)
         return GovernedObject(
             target=GrantTarget(scope=written.scope, catalog=schema.catalog, namespace=schema.namespace)
         )

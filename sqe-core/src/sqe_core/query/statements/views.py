@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 import pyarrow as pa
 
 from sqe_core.query.context import StatementContext
+from sqe_core.query.judge.judge import Judgement
 from sqe_core.query.judge.names import schema_not_found
 from sqe_core.query.judge.views import VIEW_COLUMNS_PROPERTY, VIEW_SECURITY_PROPERTY
 from sqe_core.query.run.judging import Judging
@@ -46,9 +47,7 @@ def _create_for_session(statement: CreateView, context: StatementContext) -> Non
         return
     if name.lower().startswith(("_sqe_", "__sqe")) or "$" in name:
         raise UserError(f"{name} cannot be the name of a view")
-    if statement.query.parameters:
-        raise UserError("A view cannot keep parameters", hint="write the values into its text")
-    judgement = Judging(context).judge(statement.query)
+    judgement = _judged(statement, context)
     columns = _view_columns(statement, judgement.plan.schema)
     types = dict(zip(judgement.plan.schema.names, judgement.plan.column_types, strict=True))
     context.session.put_view(
@@ -82,9 +81,7 @@ def _create(statement: CreateView, context: StatementContext) -> None:
             )
         if not objects.may_change(resolved.name, existing, (Action.DROP_VIEW,)):
             raise AccessDeniedError(f"You may not replace {resolved.name}")
-    if statement.query.parameters:
-        raise UserError("A view cannot keep parameters", hint="write the values into its text")
-    judgement = Judging(context).judge(statement.query)
+    judgement = _judged(statement, context)
     if judgement.uses_session_views:
         raise UserError("A view cannot read a temporary view, which ends with the session")
     if any(entry.resolved is not None and entry.resolved.name == resolved.name for entry in judgement.bound):
@@ -123,6 +120,12 @@ def _create(statement: CreateView, context: StatementContext) -> None:
         )
     if existing is None:
         objects.lives.created(resolved.name, context.session.metadata(resolved.mount).load_view)
+
+
+def _judged(statement: CreateView, context: StatementContext) -> Judgement:
+    if statement.query.parameters:
+        raise UserError("A view cannot keep parameters", hint="write the values into its text")
+    return Judging(context).judge(statement.query)
 
 
 def _drop_view_needs(statement: DropView) -> Sequence[ExistingObject]:
