@@ -29,7 +29,7 @@ def nobody_is_asked(*args: Any) -> Any:
 
 def visible(registry: CatalogRegistry) -> VisibleCatalogs:
     return VisibleCatalogs(
-        registry,
+        registry=registry,
         listing_of=nobody_is_asked,
         metadata_of=nobody_is_asked,
         visible_of=nobody_is_asked,

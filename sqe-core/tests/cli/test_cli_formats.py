@@ -237,7 +237,7 @@ def test_broken_json_does_not_look_complete(make_bench: Any, backend: FakeBacken
 
     def broken() -> Any:
         result = rows({"n": pa.array([1])})
-        result._batches = iter([*result._batches, None])
+        result.batches = iter([*result.batches, None])
         return result
 
     backend.answers["x"] = broken

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -44,29 +45,18 @@ SCHEMAS: Mapping[str, pa.Schema] = {
 
 _SPARK_TYPES = {_TEXT: "string", _LONG: "bigint"}
 
-Settings = Sequence[tuple[str, str]]
-VisibleColumns = Callable[[ObjectName, TableMetadata | ViewMetadata], tuple[Column, ...]]
-VisibleText = Callable[[ObjectName, ViewMetadata], str | None]
 
-
+@dataclass(frozen=True, slots=True, kw_only=True)
 class InformationSchema:
     """Builds the tables of `information_schema` for one session.
 
     `visible_text` is None of a view for who may not read all that it reads (VIEW-4).
     """
 
-    def __init__(
-        self,
-        visible: VisibleCatalogs,
-        *,
-        visible_columns: VisibleColumns,
-        visible_text: VisibleText,
-        settings: Settings,
-    ) -> None:
-        self._visible = visible
-        self._visible_text = visible_text
-        self._visible_columns = visible_columns
-        self._settings = settings
+    visible: VisibleCatalogs
+    visible_columns: Callable[[ObjectName, TableMetadata | ViewMetadata], tuple[Column, ...]]
+    visible_text: Callable[[ObjectName, ViewMetadata], str | None]
+    settings: Sequence[tuple[str, str]]
 
     def rows(self, mount: Mount, table: str) -> pa.Table | None:
         """Return one table of a catalog's information_schema, or None when there is none of that name."""
@@ -77,16 +67,16 @@ class InformationSchema:
             "tables": self._tables,
             "views": self._views,
             "columns": self._columns,
-            "df_settings": lambda _: iter(self._settings),
+            "df_settings": lambda _: iter(self.settings),
         }
         return to_table(SCHEMAS[table], list(produce[table](mount)))
 
     def _schemata(self, mount: Mount) -> Iterator[tuple[Any, ...]]:
-        for namespace in self._visible.schemas(mount):
+        for namespace in self.visible.schemas(mount):
             yield mount.name, ".".join(namespace)
 
     def _tables(self, mount: Mount) -> Iterator[tuple[Any, ...]]:
-        for name, kind in self._visible.all_objects(mount):
+        for name, kind in self.visible.all_objects(mount):
             yield mount.name, ".".join(name.namespace), name.name, "VIEW" if kind is ObjectType.VIEW else "BASE TABLE"
         for system in SCHEMAS:
             yield mount.name, INFORMATION_SCHEMA, system, "SYSTEM VIEW"
@@ -97,16 +87,16 @@ class InformationSchema:
         """Yield the rows about each object: one that fails has none."""
 
         def rows(name: ObjectName) -> list[tuple[Any, ...]]:
-            loaded = self._visible.find(mount, name)
+            loaded = self.visible.find(mount, name)
             return list(look(name, loaded)) if loaded is not None else []
 
-        for name, found in each_apart((name for name, _ in self._visible.all_objects(mount)), rows):
+        for name, found in each_apart((name for name, _ in self.visible.all_objects(mount)), rows):
             yield from ((mount.name, ".".join(name.namespace), name.name, *row) for row in found)
 
     def _views(self, mount: Mount) -> Iterator[tuple[Any, ...]]:
         return self._objects(
             mount,
-            lambda name, loaded: [(self._visible_text(name, loaded),)] if isinstance(loaded, ViewMetadata) else (),
+            lambda name, loaded: [(self.visible_text(name, loaded),)] if isinstance(loaded, ViewMetadata) else (),
         )
 
     def _columns(self, mount: Mount) -> Iterator[tuple[Any, ...]]:
@@ -114,7 +104,7 @@ class InformationSchema:
             mount,
             lambda name, loaded: (
                 _column_row(column, position)
-                for position, column in enumerate(self._visible_columns(name, loaded), start=1)
+                for position, column in enumerate(self.visible_columns(name, loaded), start=1)
             ),
         )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from operator import itemgetter
 from typing import TypeVar
 
@@ -35,10 +36,11 @@ VisibleOf = Callable[[Sequence[AnyName]], frozenset[AnyName]]
 ColumnsOf = Callable[[ObjectName, TableMetadata | ViewMetadata | None], tuple[Column, ...]]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class VisibleCatalogs:
     """Listings and loads of one session. Names that a policy hides are absent, and load like missing ones.
 
-    Args:
+    Attributes:
         registry: the mounted catalogs.
         listing_of: metadata for listings; may answer before the engine is up.
         metadata_of: metadata for loads.
@@ -49,43 +51,29 @@ class VisibleCatalogs:
         discovered: further catalogs, which this session found by their names.
     """
 
-    def __init__(
-        self,
-        registry: CatalogRegistry,
-        *,
-        listing_of: MetadataOf,
-        metadata_of: MetadataOf,
-        visible_of: VisibleOf,
-        columns_of: ColumnsOf,
-        enforced: bool,
-        refused: Callable[[AnyName], None] | None = None,
-        discovered: Callable[[], Sequence[Mount]] = tuple,
-    ) -> None:
-        self.columns_of = columns_of
-        self.enforced = enforced
-        self._registry = registry
-        self._listing_of = listing_of
-        self._metadata_of = metadata_of
-        self._visible_of = visible_of
-        self._refused = refused or (lambda name: None)
-        self._discovered = discovered
+    registry: CatalogRegistry
+    listing_of: MetadataOf
+    metadata_of: MetadataOf
+    visible_of: VisibleOf
+    columns_of: ColumnsOf
+    enforced: bool
+    refused: Callable[[AnyName], None] = lambda name: None
+    discovered: Callable[[], Sequence[Mount]] = tuple
 
     def without_policies(self) -> VisibleCatalogs:
         """Return what the catalogs alone show: who grants has to find what nobody has been granted yet."""
-        return VisibleCatalogs(
-            self._registry,
-            listing_of=self._listing_of,
-            metadata_of=self._metadata_of,
+        return replace(
+            self,
             visible_of=frozenset,
             columns_of=lambda name, loaded: loaded.columns if loaded is not None else (),
             enforced=False,
-            discovered=self._discovered,
+            refused=lambda name: None,
         )
 
     def mounts(self) -> list[Mount]:
         """List the catalogs, by name."""
-        mounts = sorted((*self._registry.mounts(), *self._discovered()), key=lambda mount: mount.name)
-        visible = self._visible_of([_namespace(mount) for mount in mounts])
+        mounts = sorted((*self.registry.mounts(), *self.discovered()), key=lambda mount: mount.name)
+        visible = self.visible_of([_namespace(mount) for mount in mounts])
         return [mount for mount in mounts if _namespace(mount) in visible]
 
     def shows(self, mount: Mount, namespace: tuple[str, ...] = ()) -> bool:
@@ -93,7 +81,7 @@ class VisibleCatalogs:
         if mount is SYSTEM:
             return True
         names = {_namespace(mount), _namespace(mount, namespace)}
-        return names <= self._visible_of(tuple(names))
+        return names <= self.visible_of(tuple(names))
 
     def schemas(self, mount: Mount) -> list[tuple[str, ...]]:
         """List the namespaces of a catalog, nested ones after their parent, and information_schema last."""
@@ -101,8 +89,8 @@ class VisibleCatalogs:
             return []
         if mount is SYSTEM:
             return [RUNTIME]
-        found = sorted(self._listing_of(mount).all_namespaces())
-        visible = self._visible_of([_namespace(mount, namespace) for namespace in found])
+        found = sorted(self.listing_of(mount).all_namespaces())
+        visible = self.visible_of([_namespace(mount, namespace) for namespace in found])
         return [*(name for name in found if _namespace(mount, name) in visible), (INFORMATION_SCHEMA,)]
 
     def has_schema(self, mount: Mount, namespace: tuple[str, ...]) -> bool:
@@ -112,10 +100,10 @@ class VisibleCatalogs:
         if namespace == (INFORMATION_SCHEMA,):
             return self.shows(mount)
         if not self.shows(mount, namespace):
-            self._refused(_namespace(mount, namespace))
+            self.refused(_namespace(mount, namespace))
             return False
         try:
-            self._listing_of(mount).load_namespace(namespace)
+            self.listing_of(mount).load_namespace(namespace)
         except ObjectNotFoundError:
             return False
         return True
@@ -135,9 +123,9 @@ class VisibleCatalogs:
         if mount is SYSTEM:
             return _system_objects(namespace, kinds, matches)
         if not self.shows(mount, namespace):
-            self._refused(_namespace(mount, namespace))
+            self.refused(_namespace(mount, namespace))
             raise ObjectNotFoundError(f"Schema {_namespace(mount, namespace)} does not exist")
-        return self._allowed(_objects(self._listing_of(mount), mount, namespace, kinds, matches))
+        return self._allowed(_objects(self.listing_of(mount), mount, namespace, kinds, matches))
 
     def all_objects(
         self,
@@ -151,7 +139,7 @@ class VisibleCatalogs:
         if mount is SYSTEM:
             yield from _system_objects(RUNTIME, kinds, matches) if in_schema(RUNTIME[0]) else ()
             return
-        metadata = self._listing_of(mount)
+        metadata = self.listing_of(mount)
         found: list[tuple[ObjectName, ObjectType]] = []
         for namespace in self.schemas(mount):
             if namespace == (INFORMATION_SCHEMA,) or not in_schema(".".join(namespace)):
@@ -166,7 +154,7 @@ class VisibleCatalogs:
         yield from self._allowed(found)
 
     def _allowed(self, listed: list[tuple[ObjectName, ObjectType]]) -> list[tuple[ObjectName, ObjectType]]:
-        allowed = self._visible_of([name for name, _ in listed])
+        allowed = self.visible_of([name for name, _ in listed])
         if len(allowed) == len(listed):
             return listed
         return [entry for entry in listed if entry[0] in allowed]
@@ -178,19 +166,19 @@ class VisibleCatalogs:
         # What is missing is asked about like what is hidden (ERR-5).
         columns = self.columns_of(name, loaded)
         if not shown or (loaded is not None and loaded.columns and not columns):
-            self._refused(name)
+            self.refused(name)
             return None
         return loaded
 
     def shows_object(self, name: ObjectName) -> bool:
         """Whether an object may be known to this user; it may be missing."""
-        return name in self._visible_of((name,))
+        return name in self.visible_of((name,))
 
     def load(self, mount: Mount, name: ObjectName) -> TableMetadata | ViewMetadata | None:
         """Load a table or a view for a decision about it, or None when it is missing."""
         if mount is SYSTEM:
             return None
-        metadata = self._metadata_of(mount)
+        metadata = self.metadata_of(mount)
         try:
             return metadata.load_table(name.namespace, name.name)
         except ObjectNotFoundError:

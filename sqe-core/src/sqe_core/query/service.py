@@ -371,7 +371,7 @@ class QueryService:
             return session.metadata(mount)
 
         return VisibleCatalogs(
-            self._parts.catalogs,
+            registry=self._parts.catalogs,
             listing_of=listing_of,
             metadata_of=session.metadata,
             visible_of=lambda names: self._parts.authorizer.visible(identity(), names, circumstances),
@@ -379,7 +379,7 @@ class QueryService:
                 identity(), name, loaded, circumstances
             ),
             enforced=self._parts.authorizer.enforces,
-            refused=trail.refused if trail is not None else None,
+            refused=replace(circumstances, trail=trail).refused,
             discovered=whole.discovered.mounts,
         )
 

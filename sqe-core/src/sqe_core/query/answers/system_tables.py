@@ -40,7 +40,7 @@ class SystemTables:
         if mount is SYSTEM:
             return RuntimeTables(self.context).rows(name) if name.namespace == RUNTIME else None
         listing = InformationSchema(
-            self.context.visible,
+            visible=self.context.visible,
             visible_columns=self.judging.columns_of,
             visible_text=self.judging.text_of,
             settings=[(row[0], row[1]) for row in self.context.session.properties.rows()],

@@ -126,36 +126,30 @@ def _cut(sql: str) -> str:
     return sql if len(sql) <= _LONGEST_SQL else sql[:_LONGEST_SQL] + CUT
 
 
+@dataclass(eq=False)
 class StatementRecord(StatementWatch):
     """The record of one statement."""
 
-    def __init__(
-        self,
-        entry: HistoryEntry,
-        session: Session,
-        sql: str,
-        redacted: Redacted,
-        recorder: Recorder,
-        origin: Origin,
-    ) -> None:
-        self._entry = entry
-        self._session = session
-        self._sql = sql
-        self._redacted = redacted
-        self._recorder = recorder
-        self._origin = origin
-        self._began = time.monotonic()
-        self._paused: float | None = None
-        self._traits = StatementTraits()
-        self._ended = threading.Lock()
-        self._delivered_any = False
-        self._described = False
-        self._facts: StatementFacts | None = None
-        self._scanned: Progress | None = None
-        self._decisions_told = False
-        self.trail = DecisionTrail(session.identity.key)
+    _entry: HistoryEntry
+    _session: Session
+    _sql: str
+    _redacted: Redacted
+    _recorder: Recorder
+    _origin: Origin
+    _began: float = field(default_factory=time.monotonic)
+    _paused: float | None = None
+    _traits: StatementTraits = field(default_factory=StatementTraits)
+    _ended: threading.Lock = field(default_factory=threading.Lock)
+    _delivered_any: bool = False
+    _described: bool = False
+    _facts: StatementFacts | None = None
+    _scanned: Progress | None = None
+    _decisions_told: bool = False
+    _planned_after: float | None = None
+
+    def __post_init__(self) -> None:
+        self.trail = DecisionTrail(self._session.identity.key)
         """What is decided for the statement."""
-        self._planned_after: float | None = None
 
     def hide(self, text: str) -> str:
         """Take the statement's literals out of a text about it."""

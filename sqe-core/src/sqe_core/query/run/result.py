@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import pyarrow as pa
@@ -75,36 +76,25 @@ class StatementPlan:
             return before
 
 
+@dataclass(eq=False, kw_only=True)
 class StatementResult:
     """The answer to one statement. Iterate it at most once, and close it; use it as a context manager.
 
     `schema` is None for statements without rows. `affected_rows` is set for INSERT, UPDATE, DELETE, MERGE, CTAS and
-    TRUNCATE. `warnings` are remarks for whoever reads it. Errors while iterating are `SqeError`s.
+    TRUNCATE. `warnings` are remarks for whoever reads it. `progress` says how far execution is, also from another
+    thread. Errors while iterating are `SqeError`s.
     """
 
-    def __init__(
-        self,
-        *,
-        query_id: str,
-        kind: StatementKind,
-        schema: pa.Schema | None = None,
-        batches: Iterable[pa.RecordBatch] = (),
-        affected_rows: int | None = None,
-        warnings: Sequence[str] = (),
-        progress: Callable[[], Progress] = Progress,
-        on_close: Callable[[], None] = lambda: None,
-        on_cancel: Callable[[], None] = lambda: None,
-    ) -> None:
-        self.query_id = query_id
-        self.kind = kind
-        self.schema = schema
-        self.affected_rows = affected_rows
-        self.warnings = warnings
-        self._batches = batches
-        self._progress = progress
-        self._on_close = on_close
-        self._on_cancel = on_cancel
-        self._delivered: Callable[[pa.RecordBatch], None] | None = None
+    query_id: str
+    kind: StatementKind
+    schema: pa.Schema | None = None
+    batches: Iterable[pa.RecordBatch] = ()
+    affected_rows: int | None = None
+    warnings: Sequence[str] = ()
+    progress: Callable[[], Progress] = Progress
+    on_close: Callable[[], None] = lambda: None
+    on_cancel: Callable[[], None] = lambda: None
+    _delivered: Callable[[pa.RecordBatch], None] | None = None
 
     def watched(self, delivered: Callable[[pa.RecordBatch], None]) -> StatementResult:
         """Tell of each batch that goes to the client; return the result itself."""
@@ -113,7 +103,7 @@ class StatementResult:
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         try:
-            for batch in self._batches:
+            for batch in self.batches:
                 if self._delivered is not None:
                     self._delivered(batch)
                 yield batch
@@ -127,17 +117,13 @@ class StatementResult:
             return pa.table({})
         return pa.Table.from_batches(list(self), schema=self.schema)
 
-    def progress(self) -> Progress:
-        """How far execution is; may be asked from another thread."""
-        return self._progress()
-
     def cancel(self) -> None:
         """End execution; whoever iterates gets a `QueryCancelledError`. Idempotent, from any thread."""
-        self._on_cancel()
+        self.on_cancel()
 
     def close(self) -> None:
         """End the statement; what still runs is cancelled. Idempotent."""
-        on_close, self._on_close = self._on_close, lambda: None
+        on_close, self.on_close = self.on_close, lambda: None
         on_close()
 
     def __del__(self) -> None:
