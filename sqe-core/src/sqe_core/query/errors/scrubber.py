@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 from sqe_core.spi.errors import SqeError
 
@@ -24,8 +24,7 @@ _PREFIX = re.compile(r"\b__?sqe_(?=\w)", re.IGNORECASE)
 class Scrubber:
     """Replaces the secrets of one session in texts: catalog aliases, tokens and others that must not leave."""
 
-    def __init__(self, secrets: Iterable[str], *, on_alarm: Callable[[], None] | None = None) -> None:
-        self._on_alarm = on_alarm
+    def __init__(self, secrets: Iterable[str]) -> None:
         # The longest first: one secret may begin like another.
         known = sorted({secret for secret in secrets if len(secret) >= _MIN_SECRET_LENGTH}, key=len, reverse=True)
         self._secrets = re.compile("|".join(map(re.escape, known)), re.IGNORECASE) if known else None
@@ -36,8 +35,6 @@ class Scrubber:
         if self._secrets is not None and self._secrets.search(text):
             # The text itself stays out of the log: it may hold a token (OBS-2).
             _log.error("A text that was about to leave held a secret; it was replaced")
-            if self._on_alarm is not None:
-                self._on_alarm()
         return cleaned
 
     def scrub(self, error: SqeError) -> SqeError:
