@@ -120,3 +120,13 @@ def test_a_name_does_not_mean_another_catalog_while_it_is_judged() -> None:
     with pytest.raises(UserError, match="Catalog guest was detached") as caught:
         resolver.ensure_mounted()
     assert caught.value.code is ErrorCode.CATALOG_NOT_FOUND
+
+
+@pytest.mark.rule("ERR-5")
+def test_of_a_hidden_catalog_no_suffix_tells() -> None:
+    mounts = [Mount(name=name, backend=NoBackend()) for name in ("sales_1", "sales_7")]
+    resolver = NameResolver(CatalogRegistry(mounts), shows=lambda mount: mount.name == "sales_1")
+    for name in ("sales_7", "sales_8"):
+        with pytest.raises(ObjectNotFoundError) as caught:
+            resolver.object((name, "s", "t$nope"), CONTEXT)
+        assert caught.value.hint == 'did you mean "sales_1"?'

@@ -247,7 +247,7 @@ class AccessAnswers:
                     for action in need.actions:
                         yield Asked(name=resolved.name, action=action, loaded=loaded, whole=need.whole, reads=False)
                 case NewObject():
-                    resolved = CatalogObjects(self.steward.seen).resolve_new(need)
+                    resolved = CatalogObjects(self.steward.seen).place_of(need)
                     yield Asked(name=resolved.name, action=need.action)
                     there = need.replaces and self.steward.seen.visible.find(resolved.mount, resolved.name)
                     if need.replaces and isinstance(there, ViewMetadata):

@@ -125,7 +125,8 @@ class NameResolver:
         if separator:
             metadata_table = suffix.lower()
             if not base or metadata_table not in METADATA_TABLES:
-                raise table_not_found(parts, position=position)
+                hint = None if mount is SYSTEM or self.shows(mount) else self.suggest(mount.name)
+                raise table_not_found(parts, position=position, hint=hint)
         name = ObjectName(catalog=mount.name, namespace=namespace, name=base or parts[-1])
         return ResolvedName(name=name, mount=mount, metadata_table=metadata_table)
 

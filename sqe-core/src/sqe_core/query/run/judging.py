@@ -19,6 +19,7 @@ from sqe_core.query.judge.sights import ViewSight, ViewSights
 from sqe_core.query.statements.columns_in_use import ColumnsInUse
 from sqe_core.query.statements.handler import RunsInEngine
 from sqe_core.spi.catalog import Column, TableMetadata, ViewMetadata
+from sqe_core.spi.errors import ObjectNotFoundError
 from sqe_core.spi.identity import Identity
 from sqe_core.spi.names import ObjectName
 from sqe_core.spi.policy import Action
@@ -121,7 +122,10 @@ class Judging:
             return False
         parsed = self.context.session.engine_session().parse(statement.spark_sql)
         for relation in parsed.description.relations[:1]:
-            resolved = self.context.resolver.object(relation.parts, self.context.names)
+            try:
+                resolved = self.context.resolver.object(relation.parts, self.context.names)
+            except ObjectNotFoundError:
+                return True
             return self.context.visible.find(resolved.mount, resolved.name) is None
         return False
 

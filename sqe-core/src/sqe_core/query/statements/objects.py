@@ -22,7 +22,7 @@ from sqe_core.query.judge.names import (
 from sqe_core.query.statements.handler import ExistingObject, NewObject, SchemaNeed
 from sqe_core.query.statements.lifecycle import ObjectLives
 from sqe_core.spi.catalog import TableMetadata, ViewMetadata
-from sqe_core.spi.errors import ErrorCode, NotSupportedError, UserError
+from sqe_core.spi.errors import ErrorCode, NotSupportedError, ObjectNotFoundError, UserError
 from sqe_core.spi.names import NamespaceName, ObjectName
 from sqe_core.spi.policy import Action
 
@@ -60,16 +60,19 @@ class CatalogObjects:
 
     def existing(self, need: ExistingObject) -> tuple[ResolvedName, TableMetadata | ViewMetadata] | None:
         """Resolve, load and authorise an object that is changed or copied as a whole; None is IF EXISTS."""
-        resolved = self.context.resolver.object(need.name, self.context.names)
+        code = ErrorCode.VIEW_NOT_FOUND if need.kind is ViewMetadata else ErrorCode.TABLE_NOT_FOUND
+        try:
+            resolved = self.context.resolver.object(need.name, self.context.names)
+        except ObjectNotFoundError as error:
+            # A catalog that is not there is told like one that is hidden (ERR-5).
+            if need.if_exists:
+                return None
+            raise table_not_found(need.name, hint=error.hint, code=code) from None
         loaded = None if resolved.metadata_table else self.context.visible.find(resolved.mount, resolved.name)
         if loaded is None or not self.may_change(resolved.name, loaded, need.actions):
             if need.if_exists:
                 return None
-            raise table_not_found(
-                need.name,
-                hint=self.context.near.hint(resolved),
-                code=ErrorCode.VIEW_NOT_FOUND if need.kind is ViewMetadata else ErrorCode.TABLE_NOT_FOUND,
-            )
+            raise table_not_found(need.name, hint=self.context.near.hint(resolved), code=code)
         if need.kind is not None and not isinstance(loaded, need.kind):
             is_view = isinstance(loaded, ViewMetadata)
             raise UserError(
@@ -101,27 +104,33 @@ class CatalogObjects:
 
     def new(self, need: NewObject) -> ResolvedName:
         """Resolve and authorise the name of an object to create; its schema must exist."""
+        resolved = self.place_of(need)
+        self.require(resolved.name, need.action)
+        return resolved
+
+    def place_of(self, need: NewObject) -> ResolvedName:
+        """Resolve the name of an object to create; its schema must exist."""
         context = self.context
         resolved = self.resolve_new(need)
         if resolved.metadata_table:
             raise UserError(f"{need.name[-1]} cannot be the name of a table: $ introduces a metadata table")
-        if not context.visible.shows(resolved.mount):
-            raise table_not_found(need.name, hint=context.near.hint(resolved))
         self.metadata(resolved.mount)
         if resolved.name.namespace[0] == INFORMATION_SCHEMA:
             raise NotSupportedError(f"Schema {INFORMATION_SCHEMA} belongs to SQE and cannot be changed")
         if not context.visible.has_schema(resolved.mount, resolved.name.namespace):
             raise schema_not_found(resolved.name.schema, hint=f"create it first: CREATE SCHEMA {resolved.name.schema}")
-        self.require(resolved.name, need.action)
         return resolved
 
     def resolve_new(self, need: NewObject) -> ResolvedName:
-        """Say what a new name means; nothing is looked up."""
+        """Say what a new name means, in a catalog that the user may know."""
         names = self.context.names
         if need.beside is not None:
             source = self.context.resolver.object(need.beside, names).name
             names = NameContext(catalog=source.catalog, schema=source.namespace)
-        return self.context.resolver.object(need.name, names)
+        resolved = self.context.resolver.object(need.name, names)
+        if not self.context.visible.shows(resolved.mount):
+            raise table_not_found(need.name, hint=self.context.near.hint(resolved))
+        return resolved
 
 
 def check_properties(what: str, properties: Mapping[str, str | None]) -> None:
