@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from testbed.making import each_ended
 
 from sqe_http.breaker import Breaker
 from sqe_http.client import Answer, Bounds, HttpClient
@@ -38,17 +39,11 @@ def server() -> Iterator[Server]:
 
 @pytest.fixture
 def client() -> Iterator[Callable[..., HttpClient]]:
-    made: list[HttpClient] = []
-
-    def make(*, breaker: Breaker | None = None, **bounds: Any) -> HttpClient:
-        made.append(
-            HttpClient("the shop", Bounds(**{"timeout_secs": 10, **bounds}), breaker=breaker, headers={"X-Who": "sqe"})
+    yield from each_ended(
+        lambda *, breaker=None, **bounds: HttpClient(
+            "the shop", Bounds(**{"timeout_secs": 10, **bounds}), breaker=breaker, headers={"X-Who": "sqe"}
         )
-        return made[-1]
-
-    yield make
-    for each in made:
-        each.close()
+    )
 
 
 def ask(client: HttpClient, url: str, **options: Any) -> Answer:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from testbed.making import each_ended
 from urllib3 import BaseHTTPResponse, HTTPConnectionPool, Timeout
 from urllib3.exceptions import EmptyPoolError, HTTPError, ProtocolError, ReadTimeoutError, SSLError
 
@@ -114,15 +115,7 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> Certificate:
 @pytest.fixture
 def serve() -> Iterator[Callable[..., Server]]:
     """Starts servers."""
-    servers: list[Server] = []
-
-    def start(*replies: Reply, tls: ssl.SSLContext | None = None) -> Server:
-        servers.append(Server(replies, tls))
-        return servers[-1]
-
-    yield start
-    for server in servers:
-        server.stop()
+    yield from each_ended(lambda *replies, tls=None: Server(replies, tls), lambda server: server.stop())
 
 
 @pytest.fixture(params=["http", "https"])

@@ -121,8 +121,7 @@ def show(names: Iterable[str]) -> str:
     return "\n".join(sorted(names))
 
 
-@pytest.mark.rule("ENF-6")
-@pytest.mark.rule("TEST-7")
+@pytest.mark.rule("ENF-6", "TEST-7")
 @pytest.mark.parametrize(("root", "listed"), [(PLAN, listed_plans), (EXPRESSION, listed_expressions)])
 def test_every_class_is_classified_once(root: str, listed: object) -> None:
     assert callable(listed)
@@ -163,8 +162,7 @@ def test_what_runs_code_or_reads_files_is_denied() -> None:
             assert name in expressions.denied, name
 
 
-@pytest.mark.rule("FUNC-1")
-@pytest.mark.rule("OBS-9")
+@pytest.mark.rule("FUNC-1", "OBS-9")
 def test_the_lists_belong_to_the_installed_versions() -> None:
     versions = {jar.name.split("_2.13-")[-1] for jar in spark_jars() if jar.name.startswith("spark-sql_")}
     assert versions == {f"{allowed.REVIEWED_SPARK}.jar"}

@@ -152,8 +152,7 @@ DENIED = [
 ]
 
 
-@pytest.mark.rule("OBS-4")
-@pytest.mark.rule("ERR-5")
+@pytest.mark.rule("OBS-4", "ERR-5")
 @pytest.mark.parametrize("sql", DENIED)
 def test_a_denial_reads_as_missing_and_is_recorded_as_a_denial(lake: Audited, sql: str) -> None:
     denied = lake.refusal(ALICE, sql.format(t="secrets"))

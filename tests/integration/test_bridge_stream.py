@@ -53,8 +53,7 @@ def fetch(session: SparkEngineSession, sql: str, **options: Any) -> pa.Table:
 
 
 def ids(table: pa.Table) -> list[int]:
-    values: list[int] = table.column(0).to_pylist()
-    return values
+    return table.column(0).to_pylist()
 
 
 def wait_until(condition: Callable[[], bool], secs: float) -> float:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
+from contract_variants import given
 
 from acme_metastore import MetastoreConfig, MetastoreFactory
 from sqe_core.bootstrap import EmbeddedSqe
@@ -28,23 +29,13 @@ def embedded(sqe: EmbeddedSqe) -> EmbeddedSqe:
 class TestSqlite(CatalogEngineContract):
     capabilities: ClassVar[frozenset[str]] = frozenset({"writes", "views"})
 
-    @pytest.fixture
-    def factory(self) -> SqliteFactory:
-        return SqliteFactory()
-
-    @pytest.fixture
-    def config(self, tmp_path: Path) -> SqliteConfig:
-        return SqliteConfig(directory=tmp_path)
+    factory = given(SqliteFactory)
+    config = given(lambda tmp_path: SqliteConfig(directory=tmp_path))
 
 
 class TestHadoop(CatalogEngineContract):
-    @pytest.fixture
-    def factory(self) -> HadoopFactory:
-        return HadoopFactory()
-
-    @pytest.fixture
-    def config(self, tmp_path: Path) -> HadoopConfig:
-        return HadoopConfig(warehouse=str(tmp_path))
+    factory = given(HadoopFactory)
+    config = given(lambda tmp_path: HadoopConfig(warehouse=str(tmp_path)))
 
     @pytest.fixture
     def readable(self, engine: SparkEngine, tmp_path: Path) -> str:
@@ -58,13 +49,8 @@ class TestHadoop(CatalogEngineContract):
 class TestMetastore(CatalogEngineContract):
     capabilities = frozenset({"writes"})
 
-    @pytest.fixture
-    def factory(self) -> MetastoreFactory:
-        return MetastoreFactory()
-
-    @pytest.fixture
-    def config(self, tmp_path: Path) -> MetastoreConfig:
-        return MetastoreConfig(file=tmp_path / "names.db", warehouse=str(tmp_path / "data"))
+    factory = given(MetastoreFactory)
+    config = given(lambda tmp_path: MetastoreConfig(file=tmp_path / "names.db", warehouse=str(tmp_path / "data")))
 
 
 # It notices what is broken

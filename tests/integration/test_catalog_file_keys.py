@@ -125,8 +125,7 @@ def alice(sqe: Sqe, issuer: Issuer, keys: ShortKeys) -> Iterator[Connected]:
         yield run
 
 
-@pytest.mark.rule("ISO-7")
-@pytest.mark.rule("AUTHN-3")
+@pytest.mark.rule("ISO-7", "AUTHN-3")
 def test_a_scan_goes_on_with_new_keys_of_the_same_user(alice: Connected, keys: ShortKeys, gate: Gate) -> None:
     keys.secs, gate.pause_secs = 3, 1.2
     gate.seen.clear()
@@ -200,8 +199,7 @@ def test_a_running_scan_asks_with_the_renewed_token(
     assert (asked[0], asked[-1]) == (f"Bearer {first}", f"Bearer {alice.token}")
 
 
-@pytest.mark.rule("ISO-7")
-@pytest.mark.rule("ERR-6")
+@pytest.mark.rule("ISO-7", "ERR-6")
 def test_what_asks_for_keys_holds_no_token(alice: Connected, keys: ShortKeys) -> None:
     keys.secs = 60
     held = alice.held_by_tasks("lake", "hr.emp")

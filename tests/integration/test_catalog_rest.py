@@ -18,6 +18,7 @@ import pytest
 from pyiceberg.catalog import load_catalog
 from testbed.connected import Connected, composed
 from testbed.issuer import Issuer
+from testbed.making import each_ended
 from testbed.meddler import Meddler
 from testbed.rest_fixture import RestFixture
 from testbed.seaweedfs import BROWSE, READ, REGION, SeaweedFS
@@ -358,16 +359,12 @@ def personal(engine: SparkEngine, weed: SeaweedFS, tmp_path_factory: pytest.Temp
 
 @pytest.fixture
 def person(personal: Sqe, issuer: Issuer) -> Iterator[Callable[[str], Connected]]:
-    opened: list[Connected] = []
 
     def connect(username: str) -> Connected:
         identity = make_identity(username, token=issuer.token(username))
-        opened.append(Connected(personal, identity, "lake"))
-        return opened[-1]
+        return Connected(personal, identity, "lake")
 
-    yield connect
-    for session in opened:
-        session.close()
+    yield from each_ended(connect)
 
 
 @pytest.fixture
@@ -382,8 +379,7 @@ def hr(person: Callable[[str], Connected], weed: SeaweedFS) -> Connected:
     return alice
 
 
-@pytest.mark.rule("AUTHN-3")
-@pytest.mark.rule("ISO-7")
+@pytest.mark.rule("AUTHN-3", "ISO-7")
 def test_each_user_has_the_rights_that_the_catalog_gives(hr: Connected, person: Callable[[str], Connected]) -> None:
     bob = person("bob")
     assert bob("SELECT id, name FROM hr.emp") == [(1, "ann")]

@@ -111,8 +111,7 @@ def alice(person: Callable[[str, frozenset[str]], Connected], catalog: SigningCa
     return run
 
 
-@pytest.mark.rule("ISO-7")
-@pytest.mark.rule("AUTHN-3")
+@pytest.mark.rule("ISO-7", "AUTHN-3")
 def test_reads_and_writes_are_signed_for_the_user(
     alice: Connected, catalog: SigningCatalog, gate: Gate, weed: SeaweedFS
 ) -> None:
@@ -141,8 +140,7 @@ def test_a_catalog_says_where_it_signs(
     assert catalog.signing_paths() == {f"/{OLDER_PATH}"}
 
 
-@pytest.mark.rule("ISO-7")
-@pytest.mark.rule("ISO-8")
+@pytest.mark.rule("ISO-7", "ISO-8")
 def test_what_was_signed_for_one_user_serves_no_other(
     alice: Connected, person: Callable[[str, frozenset[str]], Connected], catalog: SigningCatalog
 ) -> None:
@@ -192,8 +190,7 @@ def test_a_signature_for_another_place_is_not_used(
     assert other.seen == gate.seen == []
 
 
-@pytest.mark.rule("ISO-7")
-@pytest.mark.rule("ERR-6")
+@pytest.mark.rule("ISO-7", "ERR-6")
 def test_what_has_requests_signed_holds_no_token(alice: Connected) -> None:
     held = alice.held_by_tasks("lake", "hr.emp")
     assert "s3.remote-signing-enabled" in held

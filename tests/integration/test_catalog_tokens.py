@@ -21,8 +21,7 @@ def rest() -> Iterator[RestFixture]:
         yield catalog.ready()
 
 
-@pytest.mark.rule("ISO-7")
-@pytest.mark.rule("ERR-6")
+@pytest.mark.rule("ISO-7", "ERR-6")
 def test_a_token_is_in_no_setting_no_plan_and_no_task(engine: SparkEngine, rest: RestFixture) -> None:
     tokens = [secrets.token_hex(20) for _ in range(2)]
     session = engine.open_session()

@@ -8,6 +8,7 @@ from textwrap import dedent
 
 import pyarrow as pa
 import pytest
+from testbed.making import each_ended
 from testbed.users import Users
 
 from sqe_core.bootstrap import compose
@@ -31,7 +32,6 @@ ALICE, BOB, ROOT = (make_identity(name, roles=[name]) for name in ("alice", "bob
 
 @pytest.fixture
 def opened(engine: SparkEngine, tmp_path: Path) -> Iterator[Opened]:
-    made: list[Users] = []
 
     def people(text: str) -> Users:
         file = tmp_path / "sqe.toml"
@@ -39,12 +39,9 @@ def opened(engine: SparkEngine, tmp_path: Path) -> Iterator[Opened]:
             dedent(f'[catalogs.lake]\ntype = "sqlite"\ndirectory = "{tmp_path}/lake"\n[policy]\nengine = "in-memory"\n')
             + text
         )
-        made.append(Users(compose(load(file, environ={}), engine=engine)))
-        return made[-1]
+        return Users(compose(load(file, environ={}), engine=engine))
 
-    yield people
-    for each in made:
-        each.close()
+    yield from each_ended(people)
 
 
 @pytest.mark.rule("POL-2")

@@ -150,8 +150,7 @@ def test_an_unknown_column_of_a_policy_is_named_to_its_author(lake: Users, sql: 
     assert (told.code, told.hint) == (ErrorCode.ACCESS_DENIED, None)
 
 
-@pytest.mark.rule("VIEW-2")
-@pytest.mark.rule("POL-15")
+@pytest.mark.rule("VIEW-2", "POL-15")
 def test_rows_and_masks_of_a_view(lake: Users) -> None:
     """They hold above the view, besides what holds for the tables that it reads."""
     lake.root(
@@ -184,8 +183,7 @@ def test_rows_and_masks_of_a_view(lake: Users) -> None:
         assert lake.refusal(ROOT, sql).kind.value == "USER_ERROR", sql
 
 
-@pytest.mark.rule("VIEW-2")
-@pytest.mark.rule("STMT-8")
+@pytest.mark.rule("VIEW-2", "STMT-8")
 def test_no_view_has_the_rights_of_its_owner(lake: Users) -> None:
     """dbt writes the clause into every view: it is kept, and whoever reads the view still needs what it reads."""
     lake.root(
@@ -296,8 +294,7 @@ def test_a_role_that_is_left_out_is_looked_up_too(lake: Users, mapping: None) ->
     assert lake.run(MALLORY, "SELECT id FROM people") == [(1,)]
 
 
-@pytest.mark.rule("POL-2")
-@pytest.mark.rule("ERR-1")
+@pytest.mark.rule("POL-2", "ERR-1")
 def test_a_filter_whose_mapping_table_is_gone_closes_the_table(lake: Users, mapping: None) -> None:
     lake.root("ALTER TABLE regions RENAME TO regions2")
     error = lake.refusal(BOB, "SELECT id FROM people")
@@ -376,9 +373,7 @@ FORBIDDEN = [
 ]
 
 
-@pytest.mark.rule("META-3")
-@pytest.mark.rule("POL-15")
-@pytest.mark.rule("ERR-5")
+@pytest.mark.rule("META-3", "POL-15", "ERR-5")
 def test_others_than_administrators_are_refused_before_anything_is_looked_up(lake: Users) -> None:
     lake.root("GRANT SELECT ON people TO auditor", "GRANT ROWS WHERE region = 'EU' ON people TO intern")
     before = lake.run(ROOT, "SHOW GRANTS")
@@ -793,8 +788,7 @@ def test_a_column_that_a_policy_names_is_for_administrators_to_drop(lake: Users)
 # Questions
 
 
-@pytest.mark.rule("META-1")
-@pytest.mark.rule("META-2")
+@pytest.mark.rule("META-1", "META-2")
 def test_show_grants(lake: Users) -> None:
     lake.root(
         "GRANT SELECT (id, ssn MASKED WITH 'HASH') ROWS WHERE region = 'EU' ON people TO analyst",

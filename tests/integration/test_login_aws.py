@@ -66,8 +66,7 @@ def user(moto: Moto) -> dict[str, str]:
     """Alice's access key."""
     iam = moto.client("iam")
     iam.create_user(UserName="alice", Path="/teams/")
-    key: dict[str, str] = iam.create_access_key(UserName="alice")["AccessKey"]
-    return key
+    return iam.create_access_key(UserName="alice")["AccessKey"]
 
 
 @pytest.fixture(scope="module")
@@ -75,8 +74,7 @@ def session(moto: Moto, user: dict[str, str]) -> dict[str, str]:
     """Keys of a session of a role, which somebody called `bob`."""
     moto.client("iam").create_role(RoleName="analyst", Path="/teams/", AssumeRolePolicyDocument="{}")
     assumed = moto.client("sts").assume_role(RoleArn=ROLE, RoleSessionName="bob")
-    keys: dict[str, str] = assumed["Credentials"]
-    return keys
+    return assumed["Credentials"]
 
 
 @pytest.fixture

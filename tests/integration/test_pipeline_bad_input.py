@@ -53,8 +53,7 @@ def refused(sqe: EmbeddedSqe, sql: str) -> SqeError:
     return error
 
 
-@pytest.mark.rule("STMT-1")
-@pytest.mark.rule("ERR-1")
+@pytest.mark.rule("STMT-1", "ERR-1")
 @pytest.mark.parametrize("sql", _FOREIGN)
 def test_a_statement_of_another_engine(sqe: EmbeddedSqe, sql: str) -> None:
     refused(sqe, sql)

@@ -41,8 +41,7 @@ def pool_names(engine: SparkEngine) -> set[str]:
     return {str(pools.apply(number).name()) for number in range(pools.size())}
 
 
-@pytest.mark.rule("ISO-2")
-@pytest.mark.rule("TEST-8")
+@pytest.mark.rule("ISO-2", "TEST-8")
 def test_two_hundred_statements_from_sixteen_sessions(sqe: EmbeddedSqe) -> None:
     service = sqe.sqe.service
     sessions = [open_session(sqe) for _ in range(16)]

@@ -329,8 +329,7 @@ def test_parameters_bind_as_values(sqe: EmbeddedSqe) -> None:
     assert isinstance(refusal(sqe, "SELECT * FROM people WHERE id = ?", [1, 2]), UserError)
 
 
-@pytest.mark.rule("ERR-5")
-@pytest.mark.rule("ERR-3")
+@pytest.mark.rule("ERR-5", "ERR-3")
 def test_errors_point_into_the_users_text_and_suggest(sqe: EmbeddedSqe) -> None:
     missing = refusal(sqe, "SELECT id,\n  nmae\nFROM people")
     assert missing.code is ErrorCode.COLUMN_NOT_FOUND

@@ -205,8 +205,7 @@ def test_filters_and_masks_of_the_store_reach_the_rows(server: Server) -> None:
     assert server.run(ALICE, "SELECT id, region FROM staff") == [(1, None)]
 
 
-@pytest.mark.rule("POL-2")
-@pytest.mark.rule("TEST-9")
+@pytest.mark.rule("POL-2", "TEST-9")
 def test_without_its_store_nobody_reads_anything(engine: SparkEngine, server: Server) -> None:
     """Last in the file: it damages the server's store."""
     store = server.file.parent / "state" / "sqe" / "grants.db"

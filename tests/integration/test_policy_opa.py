@@ -9,9 +9,10 @@ import subprocess
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
+from contract_variants import given
+from testbed.making import each_ended
 from testbed.opa import Opa, opa_binary, running_opa
 from testbed.users import Users
 
@@ -81,15 +82,7 @@ def opa() -> Iterator[Opa]:
 @pytest.fixture
 def make() -> Iterator[Callable[..., OpaEnforcer]]:
     """Make enforcers that are closed afterwards."""
-    made: list[OpaEnforcer] = []
-
-    def make(opa: Opa, **keys: Any) -> OpaEnforcer:
-        made.append(OpaEnforcer(OpaConfig(url=opa.url, **keys), PluginContext()))
-        return made[-1]
-
-    yield make
-    for enforcer in made:
-        enforcer.close()
+    yield from each_ended(lambda opa, **keys: OpaEnforcer(OpaConfig(url=opa.url, **keys), PluginContext()))
 
 
 def table(name: str) -> ObjectName:
@@ -109,25 +102,11 @@ def test_the_policies_of_the_package_pass_their_tests() -> None:
 class TestAllTablesAtOnce(PolicyEnforcerContract):
     capabilities = frozenset({"denies", "restricts", "remote", "grants"})
 
-    @pytest.fixture
-    def factory(self) -> OpaFactory:
-        return OpaFactory()
-
-    @pytest.fixture
-    def config(self, opa: Opa) -> OpaConfig:
-        return OpaConfig(url=opa.url, authz_path="sqe/authz")
-
-    @pytest.fixture
-    def allowed(self) -> PolicyRequest:
-        return make_policy_request(table("people"), principal=ANALYST)
-
-    @pytest.fixture
-    def denied(self) -> PolicyRequest:
-        return make_policy_request(table("secrets"), principal=ANALYST)
-
-    @pytest.fixture
-    def restricted(self) -> PolicyRequest:
-        return make_policy_request(table("clients"), principal=ANALYST, columns=("id", "name", "ssn"))
+    factory = given(OpaFactory)
+    config = given(lambda opa: OpaConfig(url=opa.url, authz_path="sqe/authz"))
+    allowed = given(lambda: make_policy_request(table("people"), principal=ANALYST))
+    denied = given(lambda: make_policy_request(table("secrets"), principal=ANALYST))
+    restricted = given(lambda: make_policy_request(table("clients"), principal=ANALYST, columns=("id", "name", "ssn")))
 
     @pytest.fixture
     def broken(self, factory: OpaFactory) -> Iterator[PolicyEnforcer]:
@@ -136,15 +115,11 @@ class TestAllTablesAtOnce(PolicyEnforcerContract):
         yield enforcer
         enforcer.close()
 
-    @pytest.fixture
-    def grantee(self) -> Grantee:
-        return Grantee(type="role", name="auditor")
+    grantee = given(lambda: Grantee(type="role", name="auditor"))
 
 
 class TestOneTablePerRequest(TestAllTablesAtOnce):
-    @pytest.fixture
-    def config(self, opa: Opa) -> OpaConfig:
-        return OpaConfig(url=opa.url)
+    config = given(lambda opa: OpaConfig(url=opa.url))
 
 
 def test_a_decision_has_the_id_of_opas_log(opa: Opa, make: Callable[..., OpaEnforcer]) -> None:
@@ -419,8 +394,7 @@ def test_grants_of_sql_are_documents_of_opa(server: tuple[Users, Opa, Path]) -> 
     assert opa.get("sqe/grants/lake.default.people/auditor") is None
 
 
-@pytest.mark.rule("POL-2")
-@pytest.mark.rule("TEST-9")
+@pytest.mark.rule("POL-2", "TEST-9")
 def test_without_opa_nobody_reads_anything(engine: SparkEngine, server: tuple[Users, Opa, Path]) -> None:
     """Last in the file: it stops the server's OPA."""
     sqe, opa, file = server

@@ -11,6 +11,8 @@ from datetime import UTC, datetime
 
 import psycopg
 import pytest
+from contract_variants import given
+from testbed.making import each_ended
 from testbed.postgres import Postgres
 
 from sqe_core.policy.grants.enforcer import GrantsEnforcer
@@ -25,7 +27,6 @@ from sqe_core.spi import (
     GrantTarget,
     ObjectName,
     PluginContext,
-    PolicyRequest,
     Privilege,
     Secret,
     SqlExpression,
@@ -60,15 +61,9 @@ def url(server: Postgres) -> Secret:
 @pytest.fixture
 def opened(url: Secret) -> Iterator[Open]:
     """Opens the store as one more server would."""
-    made: list[GrantsEnforcer] = []
-
-    def open_one() -> GrantsEnforcer:
-        made.append(GrantsFactory().create("grants", GrantsConfig(url=url, timeout_secs=3), PluginContext()))
-        return made[-1]
-
-    yield open_one
-    for one in made:
-        one.close()
+    yield from each_ended(
+        lambda: GrantsFactory().create("grants", GrantsConfig(url=url, timeout_secs=3), PluginContext())
+    )
 
 
 def reads(engine: GrantsEnforcer, *roles: str) -> bool:
@@ -79,9 +74,7 @@ def reads(engine: GrantsEnforcer, *roles: str) -> bool:
 class TestPostgresGrants(PolicyEnforcerContract):
     capabilities = frozenset({"denies", "restricts", "remote", "grants", "roles", "policies", "ownership"})
 
-    @pytest.fixture
-    def factory(self) -> GrantsFactory:
-        return GrantsFactory()
+    factory = given(GrantsFactory)
 
     @pytest.fixture
     def config(self, url: Secret) -> GrantsConfig:
@@ -92,19 +85,13 @@ class TestPostgresGrants(PolicyEnforcerContract):
         engine.close()
         return config
 
-    @pytest.fixture
-    def allowed(self) -> PolicyRequest:
-        return make_policy_request(PEOPLE)
-
-    @pytest.fixture
-    def denied(self) -> PolicyRequest:
-        return make_policy_request(replace(PEOPLE, name="closed"))
-
-    @pytest.fixture
-    def restricted(self) -> PolicyRequest:
-        return make_policy_request(
+    allowed = given(lambda: make_policy_request(PEOPLE))
+    denied = given(lambda: make_policy_request(replace(PEOPLE, name="closed")))
+    restricted = given(
+        lambda: make_policy_request(
             replace(PEOPLE, name="part"), principal=make_identity(roles=("analyst",)), columns=("id", "ssn")
         )
+    )
 
     @pytest.fixture
     def broken(self, config: GrantsConfig, url: Secret) -> Iterator[GrantsEnforcer]:
@@ -114,9 +101,7 @@ class TestPostgresGrants(PolicyEnforcerContract):
         yield engine
         engine.close()
 
-    @pytest.fixture
-    def grantee(self) -> Grantee:
-        return ANALYST
+    grantee = given(lambda: ANALYST)
 
 
 def test_one_servers_grant_shows_on_the_other_at_its_next_statement(opened: Open) -> None:
@@ -131,8 +116,7 @@ def test_one_servers_grant_shows_on_the_other_at_its_next_statement(opened: Open
     assert [entry.operation for entry in one.store.audit()] == ["delete_grant", "put_grant"]
 
 
-@pytest.mark.rule("POL-2")
-@pytest.mark.rule("TEST-9")
+@pytest.mark.rule("POL-2", "TEST-9")
 def test_an_outage_denies_with_an_error_and_ends(opened: Open, server: Postgres) -> None:
     engine = opened()
     engine.put_grant(READ, author=ADMIN)
@@ -159,8 +143,7 @@ def test_a_connection_that_ended_while_idle_is_replaced(opened: Open, url: Secre
     assert reads(engine, "analyst")
 
 
-@pytest.mark.rule("POL-2")
-@pytest.mark.rule("TEST-9")
+@pytest.mark.rule("POL-2", "TEST-9")
 def test_a_locked_store_denies_with_an_error(opened: Open, url: Secret) -> None:
     engine = opened()
     engine.put_grant(READ, author=ADMIN)

@@ -189,8 +189,7 @@ def test_what_the_catalog_restricts_holds_for_its_user_alone(users: Users) -> No
     assert users.run("alice", "SHOW EFFECTIVE POLICY ON people")[0][:3] == ("row_filter", None, "1")
 
 
-@pytest.mark.rule("DML-6")
-@pytest.mark.rule("VIEW-2")
+@pytest.mark.rule("DML-6", "VIEW-2")
 def test_copies_views_and_old_versions_hold_no_more(users: Users) -> None:
     users.restrict("people", EU)
     users.run("alice", "CREATE TABLE own.default.copy AS SELECT * FROM people")
@@ -205,8 +204,7 @@ def test_copies_views_and_old_versions_hold_no_more(users: Users) -> None:
     assert users.run("bob", "SELECT count(*) FROM own.default.copy") == [(4,)]
 
 
-@pytest.mark.rule("DML-2")
-@pytest.mark.rule("DML-4")
+@pytest.mark.rule("DML-2", "DML-4")
 def test_nobody_changes_what_they_see_in_part(users: Users) -> None:
     users.restrict("people", EU)
     for sql in (
@@ -231,8 +229,7 @@ def test_columns_that_changed_their_names_are_meant_by_their_ids(users: Users) -
     users.refusal("alice", f"SELECT b FROM swapped FOR VERSION AS OF {first}")
 
 
-@pytest.mark.rule("POL-2")
-@pytest.mark.rule("POL-14")
+@pytest.mark.rule("POL-2", "POL-14")
 @pytest.mark.parametrize(
     "document",
     [

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import ClassVar
 
 import pytest
+from contract_variants import given
 from testbed.moto import ACCOUNT, REGION, Moto, running_moto
 
 from acme_glue import Glue, GlueConfig, GlueFactory
@@ -62,13 +63,8 @@ def embedded(sqe: EmbeddedSqe) -> EmbeddedSqe:
 class TestGlue(CatalogEngineContract):
     capabilities: ClassVar[frozenset[str]] = frozenset({"writes"})
 
-    @pytest.fixture
-    def factory(self) -> GlueFactory:
-        return GlueFactory()
-
-    @pytest.fixture
-    def config(self, configs: dict[str, GlueConfig]) -> GlueConfig:
-        return configs["writer"]
+    factory = given(GlueFactory)
+    config = given(lambda configs: configs["writer"])
 
 
 def test_each_catalog_has_keys_of_its_own(sqe: EmbeddedSqe, configs: dict[str, GlueConfig]) -> None:

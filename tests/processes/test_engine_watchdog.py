@@ -42,8 +42,7 @@ def timed_out(sqe: EmbeddedSqe, sql: str) -> None:
     sqe.execute("RESET SESSION query_max_run_time").close()
 
 
-@pytest.mark.rule("LIM-7")
-@pytest.mark.rule("LIM-9")
+@pytest.mark.rule("LIM-7", "LIM-9")
 def test_the_engine_outlives_what_cannot_be_cancelled(sqe: EmbeddedSqe) -> None:
     engine = sqe.sqe.engine
     assert isinstance(engine, SparkEngine)

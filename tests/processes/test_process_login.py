@@ -79,8 +79,7 @@ def run(port: int, environment: dict[str, str]) -> RunCli:
 def kept(environment: dict[str, str]) -> dict[str, str]:
     """The tokens that are kept."""
     (file,) = (Path(environment["HOME"]) / ".local/state/sqe/logins").glob("*.json")
-    tokens: dict[str, str] = json.loads(file.read_text())["tokens"]
-    return tokens
+    return json.loads(file.read_text())["tokens"]
 
 
 def refuses(keycloak: Keycloak, refresh_token: str) -> bool:

@@ -121,8 +121,7 @@ class LineClient:
         self._connection.sendall(sql.encode() + b"\n")
 
     def receive(self) -> dict[str, Any]:
-        answer: dict[str, Any] = json.loads(self._lines.readline())
-        return answer
+        return json.loads(self._lines.readline())
 
     def execute(self, sql: str) -> dict[str, Any]:
         self.send(sql)

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import pytest
 from governed import ANALYST, Govern, Governed, WrittenPolicies
+from testbed.making import each_ended
 
 from sqe_core.bootstrap import EMBEDDED_CATALOG, EmbeddedSqe, build
 from sqe_core.catalog.registry import Mount
@@ -22,8 +23,6 @@ _LIMITS = QueryLimits(timeout_secs=60, max_result_rows=0, max_sql_bytes=1 << 20)
 @pytest.fixture(scope="module")
 def govern(sqe: EmbeddedSqe, engine: SparkEngine) -> Iterator[Govern]:
     """Opens sessions below policies, on the warehouse of `sqe`, whose own session is unrestricted."""
-
-    opened: list[Governed] = []
 
     def make(
         policies: Mapping[str, Decision] | PolicyEnforcer,
@@ -45,9 +44,6 @@ def govern(sqe: EmbeddedSqe, engine: SparkEngine) -> Iterator[Govern]:
             limits=limits,
         )
         session = governed.open_session(identity, catalog=EMBEDDED_CATALOG, protocol="test")
-        opened.append(Governed(governed, session, enforcer, canaries))
-        return opened[-1]
+        return Governed(governed, session, enforcer, canaries)
 
-    yield make
-    for each in opened:
-        each.sqe.service.close_session(each.session)
+    yield from each_ended(make, lambda each: each.sqe.service.close_session(each.session))

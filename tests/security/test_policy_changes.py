@@ -77,9 +77,7 @@ def changed(execute: Any, sql: str) -> int | None:
     return result.affected_rows
 
 
-@pytest.mark.rule("DML-3")
-@pytest.mark.rule("DML-5")
-@pytest.mark.rule("ENF-17")
+@pytest.mark.rule("DML-3", "DML-5", "ENF-17")
 @pytest.mark.parametrize(("sql", "form"), CASES)
 def test_hidden_rows_are_neither_touched_nor_counted(analyst: Governed, sqe: EmbeddedSqe, sql: str, form: str) -> None:
     new_table(sqe, "trapped", f"{VISIBLE}, {HIDDEN}")
@@ -142,8 +140,7 @@ def test_two_matches_of_a_hidden_row_are_no_error(analyst: Governed, sqe: Embedd
     analyst.refusal(sql.replace("9", "2"))
 
 
-@pytest.mark.rule("DML-2")
-@pytest.mark.rule("DML-4")
+@pytest.mark.rule("DML-2", "DML-4")
 @pytest.mark.parametrize(
     ("decision", "sql"),
     [
@@ -193,8 +190,7 @@ def test_a_file_of_rows_that_are_hidden_for_their_null_is_not_dropped(
     assert own(sqe, "SELECT id FROM trapped ORDER BY id") == [[4], [5]]
 
 
-@pytest.mark.rule("DML-5")
-@pytest.mark.rule("META-4")
+@pytest.mark.rule("DML-5", "META-4")
 @pytest.mark.parametrize(
     "sql",
     [
@@ -233,8 +229,7 @@ def test_a_plan_tells_nothing_of_the_policy(analyst: Governed, sqe: EmbeddedSqe,
     assert not [word for word in ("eng", "_sqe", "sqe.", "partition_id", "raise", "_pos =") if word in shown], shown
 
 
-@pytest.mark.rule("DML-3")
-@pytest.mark.rule("DML-6")
+@pytest.mark.rule("DML-3", "DML-6")
 def test_a_table_of_ones_own_is_changed_by_what_one_sees_of_another(analyst: Governed, sqe: EmbeddedSqe) -> None:
     new_table(sqe, "trapped", f"{VISIBLE}, {HIDDEN}")
     sqe.execute("CREATE OR REPLACE VIEW over_trapped AS SELECT id FROM trapped").close()

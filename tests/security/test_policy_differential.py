@@ -265,13 +265,7 @@ class Case:
         tally["rows" if plain.rows else plain.code or "empty"] += 1
 
 
-@pytest.mark.rule("TEST-3")
-@pytest.mark.rule("ENF-9")
-@pytest.mark.rule("POL-8")
-@pytest.mark.rule("POL-11")
-@pytest.mark.rule("POL-12")
-@pytest.mark.rule("VIEW-2")
-@pytest.mark.rule("NAME-5")
+@pytest.mark.rule("TEST-3", "ENF-9", "POL-8", "POL-11", "POL-12", "VIEW-2", "NAME-5")
 @pytest.mark.parametrize("seed", _WORLDS)
 def test_what_is_governed_answers_as_a_copy_of_what_is_visible(ground: Ground, seed: int) -> None:
     world = World.made(ground, seed)
@@ -349,9 +343,7 @@ def _changed(execute: Callable[[], StatementResult]) -> Outcome:
     return Outcome(rows=(str(result.affected_rows),))
 
 
-@pytest.mark.rule("TEST-3")
-@pytest.mark.rule("DML-3")
-@pytest.mark.rule("DML-5")
+@pytest.mark.rule("TEST-3", "DML-3", "DML-5")
 @pytest.mark.skipif(bool(_ONLY), reason="changes follow one another")
 @pytest.mark.parametrize("seed", _WORLDS)
 def test_what_is_changed_below_a_filter_changes_as_a_copy_does(ground: Ground, seed: int) -> None:

@@ -145,12 +145,7 @@ def _met(analyst: Governed, answers: Mapping[str, list[list[object]]]) -> list[s
     return found
 
 
-@pytest.mark.rule("TEST-2")
-@pytest.mark.rule("TEST-3")
-@pytest.mark.rule("ENF-14")
-@pytest.mark.rule("ENF-16")
-@pytest.mark.rule("ENF-17")
-@pytest.mark.rule("POL-11")
+@pytest.mark.rule("TEST-2", "TEST-3", "ENF-14", "ENF-16", "ENF-17", "POL-11")
 @pytest.mark.parametrize("form", FORMS)
 def test_no_query_meets_a_hidden_row(analyst: Governed, answers: Mapping[str, list[list[object]]], form: str) -> None:
     analyst.policies.decisions.clear()
@@ -174,8 +169,7 @@ def test_a_correlated_lateral_query_meets_no_hidden_row_or_is_refused(sqe: Embed
             assert told == own(sqe, shape.format(join, "free"))
 
 
-@pytest.mark.rule("POL-11")
-@pytest.mark.rule("ERR-3")
+@pytest.mark.rule("POL-11", "ERR-3")
 @pytest.mark.parametrize("where", ["divisor = 0", "divisor IN (0)", "0 = divisor AND near > 0"])
 def test_a_constant_of_the_user_makes_no_policy_raise(analyst: Governed, where: str) -> None:
     analyst.policies.decisions.clear()
@@ -183,8 +177,7 @@ def test_a_constant_of_the_user_makes_no_policy_raise(analyst: Governed, where: 
     assert analyst.run(f"SELECT id FROM trapped WHERE {where}") == []
 
 
-@pytest.mark.rule("POL-11")
-@pytest.mark.rule("ENF-17")
+@pytest.mark.rule("POL-11", "ENF-17")
 @pytest.mark.parametrize(
     "condition", ["10 / divisor BETWEEN 2 AND 10", "CAST(number AS integer) BETWEEN -3 AND 17 AND level = 7"]
 )
@@ -194,8 +187,7 @@ def test_what_is_compared_twice_does_not_leave_its_guard(analyst: Governed, cond
     assert analyst.run("SELECT DISTINCT dept FROM trapped WHERE level > 1") == [["eng"]]
 
 
-@pytest.mark.rule("POL-11")
-@pytest.mark.rule("ERR-3")
+@pytest.mark.rule("POL-11", "ERR-3")
 @pytest.mark.parametrize("where", ["divisor = 0 AND level > 3", "divisor IN (0) AND level + 1 > 3 AND level = level"])
 def test_a_constant_of_the_user_makes_no_mask_raise(analyst: Governed, where: str) -> None:
     analyst.policies.decisions.clear()
@@ -237,8 +229,7 @@ MASKS: Mapping[str, Mapping[str, Mask]] = {
 }
 
 
-@pytest.mark.rule("TEST-3")
-@pytest.mark.rule("POL-12")
+@pytest.mark.rule("TEST-3", "POL-12")
 @pytest.mark.parametrize("kind", MASKS)
 def test_no_query_meets_a_masked_value(sqe: EmbeddedSqe, analyst: Governed, kind: str) -> None:
     masks = MASKS[kind]

@@ -289,14 +289,7 @@ def _observe(who: Governed, sql: str) -> Observed:
     )
 
 
-@pytest.mark.rule("TEST-4")
-@pytest.mark.rule("ENF-17")
-@pytest.mark.rule("META-4")
-@pytest.mark.rule("META-5")
-@pytest.mark.rule("ERR-4")
-@pytest.mark.rule("ERR-5")
-@pytest.mark.rule("DML-5")
-@pytest.mark.rule("TRI-7")
+@pytest.mark.rule("TEST-4", "ENF-17", "META-4", "META-5", "ERR-4", "ERR-5", "DML-5", "TRI-7")
 @pytest.mark.parametrize("table", POLICIES)
 def test_what_is_hidden_changes_nothing_that_is_observed(twins: tuple[Governed, Governed], table: str) -> None:
     ours, theirs = twins
@@ -314,10 +307,7 @@ def test_what_is_hidden_changes_nothing_that_is_observed(twins: tuple[Governed, 
     assert answered > 40
 
 
-@pytest.mark.rule("TEST-4")
-@pytest.mark.rule("DML-5")
-@pytest.mark.rule("ERR-4")
-@pytest.mark.rule("ERR-5")
+@pytest.mark.rule("TEST-4", "DML-5", "ERR-4", "ERR-5")
 def test_what_is_hidden_changes_no_change(twins: tuple[Governed, Governed]) -> None:
     hidden = [_all_rows(who) - _visible_rows(who) for who in twins]
     assert not hidden[0]
@@ -348,8 +338,7 @@ def _all_rows(who: Governed) -> frozenset[str]:
         who.policies.decisions["team"] = policy
 
 
-@pytest.mark.rule("ENF-17")
-@pytest.mark.rule("TRI-7")
+@pytest.mark.rule("ENF-17", "TRI-7")
 def test_what_a_restricted_statement_reads_is_not_counted_for_its_user(twins: tuple[Governed, Governed]) -> None:
     analyst = twins[1]
     counted = analyst.sqe.service.execute(analyst.session, "SELECT id, name FROM people")
@@ -396,9 +385,7 @@ _TEXTS = (
 )
 
 
-@pytest.mark.rule("TEST-8")
-@pytest.mark.rule("POL-9")
-@pytest.mark.rule("SESS-4")
+@pytest.mark.rule("TEST-8", "POL-9", "SESS-4")
 @pytest.mark.parametrize("ttl_secs", [0, 60])
 def test_two_users_at_once_get_each_their_own(sqe: EmbeddedSqe, engine: SparkEngine, ttl_secs: int) -> None:
     table = "CREATE TABLE IF NOT EXISTS pays (id integer, dept varchar, pay integer, divisor integer)"

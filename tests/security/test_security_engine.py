@@ -80,8 +80,7 @@ def test_the_walk_finds_every_name(spark: EngineSession, sql: str, names: set[st
     assert names <= names_in(spark, sql)
 
 
-@pytest.mark.rule("ENF-5")
-@pytest.mark.rule("LIM-4")
+@pytest.mark.rule("ENF-5", "LIM-4")
 def test_the_walk_of_a_deep_plan_ends(spark: EngineSession) -> None:
     deep = "SELECT * FROM a"
     for number in range(60):
@@ -93,8 +92,7 @@ def test_the_walk_of_a_deep_plan_ends(spark: EngineSession) -> None:
     assert spark.parse(wide).description.expression_count > 10_000
 
 
-@pytest.mark.rule("ENF-1")
-@pytest.mark.rule("STMT-1")
+@pytest.mark.rule("ENF-1", "STMT-1")
 @pytest.mark.parametrize(
     "sql",
     [
@@ -135,8 +133,7 @@ def test_statements_that_never_reach_the_engine_are_refused_there_too(spark: Eng
             inspect(description, kind=kind, limits=PlanLimits())
 
 
-@pytest.mark.rule("ENF-3")
-@pytest.mark.rule("ISO-2")
+@pytest.mark.rule("ENF-3", "ISO-2")
 def test_names_resolve_in_the_session_that_asks(engine: SparkEngine, tmp_path: Path) -> None:
     """Whichever session was active last, in this thread or another."""
     first, second = engine.open_session(), engine.open_session()
@@ -189,8 +186,7 @@ def test_a_replaced_table_keeps_the_names_that_the_user_gave(sqe: EmbeddedSqe) -
             sqe.execute(sql).read_all()
 
 
-@pytest.mark.rule("ENF-2")
-@pytest.mark.rule("ENF-13")
+@pytest.mark.rule("ENF-2", "ENF-13")
 def test_what_was_verified_is_what_runs(sqe: EmbeddedSqe, monkeypatch: pytest.MonkeyPatch) -> None:
     session = sqe.session.engine_session()
     parsed: list[str] = []
@@ -225,8 +221,7 @@ def test_statements_at_once_never_share_an_engine_session(sqe: EmbeddedSqe) -> N
         assert len(sqe.session.sides) == 2
 
 
-@pytest.mark.rule("ISO-1")
-@pytest.mark.rule("ISO-6")
+@pytest.mark.rule("ISO-1", "ISO-6")
 def test_nothing_else_runs_in_the_jvm(engine: SparkEngine) -> None:
     conf = engine.context._jvm.org.apache.spark.SparkEnv.get().conf()
     for key in (

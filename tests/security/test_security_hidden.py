@@ -58,8 +58,7 @@ def test_star_is_the_visible_columns(analyst: Governed) -> None:
     assert columns(analyst, "WITH x AS (SELECT * FROM pay) SELECT * FROM x") == ["id", "name"]
 
 
-@pytest.mark.rule("ENF-4")
-@pytest.mark.rule("ERR-5")
+@pytest.mark.rule("ENF-4", "ERR-5")
 @pytest.mark.parametrize(
     "sql",
     [
@@ -198,8 +197,7 @@ def test_listings_do_not_know_what_is_hidden(analyst: Governed) -> None:
         assert HIDDEN not in shown, sql
 
 
-@pytest.mark.rule("META-4")
-@pytest.mark.rule("NAME-3")
+@pytest.mark.rule("META-4", "NAME-3")
 def test_metadata_of_a_restricted_table_is_not_told(analyst: Governed) -> None:
     for kind in ("files", "partitions", "manifests", "snapshots", "history", "refs"):
         refusal(analyst, f'SELECT * FROM "pay${kind}"')

@@ -88,9 +88,7 @@ def writer(sqe: EmbeddedSqe, govern: Govern) -> Writer:
 IDS = pa.table({"id": pa.array([1, 2], pa.int32())})
 
 
-@pytest.mark.rule("DML-1")
-@pytest.mark.rule("ERR-5")
-@pytest.mark.rule("ERR-7")
+@pytest.mark.rule("DML-1", "ERR-5", "ERR-7")
 @pytest.mark.parametrize("mode", list(IngestMode))
 def test_a_denied_table_is_like_a_missing_one(writer: Writer, mode: IngestMode) -> None:
     before = writer.count(DENIED)
@@ -133,8 +131,7 @@ def test_rows_come_without_the_columns_that_are_hidden(writer: Writer, mode: Ing
     writer.owner.execute("DELETE FROM pay").close()
 
 
-@pytest.mark.rule("DML-2")
-@pytest.mark.rule("ERR-5")
+@pytest.mark.rule("DML-2", "ERR-5")
 def test_a_hidden_column_is_like_a_missing_one(writer: Writer) -> None:
     hidden = writer.refusal(IngestMode.APPEND, "pay", pa.table({HIDDEN: [1]}))
     missing = writer.refusal(IngestMode.APPEND, "pay", pa.table({"salary_canarx": [1]}))
@@ -143,8 +140,7 @@ def test_a_hidden_column_is_like_a_missing_one(writer: Writer) -> None:
     assert hidden.hint == missing.hint
 
 
-@pytest.mark.rule("FLT-7")
-@pytest.mark.rule("LIM-8")
+@pytest.mark.rule("FLT-7", "LIM-8")
 def test_more_rows_than_allowed_are_not_written(writer: Writer, engine: SparkEngine) -> None:
     schema = pa.schema([("id", pa.int64())])
     batches = (pa.RecordBatch.from_pydict({"id": list(range(50_000))}, schema=schema) for _ in range(100))

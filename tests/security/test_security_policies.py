@@ -74,8 +74,7 @@ def test_a_filtered_table_is_its_visible_rows_everywhere(eng: Governed, sql: str
     assert eng.run(sql) == rows
 
 
-@pytest.mark.rule("ENF-14")
-@pytest.mark.rule("ENF-17")
+@pytest.mark.rule("ENF-14", "ENF-17")
 @pytest.mark.parametrize(
     "sql",
     [
@@ -99,8 +98,7 @@ def test_metadata_tables_of_a_filtered_table_are_not_there(eng: Governed, kind: 
     assert eng.refusal(f'SELECT * FROM "people${kind}"').code is ErrorCode.TABLE_NOT_FOUND
 
 
-@pytest.mark.rule("META-5")
-@pytest.mark.rule("ENF-8")
+@pytest.mark.rule("META-5", "ENF-8")
 def test_explain_tells_nothing_of_the_filter(eng: Governed) -> None:
     told = repr(eng.run("EXPLAIN SELECT id FROM people WHERE pay > 10"))
     for word in ("eng", "spark_partition_id", "_sqe_", "dept", "physical"):
@@ -310,8 +308,7 @@ def test_todays_policy_holds_for_yesterdays_rows(sqe: EmbeddedSqe, govern: Gover
     analyst.refusal(f"SELECT * FROM moved FOR VERSION AS OF {first}")
 
 
-@pytest.mark.rule("DML-2")
-@pytest.mark.rule("DML-4")
+@pytest.mark.rule("DML-2", "DML-4")
 @pytest.mark.parametrize(
     "sql",
     [
@@ -395,8 +392,7 @@ def test_written_rows_have_to_satisfy_the_policy(govern: Govern, sqe: EmbeddedSq
     assert analyst.run("SELECT count(*) FROM posts") == [[5]]
 
 
-@pytest.mark.rule("DML-2")
-@pytest.mark.rule("ERR-5")
+@pytest.mark.rule("DML-2", "ERR-5")
 def test_rows_are_inserted_without_the_columns_that_are_kept(govern: Govern, sqe: EmbeddedSqe) -> None:
     sqe.execute("CREATE TABLE cards (id integer, owner varchar, number_canary varchar, pin varchar)").close()
     analyst = govern({"cards": allow(hidden=frozenset({"number_canary"}), pin=NullMask())})
@@ -421,8 +417,7 @@ def test_rows_are_inserted_without_the_columns_that_are_kept(govern: Govern, sqe
     ]
 
 
-@pytest.mark.rule("META-4")
-@pytest.mark.rule("NAME-5")
+@pytest.mark.rule("META-4", "NAME-5")
 def test_times_and_names_tell_nothing_of_a_restricted_tables_history(sqe: EmbeddedSqe, eng: Governed) -> None:
     (snapshot,) = sqe.execute('SELECT max(snapshot_id) AS s FROM "people$snapshots"').read_all().column("s").to_pylist()
     sqe.execute("ALTER TABLE people CREATE TAG monday").close()

@@ -76,8 +76,7 @@ def test_what_a_join_knows_of_its_other_side_is_asked_above_the_barrier(
     assert "might_contain" in plans[-1]
 
 
-@pytest.mark.rule("POL-11")
-@pytest.mark.rule("ENF-15")
+@pytest.mark.rule("POL-11", "ENF-15")
 @pytest.mark.parametrize(
     ("condition", "pushed"),
     [
@@ -103,8 +102,7 @@ def test_a_cast_that_may_fail_hides_the_row(govern: Govern, condition: str) -> N
     assert analyst.run("SELECT id FROM wide") == [[1]]
 
 
-@pytest.mark.rule("ENF-15")
-@pytest.mark.rule("ENF-17")
+@pytest.mark.rule("ENF-15", "ENF-17")
 def test_a_condition_whose_cast_overflows_on_a_hidden_row_is_not_copied(govern: Govern) -> None:
     analyst = govern({"wide": allow("10 / divisor > 1")})
     assert analyst.run("SELECT id FROM wide WHERE day > TIMESTAMP '2020-01-01 10:00:00'") == [[1]]
@@ -115,8 +113,7 @@ def _filters(plans: list[str]) -> str:
     return scan.partition("filters=")[2]
 
 
-@pytest.mark.rule("ENF-15")
-@pytest.mark.rule("POL-11")
+@pytest.mark.rule("ENF-15", "POL-11")
 def test_a_part_that_could_raise_keeps_no_other_from_the_files(govern: Govern, plans: list[str]) -> None:
     analyst = govern({"wide": allow("id < 2 AND (10 / divisor > 1 AND price > 1)")})
     assert analyst.run("SELECT id FROM wide") == [[1]]
@@ -124,8 +121,7 @@ def test_a_part_that_could_raise_keeps_no_other_from_the_files(govern: Govern, p
     assert "price > 1.00" in _filters(plans)
 
 
-@pytest.mark.rule("ENF-15")
-@pytest.mark.rule("POL-11")
+@pytest.mark.rule("ENF-15", "POL-11")
 def test_a_guard_keeps_its_own_columns_from_the_files_only(govern: Govern, plans: list[str]) -> None:
     analyst = govern({"wide": allow("10 / divisor > 1 OR price > 100")})
     assert analyst.run("SELECT id FROM wide WHERE id < 2 AND divisor = 1") == [[1]]
@@ -162,9 +158,7 @@ def test_a_partition_of_null_is_hidden_as_its_condition_says(
     assert sorted(analyst.run("SELECT id FROM parts")) == shown
 
 
-@pytest.mark.rule("ENF-15")
-@pytest.mark.rule("ENF-17")
-@pytest.mark.rule("VIEW-2")
+@pytest.mark.rule("ENF-15", "ENF-17", "VIEW-2")
 def test_a_condition_on_a_computed_column_of_a_view_meets_no_hidden_row(govern: Govern, sqe: EmbeddedSqe) -> None:
     for sql in (
         "CREATE TABLE texts (id bigint, place integer, number varchar)",

@@ -140,8 +140,7 @@ def lake(engine: SparkEngine, backend: RestrictingBackend) -> Iterator[Lake]:
 EU = {"type": "eq", "left": {"type": "reference", "id": 2}, "right": {"type": "literal", "value": "EU"}}
 
 
-@pytest.mark.rule("POL-8")
-@pytest.mark.rule("ENF-16")
+@pytest.mark.rule("POL-8", "ENF-16")
 def test_one_users_filter_holds_however_the_table_is_read(lake: Lake) -> None:
     lake.restrict("alice", "t", where=EU)
     assert lake.alice("SELECT id FROM t ORDER BY id") == [[1], [2]]
@@ -158,8 +157,7 @@ def test_one_users_filter_holds_however_the_table_is_read(lake: Lake) -> None:
     assert CANARY not in str(lake.alice("EXPLAIN SELECT card FROM t WHERE id > 1"))
 
 
-@pytest.mark.rule("POL-8")
-@pytest.mark.rule("ENF-17")
+@pytest.mark.rule("POL-8", "ENF-17")
 def test_rows_that_a_catalog_withholds_raise_no_error(lake: Lake) -> None:
     lake.restrict("alice", "t", where=EU)
     assert lake.alice("SELECT count(*) FROM t WHERE CAST(id AS integer) / (3 - id) > -9 AND length(card) > 0") == [[2]]
@@ -236,8 +234,7 @@ def test_masked_values_are_all_that_a_statement_meets(lake: Lake) -> None:
     lake.bob("DROP TABLE copied")
 
 
-@pytest.mark.rule("DML-2")
-@pytest.mark.rule("DML-4")
+@pytest.mark.rule("DML-2", "DML-4")
 def test_who_reads_a_part_changes_no_more_than_it(lake: Lake) -> None:
     lake.restrict("alice", "o", where={"type": "lt", "term": "id", "value": 4}, id=1)
     for sql in (
@@ -271,8 +268,7 @@ def test_a_column_that_was_renamed_keeps_old_versions_closed(lake: Lake) -> None
     assert lake.alice("SELECT DISTINCT card FROM t") == [[None]]
 
 
-@pytest.mark.rule("POL-2")
-@pytest.mark.rule("POL-4")
+@pytest.mark.rule("POL-2", "POL-4")
 @pytest.mark.parametrize(
     "document",
     [

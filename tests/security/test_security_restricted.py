@@ -61,9 +61,7 @@ KINDS = (
 )
 
 
-@pytest.mark.rule("NAME-3")
-@pytest.mark.rule("META-4")
-@pytest.mark.rule("POL-10")
+@pytest.mark.rule("NAME-3", "META-4", "POL-10")
 @pytest.mark.parametrize("table", [DENIED, "pay", "free"])
 def test_a_schema_is_never_a_table(analyst: Governed, table: str) -> None:
     for kind in KINDS:
@@ -108,8 +106,7 @@ def test_metadata_tables_have_a_name_of_their_own(analyst: Governed) -> None:
 # Changes
 
 
-@pytest.mark.rule("DML-4")
-@pytest.mark.rule("STMT-9")
+@pytest.mark.rule("DML-4", "STMT-9")
 def test_a_restricted_table_is_neither_changed_nor_copied_as_a_whole(sqe: EmbeddedSqe, analyst: Governed) -> None:
     told = {
         str(analyst.refusal(sql))
@@ -201,8 +198,7 @@ def keeper(sqe: EmbeddedSqe, govern: Govern) -> Governed:
     return governed
 
 
-@pytest.mark.rule("DML-4")
-@pytest.mark.rule("DML-1")
+@pytest.mark.rule("DML-4", "DML-1")
 def test_to_replace_is_to_drop(sqe: EmbeddedSqe, keeper: Governed) -> None:
     for sql in (
         "CREATE OR REPLACE TABLE kept (b integer)",
@@ -231,8 +227,7 @@ def test_who_writes_what_they_may_not_read_is_suggested_nothing_of_it(keeper: Go
     assert keeper.refusal("INSERT INTO masked_pay (idnt) VALUES (1)").hint == 'did you mean "ident"?'
 
 
-@pytest.mark.rule("DML-1")
-@pytest.mark.rule("DML-4")
+@pytest.mark.rule("DML-1", "DML-4")
 def test_to_overwrite_is_to_delete(sqe: EmbeddedSqe, keeper: Governed) -> None:
     keeper.run("INSERT INTO grow VALUES (2)")
     for sql, what in (("INSERT OVERWRITE grow SELECT 3", "DELETE from"), ("TRUNCATE TABLE grow", "TRUNCATE")):
@@ -270,8 +265,7 @@ def test_who_may_not_read_a_table_sees_nothing_physical_of_it(keeper: Governed) 
     assert [row[0] for row in keeper.run("EXPLAIN INSERT INTO blind VALUES (3, 4)")] == ["logical_plan"]
 
 
-@pytest.mark.rule("DML-1")
-@pytest.mark.rule("POL-10")
+@pytest.mark.rule("DML-1", "POL-10")
 def test_who_may_not_read_a_table_changes_it_blindly_at_most(keeper: Governed) -> None:
     keeper.run("INSERT INTO blind VALUES (3, 4)")
     for sql in (
@@ -287,8 +281,7 @@ def test_who_may_not_read_a_table_changes_it_blindly_at_most(keeper: Governed) -
         assert "restricted" in str(keeper.refusal(sql))
 
 
-@pytest.mark.rule("DML-4")
-@pytest.mark.rule("ERR-5")
+@pytest.mark.rule("DML-4", "ERR-5")
 def test_a_schema_is_dropped_whole_or_not_at_all(sqe: EmbeddedSqe, analyst: Governed, keeper: Governed) -> None:
     error = analyst.refusal("DROP SCHEMA default CASCADE")
     assert error.code is ErrorCode.ACCESS_DENIED
@@ -360,8 +353,7 @@ def test_the_text_of_a_view_is_for_those_who_read_all_of_it(sqe: EmbeddedSqe, an
         own(sqe, f"DROP VIEW {view}")
 
 
-@pytest.mark.rule("STMT-9")
-@pytest.mark.rule("META-5")
+@pytest.mark.rule("STMT-9", "META-5")
 def test_descriptions_of_a_restricted_table_name_nothing_hidden(sqe: EmbeddedSqe, analyst: Governed) -> None:
     own(sqe, f"ALTER TABLE pay SET TBLPROPERTIES ('write.metadata.metrics.column.{HIDDEN}' = 'full')")
     for sql in ("SHOW CREATE TABLE pay", "DESCRIBE pay", "EXPLAIN SELECT id FROM pay WHERE id = 1"):
@@ -417,8 +409,7 @@ def test_rows_of_ours_have_no_metadata_tables(analyst: Governed) -> None:
         assert analyst.refusal(sql).code is ErrorCode.TABLE_NOT_FOUND
 
 
-@pytest.mark.rule("NAME-6")
-@pytest.mark.rule("ERR-6")
+@pytest.mark.rule("NAME-6", "ERR-6")
 def test_reserved_names_are_refused_in_whole_words(analyst: Governed, caplog: pytest.LogCaptureFixture) -> None:
     assert analyst.refusal("SELECT * FROM _sqe_x").message == "Names that begin with _sqe_ are reserved"
     analyst.refusal("SELECT CAST('_sqe_c_deadbeef00 __sqe_x' AS integer)")

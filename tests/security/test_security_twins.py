@@ -147,8 +147,7 @@ def analyst(sqe: EmbeddedSqe, govern: Govern) -> Iterator[Analyst]:
     print(f"\n{dict(analyst.tally)}")
 
 
-@pytest.mark.rule("ERR-5")
-@pytest.mark.rule("ERR-7")
+@pytest.mark.rule("ERR-5", "ERR-7")
 def test_nobody_can_tell_what_is_hidden_from_what_is_not_there(analyst: Analyst) -> None:
     seeds = range(_CASES) if _ONLY is None else [int(_ONLY)]
     found = [each for each in map(analyst.deviation, seeds) if each is not None]

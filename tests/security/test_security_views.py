@@ -85,8 +85,7 @@ def test_a_view_shows_what_its_reader_may_see(analyst: Governed, view: str) -> N
     analyst.check(str(table.columns) + str([field.metadata for field in table.columns]), "")
 
 
-@pytest.mark.rule("VIEW-6")
-@pytest.mark.rule("VIEW-4")
+@pytest.mark.rule("VIEW-6", "VIEW-4")
 def test_what_a_view_hides_is_named_nowhere(analyst: Governed) -> None:
     for sql in ("SELECT {} FROM mixed", "SELECT id FROM mixed WHERE {} = 1", "SELECT m.{} FROM mixed m"):
         hidden, missing = analyst.refusal(sql.format(HIDDEN)), analyst.refusal(sql.format("nothing_here"))
@@ -107,8 +106,7 @@ def test_a_view_of_which_nothing_is_left_cannot_be_read(analyst: Governed, view:
     assert analyst.run(f"SELECT * FROM information_schema.columns WHERE table_name = '{view}'") == []
 
 
-@pytest.mark.rule("VIEW-6")
-@pytest.mark.rule("VIEW-2")
+@pytest.mark.rule("VIEW-6", "VIEW-2")
 def test_masks_and_filters_hold_in_a_view_that_loses_columns(analyst: Governed) -> None:
     before = dict(analyst.policies.decisions)
     analyst.policies.decisions["pay"] = allow("id = 1", hidden=frozenset({HIDDEN}), name=ConstantMask(value="***"))
@@ -210,8 +208,7 @@ def test_hostile_views_cost_a_listing_little_and_take_nothing_away(
     assert beside.analysed == without.analysed
 
 
-@pytest.mark.rule("VIEW-7")
-@pytest.mark.rule("LIM-5")
+@pytest.mark.rule("VIEW-7", "LIM-5")
 def test_views_that_read_each_other_twice_are_bounded(analyst: Governed, world: EmbeddedSqe, work: Work) -> None:
     chain(world, "wide", 10, "SELECT '1' AS a", twice="x, {0} y, {0} z")
     assert analyst.run("SELECT count(*) AS n FROM wide_3") == [[1]]

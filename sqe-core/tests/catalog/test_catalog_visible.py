@@ -26,8 +26,7 @@ def test_one_that_fails_takes_itself_out(caplog: pytest.LogCaptureFixture) -> No
     assert "lake.s.bad is left out of what is listed: a file is damaged" in caplog.text
 
 
-@pytest.mark.rule("VIEW-7")
-@pytest.mark.rule("POL-2")
+@pytest.mark.rule("VIEW-7", "POL-2")
 def test_no_listing_is_empty_because_all_fail() -> None:
     with pytest.raises(ExternalError, match="a file is damaged"):
         list(each_apart([NAMES[1], NAMES[1]], look))

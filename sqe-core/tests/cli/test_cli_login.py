@@ -15,6 +15,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from cli_idp import CLIENT, FakeIdp, Reply, of_json
 from testbed.clocks import wait_for
+from testbed.making import each_ended
 
 from sqe_core.cli import logs
 from sqe_core.cli.arguments import ServerOptions, parse
@@ -697,16 +698,12 @@ def connect(
     port: int, environ: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Callable[..., RemoteBackend]]:
     monkeypatch.setattr(logs, "configure", lambda environ, file: None)
-    opened: list[RemoteBackend] = []
 
     def connect(*, interactive: bool = False, **options: Any) -> RemoteBackend:
         server = ServerOptions(**{"host": "127.0.0.1", "port": port, **options})
-        opened.append(open_remote(server, environ, interactive=interactive))
-        return opened[-1]
+        return open_remote(server, environ, interactive=interactive)
 
-    yield connect
-    for backend in opened:
-        backend.close()
+    yield from each_ended(connect)
 
 
 def test_a_session_goes_on_with_a_new_token(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -14,6 +15,7 @@ import pytest
 from cli_fakes import FAKE_CLI
 
 from sqe_core import __version__
+from sqe_core.cli.main import main
 
 
 def test_execute_writes_the_sample(run_cli: Any) -> None:
@@ -96,48 +98,46 @@ def test_a_bug_is_told_and_the_script_goes_on(run_cli: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "sentence"),
-    [
-        (["--no-such-option"], "unknown argument '--no-such-option'"),
-        (["SELECT 1"], "unknown argument 'SELECT 1'; a statement is given with -e, a script with --file"),
-        (
-            ["-f", "load.sql"],
-            "argument -f/--format: 'load.sql' is no format (table, csv, tsv, json, vertical, markdown, parquet)",
-        ),
-        (["-f", "xml"], "argument -f/--format: invalid choice: 'xml'"),
-        (["--file", "nowhere.sql"], "cannot read nowhere.sql: No such file or directory"),
-        (["--file", "."], ". is a folder, not a script"),
-        (["--catalog", "lake"], "--catalog 'lake': write it as NAME=PATH"),
-        (["--catalog", "iceberg=x"], "--catalog 'iceberg=x': 'iceberg' is a catalog that SQE has already"),
-        (["--catalog", "a=x", "--catalog", "A=y"], "--catalog 'A=y': 'a' is given twice"),
-        (["--memory-limit", "much"], "--memory-limit 'much' is no size; write it like 512MB or 2GB"),
-        (["--memory", "--warehouse", "w"], "--memory keeps nothing, so it cannot be used with --warehouse"),
-        (["--port", "70000"], "argument -p/--port: '70000' is no port number"),
-        (["-e"], "argument -e/--execute: expected one argument"),
-    ],
+    ("file", "sentence"),
+    [("nowhere.sql", "cannot read nowhere.sql: No such file or directory"), (".", ". is a folder, not a script")],
 )
-def test_wrong_usage_is_one_sentence_and_exit_code_2(run_cli: Any, arguments: list[str], sentence: str) -> None:
-    done = run_cli(*arguments, script="SELECT 1")
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith(f"sqe-cli: {sentence}")
-    assert done.stderr.count("\n") == 1
+def test_a_script_that_cannot_be_read_is_wrong_usage(run_cli: Any, file: str, sentence: str) -> None:
+    done = run_cli("--file", file, script="SELECT 1")
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", f"sqe-cli: {sentence}\n")
 
 
 @pytest.mark.parametrize(
-    "arguments",
+    ("arguments", "sentence"),
     [
-        ["--protocol", "http"],
-        ["--catalog-backend", "glue"],
-        ["--catalog-warehouse", "arn"],
-        ["--region", "eu-west-1"],
-        ["--catalog-name", "aws"],
+        ("--no-such-option", "unknown argument '--no-such-option'"),
+        ("'SELECT 1'", "unknown argument 'SELECT 1'; a statement is given with -e, a script with --file"),
+        (
+            "-f load.sql",
+            "argument -f/--format: 'load.sql' is no format (table, csv, tsv, json, vertical, markdown, parquet)",
+        ),
+        ("-f xml", "argument -f/--format: invalid choice: 'xml'"),
+        ("--catalog lake", "--catalog 'lake': write it as NAME=PATH"),
+        ("--catalog iceberg=x", "--catalog 'iceberg=x': 'iceberg' is a catalog that SQE has already"),
+        ("--catalog a=x --catalog A=y", "--catalog 'A=y': 'a' is given twice"),
+        ("--memory-limit much", "--memory-limit 'much' is no size; write it like 512MB or 2GB"),
+        ("--memory --warehouse w", "--memory keeps nothing, so it cannot be used with --warehouse"),
+        ("--port 70000", "argument -p/--port: '70000' is no port number"),
+        ("-e", "argument -e/--execute: expected one argument"),
+        ("--protocol http -e 'SELECT 1'", "--protocol http is not built yet: this version of SQE"),
+        ("--catalog-backend glue", "--catalog-backend mounts an AWS catalog, which this version of SQE"),
+        ("--catalog-warehouse arn", "--catalog-warehouse mounts an AWS catalog, which this version of SQE"),
+        ("--region eu-west-1", "--region mounts an AWS catalog, which this version of SQE"),
+        ("--catalog-name aws", "--catalog-name mounts an AWS catalog, which this version of SQE"),
     ],
 )
-def test_what_is_not_built_says_so(run_cli: Any, arguments: list[str]) -> None:
-    done = run_cli(*arguments, "-e", "SELECT 1")
-    assert (done.returncode, done.stdout) == (2, "")
-    assert "this version of SQE" in done.stderr
-    assert done.stderr.count("\n") == 1
+def test_wrong_usage_is_one_sentence_and_opens_nothing(
+    capsys: pytest.CaptureFixture[str], arguments: str, sentence: str
+) -> None:
+    assert main(shlex.split(arguments), lambda *_: pytest.fail("a backend was opened")) == 2
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert told.err.startswith(f"sqe-cli: {sentence}")
+    assert told.err.count("\n") == 1
 
 
 def test_embedded_and_a_server_exclude_each_other(run_cli: Any) -> None:

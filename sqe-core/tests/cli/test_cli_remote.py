@@ -10,6 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from testbed.clocks import wait_for
+from testbed.making import each_ended
 
 from sqe_core.cli import logs
 from sqe_core.cli.arguments import ServerOptions
@@ -85,17 +86,13 @@ def tls_server(gateway: FakeGateway, tls_files: tuple[str, str]) -> Iterator[Ser
 
 @pytest.fixture
 def connect(monkeypatch: pytest.MonkeyPatch) -> Iterator[OpenSession]:
-    opened: list[RemoteBackend] = []
     monkeypatch.setattr(logs, "configure", lambda environ, file: None)
 
     def connect(server: Server, *, interactive: bool = False, **options: object) -> RemoteBackend:
         wanted = {"host": "127.0.0.1", "port": server.port, "user": "alice", **options}
-        opened.append(open_remote(ServerOptions(**wanted), PASSWORD, interactive=interactive))  # type: ignore[arg-type]
-        return opened[-1]
+        return open_remote(ServerOptions(**wanted), PASSWORD, interactive=interactive)
 
-    yield connect
-    for backend in opened:
-        backend.close()
+    yield from each_ended(connect)
 
 
 @pytest.fixture
@@ -273,28 +270,24 @@ def test_an_error_in_the_middle_of_the_rows(session: RemoteBackend, gateway: Fak
 # Cancelling, progress
 
 
-def test_cancelling_a_query_before_its_first_row(session: RemoteBackend, gateway: FakeGateway) -> None:
-    gateway.answers["SELECT slow"] = FakeAnswer(table=pa.table({"n": [1]}), waits=True)
-    thread, outcome = in_background(lambda: session.execute("SELECT slow"))
+@pytest.mark.parametrize("ends", ["a query is cancelled", "a change is cancelled", "the session is closed"])
+def test_what_waits_is_ended_on_the_server(session: RemoteBackend, gateway: FakeGateway, ends: str) -> None:
+    change = FakeAnswer(kind="insert", waits=True)
+    gateway.answers["slow"] = change if "change" in ends else FakeAnswer(table=pa.table({"n": [1]}), waits=True)
+    thread, outcome = in_background(lambda: session.execute("slow"))
     wait_for(lambda: bool(gateway.results))
     began = time.monotonic()
-    session.cancel()
+    session.close() if "closed" in ends else session.cancel()
     thread.join(10)
     assert isinstance(outcome[0], QueryCancelledError)
     assert time.monotonic() - began < 5
     wait_for(gateway.results[0].cancelled.is_set)
-    assert session.execute("SELECT 1 AS one").read_all().num_rows == 1
-
-
-def test_cancelling_a_change_ends_it_on_the_server(session: RemoteBackend, gateway: FakeGateway) -> None:
-    gateway.answers["INSERT slow"] = FakeAnswer(kind="insert", waits=True)
-    thread, outcome = in_background(lambda: session.execute("INSERT slow"))
-    wait_for(lambda: bool(gateway.results))
-    session.cancel()
-    thread.join(10)
-    assert isinstance(outcome[0], QueryCancelledError)
-    assert "look whether" in str(outcome[0].hint)
-    wait_for(gateway.results[0].cancelled.is_set)
+    if "closed" in ends:
+        assert [one.closed for one in gateway.sessions] == [True]
+        session.close()  # twice does no harm
+    else:
+        assert ("look whether" in str(outcome[0].hint)) == ("change" in ends)
+        assert session.execute("SELECT 1 AS one").read_all().num_rows == 1
 
 
 def test_cancelling_while_rows_come(session: RemoteBackend, gateway: FakeGateway) -> None:
@@ -364,18 +357,6 @@ def test_the_command_line_says_where_to_begin(gateway: FakeGateway, server: Serv
         connect(server, catalog="nope")
     with pytest.raises(UsageError, match="is no name"):
         connect(server, schema="a b")
-
-
-def test_the_end_closes_the_session(session: RemoteBackend, gateway: FakeGateway) -> None:
-    gateway.answers["SELECT slow"] = FakeAnswer(table=pa.table({"n": [1]}), waits=True)
-    thread, outcome = in_background(lambda: session.execute("SELECT slow"))
-    wait_for(lambda: bool(gateway.results))
-    session.close()
-    thread.join(10)
-    assert isinstance(outcome[0], QueryCancelledError)
-    assert [one.closed for one in gateway.sessions] == [True]
-    wait_for(gateway.results[0].cancelled.is_set)
-    session.close()  # twice does no harm
 
 
 def test_the_end_comes_though_the_server_hangs(session: RemoteBackend, monkeypatch: pytest.MonkeyPatch) -> None:

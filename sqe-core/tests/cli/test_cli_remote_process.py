@@ -13,8 +13,9 @@ from pathlib import Path
 
 import psutil
 import pytest
-from cli_terminal import PtyShell
 from testbed.clocks import wait_for
+from testbed.making import each_ended
+from testbed.terminal import PtyShell
 
 from sqe_core import __version__
 
@@ -167,15 +168,9 @@ def test_a_reader_that_goes_away(port: str, environment: dict[str, str]) -> None
 
 @pytest.fixture
 def open_shell(port: str, tmp_path: Path) -> Iterator[Callable[..., PtyShell]]:
-    shells: list[PtyShell] = []
-
-    def make(*arguments: str, **options: str) -> PtyShell:
-        shells.append(PtyShell(tmp_path, "--port", port, *arguments, command=CLI, **options))
-        return shells[-1]
-
-    yield make
-    for shell in shells:
-        shell.close()
+    yield from each_ended(
+        lambda *arguments, **options: PtyShell(tmp_path, "--port", port, *arguments, command=CLI, **options)
+    )
 
 
 def test_the_shell(open_shell: Callable[..., PtyShell]) -> None:

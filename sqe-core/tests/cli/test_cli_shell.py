@@ -11,21 +11,26 @@ from pathlib import Path
 
 import pytest
 from cli_fakes import FAKE_CLI
-from cli_terminal import PtyShell
+from testbed.making import each_ended
+from testbed.terminal import PtyShell
 
 
 @pytest.fixture
-def open_shell(tmp_path: Path) -> Iterator[Callable[..., PtyShell]]:
-    shells: list[PtyShell] = []
+def begin_shell(tmp_path: Path) -> Iterator[Callable[..., PtyShell]]:
+    """Begins a shell, and does not wait for its prompt."""
+    yield from each_ended(
+        lambda *arguments, command=FAKE_CLI, **options: PtyShell(tmp_path, *arguments, command=command, **options)
+    )
 
+
+@pytest.fixture
+def open_shell(begin_shell: Callable[..., PtyShell]) -> Callable[..., PtyShell]:
     def make(*arguments: str, **options: str) -> PtyShell:
-        shells.append(PtyShell(tmp_path, *arguments, **options))  # type: ignore[arg-type]
-        shells[-1].expect("sqe>")
-        return shells[-1]
+        shell = begin_shell(*arguments, **options)
+        shell.expect("sqe>")
+        return shell
 
-    yield make
-    for shell in shells:
-        shell.close()
+    return make
 
 
 @pytest.fixture
@@ -153,13 +158,9 @@ def test_history_is_kept_without_secrets(open_shell: Callable[..., PtyShell], tm
     second.expect(r"\n41\n\(1 row\)")
 
 
-def test_a_home_that_cannot_be_written_is_no_obstacle(tmp_path: Path) -> None:
-    shell = PtyShell(tmp_path / "missing")
-    try:
-        shell.expect("sqe>")
-        shell.run("SELECT 1;", r"\(1 row\)")
-    finally:
-        shell.close()
+def test_a_home_that_cannot_be_written_is_no_obstacle(open_shell: Callable[..., PtyShell], tmp_path: Path) -> None:
+    shell = open_shell(HOME=str(tmp_path / "missing"))
+    shell.run("SELECT 1;", r"\(1 row\)")
 
 
 def test_read_runs_a_script_that_cannot_read_another(shell: PtyShell, tmp_path: Path) -> None:
@@ -201,71 +202,58 @@ def test_help_lists_the_commands(shell: PtyShell) -> None:
         assert command in shown
 
 
-def test_the_prompt_is_there_before_the_engine(tmp_path: Path) -> None:
+def test_the_prompt_is_there_before_the_engine(begin_shell: Callable[..., PtyShell]) -> None:
     slow = "import sys, time; from sqe_core.cli.main import main; sys.exit(main(None, lambda o: time.sleep(60)))"
-    shell = PtyShell(tmp_path, command=[FAKE_CLI[0], "-c", slow])
-    try:
-        began = time.monotonic()
-        shell.expect("sqe>")
-        assert time.monotonic() - began < 5, "seconds here, for slow machines; 0.4 on a quiet one"
-        shell.expect("the engine is starting")
-        shell.type("sel\x03")
-        shell.expect("sqe>")
-    finally:
-        shell.close()
+    shell = begin_shell(command=[FAKE_CLI[0], "-c", slow])
+    began = time.monotonic()
+    shell.expect("sqe>")
+    assert time.monotonic() - began < 5, "seconds here, for slow machines; 0.4 on a quiet one"
+    shell.expect("the engine is starting")
+    shell.type("sel\x03")
+    shell.expect("sqe>")
 
 
-def test_a_warehouse_that_cannot_be_opened_ends_the_shell(tmp_path: Path) -> None:
+def test_a_warehouse_that_cannot_be_opened_ends_the_shell(begin_shell: Callable[..., PtyShell]) -> None:
     broken = (
         "import sys; from sqe_core.cli.main import main; from sqe_core.spi.errors import ConfigError\n"
         "def fail(options): raise ConfigError(('no such warehouse',))\n"
         "sys.exit(main(None, fail))"
     )
-    shell = PtyShell(tmp_path, command=[FAKE_CLI[0], "-c", broken])
-    try:
-        assert shell.end() == 2
-        assert "sqe-cli: no such warehouse\n" in shell.text
-    finally:
-        shell.close()
+    shell = begin_shell(command=[FAKE_CLI[0], "-c", broken])
+    assert shell.end() == 2
+    assert "sqe-cli: no such warehouse\n" in shell.text
 
 
-def test_a_statement_typed_before_the_warehouse_failed_ends_the_shell_too(tmp_path: Path) -> None:
+def test_a_statement_typed_before_the_warehouse_failed_ends_the_shell_too(begin_shell: Callable[..., PtyShell]) -> None:
     broken = (
         "import sys, time; from sqe_core.cli.main import main; from sqe_core.spi.errors import ConfigError\n"
         "def fail(options): time.sleep(1.5); raise ConfigError(('no such warehouse',))\n"
         "sys.exit(main(None, fail))"
     )
-    shell = PtyShell(tmp_path, command=[FAKE_CLI[0], "-c", broken])
-    try:
-        shell.expect("sqe>")
-        shell.type("SELECT 1;\r")
-        assert shell.end() == 2
-        assert "sqe-cli: no such warehouse\n" in shell.text
-        assert "unexpected" not in shell.text
-    finally:
-        shell.close()
+    shell = begin_shell(command=[FAKE_CLI[0], "-c", broken])
+    shell.expect("sqe>")
+    shell.type("SELECT 1;\r")
+    assert shell.end() == 2
+    assert "sqe-cli: no such warehouse\n" in shell.text
+    assert "unexpected" not in shell.text
 
 
-def test_the_prompt_stays_on_the_terminal_when_results_go_to_a_file(tmp_path: Path) -> None:
+def test_the_prompt_stays_on_the_terminal_when_results_go_to_a_file(
+    begin_shell: Callable[..., PtyShell], tmp_path: Path
+) -> None:
     command = ["/bin/sh", "-c", f"exec {shlex.join(FAKE_CLI)} -f csv > '{tmp_path}/out.csv'"]
-    shell = PtyShell(tmp_path, command=command)
-    try:
-        shell.expect("sqe>")
-        shell.type("SELECT 1;\r")
-        shell.expect("Time:")
-        shell.type("\\q\r")
-        assert shell.end() == 0
-        assert (tmp_path / "out.csv").read_text() == "n\n1\n"
-    finally:
-        shell.close()
+    shell = begin_shell(command=command)
+    shell.expect("sqe>")
+    shell.type("SELECT 1;\r")
+    shell.expect("Time:")
+    shell.type("\\q\r")
+    assert shell.end() == 0
+    assert (tmp_path / "out.csv").read_text() == "n\n1\n"
 
 
-def test_execute_on_a_terminal_draws_progress_and_removes_it(tmp_path: Path) -> None:
-    shell = PtyShell(tmp_path, "-e", "SLEEP")
-    try:
-        shell.expect("Ctrl-C cancels")
-        shell.type("\x03")
-        assert shell.end() == 130
-        assert shell.raw.rindex("\x1b[K") < shell.raw.rindex("QUERY_CANCELLED")
-    finally:
-        shell.close()
+def test_execute_on_a_terminal_draws_progress_and_removes_it(begin_shell: Callable[..., PtyShell]) -> None:
+    shell = begin_shell("-e", "SLEEP")
+    shell.expect("Ctrl-C cancels")
+    shell.type("\x03")
+    assert shell.end() == 130
+    assert shell.raw.rindex("\x1b[K") < shell.raw.rindex("QUERY_CANCELLED")

@@ -62,20 +62,20 @@ def make_java(home: Path, version: str) -> Path:
     return home
 
 
-def test_a_java_that_is_used(tmp_path: Path, patient: Callable[..., Patient]) -> None:
-    home = make_java(tmp_path / "jdk", "21.0.9")
+@pytest.mark.parametrize(
+    ("version", "level", "text"),
+    [
+        ("21.0.9", Level.OK, "Java 21.0.9 from [engine] java_home ({home})"),
+        ("25.0.1", Level.PROBLEM, "not used: [engine] java_home ({home}): Java 25.0.1, but 17 or 21 is needed"),
+    ],
+)
+def test_a_configured_java(
+    tmp_path: Path, patient: Callable[..., Patient], version: str, level: Level, text: str
+) -> None:
+    home = make_java(tmp_path / "jdk", version)
 
     finding = only(examinations.examine_java(patient(java_home=home)))
-    assert finding.level is Level.OK
-    assert finding.text == f"Java 21.0.9 from [engine] java_home ({home})"
-
-
-def test_a_configured_java_of_the_wrong_version(tmp_path: Path, patient: Callable[..., Patient]) -> None:
-    home = make_java(tmp_path / "jdk", "25.0.1")
-
-    finding = only(examinations.examine_java(patient(java_home=home)))
-    assert finding.level is Level.PROBLEM
-    assert finding.text == f"not used: [engine] java_home ({home}): Java 25.0.1, but 17 or 21 is needed"
+    assert (finding.level, finding.text) == (level, text.format(home=home))
 
 
 def test_a_java_home_that_is_passed_over(tmp_path: Path, patient: Callable[..., Patient]) -> None:
@@ -228,18 +228,17 @@ def test_a_damaged_catalog_file(tmp_path: Path, patient: Callable[..., Patient])
     assert "file is not a database" in finding.text
 
 
-def test_a_clock_of_long_ago(patient: Callable[..., Patient], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(examinations.time, "time", lambda: 0.0)
+@pytest.mark.parametrize(
+    ("name", "value", "text"),
+    [("time.time", 0.0, "1970-01-01"), ("_file_system_skew", 3600.0, "differ by 3600 s")],
+)
+def test_a_wrong_clock(
+    patient: Callable[..., Patient], monkeypatch: pytest.MonkeyPatch, name: str, value: float, text: str
+) -> None:
+    monkeypatch.setattr(f"{examinations.__name__}.{name}", lambda *folder: value)
 
     finding = only(examinations.examine_clock(patient()))
-    assert (finding.level, "1970-01-01" in finding.text) == (Level.PROBLEM, True)
-
-
-def test_a_file_system_with_another_time(patient: Callable[..., Patient], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(examinations, "_file_system_skew", lambda folder: 3600.0)
-
-    finding = only(examinations.examine_clock(patient()))
-    assert (finding.level, "differ by 3600 s" in finding.text) == (Level.PROBLEM, True)
+    assert (finding.level, text in finding.text) == (Level.PROBLEM, True)
 
 
 def test_the_clock_of_this_machine(patient: Callable[..., Patient]) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -61,42 +63,45 @@ def every_fault(folder: Path, text: str) -> list[str]:
     return [fault.replace(f"{folder}/", "") for fault in check_configuration(read(file, environ={})).faults]
 
 
-def test_an_unknown_key_names_the_known_ones(tmp_path: Path) -> None:
-    (fault,) = faults(tmp_path, "[query_history]\nmax_entires = 5\n")
+@pytest.mark.parametrize(
+    ("judge", "text", "fault"),
+    [
+        (
+            faults,
+            "[query_history]\nmax_entires = 5\n",
+            'sqe.toml:2: query_history.max_entires: unknown key; did you mean "max_entries"? '
+            "Known keys: full_text, max_entries, ttl_secs",
+        ),
+        (
+            faults,
+            "[query_history]\nzzz = 5\n",
+            "sqe.toml:2: query_history.zzz: unknown key. Known keys: full_text, max_entries, ttl_secs",
+        ),
+        (faults, "[query]\ntimeout-secs = 5\n", '…query.timeout-secs: unknown key; did you mean "timeout_secs"?…'),
+        (
+            every_fault,
+            '[catalog]\ncatalog_url = "http://a"\npolaris_url = "http://b"\n',
+            'sqe.toml:3: catalog.catalog_url: given twice, as "catalog_url" and as "polaris_url"',
+        ),
+        (
+            faults,
+            '[catalog]\ntype = "sqlite"\n[catalog.backend]\ntype = "glue"\n',
+            'sqe.toml:4: catalog.type: given twice, as "type" and as "backend.type"',
+        ),
+        (
+            faults,
+            '[catalog.backend]\ntype = "sqlite"\nmetadata_cache_ttl_secs = 5\n',
+            '…"metadata_cache_ttl_secs" belongs to catalog itself',
+        ),
+        (every_fault, "# a catalog\n\n[catalog]\nwarehouse = 'w'\n", "sqe.toml:3: catalog.catalog_url: is missing"),
+        (faults, "[query]\ntimeout_secs 5\n", "sqe.toml: this is no TOML: …line 2, column 14…"),
+        (faults, b"# Caf\xe9\n", "sqe.toml: this is not UTF-8 text (byte 5)"),
+    ],
+)
+def test_one_fault(tmp_path: Path, judge: Callable[..., Sequence[str]], text: str | bytes, fault: str) -> None:
+    (found,) = judge(tmp_path, text)
 
-    assert fault == (
-        'sqe.toml:2: query_history.max_entires: unknown key; did you mean "max_entries"? '
-        "Known keys: full_text, max_entries, ttl_secs"
-    )
-
-
-def test_an_unknown_key_that_resembles_nothing(tmp_path: Path) -> None:
-    (fault,) = faults(tmp_path, "[query_history]\nzzz = 5\n")
-
-    assert fault == "sqe.toml:2: query_history.zzz: unknown key. Known keys: full_text, max_entries, ttl_secs"
-
-
-def test_kebab_case_is_not_read(tmp_path: Path) -> None:
-    (fault,) = faults(tmp_path, "[query]\ntimeout-secs = 5\n")
-    assert 'query.timeout-secs: unknown key; did you mean "timeout_secs"?' in fault
-
-
-def test_a_key_and_its_alias_in_one_file(tmp_path: Path) -> None:
-    (fault,) = every_fault(tmp_path, '[catalog]\ncatalog_url = "http://a"\npolaris_url = "http://b"\n')
-
-    assert fault == 'sqe.toml:3: catalog.catalog_url: given twice, as "catalog_url" and as "polaris_url"'
-
-
-def test_a_key_beside_and_inside_the_backend_table(tmp_path: Path) -> None:
-    (fault,) = faults(tmp_path, '[catalog]\ntype = "sqlite"\n[catalog.backend]\ntype = "glue"\n')
-
-    assert fault == 'sqe.toml:4: catalog.type: given twice, as "type" and as "backend.type"'
-
-
-def test_keys_of_the_catalog_do_not_belong_into_the_backend_table(tmp_path: Path) -> None:
-    (fault,) = faults(tmp_path, '[catalog.backend]\ntype = "sqlite"\nmetadata_cache_ttl_secs = 5\n')
-
-    assert fault.endswith('"metadata_cache_ttl_secs" belongs to catalog itself')
+    assert re.fullmatch(".*".join(map(re.escape, fault.split("…"))), found, re.DOTALL), found
 
 
 @pytest.mark.parametrize(
@@ -145,17 +150,17 @@ def test_wrong_values(tmp_path: Path, text: str, expected: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "expected"),
+    ("url", "expected"),
     [
-        ("[catalog]\ncatalog_url = 'localhost:8181'", "catalog.catalog_url: expected a URL such as https://host"),
-        ("[catalog]\ncatalog_url = 'http://'", "catalog.catalog_url: expected a URL such as"),
-        ("[catalog]\ncatalog_url = 'http://h:port/'", "catalog.catalog_url: expected a URL such as"),
-        ("[catalog]\ncatalog_url = 'ftp://h/'", "the scheme is one of https, http"),
-        ("[catalog]\ncatalog_url = 'http://a b/'", "without blanks"),
+        ("localhost:8181", "catalog.catalog_url: expected a URL such as https://host"),
+        ("http://", "catalog.catalog_url: expected a URL such as"),
+        ("http://h:port/", "catalog.catalog_url: expected a URL such as"),
+        ("ftp://h/", "the scheme is one of https, http"),
+        ("http://a b/", "without blanks"),
     ],
 )
-def test_wrong_values_of_a_kind(tmp_path: Path, text: str, expected: str) -> None:
-    found = every_fault(tmp_path, text)
+def test_wrong_addresses(tmp_path: Path, url: str, expected: str) -> None:
+    found = every_fault(tmp_path, f"[catalog]\ncatalog_url = '{url}'")
 
     assert [fault for fault in found if expected in fault], found
     assert all(fault.startswith("sqe.toml") for fault in found)
@@ -166,34 +171,24 @@ def test_a_wrong_value_is_not_followed_by_faults_of_its_absence(tmp_path: Path) 
     assert len(faults(tmp_path, "[[auth.providers]]\nuser = 'a'")) == 1
 
 
-def test_broken_toml_has_line_and_column(tmp_path: Path) -> None:
-    (fault,) = faults(tmp_path, "[query]\ntimeout_secs 5\n")
-
-    assert fault.startswith("sqe.toml: this is no TOML: ")
-    assert "line 2, column 14" in fault
-
-
 def test_faults_of_the_environment_are_seen_beside_broken_toml(tmp_path: Path) -> None:
     found = faults(tmp_path, "[query", {"SQE_QUERY__TIMEOUT_SECS": "x", "SQE_NO__KEY": ""})
 
     assert len(found) == 3
 
 
-def test_a_missing_file(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"sqe\.toml: there is no such file"):
-        load(tmp_path / "sqe.toml", environ={})
-
-
-def test_a_directory(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="this is a directory; name the file"):
-        load(tmp_path, environ={})
-
-
-def test_a_path_below_a_file(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [
+        ("sqe.toml", r"sqe\.toml: there is no such file"),
+        ("", "this is a directory; name the file"),
+        ("file/sqe.toml", "cannot be read: Not a directory"),
+    ],
+)
+def test_a_path_of_no_file(tmp_path: Path, path: str, said: str) -> None:
     (tmp_path / "file").touch()
-
-    with pytest.raises(ConfigError, match="cannot be read: Not a directory"):
-        load(tmp_path / "file" / "sqe.toml", environ={})
+    with pytest.raises(ConfigError, match=said):
+        load(tmp_path / path, environ={})
 
 
 def test_an_unreadable_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -209,10 +204,6 @@ def test_an_unreadable_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         load(file, environ={})
 
 
-def test_text_that_is_not_utf_8(tmp_path: Path) -> None:
-    assert faults(tmp_path, b"# Caf\xe9\n") == ("sqe.toml: this is not UTF-8 text (byte 5)",)
-
-
 def test_a_byte_order_mark_does_no_harm(tmp_path: Path) -> None:
     file = tmp_path / "sqe.toml"
     file.write_bytes(b"\xef\xbb\xbf[query]\r\ntimeout_secs = 7\r\n")
@@ -225,12 +216,6 @@ def test_an_empty_file_is_the_defaults(tmp_path: Path) -> None:
     file.touch()
 
     assert load(file, environ={}).config == load(None, environ={}).config
-
-
-def test_the_place_of_what_is_missing_is_its_table(tmp_path: Path) -> None:
-    (fault,) = every_fault(tmp_path, "# a catalog\n\n[catalog]\nwarehouse = 'w'\n")
-
-    assert fault == "sqe.toml:3: catalog.catalog_url: is missing"
 
 
 def test_faults_of_the_core_and_of_plugins_are_told_together(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from testbed.making import each_ended
 
 from sqe_core.engine.spark import launcher
 from sqe_core.engine.spark.java import inspect_java
@@ -58,7 +59,6 @@ def java(fake_java: Callable[[str], Any]) -> Any:
 @pytest.fixture
 def start(java: Any, tmp_path: Path) -> Iterator[Start]:
     """Start the program with some options; everything ends with the test."""
-    started: list[Started] = []
 
     def launch(**given: Any) -> Started:
         options = EngineOptions(**{"cache_dir": tmp_path / "cache", "local_dir": tmp_path / "spill", **given})
@@ -69,12 +69,9 @@ def start(java: Any, tmp_path: Path) -> Iterator[Start]:
             executor_jars=(Path("/jars/iceberg.jar"), Path("/jars/bridge.jar")),
             options=options,
         )
-        started.append(Started(plan, java.seen))
-        return started[-1]
+        return Started(plan, java.seen)
 
-    yield launch
-    for each in started:
-        each.process.stop(orderly=False)
+    yield from each_ended(launch, lambda each: each.process.stop(orderly=False))
 
 
 def test_the_conversation_of_a_start(start: Start) -> None:

@@ -44,10 +44,7 @@ def test_every_setting_that_the_rule_names_is_pinned() -> None:
     assert {key: settings()[key] for key in PINNED_SESSION_SETTINGS} == dict(PINNED_SESSION_SETTINGS)
 
 
-@pytest.mark.rule("ISO-3")
-@pytest.mark.rule("ISO-4")
-@pytest.mark.rule("ISO-10")
-@pytest.mark.rule("ISO-11")
+@pytest.mark.rule("ISO-3", "ISO-4", "ISO-10", "ISO-11")
 def test_what_isolates_is_set() -> None:
     found = settings()
     assert found["spark.sql.catalogImplementation"] == "in-memory"

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from testbed.clocks import wait_for
+from testbed.making import each_ended
 
 from sqe_core.engine.port import EngineState
 from sqe_core.engine.spark import archive as archive_module
@@ -32,7 +33,6 @@ def java(fake_java: Callable[[str], Any]) -> Any:
 @pytest.fixture
 def make_engine(java: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[MakeEngine]:
     monkeypatch.setattr(engine_module, "_BACK_OFF_SECS", (0.0,))
-    engines = []
 
     def prepare(options: EngineOptions, report: Callable[[str, float | None], None]) -> LaunchPlan:
         report("Preparing", 0.5)
@@ -42,12 +42,9 @@ def make_engine(java: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> I
 
     def make(prepare: Any = prepare, **given: Any) -> SparkEngine:
         options = EngineOptions(**{"cache_dir": tmp_path / "cache", "local_dir": tmp_path / "spill", **given})
-        engines.append(SparkEngine(options, prepare=prepare))
-        return engines[-1]
+        return SparkEngine(options, prepare=prepare)
 
-    yield make
-    for engine in engines:
-        engine.stop()
+    yield from each_ended(make, lambda engine: engine.stop())
 
 
 def kill(engine: SparkEngine) -> int:

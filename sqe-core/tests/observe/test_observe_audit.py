@@ -9,12 +9,13 @@ import logging
 import os
 import stat
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import pytest
+from testbed.counting import Counted
+from testbed.making import each_ended
 
 from sqe_core.observe import audit
 from sqe_core.observe.audit import AuditLog
@@ -22,23 +23,6 @@ from sqe_core.observe.audit_chain import FIRST_HASH, START, Verdict, seal, verif
 from sqe_core.spi.errors import ExternalError, StartupError
 
 pytestmark = pytest.mark.rule("OBS-5")
-
-
-class Counted:
-    """Keeps every number with its labels."""
-
-    def __init__(self) -> None:
-        self.values: dict[tuple[str, ...], float] = {}
-
-    def count(self, name: str, amount: float = 1, labels: Mapping[str, str] = MappingProxyType({})) -> None:
-        key = (name, *labels.values())
-        self.values[key] = self.values.get(key, 0) + amount
-
-    def gauge(self, name: str, value: float, labels: Mapping[str, str] = MappingProxyType({})) -> None:
-        self.values[(name, *labels.values())] = value
-
-    def observe(self, name: str, value: float, labels: Mapping[str, str] = MappingProxyType({})) -> None:
-        self.count(name, 1, labels)
 
 
 Open = Callable[..., AuditLog]
@@ -51,16 +35,11 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def open_log(path: Path) -> Iterator[Open]:
-    opened: list[AuditLog] = []
 
     def open_it(**options: Any) -> AuditLog:
-        log = AuditLog(path, **options)
-        opened.append(log)
-        return log
+        return AuditLog(path, **options)
 
-    yield open_it
-    for log in opened:
-        log.close()
+    yield from each_ended(open_it)
 
 
 def lines(path: Path) -> list[bytes]:
@@ -329,8 +308,7 @@ def test_refuse_does_not(path: Path, open_log: Open, disk: Disk) -> None:
     assert [json.loads(line)["kind"] for line in lines(path)] == ["policy_decision", "query"]
 
 
-@pytest.mark.rule("OBS-2")
-@pytest.mark.rule("OBS-3")
+@pytest.mark.rule("OBS-2", "OBS-3")
 def test_secrets_and_control_characters_do_not_arrive(path: Path, open_log: Open) -> None:
     log = open_log()
     log.write(

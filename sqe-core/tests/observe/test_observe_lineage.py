@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from testbed.making import each_ended
 
 from sqe_core.bootstrap.instances import configured_instances
 from sqe_core.config import load
@@ -88,7 +89,6 @@ def event(phase: QueryPhase, *objects: tuple[ObjectName | NamespaceName, Action]
 
 @pytest.fixture
 def make() -> Iterator[Callable[..., Lineage]]:
-    made: list[Lineage] = []
 
     def build(*sinks: LineageSink, metrics: RecordingMetrics | None = None, **options: object) -> Lineage:
         found = Lineage(
@@ -98,12 +98,9 @@ def make() -> Iterator[Callable[..., Lineage]]:
             metrics=metrics or RecordingMetrics(),
         )
         found.start()
-        made.append(found)
         return found
 
-    yield build
-    for each in made:
-        each.stop()
+    yield from each_ended(build, lambda each: each.stop())
 
 
 def test_a_write_has_a_start_and_an_end(make) -> None:

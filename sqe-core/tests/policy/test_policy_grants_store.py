@@ -16,6 +16,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from contract_variants import given
+from testbed.making import each_ended
 
 from sqe_core.policy.grants import records, state
 from sqe_core.policy.grants import store as stores
@@ -79,17 +81,13 @@ def path(tmp_path: Path) -> Path:
 @pytest.fixture
 def opened(path: Path) -> Iterator[Callable[[], GrantsEnforcer]]:
     """Opens the store as one more server would."""
-    made: list[GrantsEnforcer] = []
 
     def open_one(busy_secs: float = 0.2) -> GrantsEnforcer:
         store = SqliteStore(path, busy_secs=busy_secs, now=lambda: NOW)
         store.prepare()
-        made.append(GrantsEnforcer(store, now=lambda: NOW))
-        return made[-1]
+        return GrantsEnforcer(store, now=lambda: NOW)
 
-    yield open_one
-    for one in made:
-        one.close()
+    yield from each_ended(open_one)
 
 
 def reads(engine: GrantsEnforcer, *roles: str) -> bool:
@@ -106,29 +104,18 @@ def fill(engine: GrantsEnforcer) -> None:
 class StoreContract(PolicyEnforcerContract):
     capabilities = frozenset({"denies", "restricts", "remote", "grants", "roles", "policies", "ownership"})
 
-    @pytest.fixture
-    def allowed(self):
-        return make_policy_request(PEOPLE)
-
-    @pytest.fixture
-    def denied(self):
-        return make_policy_request(replace(PEOPLE, name="closed"))
-
-    @pytest.fixture
-    def restricted(self):
-        return make_policy_request(
+    allowed = given(lambda: make_policy_request(PEOPLE))
+    denied = given(lambda: make_policy_request(replace(PEOPLE, name="closed")))
+    restricted = given(
+        lambda: make_policy_request(
             replace(PEOPLE, name="part"), principal=make_identity(roles=("analyst",)), columns=("id", "ssn")
         )
-
-    @pytest.fixture
-    def grantee(self) -> Grantee:
-        return ANALYST
+    )
+    grantee = given(lambda: ANALYST)
 
 
 class TestGrants(StoreContract):
-    @pytest.fixture
-    def factory(self) -> GrantsFactory:
-        return GrantsFactory()
+    factory = given(GrantsFactory)
 
     @pytest.fixture
     def config(self, path: Path) -> GrantsConfig:
@@ -157,9 +144,7 @@ class TestInMemory(StoreContract):
 
         return Filled()
 
-    @pytest.fixture
-    def config(self) -> MemoryConfig:
-        return MemoryConfig()
+    config = given(MemoryConfig)
 
     @pytest.fixture
     def broken(self):
@@ -167,9 +152,7 @@ class TestInMemory(StoreContract):
         engine.close()
         return engine
 
-    @pytest.fixture
-    def grantee(self) -> Grantee:
-        return ANALYST
+    grantee = given(lambda: ANALYST)
 
 
 def test_grants_survive_a_restart(opened) -> None:
@@ -260,8 +243,7 @@ def test_an_older_store_is_migrated_in_one_transaction(monkeypatch: pytest.Monke
         reads(first, "analyst")
 
 
-@pytest.mark.rule("POL-2")
-@pytest.mark.rule("TEST-9")
+@pytest.mark.rule("POL-2", "TEST-9")
 def test_a_locked_store_denies_with_an_error(opened, path: Path) -> None:
     engine = opened()
     engine.put_grant(READ, author=ADMIN)
@@ -280,8 +262,7 @@ def test_a_locked_store_denies_with_an_error(opened, path: Path) -> None:
     assert reads(held, "analyst")
 
 
-@pytest.mark.rule("POL-2")
-@pytest.mark.rule("TEST-9")
+@pytest.mark.rule("POL-2", "TEST-9")
 def test_readers_do_not_wait_for_a_writer_and_writers_give_up(opened, path: Path) -> None:
     engine = opened()
     engine.put_grant(READ, author=ADMIN)
@@ -323,8 +304,7 @@ def _replaced_by_another_database(path: Path) -> None:
         connection.execute("CREATE TABLE t (a)")
 
 
-@pytest.mark.rule("POL-2")
-@pytest.mark.rule("TEST-9")
+@pytest.mark.rule("POL-2", "TEST-9")
 @pytest.mark.parametrize(
     "damage", [_truncated, _emptied, _removed, _replaced_by_nothing, _replaced_by_another_database]
 )

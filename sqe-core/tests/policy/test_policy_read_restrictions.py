@@ -151,8 +151,7 @@ def wide(levels: int) -> Any:
     return {"type": "and", "left": wide(levels - 1), "right": wide(levels - 1)}
 
 
-@pytest.mark.rule("POL-4")
-@pytest.mark.rule("POL-14")
+@pytest.mark.rule("POL-4", "POL-14")
 @pytest.mark.parametrize(
     "document",
     [
@@ -266,8 +265,7 @@ def test_an_action_becomes_a_mask(name: str, number: int, mask: Mask) -> None:
     assert (found.column, found.mask) == (TYPES[number][0], mask)
 
 
-@pytest.mark.rule("POL-4")
-@pytest.mark.rule("POL-14")
+@pytest.mark.rule("POL-4", "POL-14")
 @pytest.mark.parametrize(
     "document",
     [
@@ -431,8 +429,7 @@ def test_a_catalog_restricts_below_every_engine() -> None:
     assert select(authorizer(object())).unrestricted
 
 
-@pytest.mark.rule("POL-2")
-@pytest.mark.rule("ERR-1")
+@pytest.mark.rule("POL-2", "ERR-1")
 @pytest.mark.parametrize(
     "catalog",
     [
@@ -457,8 +454,7 @@ def test_what_a_catalog_says_of_the_login_reaches_the_user() -> None:
     assert select(authorizer(Catalog(error=ObjectNotFoundError("no such table")))).denied
 
 
-@pytest.mark.rule("POL-9")
-@pytest.mark.rule("SESS-4")
+@pytest.mark.rule("POL-9", "SESS-4")
 def test_answers_are_kept_for_a_moment_and_for_one_login() -> None:
     now = [0.0]
     catalog = Catalog({"alice": EU})

@@ -5,12 +5,13 @@ from __future__ import annotations
 import base64
 import secrets
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import grpc
 import pyarrow as pa
+import pytest
 from google.protobuf.any_pb2 import Any as AnyMessage
 from google.protobuf.message import Message
 
@@ -292,6 +293,13 @@ class Refused(Exception):
         self.trailing: dict[str, Any] = dict(call.trailing_metadata() or ())
         self.code = self.trailing.get("x-sqe-error-code")
         super().__init__(f"{self.status.name} {self.code}: {self.text}")
+
+
+def refusal(call: Callable[[], object], match: str | None = None) -> tuple[grpc.StatusCode, str | None]:
+    """The status and the code that a call is refused with."""
+    with pytest.raises(Refused, match=match) as caught:
+        call()
+    return caught.value.status, caught.value.code
 
 
 def packed(message: Message) -> bytes:

@@ -57,8 +57,7 @@ def devices(core: Core) -> Devices:
 
 def handshake(client: RawClient, asked: str) -> bytes:
     (answer,) = client.call("Handshake", metadata=((HEADER, asked),))
-    payload: bytes = flight.HandshakeResponse.FromString(answer).payload
-    return payload
+    return flight.HandshakeResponse.FromString(answer).payload
 
 
 def test_a_login_from_begin_to_query(core: Core, nobody: RawClient, devices: Devices) -> None:

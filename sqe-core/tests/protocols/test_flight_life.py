@@ -22,6 +22,7 @@ from raw_flight import (
     packed,
     put_messages,
     read_stream,
+    refusal,
     unpacked,
 )
 from testbed.clocks import StoppedClock, wait_for
@@ -109,9 +110,7 @@ def test_prepared_statements_of_others_do_not_exist(core: Core, alice: RawClient
         ),
     ]
     for attempt in attempts:
-        with pytest.raises(Refused) as caught:
-            attempt()
-        assert (caught.value.status, caught.value.code) == NOT_THERE
+        assert refusal(attempt) == NOT_THERE
     assert not core.statements
     assert alice.update(sql.CommandPreparedStatementUpdate(prepared_statement_handle=handle)) == 1
 
@@ -393,9 +392,7 @@ def test_a_ticket_can_be_kept_for_longer(alice: RawClient, bob: RawClient) -> No
     renewed = flight.FlightEndpoint.FromString(body)
     assert renewed.ticket == endpoint.ticket
     assert 290 <= renewed.expiration_time.seconds - time.time() <= 301
-    with pytest.raises(Refused) as caught:
-        bob.action("RenewFlightEndpoint", request)
-    assert (caught.value.status, caught.value.code) == NOT_THERE
+    assert refusal(lambda: bob.action("RenewFlightEndpoint", request)) == NOT_THERE
 
 
 # Made before they are fetched
@@ -521,9 +518,7 @@ def test_cancel_before_it_runs(core: Core, alice: RawClient, action: Any) -> Non
     info = alice.plan("SELECT 1 AS one")
     assert action(alice, info) == 1
     assert core.plans[-1].closed
-    with pytest.raises(Refused) as caught:
-        alice.fetch(info)
-    assert (caught.value.status, caught.value.code) == NOT_THERE
+    assert refusal(lambda: alice.fetch(info)) == NOT_THERE
 
 
 @pytest.mark.rule("FLT-3")
@@ -725,9 +720,7 @@ def test_polling_a_slow_statement(
     assert first.progress == 0.25
     assert first.expiration_time.seconds > time.time() + 200
     assert json.loads(first.info.app_metadata)["tasks_done"] == 1
-    with pytest.raises(Refused) as caught:
-        poll(bob, first.flight_descriptor)
-    assert (caught.value.status, caught.value.code) == NOT_THERE
+    assert refusal(lambda: poll(bob, first.flight_descriptor)) == NOT_THERE
     second = poll(alice, first.flight_descriptor)
     assert second.flight_descriptor == first.flight_descriptor
     slow.go.set()
@@ -735,9 +728,7 @@ def test_polling_a_slow_statement(
     assert (last.progress, last.HasField("flight_descriptor")) == (1.0, False)
     assert alice.fetch(last.info).to_pydict() == {"n": [1]}
     assert len(core.statements) == 1
-    with pytest.raises(Refused) as caught:
-        poll(alice, first.flight_descriptor)
-    assert (caught.value.status, caught.value.code) == NOT_THERE
+    assert refusal(lambda: poll(alice, first.flight_descriptor)) == NOT_THERE
 
 
 def test_two_polls_at_once_run_it_once(core: Core, alice: RawClient, monkeypatch: pytest.MonkeyPatch) -> None:

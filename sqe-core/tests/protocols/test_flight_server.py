@@ -18,6 +18,7 @@ import psutil
 import pyarrow as pa
 import pyarrow.flight as official
 import pytest
+from contract_variants import given
 from raw_flight import Core, RawClient, Refused, basic, packed
 from testbed.clocks import wait_for
 
@@ -73,17 +74,9 @@ class TestContract(ProtocolContract):
 
     capabilities = frozenset({"basic", "bearer"})
 
-    @pytest.fixture
-    def factory(self) -> FlightFactory:
-        return FlightFactory()
-
-    @pytest.fixture
-    def config(self) -> FlightConfig:
-        return FlightConfig()
-
-    @pytest.fixture
-    def client(self) -> Any:
-        return OfficialClient()
+    factory = given(FlightFactory)
+    config = given(FlightConfig)
+    client = given(OfficialClient)
 
 
 # TLS

@@ -43,8 +43,7 @@ def outcome(error: Refused) -> tuple[Any, Any, str]:
     return error.status, error.code, error.text
 
 
-@pytest.mark.rule("FLT-1")
-@pytest.mark.rule("AUTHN-1")
+@pytest.mark.rule("FLT-1", "AUTHN-1")
 @pytest.mark.parametrize(("name", "request_"), EVERY_CALL, ids=[name for name, _ in EVERY_CALL])
 def test_no_call_is_answered_without_a_login(core: Core, nobody: RawClient, name: str, request_: Any) -> None:
     with pytest.raises(Refused) as caught:

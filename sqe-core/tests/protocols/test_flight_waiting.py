@@ -54,8 +54,7 @@ class Sender:
 def ended(call: Any) -> grpc.StatusCode:
     with pytest.raises(grpc.RpcError) as caught:
         list(call)
-    code: grpc.StatusCode = caught.value.code()
-    return code
+    return caught.value.code()
 
 
 # Clients that go away

@@ -40,8 +40,7 @@ def resolver() -> NameResolver:
     return NameResolver(CatalogRegistry([LAKE, Mount(name="other", backend=NoBackend())]))
 
 
-@pytest.mark.rule("NAME-1")
-@pytest.mark.rule("NAME-2")
+@pytest.mark.rule("NAME-1", "NAME-2")
 @pytest.mark.parametrize(
     ("parts", "expected"),
     [
@@ -66,9 +65,7 @@ def test_a_metadata_table_is_its_table_with_a_kind(resolver: NameResolver) -> No
     assert (resolved.name.name, resolved.metadata_table) == ("orders", "snapshots")
 
 
-@pytest.mark.rule("NAME-3")
-@pytest.mark.rule("NAME-4")
-@pytest.mark.rule("NAME-6")
+@pytest.mark.rule("NAME-3", "NAME-4", "NAME-6")
 @pytest.mark.parametrize(
     "parts",
     [

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
-from types import MappingProxyType
 
 import pyarrow as pa
 import pytest
+from testbed.counting import Counted
 
 from sqe_core.observe.history import QueryHistory
 from sqe_core.query.run.record import Recorder
@@ -20,23 +19,6 @@ from sqe_core.spi.identity import Identity
 from sqe_core.sql.statement import StatementKind
 
 CANARY = "canary-9b3d"
-
-
-class Counted:
-    """Keeps every number with its labels."""
-
-    def __init__(self) -> None:
-        self.values: dict[tuple[str, ...], float] = {}
-
-    def count(self, name: str, amount: float = 1, labels: Mapping[str, str] = MappingProxyType({})) -> None:
-        key = (name, *labels.values())
-        self.values[key] = self.values.get(key, 0) + amount
-
-    def gauge(self, name: str, value: float, labels: Mapping[str, str] = MappingProxyType({})) -> None:
-        self.values[(name, *labels.values())] = value
-
-    def observe(self, name: str, value: float, labels: Mapping[str, str] = MappingProxyType({})) -> None:
-        self.count(name, 1, labels)
 
 
 class FakeSession:
@@ -106,8 +88,7 @@ def test_refusals(counted: Counted) -> None:
     assert counted.values[("sqe_query_refused_total", "draining")] == 1
 
 
-@pytest.mark.rule("OBS-2")
-@pytest.mark.rule("OBS-3")
+@pytest.mark.rule("OBS-2", "OBS-3")
 def test_a_slow_statement_is_logged_without_its_text(counted: Counted, caplog: pytest.LogCaptureFixture) -> None:
     begin(recorder(counted, slow_secs=0.000001)).end(None, 1)
     (line,) = caplog.records
@@ -137,8 +118,7 @@ def recorded(sql: str, *, error: UserError | None = None, dialect: str = "sqe", 
     return events, history.entries()[0]
 
 
-@pytest.mark.rule("OBS-1")
-@pytest.mark.rule("OBS-3")
+@pytest.mark.rule("OBS-1", "OBS-3")
 def test_neither_observers_nor_history_get_literals() -> None:
     error = UserError(f"The value '{CANARY}' cannot be cast to bigint")
     events, entry = recorded(f"SELECT CAST('{CANARY}' AS bigint) -- {CANARY}", error=error)

@@ -44,8 +44,7 @@ def test_a_comparison_of_a_visible_column_with_constants_is_harmless(copy: str) 
     assert accepted(copy)
 
 
-@pytest.mark.rule("ENF-12")
-@pytest.mark.rule("ENF-15")
+@pytest.mark.rule("ENF-12", "ENF-15")
 @pytest.mark.parametrize(
     "copy",
     [

@@ -30,8 +30,7 @@ def view(policy: str = POLICY, barrier: str = BARRIER, dept: str = "NULL AS dept
     return alias("v", project([f"{MARKER}.id", dept], logical("Filter", inner, condition=barrier)))
 
 
-@pytest.mark.rule("VIEW-2")
-@pytest.mark.rule("ENF-12")
+@pytest.mark.rule("VIEW-2", "ENF-12")
 def test_the_plan_of_a_view_stands_below_what_restricts_it() -> None:
     query = StatementKind.QUERY
     assert accepted(view(), VIEW, kind=query)
@@ -46,8 +45,7 @@ def test_the_plan_of_a_view_stands_below_what_restricts_it() -> None:
         assert not accepted(tree, VIEW, kind=query)
 
 
-@pytest.mark.rule("ENF-12")
-@pytest.mark.rule("ENF-15")
+@pytest.mark.rule("ENF-12", "ENF-15")
 def test_nothing_is_copied_above_the_plan_of_a_view() -> None:
     copy = f"({MARKER}.id = 1)"
     condition = f"({POLICY} AND {copy})"
@@ -75,8 +73,7 @@ def rows(*items: str) -> Tree:
     return project(items, logical("LocalRelation"))
 
 
-@pytest.mark.rule("DML-3")
-@pytest.mark.rule("ENF-12")
+@pytest.mark.rule("DML-3", "ENF-12")
 def test_what_is_written_stands_below_the_check_of_the_policy() -> None:
     def written(condition: str, name: str = MARKER) -> bool:
         query = logical("Filter", alias(name, rows("id")), condition=condition)
@@ -111,9 +108,7 @@ def visible_rows(policy: str = POLICY, barrier: str = BARRIER, extra: Sequence[s
     return alias("target", project(items, logical("Filter", inner, condition=barrier)))
 
 
-@pytest.mark.rule("DML-3")
-@pytest.mark.rule("DML-5")
-@pytest.mark.rule("ENF-12")
+@pytest.mark.rule("DML-3", "DML-5", "ENF-12")
 def test_rows_are_changed_below_the_policy_of_their_table() -> None:
     check = replace(TARGET, marker="_sqe_r_2", identity=(ALIAS, "hr", "staff", "_sqe_visible_rows"))
     holds = f"((_sqe_r_2.__row_operation = 1) OR ({BARRIER} AND {POLICY}))"
@@ -141,8 +136,7 @@ def test_rows_are_changed_below_the_policy_of_their_table() -> None:
     assert not updated(logical("LocalRelation"))
 
 
-@pytest.mark.rule("DML-2")
-@pytest.mark.rule("ENF-12")
+@pytest.mark.rule("DML-2", "ENF-12")
 def test_a_column_that_is_kept_gets_nothing_but_its_default() -> None:
     target = replace(TARGET, marker=None, filter_sql=None, untouched=frozenset({"pin"}))
 

@@ -226,8 +226,7 @@ def test_an_unlisted_condition_says_only_that_the_query_failed(caplog: pytest.Lo
     assert translate(fail("NOVEL"), kind=StatementKind.QUERY).message == "Query failed"
 
 
-@pytest.mark.rule("ERR-1")
-@pytest.mark.rule("OBS-2")
+@pytest.mark.rule("ERR-1", "OBS-2")
 @pytest.mark.parametrize(
     ("condition", "raw", "code", "text"),
     [
@@ -475,8 +474,7 @@ def test_suggestions_take_little_time_for_many_names() -> None:
 # The last line
 
 
-@pytest.mark.rule("ERR-6")
-@pytest.mark.rule("ENF-8")
+@pytest.mark.rule("ERR-6", "ENF-8")
 def test_the_scrubber_replaces_secrets_and_alarms(caplog: pytest.LogCaptureFixture) -> None:
     scrubber = Scrubber([ALIAS, "eyJtoken.with.dots", "abc"])
     assert scrubber.clean("Table hr.t is missing") == "Table hr.t is missing"

@@ -84,8 +84,7 @@ def test_a_denied_class_says_what_to_do() -> None:
     assert str(error) == "TRANSFORM, MAP and REDUCE with USING are not supported: they run programs on the server"
 
 
-@pytest.mark.rule("ENF-6")
-@pytest.mark.rule("FUNC-2")
+@pytest.mark.rule("ENF-6", "FUNC-2")
 @pytest.mark.parametrize(
     "name", ["CallMethodViaReflection", "InputFileName", "CurrentUser", "PythonUDF", "VariableReference", "Novel"]
 )
@@ -105,8 +104,7 @@ def test_identifier_of_an_expression_is_refused() -> None:
 INSERT = node(LOGICAL + "InsertIntoStatement")
 
 
-@pytest.mark.rule("ENF-1")
-@pytest.mark.rule("STMT-1")
+@pytest.mark.rule("ENF-1", "STMT-1")
 def test_the_plan_is_of_the_kind_that_was_recognised() -> None:
     insert = plan(
         INSERT, node(ANALYSIS + "UnresolvedRelation", 0, "table"), node(LOGICAL + "LocalRelation", 0, "query")
@@ -146,8 +144,7 @@ def relation(**more: Any) -> PlanDescription:
     return plan(*QUERY, relations=(entry,))
 
 
-@pytest.mark.rule("STMT-4")
-@pytest.mark.rule("NAME-5")
+@pytest.mark.rule("STMT-4", "NAME-5")
 def test_relations_carry_nothing_but_literal_versions() -> None:
     check(relation())
     check(relation(time_travel=TimeTravel(literal=True, version="1")))
@@ -538,8 +535,7 @@ def test_table_properties_are_listed() -> None:
         )
 
 
-@pytest.mark.rule("STMT-4")
-@pytest.mark.rule("LIM-6")
+@pytest.mark.rule("STMT-4", "LIM-6")
 def test_hints_are_bounded_when_the_engine_follows_them() -> None:
     def hint(name: str, *parameters: Any) -> PlanDescription:
         above = node(LOGICAL + "UnresolvedHint", name=name, parameters=list(parameters))

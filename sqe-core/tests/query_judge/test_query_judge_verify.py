@@ -163,8 +163,7 @@ DEVIATIONS: dict[str, Callable[[], Tree]] = {
 }
 
 
-@pytest.mark.rule("ENF-11")
-@pytest.mark.rule("ENF-12")
+@pytest.mark.rule("ENF-11", "ENF-12")
 @pytest.mark.parametrize("deviation", DEVIATIONS)
 def test_a_deviation_is_refused(deviation: str) -> None:
     refuse(DEVIATIONS[deviation](), STAFF)
@@ -300,8 +299,7 @@ def filtered(
     return alias("s", project([f"{MARKER}.id", f"{MARKER}.name"], logical("Filter", below, condition=barrier)))
 
 
-@pytest.mark.rule("ENF-11")
-@pytest.mark.rule("ENF-14")
+@pytest.mark.rule("ENF-11", "ENF-14")
 def test_filter_and_barrier_stand_where_they_were_expected() -> None:
     accept(filtered(), FILTERED)
     refuse(filtered(policy=f"({MARKER}.dept = 'eng')"), FILTERED)

@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Any
 
 import pytest
+from testbed.making import each_ended
 
 from sqe_core.session.attempts import LoginAttempts
 from sqe_core.session.login import LoginChain
@@ -161,16 +162,11 @@ def users() -> Passwords:
 
 @pytest.fixture
 def make_desk(users: Passwords, time: Time):
-    desks: list[Desk] = []
 
     def make(provider: AuthProvider | None = None, *, per_minute: int = 10, **limits: float) -> Desk:
-        desk = Desk(provider or users, time, SessionLimits(sweep_secs=3600, **limits), per_minute)  # type: ignore[arg-type]
-        desks.append(desk)
-        return desk
+        return Desk(provider or users, time, SessionLimits(sweep_secs=3600, **limits), per_minute)  # type: ignore[arg-type]
 
-    yield make
-    for desk in desks:
-        desk.store.close()
+    yield from each_ended(make, lambda desk: desk.store.close())
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from testbed.making import each_ended
 
 from sqe_core.bootstrap import compose, login_providers, session_store
 from sqe_core.config.loading import LoadedConfig, load
@@ -49,17 +50,13 @@ def load_text(tmp_path: Path) -> Callable[[str], LoadedConfig]:
 
 @pytest.fixture
 def make_store(load_text, tmp_path: Path) -> Iterator[Callable[[str], SessionStore]]:
-    stores: list[SessionStore] = []
 
     def make(text: str) -> SessionStore:
         catalogs = f'[catalogs.lake]\ntype = "sqlite"\ndirectory = "{tmp_path / "lake"}"\n'
         loaded, plugins = load_text(text + catalogs + POLICY), PluginManager()
-        stores.append(session_store(compose(loaded, plugins), loaded, plugins))
-        return stores[-1]
+        return session_store(compose(loaded, plugins), loaded, plugins)
 
-    yield make
-    for store in stores:
-        store.close()
+    yield from each_ended(make)
 
 
 def test_without_auth_there_is_one_anonymous_user(make_store) -> None:

@@ -2,84 +2,34 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
+from testbed.composed import ComposedServer
 
-from sqe_core.bootstrap import Sqe, compose, session_store
-from sqe_core.config.loading import load
-from sqe_core.plugins.manager import PluginManager
 from sqe_core.query.run.running import EndReason, RunningStatement
 from sqe_core.session.fingerprint import session_hash
-from sqe_core.session.store import LiveSession, SessionStore
-from sqe_core.spi.auth import BearerCredential, ClientInfo, NoCredential
+from sqe_core.spi.auth import BearerCredential, ClientInfo
 from sqe_core.spi.errors import ErrorCode, InvalidCredentialsError, UserError
 from sqe_core.spi.identity import Secret
 
 CONFIG = """
-[auth]
-admin_roles = ["boss"]
-[[auth.providers]]
-type = "api_key"
-keys_file = "KEYS"
-[[auth.providers]]
-type = "anonymous"
-[catalogs.lake]
-type = "sqlite"
-directory = "LAKE"
 [metrics]
-audit_log_path = "AUDIT"
+audit_log_path = "{folder}/audit.log"
 [policy]
 engine = "passthrough"
 i_understand_no_enforcement = true
 """
-KEYS = "\n".join(
-    f'[[keys]]\nkey = "sqe_{user}-0123456789"\nuser = "{user}"\nroles = {roles}'
-    for user, roles in (("root", '["boss"]'), ("alice", "[]"), ("bob", "[]"))
-)
-
-
-class Server:
-    """A server without an engine and without protocols."""
-
-    def __init__(self, folder: Path) -> None:
-        for name, text in (("KEYS", KEYS), ("sqe.toml", CONFIG.replace('"KEYS"', f'"{folder / "KEYS"}"'))):
-            (folder / name).write_text(text)
-        text = (folder / "sqe.toml").read_text()
-        for name in ("LAKE", "AUDIT"):
-            text = text.replace(f'"{name}"', f'"{folder / name}"')
-        (folder / "sqe.toml").write_text(text)
-        loaded, plugins = load(folder / "sqe.toml", environ={}), PluginManager()
-        self.folder = folder
-        self.sqe: Sqe = compose(loaded, plugins)
-        self.store: SessionStore = session_store(self.sqe, loaded, plugins)
-
-    def log_in(self, user: str | None, label: str = "") -> LiveSession:
-        credential = NoCredential() if user is None else BearerCredential(token=Secret(f"sqe_{user}-0123456789"))
-        client = ClientInfo(protocol="flight", address="127.0.0.1", label=label)
-        return self.store.authenticate(credential, client)
-
-    def rows(self, live: LiveSession, sql: str) -> list[dict[str, Any]]:
-        with self.sqe.service.execute(live.session, sql) as result:
-            return [row for batch in result for row in batch.to_pylist()]
-
-    def audit(self) -> list[dict[str, Any]]:
-        return [json.loads(line) for line in (self.folder / "AUDIT").read_bytes().splitlines()]
-
-    def close(self) -> None:
-        self.store.close()
-        self.sqe.release()
 
 
 @pytest.fixture
-def server(tmp_path: Path) -> Iterator[Server]:
-    made = Server(tmp_path)
-    yield made
-    made.close()
+def server(tmp_path: Path) -> Iterator[ComposedServer]:
+    with closing(ComposedServer(tmp_path, CONFIG)) as made:
+        yield made
 
 
 def users(rows: list[dict[str, Any]]) -> list[str]:
@@ -87,7 +37,7 @@ def users(rows: list[dict[str, Any]]) -> list[str]:
 
 
 @pytest.mark.rule("TRI-9")
-def test_everybody_sees_their_own_sessions_and_administrators_all(server: Server) -> None:
+def test_everybody_sees_their_own_sessions_and_administrators_all(server: ComposedServer) -> None:
     alice, bob, root = server.log_in("alice"), server.log_in("bob"), server.log_in("root")
     second = server.log_in("alice", label="second")
 
@@ -102,7 +52,7 @@ def test_everybody_sees_their_own_sessions_and_administrators_all(server: Server
 
 
 @pytest.mark.rule("SESS-1")
-def test_no_secret_of_a_session_is_listed(server: Server) -> None:
+def test_no_secret_of_a_session_is_listed(server: ComposedServer) -> None:
     alice, root = server.log_in("alice"), server.log_in("root")
     told = repr(server.rows(root, "SHOW SESSIONS")) + repr(server.rows(root, "SHOW QUERIES"))
     for secret in (alice.token.reveal(), alice.session.id, root.token.reveal(), "sqe_alice-0123456789"):
@@ -118,7 +68,7 @@ def test_no_secret_of_a_session_is_listed(server: Server) -> None:
     "sql",
     ["KILL SESSION '{id}'", "CALL system.runtime.kill_session('{id}')", "kill connection '{id}' ;"],
 )
-def test_an_administrator_ends_a_session(server: Server, sql: str) -> None:
+def test_an_administrator_ends_a_session(server: ComposedServer, sql: str) -> None:
     alice, root = server.log_in("alice"), server.log_in("root")
     server.rows(root, sql.format(id=session_hash(alice.session)))
 
@@ -132,7 +82,7 @@ def test_an_administrator_ends_a_session(server: Server, sql: str) -> None:
 
 
 @pytest.mark.rule("TRI-3")
-def test_another_users_session_is_answered_like_none(server: Server) -> None:
+def test_another_users_session_is_answered_like_none(server: ComposedServer) -> None:
     alice, bob = server.log_in("alice"), server.log_in("bob")
     said = []
     for wanted in (session_hash(alice.session), "0123456789abcdef"):
@@ -143,7 +93,7 @@ def test_another_users_session_is_answered_like_none(server: Server) -> None:
     assert not alice.session.closed
 
 
-def test_a_user_ends_their_other_session_but_not_the_one_they_are_in(server: Server) -> None:
+def test_a_user_ends_their_other_session_but_not_the_one_they_are_in(server: ComposedServer) -> None:
     first, second = server.log_in("alice"), server.log_in("alice", label="second")
     server.rows(first, f"KILL SESSION '{session_hash(second.session)}'")
     assert second.session.closed
@@ -153,7 +103,7 @@ def test_a_user_ends_their_other_session_but_not_the_one_they_are_in(server: Ser
 
 
 @pytest.mark.rule("SESS-6")
-def test_those_who_share_an_identity_do_not_end_each_other(server: Server) -> None:
+def test_those_who_share_an_identity_do_not_end_each_other(server: ComposedServer) -> None:
     one, other = server.log_in(None), server.log_in(None, label="other")
     assert one is not other
     server.rows(other, "SHOW CATALOGS")
@@ -165,7 +115,7 @@ def test_those_who_share_an_identity_do_not_end_each_other(server: Server) -> No
 
 
 @pytest.mark.rule("TRI-9")
-def test_queries_are_listed_without_literals_and_for_their_user(server: Server) -> None:
+def test_queries_are_listed_without_literals_and_for_their_user(server: ComposedServer) -> None:
     alice, bob, root = server.log_in("alice"), server.log_in("bob"), server.log_in("root")
     server.rows(alice, "SHOW CATALOGS LIKE 'secret-4711'")
 
@@ -179,7 +129,7 @@ def test_queries_are_listed_without_literals_and_for_their_user(server: Server) 
 
 
 @pytest.mark.rule("TRI-9")
-def test_queries_are_ended_by_their_user_and_by_administrators(server: Server) -> None:
+def test_queries_are_ended_by_their_user_and_by_administrators(server: ComposedServer) -> None:
     alice, bob, root = server.log_in("alice"), server.log_in("bob"), server.log_in("root")
     service = server.sqe.service
 
@@ -203,7 +153,7 @@ def test_queries_are_ended_by_their_user_and_by_administrators(server: Server) -
         del service._running[running.query_id]
 
 
-def test_what_runs_in_a_killed_session_is_told_so(server: Server) -> None:
+def test_what_runs_in_a_killed_session_is_told_so(server: ComposedServer) -> None:
     alice, root = server.log_in("alice"), server.log_in("root")
     running = RunningStatement("019d4782-0000-7000-8000-000000000000")
     server.sqe.service._running[running.query_id] = (alice.session, running)
@@ -218,7 +168,7 @@ def test_what_runs_in_a_killed_session_is_told_so(server: Server) -> None:
     )
 
 
-def test_what_was_planned_in_a_killed_session_is_told_so_when_it_starts(server: Server) -> None:
+def test_what_was_planned_in_a_killed_session_is_told_so_when_it_starts(server: ComposedServer) -> None:
     alice, root = server.log_in("alice"), server.log_in("root")
     server.rows(root, f"KILL SESSION '{session_hash(alice.session)}'")
 
@@ -227,7 +177,7 @@ def test_what_was_planned_in_a_killed_session_is_told_so_when_it_starts(server: 
 
 
 @pytest.mark.rule("OBS-4")
-def test_who_was_ended_and_why_is_in_the_audit(server: Server) -> None:
+def test_who_was_ended_and_why_is_in_the_audit(server: ComposedServer) -> None:
     alice, root = server.log_in("alice"), server.log_in("root")
     wanted = session_hash(alice.session)
     server.rows(root, f"CALL system.runtime.kill_session(message => 'left the company', session_id => '{wanted}')")
@@ -267,7 +217,7 @@ def test_who_was_ended_and_why_is_in_the_audit(server: Server) -> None:
         "EXPLAIN KILL 'a'",
     ],
 )
-def test_other_forms_are_refused(server: Server, sql: str) -> None:
+def test_other_forms_are_refused(server: ComposedServer, sql: str) -> None:
     with pytest.raises(UserError) as caught:
         server.rows(server.log_in("root"), sql)
     assert caught.value.code in (ErrorCode.SYNTAX_ERROR, ErrorCode.NOT_SUPPORTED)

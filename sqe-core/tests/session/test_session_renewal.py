@@ -41,10 +41,7 @@ def renewer(make_provider, time) -> Any:
             self.hang: threading.Event | None = None
 
         def identity(self, name: str) -> Identity:
-            made: Identity = replace(
-                super().identity(name), expires_at=time.clock.now() + timedelta(seconds=self.lifetime)
-            )
-            return made
+            return replace(super().identity(name), expires_at=time.clock.now() + timedelta(seconds=self.lifetime))
 
         def refresh(self, identity: Identity) -> Identity:
             self.refreshed.append(identity)
@@ -239,8 +236,7 @@ def test_a_hundred_sessions_are_renewed_together_by_few_threads(make_desk, renew
 
     def refresh(identity: Identity) -> Identity:
         together.append(sum(thread.name == "sqe-session-renewer" for thread in threading.enumerate()))
-        answer: Identity = ask(identity)
-        return answer
+        return ask(identity)
 
     type(renewer).refresh = lambda self, identity: refresh(identity)
     time.advance(LIFETIME - 50)

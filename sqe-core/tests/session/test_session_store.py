@@ -56,8 +56,7 @@ def test_a_login_opens_a_session_with_a_token_of_its_own(desk, users) -> None:
     assert len(users.asked) == 1
 
 
-@pytest.mark.rule("SESS-1")
-@pytest.mark.rule("FLT-2")
+@pytest.mark.rule("SESS-1", "FLT-2")
 def test_tokens_are_random_long_and_nobody_elses(make_desk) -> None:
     tokens = set()
     for _ in range(50):
@@ -206,8 +205,7 @@ def test_what_was_said_of_a_credential_is_not_passed_on_for_ever(desk, users, ti
             desk.store.authenticate(ALICE, client)
 
 
-@pytest.mark.rule("JWT-9")
-@pytest.mark.rule("SESS-3")
+@pytest.mark.rule("JWT-9", "SESS-3")
 def test_who_renewed_a_session_gave_its_new_rights_to_nobody_else(desk, users, time) -> None:
     live = desk.store.authenticate(ALICE, FIRST)
     users.changes = {"roles": frozenset({"admin"}), "access_token": Secret("new")}

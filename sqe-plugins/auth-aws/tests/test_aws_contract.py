@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from contract_variants import given
 
-from sqe_auth_aws.config import AwsConfig
 from sqe_auth_aws.plugin import AwsFactory
 from sqe_core.spi import AwsCredential, CertificateCredential, LoginRequest, NoCredential, Secret
 from sqe_core.testing import AuthProviderContract, PluginContract
@@ -20,23 +20,11 @@ class TestPlugin(PluginContract):
 class TestKeys(AuthProviderContract):
     capabilities = frozenset({"rejects", "refresh"})
 
-    @pytest.fixture
-    def factory(self) -> AwsFactory:
-        return AwsFactory()
-
-    @pytest.fixture
-    def config(self, sts: Any) -> AwsConfig:
-        config: AwsConfig = sts.config(web_identity_role_arn=sts.ROLE, web_identity_issuer=sts.ISSUER)
-        return config
-
-    @pytest.fixture
-    def accepted(self, sts: Any) -> LoginRequest:
-        request: LoginRequest = sts.basic(*sts.ALICE)
-        return request
-
-    @pytest.fixture
-    def foreign(self, sts: Any) -> Sequence[LoginRequest]:
-        return (
+    factory = given(AwsFactory)
+    config = given(lambda sts: sts.config(web_identity_role_arn=sts.ROLE, web_identity_issuer=sts.ISSUER))
+    accepted = given(lambda sts: sts.basic(*sts.ALICE))
+    foreign = given(
+        lambda sts: (
             sts.login(NoCredential()),
             sts.login(CertificateCredential(der=b"")),
             sts.basic("alice", sts.ALICE[1]),
@@ -46,6 +34,7 @@ class TestKeys(AuthProviderContract):
             sts.bearer(sts.ALICE[0]),
             sts.bearer(sts.jwt(iss="https://idp.example.com.evil")),
         )
+    )
 
     @pytest.fixture
     def rejected(self, sts: Any) -> Sequence[LoginRequest]:
@@ -68,7 +57,4 @@ class TestKeys(AuthProviderContract):
 class TestWebIdentity(TestKeys):
     capabilities = frozenset({"rejects"})
 
-    @pytest.fixture
-    def accepted(self, sts: Any) -> LoginRequest:
-        request: LoginRequest = sts.bearer(sts.jwt())
-        return request
+    accepted = given(lambda sts: sts.bearer(sts.jwt()))

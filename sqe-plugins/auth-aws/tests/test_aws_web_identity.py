@@ -116,18 +116,22 @@ def test_a_number_that_json_does_not_have_makes_it_no_token(sts: Any, provider: 
     assert sts.requests == []
 
 
-@pytest.mark.parametrize("code", ["InvalidIdentityToken", "ExpiredTokenException", "AccessDenied", "IDPRejectedClaim"])
-def test_what_aws_refuses_is_refused(sts: Any, provider: AwsProvider, code: str) -> None:
-    sts.reply = lambda request: sts.refusal(code, 400)
-    with pytest.raises(InvalidCredentialsError):
-        provider.authenticate(sts.bearer(sts.jwt()))
-
-
-@pytest.mark.parametrize("code", ["IDPCommunicationError", "RegionDisabledException", "MalformedPolicyDocument", ""])
-def test_what_is_not_about_the_token_is_not_held_against_it(sts: Any, provider: AwsProvider, code: str) -> None:
-    sts.reply = lambda request: sts.refusal(code, 400)
-    with pytest.raises(ExternalError):
-        provider.authenticate(sts.bearer(sts.jwt()))
+@pytest.mark.parametrize(
+    ("refusal", "codes"),
+    [
+        (
+            InvalidCredentialsError,
+            ["InvalidIdentityToken", "ExpiredTokenException", "AccessDenied", "IDPRejectedClaim"],
+        ),
+        # What is not about the token is not held against it.
+        (ExternalError, ["IDPCommunicationError", "RegionDisabledException", "MalformedPolicyDocument", ""]),
+    ],
+)
+def test_what_aws_refuses(sts: Any, provider: AwsProvider, refusal: type[Exception], codes: list[str]) -> None:
+    for code in codes:
+        sts.reply = lambda request, code=code: sts.refusal(code, 400)
+        with pytest.raises(refusal):
+            provider.authenticate(sts.bearer(sts.jwt()))
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 from oidc_idp import FakeIdp
 from testbed.clocks import TurnedClock
+from testbed.making import each_ended
 
 from sqe_auth_oidc.provider import Surroundings
-from sqe_core.spi import AuthProvider, PluginContext
+from sqe_core.spi import PluginContext
 from sqe_core.testing import RecordingMetrics
 from sqe_http.testing import make_certificate
 
@@ -38,19 +39,14 @@ def metrics() -> RecordingMetrics:
 @pytest.fixture
 def make(ticks: TurnedClock, metrics: RecordingMetrics) -> Iterator[Callable[..., Any]]:
     """Make a provider of a class, with a clock that the test turns; closed at the end."""
-    made: list[AuthProvider] = []
 
     def make(kind: type[Any], config: Any, *, name: str = "idp", **context: Any) -> Any:
         surroundings = Surroundings(
             name=name, context=PluginContext(**{"metrics": metrics, **context}), monotonic=ticks
         )
-        provider: AuthProvider = kind(config, surroundings)
-        made.append(provider)
-        return provider
+        return kind(config, surroundings)
 
-    yield make
-    for provider in made:
-        provider.close()
+    yield from each_ended(make)
 
 
 @pytest.fixture(scope="session")

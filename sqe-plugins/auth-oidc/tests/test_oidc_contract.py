@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from contract_variants import given
 from oidc_idp import CLIENT, CLIENT_SECRET, NOBODY, basic, bearer
 
 from sqe_auth_oidc.config import (
@@ -17,7 +17,7 @@ from sqe_auth_oidc.config import (
     PasswordConfig,
 )
 from sqe_auth_oidc.plugin import FACTORIES
-from sqe_core.spi import AuthProviderFactory, LoginRequest, Secret
+from sqe_core.spi import Secret
 from sqe_core.testing import AuthProviderContract, PluginContract
 
 
@@ -30,121 +30,80 @@ class KindContract(AuthProviderContract):
 
     kind: str
 
-    @pytest.fixture
-    def factory(self) -> AuthProviderFactory[Any]:
-        return FACTORIES[self.kind]
+    factory = given(lambda self: FACTORIES[self.kind])
 
 
 class TestPassword(KindContract):
     capabilities = frozenset({"rejects", "refresh"})
     kind = "oidc_password"
 
-    @pytest.fixture
-    def config(self, idp: Any) -> PasswordConfig:
-        return PasswordConfig(token_url=idp.token_url, client_id=CLIENT, client_secret=Secret(CLIENT_SECRET))
-
-    @pytest.fixture
-    def accepted(self) -> LoginRequest:
-        return basic("alice", "alice-password-4711")
-
-    @pytest.fixture
-    def foreign(self) -> Sequence[LoginRequest]:
-        return NOBODY, bearer("alice-password-4711")
-
-    @pytest.fixture
-    def rejected(self) -> Sequence[LoginRequest]:
-        return basic("alice", "wrong"), basic("alice", ""), basic("nobody", "alice-password-4711")
+    config = given(
+        lambda idp: PasswordConfig(token_url=idp.token_url, client_id=CLIENT, client_secret=Secret(CLIENT_SECRET))
+    )
+    accepted = given(lambda: basic("alice", "alice-password-4711"))
+    foreign = given(lambda: (NOBODY, bearer("alice-password-4711")))
+    rejected = given(lambda: (basic("alice", "wrong"), basic("alice", ""), basic("nobody", "alice-password-4711")))
 
 
 class TestCheckedPassword(TestPassword):
-    @pytest.fixture
-    def config(self, idp: Any) -> PasswordConfig:
-        return PasswordConfig(issuer=idp.issuer, client_id=CLIENT, client_secret=Secret(CLIENT_SECRET))
+    config = given(lambda idp: PasswordConfig(issuer=idp.issuer, client_id=CLIENT, client_secret=Secret(CLIENT_SECRET)))
 
 
 class TestClientCredentials(KindContract):
     capabilities = frozenset({"refresh"})
     kind = "client_credentials"
 
-    @pytest.fixture
-    def config(self, idp: Any) -> ClientCredentialsConfig:
-        return ClientCredentialsConfig(
+    config = given(
+        lambda idp: ClientCredentialsConfig(
             token_endpoint=idp.token_url, client_id=CLIENT, client_secret=Secret(CLIENT_SECRET)
         )
-
-    @pytest.fixture
-    def accepted(self) -> LoginRequest:
-        return NOBODY
-
-    @pytest.fixture
-    def foreign(self) -> Sequence[LoginRequest]:
-        return basic("alice", "alice-password-4711"), bearer("opaque")
+    )
+    accepted = given(lambda: NOBODY)
+    foreign = given(lambda: (basic("alice", "alice-password-4711"), bearer("opaque")))
 
 
 class TestClientPassthrough(KindContract):
     capabilities = frozenset({"rejects"})
     kind = "client_credentials_passthrough"
 
-    @pytest.fixture
-    def config(self, idp: Any) -> ClientPassthroughConfig:
-        return ClientPassthroughConfig(token_url=idp.token_url)
-
-    @pytest.fixture
-    def accepted(self) -> LoginRequest:
-        return basic("etl", "etl-secret-4711")
-
-    @pytest.fixture
-    def foreign(self) -> Sequence[LoginRequest]:
-        return NOBODY, bearer("etl-secret-4711")
-
-    @pytest.fixture
-    def rejected(self) -> Sequence[LoginRequest]:
-        return basic("etl", "wrong"), basic("etl", ""), basic("nobody", "etl-secret-4711")
+    config = given(lambda idp: ClientPassthroughConfig(token_url=idp.token_url))
+    accepted = given(lambda: basic("etl", "etl-secret-4711"))
+    foreign = given(lambda: (NOBODY, bearer("etl-secret-4711")))
+    rejected = given(lambda: (basic("etl", "wrong"), basic("etl", ""), basic("nobody", "etl-secret-4711")))
 
 
 class TestBearer(KindContract):
     capabilities = frozenset({"rejects"})
     kind = "bearer_token"
 
-    @pytest.fixture
-    def config(self, idp: Any) -> BearerConfig:
-        return BearerConfig(issuer=idp.issuer, audience=(CLIENT,))
-
-    @pytest.fixture
-    def accepted(self, idp: Any) -> LoginRequest:
-        return bearer(idp.token())
-
-    @pytest.fixture
-    def foreign(self, idp: Any) -> Sequence[LoginRequest]:
-        return NOBODY, basic("alice", idp.token()), bearer("opaque"), bearer(idp.token(iss="https://idp.example.com"))
-
-    @pytest.fixture
-    def rejected(self, idp: Any) -> Sequence[LoginRequest]:
-        return bearer(idp.token(exp=1)), bearer(idp.token(aud="other")), bearer(idp.token()[:-8] + "AAAAAAAA")
+    config = given(lambda idp: BearerConfig(issuer=idp.issuer, audience=(CLIENT,)))
+    accepted = given(lambda idp: bearer(idp.token()))
+    foreign = given(
+        lambda idp: (
+            NOBODY,
+            basic("alice", idp.token()),
+            bearer("opaque"),
+            bearer(idp.token(iss="https://idp.example.com")),
+        )
+    )
+    rejected = given(
+        lambda idp: (bearer(idp.token(exp=1)), bearer(idp.token(aud="other")), bearer(idp.token()[:-8] + "AAAAAAAA"))
+    )
 
 
 class TestIntrospectedBearer(TestBearer):
-    @pytest.fixture
-    def config(self, idp: Any) -> BearerConfig:
-        return BearerConfig(
+    config = given(
+        lambda idp: BearerConfig(
             issuer=idp.issuer,
             audience=(CLIENT,),
             introspect="always",
             client_id=CLIENT,
             client_secret=Secret(CLIENT_SECRET),
         )
-
-    @pytest.fixture
-    def accepted(self) -> LoginRequest:
-        return bearer("opaque-of-alice")
-
-    @pytest.fixture
-    def foreign(self, idp: Any) -> Sequence[LoginRequest]:
-        return NOBODY, basic("alice", idp.token()), bearer(idp.token(iss="https://idp.example.com"))
-
-    @pytest.fixture
-    def rejected(self, idp: Any) -> Sequence[LoginRequest]:
-        return bearer("opaque-of-nobody"), bearer(idp.token(exp=1))
+    )
+    accepted = given(lambda: bearer("opaque-of-alice"))
+    foreign = given(lambda idp: (NOBODY, basic("alice", idp.token()), bearer(idp.token(iss="https://idp.example.com"))))
+    rejected = given(lambda idp: (bearer("opaque-of-nobody"), bearer(idp.token(exp=1))))
 
 
 class TestExchange(KindContract):
@@ -158,30 +117,14 @@ class TestExchange(KindContract):
             issuer=idp.issuer, client_id=CLIENT, client_secret=Secret(CLIENT_SECRET), audience=(CLIENT,)
         )
 
-    @pytest.fixture
-    def accepted(self) -> LoginRequest:
-        return bearer("opaque-of-alice")
-
-    @pytest.fixture
-    def foreign(self) -> Sequence[LoginRequest]:
-        return NOBODY, basic("alice", "alice-password-4711")
-
-    @pytest.fixture
-    def rejected(self) -> Sequence[LoginRequest]:
-        return bearer("opaque-of-nobody"), bearer("a.b.c")
+    accepted = given(lambda: bearer("opaque-of-alice"))
+    foreign = given(lambda: (NOBODY, basic("alice", "alice-password-4711")))
+    rejected = given(lambda: (bearer("opaque-of-nobody"), bearer("a.b.c")))
 
 
 class TestPassthrough(KindContract):
     kind = "bearer_passthrough"
 
-    @pytest.fixture
-    def config(self) -> PassthroughConfig:
-        return PassthroughConfig(user="dev", roles=("admin",))
-
-    @pytest.fixture
-    def accepted(self) -> LoginRequest:
-        return bearer("anything")
-
-    @pytest.fixture
-    def foreign(self) -> Sequence[LoginRequest]:
-        return NOBODY, basic("alice", "x")
+    config = given(lambda: PassthroughConfig(user="dev", roles=("admin",)))
+    accepted = given(lambda: bearer("anything"))
+    foreign = given(lambda: (NOBODY, basic("alice", "x")))

@@ -45,8 +45,7 @@ def config(idp: FakeIdp) -> ExternalConfig:
 
 @pytest.fixture
 def provider(make: Callable[..., Any], config: ExternalConfig) -> ExternalProvider:
-    made: ExternalProvider = make(ExternalProvider, config)
-    return made
+    return make(ExternalProvider, config)
 
 
 def start(**changed: str) -> BrowserLoginStart:

@@ -23,8 +23,7 @@ REFRESH_SECS, TTL_SECS = 300, 900
 
 @pytest.fixture
 def provider(idp: FakeIdp, make: Callable[..., Any]) -> BearerProvider:
-    made: BearerProvider = make(BearerProvider, BearerConfig(issuer=idp.issuer, audience=(CLIENT,), timeout_secs=5))
-    return made
+    return make(BearerProvider, BearerConfig(issuer=idp.issuer, audience=(CLIENT,), timeout_secs=5))
 
 
 def accepts(provider: BearerProvider, token: str) -> bool:
@@ -275,7 +274,7 @@ class TestIntrospection:
 
     @pytest.fixture
     def provider(self, idp: FakeIdp, make: Callable[..., Any]) -> BearerProvider:
-        made: BearerProvider = make(
+        return make(
             BearerProvider,
             BearerConfig(
                 issuer=idp.issuer,
@@ -286,7 +285,6 @@ class TestIntrospection:
                 timeout_secs=5,
             ),
         )
-        return made
 
     @pytest.mark.rule("JWT-9")
     @pytest.mark.parametrize("opaque", [False, True])

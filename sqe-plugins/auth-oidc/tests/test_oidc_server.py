@@ -62,8 +62,7 @@ challenge_timeout_secs = 120
 {device}""")
         server = bootstrap.serve(load(file, environ={}), PluginManager(), engine=NoEngine())  # type: ignore[arg-type]
         servers.append(server)
-        gateway: QueryGateway = server._parts.gateway
-        return gateway
+        return server._parts.gateway
 
     yield compose
     for server in servers:

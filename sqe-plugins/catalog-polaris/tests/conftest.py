@@ -12,6 +12,7 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import pytest
+from testbed.making import each_ended
 
 from sqe_catalog_polaris.config import RestAuth, RestConfig
 from sqe_catalog_polaris.kinds import RestBackend, make_backend
@@ -223,7 +224,6 @@ Make = Callable[..., RestBackend]
 @pytest.fixture
 def make(catalog: FakeCatalog) -> Iterator[Make]:
     """Make a backend for the server: patient, with one retry."""
-    made: list[RestBackend] = []
 
     def create(
         config_type: type[RestConfig] = RestConfig, *, context: CatalogContext | None = None, **keys: Any
@@ -233,10 +233,6 @@ def make(catalog: FakeCatalog) -> Iterator[Make]:
         config = config_type(
             **{"catalog_url": catalog.url, "warehouse": "lake", "timeout_secs": 20, "max_retries": 1, **keys}
         )
-        backend = make_backend("lake", config, context or CatalogContext())
-        made.append(backend)
-        return backend
+        return make_backend("lake", config, context or CatalogContext())
 
-    yield create
-    for backend in made:
-        backend.close()
+    yield from each_ended(create)

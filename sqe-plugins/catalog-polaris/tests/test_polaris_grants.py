@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from contract_variants import given
 from testbed.polaris import CLIENT, SERVICE_TOKEN, StandInPolaris
 
 from sqe_catalog_polaris.config import PolarisConfig, PolarisGrantsConfig, RestAuth, RestConfig
@@ -33,7 +34,6 @@ from sqe_core.spi import (
     Grantee,
     GrantStoreContext,
     GrantTarget,
-    Identity,
     NotSupportedError,
     Privilege,
     ResourcesError,
@@ -135,29 +135,12 @@ class TestPlugin(PluginContract):
 
 
 class TestContract(GrantStoreContract):
-    @pytest.fixture
-    def factory(self) -> PolarisGrantsFactory:
-        return PolarisGrantsFactory()
-
-    @pytest.fixture
-    def config(self, polaris: StandInPolaris) -> PolarisGrantsConfig:
-        return PolarisGrantsConfig(url=polaris.url, **service())
-
-    @pytest.fixture
-    def context(self, backends: dict[str, RestBackend]) -> GrantStoreContext:
-        return GrantStoreContext(catalogs=lambda: backends)
-
-    @pytest.fixture
-    def admin(self) -> Identity:
-        return ALICE
-
-    @pytest.fixture
-    def table(self) -> GrantTarget:
-        return EMP
-
-    @pytest.fixture
-    def user(self) -> str:
-        return "bob"
+    factory = given(PolarisGrantsFactory)
+    config = given(lambda polaris: PolarisGrantsConfig(url=polaris.url, **service()))
+    context = given(lambda backends: GrantStoreContext(catalogs=lambda: backends))
+    admin = given(lambda: ALICE)
+    table = given(lambda: EMP)
+    user = given(lambda: "bob")
 
 
 # Grants

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from contract_variants import given
 
 from sqe_catalog_polaris.config import PolarisConfig, RestAuth, RestConfig, UnityConfig
 from sqe_catalog_polaris.plugin import FACTORIES
@@ -23,21 +24,12 @@ class TestRest(CatalogContract):
     capabilities = USER
     kind = "rest"
 
-    @pytest.fixture
-    def factory(self) -> Any:
-        return FACTORIES[self.kind]
-
-    @pytest.fixture
-    def keys(self, catalog: Any) -> dict[str, Any]:
-        return {"catalog_url": catalog.url, "warehouse": "lake"}
-
-    @pytest.fixture
-    def config(self, factory: Any, keys: dict[str, Any]) -> Any:
-        return factory.config_type(**keys)
-
-    @pytest.fixture
-    def attach_request(self, catalog: Any) -> AttachRequest:
-        return AttachRequest(name="partner", location=catalog.url, options={"warehouse": "lake"})
+    factory = given(lambda self: FACTORIES[self.kind])
+    keys = given(lambda catalog: {"catalog_url": catalog.url, "warehouse": "lake"})
+    config = given(lambda factory, keys: factory.config_type(**keys))
+    attach_request = given(
+        lambda catalog: AttachRequest(name="partner", location=catalog.url, options={"warehouse": "lake"})
+    )
 
 
 class TestIcebergRest(TestRest):
@@ -86,9 +78,7 @@ class TestServicePrincipal(TestRest):
 class TestTokenOfEverybody(TestRest):
     capabilities = SHARED
 
-    @pytest.fixture
-    def config(self, keys: dict[str, Any]) -> Any:
-        return RestConfig(**keys, auth=RestAuth(type="static", token=Secret("service-token")))
+    config = given(lambda keys: RestConfig(**keys, auth=RestAuth(type="static", token=Secret("service-token"))))
 
     @pytest.fixture
     def attach_request(self, catalog: Any) -> AttachRequest:

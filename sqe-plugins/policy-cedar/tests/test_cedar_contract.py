@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from contract_variants import given
 
-from sqe_core.spi import ConfigError, ObjectName, PluginContext, PolicyEnforcer, PolicyRequest
+from sqe_core.spi import ConfigError, ObjectName, PluginContext, PolicyEnforcer
 from sqe_core.testing import PluginContract, PolicyEnforcerContract, make_policy_request
 from sqe_policy_cedar.config import CedarConfig
 from sqe_policy_cedar.plugin import CedarFactory
@@ -34,27 +35,16 @@ class TestPlugin(PluginContract):
 class TestCedar(PolicyEnforcerContract):
     capabilities = frozenset({"denies", "restricts", "remote"})
 
-    @pytest.fixture
-    def factory(self) -> CedarFactory:
-        return CedarFactory()
+    factory = given(CedarFactory)
 
     @pytest.fixture
     def config(self, cedar: Any) -> CedarConfig:
         cedar.write(POLICIES)
-        config: CedarConfig = cedar.config()
-        return config
+        return cedar.config()
 
-    @pytest.fixture
-    def allowed(self) -> PolicyRequest:
-        return make_policy_request(table("people"))
-
-    @pytest.fixture
-    def denied(self) -> PolicyRequest:
-        return make_policy_request(table("secrets"))
-
-    @pytest.fixture
-    def restricted(self) -> PolicyRequest:
-        return make_policy_request(table("clients"))
+    allowed = given(lambda: make_policy_request(table("people")))
+    denied = given(lambda: make_policy_request(table("secrets")))
+    restricted = given(lambda: make_policy_request(table("clients")))
 
     @pytest.fixture
     def broken(self, factory: CedarFactory, config: CedarConfig, cedar: Any) -> PolicyEnforcer:

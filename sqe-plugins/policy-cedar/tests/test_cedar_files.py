@@ -63,8 +63,7 @@ def test_files_that_only_look_new_are_not_new(cedar: Any, nurse: Identity, caplo
     assert not caplog.records
 
 
-@pytest.mark.rule("TEST-9")
-@pytest.mark.rule("POL-2")
+@pytest.mark.rule("TEST-9", "POL-2")
 @pytest.mark.parametrize(
     "text", ["permit(principal", "", '@id("x") permit(principal, action, resource) when { principal.no };', "\udcff"]
 )

@@ -9,6 +9,7 @@ from urllib.parse import unquote
 
 import pytest
 from testbed.clocks import TurnedClock
+from testbed.making import each_ended
 
 from sqe_http.testing import HttpFake, Reply, Request, make_certificate
 from sqe_policy_opa.config import OpaConfig
@@ -111,15 +112,7 @@ def enforcers() -> Iterator[list[OpaEnforcer]]:
 @pytest.fixture
 def fake_opa() -> Iterator[Callable[..., FakeOpa]]:
     """Makes further servers."""
-    made: list[FakeOpa] = []
-
-    def make(certificate: tuple[str, str] | None = None) -> FakeOpa:
-        made.append(FakeOpa(certificate))
-        return made[-1]
-
-    yield make
-    for fake in made:
-        fake.stop()
+    yield from each_ended(lambda certificate=None: FakeOpa(certificate), lambda fake: fake.stop())
 
 
 @pytest.fixture

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from contract_variants import given
 
-from sqe_core.spi import Grantee, ObjectName, PluginContext, PolicyEnforcer, PolicyRequest
+from sqe_core.spi import Grantee, ObjectName, PluginContext, PolicyEnforcer
 from sqe_core.testing import PluginContract, PolicyEnforcerContract, make_policy_request
 from sqe_policy_opa.config import OpaConfig
 from sqe_policy_opa.plugin import OpaFactory
@@ -24,26 +25,11 @@ class TestPlugin(PluginContract):
 class TestOneTablePerRequest(PolicyEnforcerContract):
     capabilities = frozenset({"denies", "restricts", "remote", "grants"})
 
-    @pytest.fixture
-    def factory(self) -> OpaFactory:
-        return OpaFactory()
-
-    @pytest.fixture
-    def config(self, opa: Any) -> OpaConfig:
-        config: OpaConfig = opa.config()
-        return config
-
-    @pytest.fixture
-    def allowed(self) -> PolicyRequest:
-        return make_policy_request(table("people"))
-
-    @pytest.fixture
-    def denied(self) -> PolicyRequest:
-        return make_policy_request(table("secrets"))
-
-    @pytest.fixture
-    def restricted(self) -> PolicyRequest:
-        return make_policy_request(table("clients"))
+    factory = given(OpaFactory)
+    config = given(lambda opa: opa.config())
+    allowed = given(lambda: make_policy_request(table("people")))
+    denied = given(lambda: make_policy_request(table("secrets")))
+    restricted = given(lambda: make_policy_request(table("clients")))
 
     @pytest.fixture
     def broken(self, factory: OpaFactory, config: OpaConfig, opa: Any) -> Iterator[PolicyEnforcer]:
@@ -52,13 +38,8 @@ class TestOneTablePerRequest(PolicyEnforcerContract):
         yield enforcer
         enforcer.close()
 
-    @pytest.fixture
-    def grantee(self) -> Grantee:
-        return Grantee(type="role", name="analyst")
+    grantee = given(lambda: Grantee(type="role", name="analyst"))
 
 
 class TestAllTablesAtOnce(TestOneTablePerRequest):
-    @pytest.fixture
-    def config(self, opa: Any) -> OpaConfig:
-        config: OpaConfig = opa.config(authz_path="sqe/authz")
-        return config
+    config = given(lambda opa: opa.config(authz_path="sqe/authz"))

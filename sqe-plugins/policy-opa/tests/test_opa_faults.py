@@ -100,9 +100,7 @@ FAULTS: dict[str, tuple[dict[str, Any], str]] = {
 }
 
 
-@pytest.mark.rule("TEST-9")
-@pytest.mark.rule("POL-2")
-@pytest.mark.rule("ERR-1")
+@pytest.mark.rule("TEST-9", "POL-2", "ERR-1")
 @pytest.mark.parametrize("fault", FAULTS)
 @pytest.mark.parametrize("path", [None, "sqe/authz"])
 def test_a_bad_answer_is_an_error(opa: Any, make: Callable[..., OpaEnforcer], fault: str, path: str | None) -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
-from contract_variants import ClosesOnce, breaks, given, makes
+from contract_variants import breaks, closes_once, given, makes, not_ready, undeclared
 
 from sqe_core.spi import (
     AttachRequest,
@@ -56,7 +56,6 @@ from sqe_core.spi import (
     RoleGrant,
     RoleInfo,
     Secret,
-    StartupError,
     StoredPolicy,
     SupportsBrowserLogin,
     SupportsGrants,
@@ -207,9 +206,7 @@ class RefreshesIntoSomebody(Passwords):
         return replace(super().refresh(identity), subject="2")
 
 
-class TestUndeclaredRefresh(TestPasswords):
-    capabilities = frozenset({"rejects"})
-    breaks = ("test_refresh_keeps_who_it_is",)
+undeclared(TestPasswords, "refresh", breaks=("test_refresh_keeps_who_it_is",))
 
 
 @breaks(TestPasswords, "test_fresh_login_is_not_revoked")
@@ -227,9 +224,7 @@ class UndeclaredBrowser(Passwords, SupportsBrowserLogin):
         raise InvalidCredentialsError
 
 
-@breaks(TestPasswords, "test_closes_twice")
-class PasswordsCloseOnce(ClosesOnce, Passwords):
-    pass
+closes_once(TestPasswords, Passwords)
 
 
 class TestKnownFault(TestPasswords):
@@ -252,10 +247,7 @@ class TestMendedFault(TestPasswords):
         super().test_names_are_clean(provider, accepted)
 
 
-@breaks(TestPasswords, "test_is_a_provider")
-class NotReady(Passwords):
-    def check(self) -> None:
-        raise StartupError("no key set")
+not_ready(TestPasswords, Passwords, "test_is_a_provider")
 
 
 # Factories
@@ -453,19 +445,9 @@ class ShowsTheToken(Rest):
         return f"ShowsTheToken({self.last})"
 
 
-class TestUndeclaredPerUser(TestRest):
-    capabilities = frozenset({"attach", "views", "writes", "quick_metadata"})
-    breaks = ("test_identity_mode_is_true",)
-
-
-class TestUndeclaredViews(TestRest):
-    capabilities = frozenset({"attach", "writes", "per_user", "quick_metadata"})
-    breaks = ("test_capabilities_are_declared",)
-
-
-class TestUndeclaredListing(TestRest):
-    capabilities = frozenset({"attach", "views", "writes", "per_user"})
-    breaks = ("test_quick_metadata_lists",)
+undeclared(TestRest, "per_user", breaks=("test_identity_mode_is_true",))
+undeclared(TestRest, "views", breaks=("test_capabilities_are_declared",))
+undeclared(TestRest, "quick_metadata", breaks=("test_quick_metadata_lists",))
 
 
 class ForgivingListing(Listing):
@@ -479,9 +461,7 @@ class Forgiving(Rest):
         return ForgivingListing()
 
 
-class TestUndeclaredAttach(TestRest):
-    capabilities = frozenset({"views", "writes", "per_user", "quick_metadata"})
-    breaks = ("test_attach",)
+undeclared(TestRest, "attach", breaks=("test_attach",))
 
 
 @breaks(TestRest, "test_attach_refuses_unknown_options")
@@ -490,15 +470,8 @@ class IgnoresOptions(RestFactory):
         return NoConfig()
 
 
-@breaks(TestRest, "test_is_a_backend")
-class Unreachable(Rest):
-    def check(self) -> None:
-        raise StartupError("nobody answers")
-
-
-@breaks(TestRest, "test_closes_twice")
-class RestClosesOnce(ClosesOnce, Rest):
-    pass
+not_ready(TestRest, Rest, "test_is_a_backend")
+closes_once(TestRest, Rest)
 
 
 # Policy engines
@@ -618,9 +591,7 @@ class ForgetsGrants(Table):
         pass
 
 
-class TestUndeclaredGrants(TestTable):
-    capabilities = frozenset({"denies", "restricts", "remote"})
-    breaks = ("test_grants",)
+undeclared(TestTable, "grants", breaks=("test_grants",))
 
 
 class Governing(Table, SupportsRoles, SupportsPolicies, SupportsOwnership):
@@ -718,9 +689,7 @@ class OwnersOutliveTheirTables(Governing):
         pass
 
 
-class TestUndeclaredGovernance(TestGoverning):
-    capabilities = frozenset({"denies", "restricts", "remote", "grants"})
-    breaks = ("test_roles", "test_policies", "test_ownership")
+undeclared(TestGoverning, "ownership", "policies", "roles", breaks=("test_roles", "test_policies", "test_ownership"))
 
 
 @breaks(TestTable, "test_flush_changes_no_answer")
@@ -734,10 +703,7 @@ class FlushDenies(Table):
         return Decision.deny("flushed") if self.flushed else super().one(name)
 
 
-@breaks(TestTable, "test_is_an_enforcer")
-class EngineNotReady(Table):
-    def check(self) -> None:
-        raise StartupError("no policies")
+not_ready(TestTable, Table, "test_is_an_enforcer")
 
 
 @breaks(TestTable, "test_no_question_no_answer")
@@ -760,9 +726,7 @@ class OneAtATime(Table):
         return super().one(name)
 
 
-@breaks(TestTable, "test_closes_twice")
-class TableClosesOnce(ClosesOnce, Table):
-    pass
+closes_once(TestTable, Table)
 
 
 # Grant stores
@@ -878,15 +842,8 @@ class TakesAnyName(Ledger):
         pass
 
 
-@breaks(TestLedger, "test_is_a_store")
-class LedgerIsGone(Ledger):
-    def check(self) -> None:
-        raise StartupError("nobody is there")
-
-
-@breaks(TestLedger, "test_closes_twice")
-class LedgerClosesOnce(ClosesOnce, Ledger):
-    pass
+not_ready(TestLedger, Ledger, "test_is_a_store")
+closes_once(TestLedger, Ledger)
 
 
 # Lineage sinks
@@ -927,10 +884,7 @@ class WritesTheToken(Memory):
         ARRIVED.append(json.dumps(document))
 
 
-@breaks(TestMemory, "test_is_a_sink")
-class NoDisk(Memory):
-    def check(self) -> None:
-        raise StartupError("the disk is full")
+not_ready(TestMemory, Memory, "test_is_a_sink")
 
 
 @breaks(TestMemory, "test_closes_twice")

@@ -6,7 +6,6 @@ import doctest
 from datetime import UTC, datetime
 from typing import Any
 
-import pytest
 from contract_variants import given
 
 from sqe_core import spi
@@ -72,6 +71,4 @@ class TestWeekdays(Example, PolicyEnforcerContract):
 class TestShelf(Example, LineageSinkContract):
     factory = given(lambda: written(spi.LineageSink, spi.LineageSinkFactory)["ShelfFactory"]())
 
-    @pytest.fixture
-    def delivered(self, sink: Any) -> Any:
-        return lambda: sink.documents
+    delivered = given(lambda sink: lambda: sink.documents)

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, ClassVar
 
-import pytest
-from contract_variants import breaks, given, makes
+from contract_variants import breaks, given, makes, undeclared
 
 from sqe_core.spi import (
     Decision,
@@ -50,9 +49,7 @@ class TestDiary(ObserverContract):
     capabilities: ClassVar[frozenset[str]] = frozenset({"records"})
     plugin_class: type[SqePlugin] = Diary
 
-    @pytest.fixture
-    def factory(self) -> Any:
-        return self.plugin_class
+    factory = given(lambda self: self.plugin_class)
 
     config = given(NoConfig)
     observed = given(lambda: lambda: HEARD)
@@ -168,6 +165,4 @@ class ListsAtWeekends(Weekend):
         return [Effect.ABSTAIN for _ in request.names]
 
 
-class TestUndeclaredAbstaining(TestWeekend):
-    capabilities = frozenset({"denies"})
-    breaks = ("test_allowed", "test_visible_answers_in_order", "test_many_threads")
+undeclared(TestWeekend, "abstains", breaks=("test_allowed", "test_visible_answers_in_order", "test_many_threads"))

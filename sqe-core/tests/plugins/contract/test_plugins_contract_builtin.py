@@ -138,13 +138,8 @@ class TestSqlite(CatalogContract):
 
     factory = given(SqliteFactory)
 
-    @pytest.fixture
-    def config(self, tmp_path: Path) -> SqliteConfig:
-        return SqliteConfig(directory=tmp_path / "lake")
-
-    @pytest.fixture
-    def attach_request(self, tmp_path: Path) -> AttachRequest:
-        return AttachRequest(name="other", location=str(tmp_path / "other"))
+    config = given(lambda tmp_path: SqliteConfig(directory=tmp_path / "lake"))
+    attach_request = given(lambda tmp_path: AttachRequest(name="other", location=str(tmp_path / "other")))
 
 
 class TestJdbc(CatalogContract):
@@ -172,9 +167,7 @@ class TestHadoop(CatalogContract):
 
     factory = given(HadoopFactory)
 
-    @pytest.fixture
-    def config(self, tmp_path: Path) -> HadoopConfig:
-        return HadoopConfig(warehouse=str(tmp_path))
+    config = given(lambda tmp_path: HadoopConfig(warehouse=str(tmp_path)))
 
     attach_request = given(lambda: AttachRequest(name="files", location="s3://bucket/tables"))
 
@@ -192,10 +185,7 @@ class TestPassthrough(TestAllowAll):
 class TestFileLineage(LineageSinkContract):
     factory = given(FileLineageFactory)
 
-    @pytest.fixture
-    def config(self, tmp_path: Path) -> FileLineageConfig:
-        return FileLineageConfig(file_path=tmp_path / "lineage.jsonl")
-
-    @pytest.fixture
-    def delivered(self, config: FileLineageConfig):
-        return lambda: [json.loads(line) for line in config.file_path.read_text("utf-8").splitlines()]
+    config = given(lambda tmp_path: FileLineageConfig(file_path=tmp_path / "lineage.jsonl"))
+    delivered = given(
+        lambda config: lambda: [json.loads(line) for line in config.file_path.read_text("utf-8").splitlines()]
+    )

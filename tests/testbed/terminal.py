@@ -8,17 +8,16 @@ import re
 import select
 import signal
 import time
+from collections.abc import Sequence
 from pathlib import Path
-
-from cli_fakes import FAKE_CLI
 
 _ESCAPES = re.compile(r"\x1b(?:\][^\x07\x1b]*\x07|\[[0-?]*[ -/]*[@-~]|[=>])")
 
 
 class PtyShell:
-    """A `sqe-cli` on the fake backend, in a terminal of 100 columns and 30 lines."""
+    """A command in a terminal of 100 columns and 30 lines."""
 
-    def __init__(self, home: Path, *arguments: str, command: list[str] = FAKE_CLI, **environment: str) -> None:
+    def __init__(self, home: Path, *arguments: str, command: Sequence[str], **environment: str) -> None:
         self._pid, self._terminal = pty.fork()
         if self._pid == 0:
             environment = {"HOME": str(home), "PATH": os.environ["PATH"], "TERM": "xterm-256color", **environment}
