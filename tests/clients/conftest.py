@@ -16,6 +16,7 @@ import adbc_driver_flightsql.dbapi
 import pyspark
 import pytest
 from clients.go_toolchain import fetched_go, installed_go
+from testbed.making import each_ended
 from testbed.sqe_server import NO_POLICY, SqeServer, api_keys
 
 from sqe_core.engine.spark.jars import LockedJar, fetch_jars
@@ -65,15 +66,7 @@ def tls_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServ
 @pytest.fixture
 def connect(server: RunningServer) -> Iterator[Callable[..., adbc_driver_flightsql.dbapi.Connection]]:
     """Opens ADBC connections that end with the test."""
-    opened: list[adbc_driver_flightsql.dbapi.Connection] = []
-
-    def open_connection(user: str = "etl", **more: Any) -> adbc_driver_flightsql.dbapi.Connection:
-        opened.append(server.connect(user, **more))
-        return opened[-1]
-
-    yield open_connection
-    for connection in opened:
-        connection.close()
+    yield from each_ended(lambda user="etl", **more: server.connect(user, **more))
 
 
 @pytest.fixture

@@ -5,19 +5,19 @@ from __future__ import annotations
 import json
 import secrets
 import threading
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any
 
 import adbc_driver_flightsql.dbapi as flight_sql
 import pyarrow as pa
 import pyarrow.flight as flight
 import pytest
-from google.protobuf.any_pb2 import Any as AnyMessage
+from testbed.clocks import wait_for
+from testbed.flight_client import RawClient
 
 from sqe_core.protocols.flight.wire import flight_pb2
-from sqe_core.protocols.flight.wire import flight_sql_pb2 as sql
 
 Connect = Callable[..., flight_sql.Connection]
 ROWS = 400_000
@@ -142,28 +142,9 @@ def test_nobody_else_reads_one_of_them_and_nobody_twice(
 # pyarrow
 
 
-class Client:
-    def __init__(self, server: Any, endpoints: int) -> None:
-        self.flight = flight.FlightClient(server.uri)
-        self.headers = [self.flight.authenticate_basic_token("etl", server.keys["etl"])]
-        self.plain = flight.FlightCallOptions(headers=self.headers)
-        self.options = flight.FlightCallOptions(headers=[*self.headers, (b"x-sqe-endpoints", str(endpoints).encode())])
-
-    def info(self, text: str) -> flight.FlightInfo:
-        command = AnyMessage()
-        command.Pack(sql.CommandStatementQuery(query=text))
-        descriptor = flight.FlightDescriptor.for_command(command.SerializeToString())
-        return self.flight.get_flight_info(descriptor, self.options)
-
-    def cancel(self, info: flight.FlightInfo) -> None:
-        request = flight_pb2.CancelFlightInfoRequest(info=flight_pb2.FlightInfo.FromString(info.serialize()))
-        action = flight.Action("CancelFlightInfo", request.SerializeToString())
-        (result,) = self.flight.do_action(action, self.plain)
-        status = flight_pb2.CancelFlightInfoResult.FromString(result.body.to_pybytes()).status
-        assert status == flight_pb2.CANCEL_STATUS_CANCELLED
-
+class Client(RawClient):
     def stream(self, endpoint: flight.FlightEndpoint) -> flight.FlightStreamReader:
-        return self.flight.do_get(endpoint.ticket, self.plain)
+        return self.flight.do_get(endpoint.ticket, self.options)
 
 
 def drain(stream: flight.FlightStreamReader) -> None:
@@ -174,7 +155,7 @@ def drain(stream: flight.FlightStreamReader) -> None:
 
 @pytest.fixture
 def client(server: Any) -> Iterator[Client]:
-    made = Client(server, 4)
+    made = Client(server.uri, "etl", server.keys["etl"], (b"x-sqe-endpoints", b"4"))
     yield made
     made.flight.close()
 
@@ -195,9 +176,8 @@ def test_it_is_one_statement_to_the_server(client: Client) -> None:
     streams = [client.stream(endpoint) for endpoint in info.endpoints[:3]]
     told = [json.loads(stream.read_chunk().app_metadata.to_pybytes()) for stream in streams]
     assert len({each["query_id"] for each in told}) == 1
-    shown = client.stream(client.info("SHOW QUERIES").endpoints[0]).read_all()
-    assert str(shown.to_pylist()).count(told[0]["query_id"]) == 1
-    client.cancel(info)
+    assert str(client.query("SHOW QUERIES")).count(told[0]["query_id"]) == 1
+    assert client.cancel(info) == flight_pb2.CANCEL_STATUS_CANCELLED
     for stream in streams:
         with pytest.raises(pa.ArrowCancelled):
             drain(stream)
@@ -209,7 +189,7 @@ def test_cancelling_with_one_endpoint_ends_all(client: Client) -> None:
     for stream in streams:
         stream.read_chunk()
     left = flight.FlightInfo(info.schema, info.descriptor, info.endpoints[3:], -1, -1)
-    client.cancel(left)
+    assert client.cancel(left) == flight_pb2.CANCEL_STATUS_CANCELLED
     for stream in streams:
         with pytest.raises(pa.ArrowCancelled):
             drain(stream)
@@ -233,14 +213,13 @@ def test_readers_that_leave_half_of_them_free_the_slots(client: Client) -> None:
         stream = client.stream(client.info(ENDLESS).endpoints[0])
         stream.read_chunk()
         stream.cancel()
-    deadline = time.monotonic() + 10
-    while True:
-        try:
-            assert client.stream(client.info("SELECT 1 AS one").endpoints[0]).read_all().num_rows == 1
-            return
-        except pa.ArrowException:  # no slot yet
-            assert time.monotonic() < deadline
-            time.sleep(0.1)
+
+    def has_slot() -> bool:
+        with suppress(pa.ArrowException):
+            return client.query("SELECT 1 AS one") == [{"one": 1}]
+        return False
+
+    wait_for(has_slot, 10)
 
 
 def test_a_slow_reader_holds_up_nobody(client: Client) -> None:

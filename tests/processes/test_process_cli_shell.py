@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import os
-import pty
 import re
-import select
 import signal
 import subprocess
 import sys
 import threading
-import time
+from collections.abc import Iterator
 from pathlib import Path
+
+import pytest
+from testbed.clocks import wait_for
+from testbed.terminal import PtyShell
 
 SQE_CLI = [sys.executable, "-m", "sqe_core.cli.main"]
 ENDLESS = "SELECT count(*) FROM range(1000000000) a(x) CROSS JOIN range(1000) b(y) WHERE x % 7 = y % 5"
-_ESCAPES = re.compile(r"\x1b(?:\][^\x07\x1b]*\x07|\[[0-?]*[ -/]*[@-~]|[=>])")
 
 
 def test_values_and_commands_of_a_script(tmp_path: Path) -> None:
@@ -93,84 +94,47 @@ def _children(pid: int) -> list[str]:
     return [child for file in Path(f"/proc/{pid}/task").glob("*/children") for child in file.read_text().split()]
 
 
-def test_the_shell_at_a_terminal(tmp_path: Path) -> None:
-    pid, terminal = pty.fork()
-    if pid == 0:
-        environment = {**os.environ, "TERM": "xterm-256color", "PAGER": "", "COLUMNS": "120", "LINES": "40"}
-        environment["XDG_CACHE_HOME"] = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
-        os.execve(sys.executable, [*SQE_CLI, "--memory"], {**environment, "HOME": str(tmp_path)})
-    shown, seen = "", 0
+@pytest.fixture
+def shell(tmp_path: Path) -> Iterator[PtyShell]:
+    cache = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+    opened = PtyShell(
+        tmp_path, "--memory", command=SQE_CLI, **{**os.environ, "XDG_CACHE_HOME": cache, "HOME": str(tmp_path)}
+    )
+    yield opened
+    opened.close()
 
-    def expect(pattern: str, seconds: float = 60) -> None:
-        nonlocal shown, seen
-        deadline = time.monotonic() + seconds
-        while True:
-            text = _ESCAPES.sub("", shown).replace("\r", "")
-            match = re.search(pattern, text[seen:])
-            if match:
-                seen += match.end()
-                return
-            assert time.monotonic() < deadline, f"waited for {pattern!r}, got {text[seen:]!r}"
-            if select.select([terminal], [], [], 0.1)[0]:
-                data = os.read(terminal, 65536)
-                for _ in range(data.count(b"\x1b[6n")):
-                    os.write(terminal, b"\x1b[20;1R")
-                shown += data.decode()
 
-    def type_keys(keys: str) -> None:
-        os.write(terminal, keys.encode())
-
-    def completed(begin: str, rest: str) -> bool:
-        type_keys(f"{begin}\t")
-        expect(re.escape(begin))
+def test_the_shell_at_a_terminal(shell: PtyShell, tmp_path: Path) -> None:
+    def is_completed(begin: str, rest: str) -> bool:
+        """Names are read in the background and at most some seconds old."""
+        shell.type(f"{begin}\t")
+        shell.expect(re.escape(begin))
         try:
-            expect(rest, 1)
+            shell.expect(rest, 1)
         except AssertionError:
+            shell.type("\x03")
+            shell.expect("sqe>")
             return False
         return True
 
-    try:
-        expect("sqe>", 20)
-        type_keys("SELECT 40 +\r")
-        expect(r"\.\.\.>")
-        type_keys("2 AS answer;\r")
-        expect(r"answer\n-+\n +42\n\(1 row\)\nTime: ", 180)
-        expect("sqe>")
-        type_keys("CREATE TABLE orders AS SELECT 1 AS order_id;\r")
-        expect("CREATE TABLE: 1 row")
-        expect("sqe>")
-        type_keys(f"{ENDLESS};\r")
-        expect("Ctrl-C cancels")
-        type_keys("\x03")
-        expect("QUERY_CANCELLED")
-        expect("sqe>")
-        # Names are read in the background and at most some seconds old.
-        deadline = time.monotonic() + 60
-        while not completed("SELECT * FROM ord", "ers"):
-            assert time.monotonic() < deadline
-            type_keys("\x03")
-            expect("sqe>")
-        type_keys(";\r")
-        expect(r"order_id\n-+\n +1\n\(1 row\)")
-        expect("sqe>")
-        type_keys("\x04")
-        expect_end = time.monotonic() + 30
-        while os.waitpid(pid, os.WNOHANG)[0] == 0:
-            assert time.monotonic() < expect_end
-            if select.select([terminal], [], [], 0.05)[0]:
-                _drain(terminal)
-    finally:
-        os.close(terminal)
-        try:
-            os.kill(pid, signal.SIGKILL)
-            os.waitpid(pid, 0)
-        except (ProcessLookupError, ChildProcessError):
-            pass
+    shell.expect("sqe>")
+    shell.type("SELECT 40 +\r")
+    shell.expect(r"\.\.\.>")
+    shell.type("2 AS answer;\r")
+    shell.expect(r"answer\n-+\n +42\n\(1 row\)\nTime: ", 180)
+    shell.expect("sqe>")
+    shell.type("CREATE TABLE orders AS SELECT 1 AS order_id;\r")
+    shell.expect("CREATE TABLE: 1 row", 60)
+    shell.expect("sqe>")
+    shell.type(f"{ENDLESS};\r")
+    shell.expect("Ctrl-C cancels", 60)
+    shell.type("\x03")
+    shell.expect("QUERY_CANCELLED", 60)
+    shell.expect("sqe>")
+    wait_for(lambda: is_completed("SELECT * FROM ord", "ers"), 60)
+    shell.type(";\r")
+    shell.expect(r"order_id\n-+\n +1\n\(1 row\)", 60)
+    shell.expect("sqe>")
+    shell.type("\x04")
+    shell.end(30)
     assert "orders" in (tmp_path / ".sqe_history").read_text()
-
-
-def _drain(terminal: int) -> None:
-    try:
-        os.read(terminal, 65536)
-    except OSError:
-        pass
