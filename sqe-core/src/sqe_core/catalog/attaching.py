@@ -33,13 +33,13 @@ from sqe_core.spi.errors import (
     SqeError,
     UserError,
 )
+from sqe_core.spi.names import RESERVED_PREFIXES
 from sqe_core.sql.statements.attachments import Attach, CreateSecret
 
 _log = logging.getLogger(__name__)
 
 # What means something else than a catalog, to us or to the engine.
 _RESERVED = frozenset({"system", INFORMATION_SCHEMA, "spark_catalog", "session", "global_temp", "default", "temp"})
-_RESERVED_PREFIXES = ("_sqe_", "__sqe")
 _NEVER_IN_A_NAME = frozenset('/\\:#`"$.\0')
 _LONGEST_NAME = 128
 _MOST_ATTACHED = 200
@@ -180,7 +180,7 @@ class Attachments:
         name = wanted.name
         if (
             name.lower() in _RESERVED
-            or name.lower().startswith(_RESERVED_PREFIXES)
+            or name.lower().startswith(RESERVED_PREFIXES)
             or _NEVER_IN_A_NAME.intersection(name)
             or not name.isprintable()
             or len(name) > _LONGEST_NAME

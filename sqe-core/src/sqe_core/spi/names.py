@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+RESERVED_PREFIXES = ("_sqe_", "__sqe")
+"""What begins so, whatever its case, is a name of SQE's own and nobody else's (NAME-6)."""
+
 
 def quote_part(part: str) -> str:
     """Write one part of a name as a user may type it, quoted where that is needed.

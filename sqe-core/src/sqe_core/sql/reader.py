@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from sqe_core.spi.errors import NotSupportedError, UserError
+from sqe_core.spi.names import RESERVED_PREFIXES
 from sqe_core.sql.recogniser import recognise
 from sqe_core.sql.statement import EngineStatement, ScriptStatement, Statement, TextLimits
 from sqe_core.sql.text.context import Dialect, EngineText, StatementText
@@ -14,7 +15,6 @@ from sqe_core.sql.text.split import split
 from sqe_core.sql.text.tokens import Kind, Text, Token, tokenize
 
 _QUOTES = "values stand in single quotes, and a quote inside is written twice"
-RESERVED_PREFIXES = ("_sqe_", "__sqe")
 
 
 class Reader:

@@ -9,9 +9,9 @@ from sqe_core.config.checks.network import is_loopback
 from sqe_core.config.origin import Fault, KeyPath
 from sqe_core.config.sections.catalog import CatalogConfig, CatalogStorageConfig
 from sqe_core.config.sections.root import SqeConfig
+from sqe_core.spi.names import RESERVED_PREFIXES
 
 RESERVED_NAMES = frozenset({"system"})
-RESERVED_PREFIXES = ("_sqe_", "__sqe")
 
 
 def configured_catalogs(config: SqeConfig) -> Iterator[tuple[KeyPath, CatalogConfig]]:

@@ -27,7 +27,7 @@ from sqe_core.query.ingest.rows import RowFiles, row_files
 from sqe_core.query.ingest.types import check_schema, fitted, storable
 from sqe_core.query.judge.bind import SpooledRows
 from sqe_core.query.judge.judge import Judgement
-from sqe_core.query.judge.names import ResolvedName, schema_not_found, table_not_found
+from sqe_core.query.judge.names import ResolvedName, schema_to_make, table_not_found
 from sqe_core.query.judge.relation_text import append_text, create_text
 from sqe_core.query.run.execution import Execution
 from sqe_core.query.run.judging import Judging
@@ -185,8 +185,7 @@ class Ingestion:
 
     def _create(self, mode: IngestMode, resolved: ResolvedName, schema: pa.Schema, rows: _Source) -> _Write:
         if not self.context.visible.has_schema(resolved.mount, resolved.name.namespace):
-            schema_name = resolved.name.schema
-            raise schema_not_found(schema_name, hint=f"create it first: CREATE SCHEMA {schema_name}")
+            raise schema_to_make(resolved.name.schema)
         kept = pa.schema([field.with_type(storable(field.name, field.type)) for field in schema])
         text = create_text(_parts(resolved), kept.names, rows.name, replace=mode is IngestMode.REPLACE)
         return _Write(statement=_statement(StatementKind.CREATE_TABLE_AS, text), kept=kept)

@@ -11,7 +11,7 @@ from typing import Any
 from sqe_core.catalog.system import SYSTEM
 from sqe_core.catalog.visible import INFORMATION_SCHEMA, VisibleCatalogs
 from sqe_core.engine.port import PlanDescription, Relation, RelationKind
-from sqe_core.query.judge.names import NameContext, NameResolver, ResolvedName, schema_not_found, table_not_found
+from sqe_core.query.judge.names import NameContext, NameResolver, ResolvedName, schema_to_make, table_not_found
 from sqe_core.query.judge.near_names import NearNames
 from sqe_core.session.session import SessionView
 from sqe_core.session.statement_session import StatementSession
@@ -180,8 +180,7 @@ class RelationBinder:
         if bound.system:
             return bound
         if usage is Usage.CREATE and not self.visible.has_schema(resolved.mount, resolved.name.namespace):
-            hint = f"create it first: CREATE SCHEMA {resolved.name.schema}"
-            return replace(bound, absent=schema_not_found(resolved.name.schema, hint=hint))
+            return replace(bound, absent=schema_to_make(resolved.name.schema))
         if resolved not in self._loaded:
             # What exists is decided on with everything else of the statement, in one question (POL-3). What is hidden
             # is as free a name as any until the catalog says that it is taken: it is not replaced then (ERR-7).

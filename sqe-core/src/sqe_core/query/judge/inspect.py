@@ -29,6 +29,7 @@ from sqe_core.query.judge.table_clauses import (
     text_map,
 )
 from sqe_core.spi.errors import ErrorCode, NotSupportedError, Position, ResourcesError, UserError
+from sqe_core.spi.names import RESERVED_PREFIXES
 from sqe_core.sql.statement import PositionMap, StatementKind
 
 _log = logging.getLogger(__name__)
@@ -290,4 +291,4 @@ def _numbers(value: object) -> Iterator[int]:
 
 
 def _is_ours(name: str) -> bool:
-    return name.startswith(("sqe_p", "_sqe_", "__sqe"))
+    return name.startswith(("sqe_p", *RESERVED_PREFIXES))

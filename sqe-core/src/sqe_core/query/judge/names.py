@@ -16,11 +16,10 @@ from sqe_core.spi.errors import (
     Position,
     UserError,
 )
-from sqe_core.spi.names import NamespaceName, ObjectName, quote_part
+from sqe_core.spi.names import RESERVED_PREFIXES, NamespaceName, ObjectName, quote_part
 from sqe_core.spi.policy import Action
 
 METADATA_TABLES = ("snapshots", "manifests", "history", "files", "partitions", "refs")
-RESERVED_PREFIXES = ("_sqe_", "__sqe")
 _IN_SQL = {
     Action.INSERT: "INSERT into",
     Action.DELETE: "DELETE from",
@@ -165,6 +164,11 @@ def schema_not_found(schema: NamespaceName, *, hint: str | None = None) -> UserE
     return UserError(
         f"Schema {schema} does not exist or you may not see it", code=ErrorCode.SCHEMA_NOT_FOUND, hint=hint
     )
+
+
+def schema_to_make(schema: NamespaceName) -> UserError:
+    """The same where something is to be made in it."""
+    return schema_not_found(schema, hint=f"create it first: CREATE SCHEMA {schema}")
 
 
 def restricted_error(name: ObjectName) -> NotSupportedError:

@@ -16,7 +16,7 @@ from sqe_core.query.judge.names import (
     ResolvedName,
     action_denied,
     restricted_error,
-    schema_not_found,
+    schema_to_make,
     table_not_found,
 )
 from sqe_core.query.statements.handler import ExistingObject, NewObject, SchemaNeed
@@ -118,7 +118,7 @@ class CatalogObjects:
         if resolved.name.namespace[0] == INFORMATION_SCHEMA:
             raise NotSupportedError(f"Schema {INFORMATION_SCHEMA} belongs to SQE and cannot be changed")
         if not context.visible.has_schema(resolved.mount, resolved.name.namespace):
-            raise schema_not_found(resolved.name.schema, hint=f"create it first: CREATE SCHEMA {resolved.name.schema}")
+            raise schema_to_make(resolved.name.schema)
         return resolved
 
     def resolve_new(self, need: NewObject) -> ResolvedName:

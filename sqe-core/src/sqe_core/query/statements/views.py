@@ -19,6 +19,7 @@ from sqe_core.query.statements.traits import DDL, DDL_IF_EXISTS
 from sqe_core.session.session import SessionView
 from sqe_core.spi.catalog import Column, TableMetadata, ViewMetadata
 from sqe_core.spi.errors import AccessDeniedError, ErrorCode, NotSupportedError, UserError
+from sqe_core.spi.names import RESERVED_PREFIXES
 from sqe_core.spi.policy import Action
 from sqe_core.sql.statement import CommentOn, CreateView, DropView, Name, RenameView, SetViewProperties
 
@@ -45,7 +46,7 @@ def _create_for_session(statement: CreateView, context: StatementContext) -> Non
     name = statement.name[0]
     if statement.if_not_exists and context.session.find_view(name) is not None:
         return
-    if name.lower().startswith(("_sqe_", "__sqe")) or "$" in name:
+    if name.lower().startswith(RESERVED_PREFIXES) or "$" in name:
         raise UserError(f"{name} cannot be the name of a view")
     judgement = _judged(statement, context)
     columns = _view_columns(statement, judgement.plan.schema)
