@@ -9,11 +9,13 @@ import java.util.Map;
 import java.util.concurrent.Callable;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicLong;
+import org.apache.iceberg.common.DynFields;
 import org.apache.spark.sql.catalyst.parser.ParserInterface;
 import org.apache.spark.sql.catalyst.plans.logical.Command;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.WithCTE;
 import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.connector.catalog.CatalogManager;
 import org.apache.spark.sql.connector.catalog.CatalogPlugin;
 import org.apache.spark.sql.execution.CommandExecutionMode;
 import org.apache.spark.sql.execution.QueryExecution;
@@ -21,7 +23,6 @@ import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import sqe.bridge.catalog.Catalogs;
-import sqe.bridge.catalog.LoadedCatalogs;
 import sqe.bridge.catalog.SqeCatalog;
 import sqe.bridge.catalog.TableScope;
 import sqe.bridge.exec.Work;
@@ -49,11 +50,13 @@ import sqe.bridge.types.WriteCasts;
  * One isolated session. Python calls one method for each step and gets JSON back: a round trip costs more than most of
  * the work. Plans stay here and Python knows their numbers.
  */
-public final class BridgeSession implements Work.Abandoned {
+public final class BridgeSession {
   private static final long PARSE_MILLIS = 60000;
   private static final long ANALYSE_MILLIS = 24L * 3600 * 1000; // the statement's own timeout cancels by tag
   private static final String CATALOG_PREFIX = "spark.sql.catalog.";
   private static final String EXACT_WRITES = "sqe.exact.writes"; // engine/port.py
+  private static final DynFields.UnboundField<scala.collection.mutable.HashMap<String, CatalogPlugin>> LOADED =
+      DynFields.builder().hiddenImpl(CatalogManager.class, "catalogs").build();
 
   private final SparkSession session;
   private final TableScope scope = new TableScope();
@@ -83,6 +86,7 @@ public final class BridgeSession implements Work.Abandoned {
     return PlanHandle.find(plans, id).plan();
   }
 
+  /** A thread did not end after a cancel. */
   public void abandon() {
     abandoned = true;
   }
@@ -259,7 +263,7 @@ public final class BridgeSession implements Work.Abandoned {
   }
 
   private <T> T run(String tag, long limitMillis, Callable<T> body) throws Throwable {
-    return Work.call(session, tag, limitMillis, this, body);
+    return Work.call(this, tag, limitMillis, body);
   }
 
   // ------------------------------------------------------------------ settings
@@ -335,7 +339,11 @@ public final class BridgeSession implements Work.Abandoned {
     for (String key : settings().keySet())
       if (key.equals(prefix) || key.startsWith(prefix + ".")) conf.unsetConf(key);
     // Unsetting alone leaves a loaded catalog usable. Only this one is dropped: others would have to log in again.
-    CatalogPlugin loaded = LoadedCatalogs.remove(session.sessionState().catalogManager(), alias);
+    CatalogManager manager = session.sessionState().catalogManager();
+    CatalogPlugin loaded;
+    synchronized (manager) {
+      loaded = LOADED.get(manager).remove(alias).getOrElse(() -> null);
+    }
     if (loaded instanceof SqeCatalog catalog) Catalogs.close(catalog.icebergCatalog());
     TableScope.forget(alias);
     aliases.remove(alias);

@@ -2,15 +2,13 @@ package sqe.bridge;
 
 import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.UndeclaredThrowableException;
-import java.util.ArrayList;
 import java.util.Arrays;
-import java.util.Collections;
-import java.util.IdentityHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.ExecutionException;
 import java.util.regex.Pattern;
+import org.apache.commons.lang3.exception.ExceptionUtils;
 import org.apache.spark.QueryContext;
 import org.apache.spark.SparkException;
 import org.apache.spark.SparkThrowable;
@@ -33,7 +31,7 @@ public final class Failures {
   private Failures() {}
 
   public static String describe(Throwable thrown) {
-    List<Throwable> chain = chain(thrown);
+    List<Throwable> chain = ExceptionUtils.getThrowableList(thrown);
     Throwable told = telling(chain);
     StringBuilder out = new StringBuilder("{");
     Json.member(out, "condition", condition(told));
@@ -51,13 +49,6 @@ public final class Failures {
     if (OF_SERVICES.matcher(name).lookingAt()) return name + ": " + thrown.getMessage();
     StackTraceElement[] stack = thrown.getStackTrace();
     return stack.length == 0 ? name : name + " at " + stack[0];
-  }
-
-  private static List<Throwable> chain(Throwable thrown) {
-    List<Throwable> chain = new ArrayList<>();
-    Set<Throwable> seen = Collections.newSetFromMap(new IdentityHashMap<>());
-    for (Throwable each = thrown; each != null && seen.add(each); each = each.getCause()) chain.add(each);
-    return chain;
   }
 
   /**
@@ -109,7 +100,7 @@ public final class Failures {
 
   /** Whether one of the causes has one of these conditions. */
   public static boolean has(Throwable thrown, Set<String> conditions) {
-    return chain(thrown).stream().anyMatch(each -> conditions.contains(condition(each)));
+    return ExceptionUtils.stream(thrown).anyMatch(each -> conditions.contains(condition(each)));
   }
 
   private static String condition(Throwable thrown) {

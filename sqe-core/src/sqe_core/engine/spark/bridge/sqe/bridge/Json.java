@@ -4,6 +4,7 @@ import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.HexFormat;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -13,7 +14,7 @@ import scala.jdk.javaapi.CollectionConverters;
 /** Writes JSON into a StringBuilder, which is much quicker than building a tree; reads with Jackson. */
 public final class Json {
   private static final ObjectMapper MAPPER = new ObjectMapper();
-  private static final String HEX = "0123456789abcdef";
+  private static final HexFormat HEX = HexFormat.of();
 
   private Json() {}
 
@@ -35,18 +36,15 @@ public final class Json {
       char c = text.charAt(i);
       if (c == '"' || c == '\\') out.append('\\').append(c);
       // Surrogates are escaped too: a lone one cannot pass as UTF-8.
-      else if (c < 32 || c == 127 || (c >= 0xD800 && c <= 0xDFFF)) {
-        out.append("\\u").append(HEX.charAt(c >> 12)).append(HEX.charAt((c >> 8) & 15));
-        out.append(HEX.charAt((c >> 4) & 15)).append(HEX.charAt(c & 15));
-      } else out.append(c);
+      else if (c < 32 || c == 127 || Character.isSurrogate(c)) out.append("\\u").append(HEX.toHexDigits(c));
+      else out.append(c);
     }
     out.append('"');
   }
 
   /** Writes `"name":`, with a comma before it unless it is the first member. */
   public static StringBuilder member(StringBuilder out, String name) {
-    char last = out.charAt(out.length() - 1);
-    if (last != '{') out.append(',');
+    if (out.charAt(out.length() - 1) != '{') out.append(',');
     string(out, name);
     return out.append(':');
   }

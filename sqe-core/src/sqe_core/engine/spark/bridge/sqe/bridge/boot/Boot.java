@@ -14,6 +14,7 @@ import java.util.Comparator;
 import java.util.Properties;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.stream.Stream;
+import org.apache.commons.lang3.exception.ExceptionUtils;
 import org.apache.hadoop.security.UserGroupInformation;
 import org.apache.spark.SparkConf;
 import org.apache.spark.scheduler.SparkListener;
@@ -98,9 +99,7 @@ public final class Boot {
   }
 
   private static String rootCause(Throwable error) {
-    Throwable cause = error;
-    while (cause.getCause() != null && cause.getCause() != cause) cause = cause.getCause();
-    return cause.toString().lines().findFirst().orElse("");
+    return ExceptionUtils.getRootCause(error).toString().lines().findFirst().orElse("");
   }
 
   /** Ends the JVM. Local tasks just die with it; a cluster is told, so that it frees the executors. */

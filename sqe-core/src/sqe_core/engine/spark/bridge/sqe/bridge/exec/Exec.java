@@ -68,6 +68,7 @@ public final class Exec implements Runnable {
   private final StructType type;
   private final StreamFormat format;
   private final byte[] schema;
+  private volatile Long affected;
 
   // Guarded by this.
   private boolean running; // past planning
@@ -77,7 +78,6 @@ public final class Exec implements Runnable {
   private boolean forgotten;
   private boolean attached;
   private long cancelledAt;
-  private Long affected;
 
   private Exec(BridgeSession owner, LogicalPlan plan, String tag, Map<String, String> settings) throws Exception {
     this.owner = owner;
@@ -170,9 +170,7 @@ public final class Exec implements Runnable {
   private DataOutputStream begin(ByteArrayOutputStream bytes, char kind) throws IOException {
     DataOutputStream out = new DataOutputStream(bytes);
     out.write(kind);
-    synchronized (this) {
-      out.writeLong(affected == null ? -1 : affected);
-    }
+    out.writeLong(affected == null ? -1 : affected);
     out.writeInt(schema.length);
     out.write(schema);
     return out;
@@ -374,12 +372,7 @@ public final class Exec implements Runnable {
     Running.leave(tag);
     requireRunning();
     InternalRow[] rows = ExecWrite.marked(tag, () -> attempt(first, Exec::collected));
-    if (write != null) {
-      Long count = write.affected(tag);
-      synchronized (this) {
-        affected = count;
-      }
-    }
+    if (write != null) affected = write.affected(tag);
     query.deliver(rows);
   }
 

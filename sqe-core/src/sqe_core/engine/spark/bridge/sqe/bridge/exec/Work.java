@@ -10,6 +10,7 @@ import java.util.concurrent.TimeoutException;
 import org.apache.spark.SparkContext;
 import org.apache.spark.sql.classic.SparkSession;
 import sqe.bridge.BridgeException;
+import sqe.bridge.BridgeSession;
 import sqe.bridge.CancelledException;
 
 /**
@@ -21,11 +22,6 @@ public final class Work {
   private static final ExecutorService POOL = Executors.newCachedThreadPool(Daemons.named("sqe-plan", Daemons.DEEP_BYTES));
 
   private Work() {}
-
-  /** Set when a thread did not end after a cancel; its session must not be used again. */
-  public interface Abandoned {
-    void abandon();
-  }
 
   private static final class Job<T> implements Callable<T> {
     private final SparkSession session;
@@ -68,9 +64,8 @@ public final class Work {
   }
 
   /** Runs the body and returns its answer. A tag makes it cancellable; the time limit holds without one, too. */
-  public static <T> T call(SparkSession session, String tag, long limitMillis, Abandoned owner, Callable<T> body)
-      throws Throwable {
-    Job<T> job = new Job<>(session, tag, body);
+  public static <T> T call(BridgeSession owner, String tag, long limitMillis, Callable<T> body) throws Throwable {
+    Job<T> job = new Job<>(owner.spark(), tag, body);
     FutureTask<T> task = new FutureTask<>(job);
     POOL.execute(task);
     long deadline = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(limitMillis);

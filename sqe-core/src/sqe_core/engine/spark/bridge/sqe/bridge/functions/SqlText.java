@@ -13,6 +13,7 @@ import java.util.regex.Pattern;
 import java.util.regex.PatternSyntaxException;
 import javax.crypto.Mac;
 import javax.crypto.spec.SecretKeySpec;
+import org.apache.commons.lang3.StringUtils;
 import org.apache.spark.sql.catalyst.expressions.XXH64;
 import org.apache.spark.sql.catalyst.util.ArrayData;
 import org.apache.spark.sql.catalyst.util.GenericArrayData;
@@ -68,12 +69,12 @@ public final class SqlText {
     String value = text.toString();
     String searched = part.toString();
     if (searched.isEmpty()) return 1;
-    int at = instance > 0 ? -1 : value.length();
-    for (long left = Math.abs(instance); left > 0; left--) {
-      at = instance > 0 ? value.indexOf(searched, at + 1) : value.lastIndexOf(searched, at - 1);
-      if (at < 0) return 0;
-    }
-    return value.codePointCount(0, at) + 1;
+    int number = (int) Math.min(Math.abs(instance), Integer.MAX_VALUE);
+    int at =
+        instance > 0
+            ? StringUtils.ordinalIndexOf(value, searched, number)
+            : StringUtils.lastOrdinalIndexOf(value, searched, number);
+    return at < 0 ? 0 : value.codePointCount(0, at) + 1;
   }
 
   public static long hammingDistance(UTF8String left, UTF8String right) {
@@ -241,49 +242,46 @@ public final class SqlText {
     return ByteBuffer.wrap(bytes).getInt();
   }
 
-  /** The port of a URL, NULL without one. */
-  public static Long urlPort(UTF8String url) {
+  private static URI uri(UTF8String url) {
     try {
-      int port = new URI(url.toString()).getPort();
-      return port < 0 ? null : Long.valueOf(port);
+      return new URI(url.toString());
     } catch (URISyntaxException error) {
       return null;
     }
+  }
+
+  /** The port of a URL, NULL without one. */
+  public static Long urlPort(UTF8String url) {
+    URI uri = uri(url);
+    return uri == null || uri.getPort() < 0 ? null : Long.valueOf(uri.getPort());
   }
 
   /** A part of a URL: protocol and the like, empty when it is missing; NULL when it is no URL. */
   public static UTF8String urlPart(UTF8String url, UTF8String part) {
-    try {
-      URI uri = new URI(url.toString());
-      String found =
-          switch (part.toString()) {
-            case "protocol" -> uri.getScheme();
-            case "host" -> uri.getHost();
-            case "path" -> uri.getPath();
-            case "query" -> uri.getRawQuery();
-            case "fragment" -> uri.getFragment();
-            default -> null;
-          };
-      return found == null ? UTF8String.EMPTY_UTF8 : UTF8String.fromString(found);
-    } catch (URISyntaxException error) {
-      return null;
-    }
+    URI uri = uri(url);
+    if (uri == null) return null;
+    String found =
+        switch (part.toString()) {
+          case "protocol" -> uri.getScheme();
+          case "host" -> uri.getHost();
+          case "path" -> uri.getPath();
+          case "query" -> uri.getRawQuery();
+          case "fragment" -> uri.getFragment();
+          default -> null;
+        };
+    return found == null ? UTF8String.EMPTY_UTF8 : UTF8String.fromString(found);
   }
 
   /** The value of a parameter of a URL, decoded; NULL without it. */
   public static UTF8String urlParameter(UTF8String url, UTF8String parameter) {
-    try {
-      String query = new URI(url.toString()).getRawQuery();
-      if (query == null) return null;
-      for (String each : query.split("&")) {
-        String[] pair = each.split("=", 2);
-        if (URLDecoder.decode(pair[0], StandardCharsets.UTF_8).equals(parameter.toString()))
-          return UTF8String.fromString(pair.length == 1 ? "" : URLDecoder.decode(pair[1], StandardCharsets.UTF_8));
-      }
-      return null;
-    } catch (URISyntaxException error) {
-      return null;
+    URI uri = uri(url);
+    if (uri == null || uri.getRawQuery() == null) return null;
+    for (String each : uri.getRawQuery().split("&")) {
+      String[] pair = each.split("=", 2);
+      if (URLDecoder.decode(pair[0], StandardCharsets.UTF_8).equals(parameter.toString()))
+        return UTF8String.fromString(pair.length == 1 ? "" : URLDecoder.decode(pair[1], StandardCharsets.UTF_8));
     }
+    return null;
   }
 
   /** Fails where a map has no value for a key, as arrays fail beyond their end. */

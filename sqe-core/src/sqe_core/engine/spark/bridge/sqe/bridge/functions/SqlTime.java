@@ -1,11 +1,14 @@
 package sqe.bridge.functions;
 
 import java.math.BigDecimal;
+import java.time.DateTimeException;
 import java.time.LocalDate;
 import java.time.LocalDateTime;
+import java.time.LocalTime;
 import java.time.OffsetDateTime;
 import java.time.ZoneId;
 import java.time.ZoneOffset;
+import java.time.ZonedDateTime;
 import java.time.format.DateTimeFormatter;
 import java.time.format.DateTimeFormatterBuilder;
 import java.time.format.ResolverStyle;
@@ -16,8 +19,10 @@ import java.time.temporal.TemporalQueries;
 import java.util.Locale;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.function.Supplier;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
+import org.apache.spark.sql.catalyst.util.DateTimeUtils;
 import org.apache.spark.sql.errors.QueryExecutionErrors;
 import org.apache.spark.unsafe.types.UTF8String;
 import sqe.bridge.Refusal;
@@ -34,56 +39,63 @@ public final class SqlTime {
 
   private SqlTime() {}
 
-  private static LocalDateTime dateTime(long micros) {
-    long seconds = Math.floorDiv(micros, SECOND);
-    return LocalDateTime.ofEpochSecond(seconds, (int) Math.floorMod(micros, SECOND) * 1000, ZoneOffset.UTC);
-  }
-
-  private static long micros(LocalDateTime time) {
-    return Math.addExact(Math.multiplyExact(time.toEpochSecond(ZoneOffset.UTC), SECOND), time.getNano() / 1000L);
+  private static UTF8String format(char kind, long micros, UTF8String format) {
+    ZonedDateTime time = DateTimeUtils.microsToLocalDateTime(micros).atZone(ZoneOffset.UTC);
+    return UTF8String.fromString(formatter(kind, format.toString()).format(time));
   }
 
   /** date_format with MySQL's codes. */
   public static UTF8String formatMysql(long micros, UTF8String format) {
-    return UTF8String.fromString(formatter('m', format.toString()).format(dateTime(micros)));
+    return format('m', micros, format);
   }
 
   public static long parseMysql(UTF8String text, UTF8String format) {
-    return parse(formatter('m', format.toString()), text);
+    return parse('m', text, format);
   }
 
   /** format_datetime with Joda's letters. */
   public static UTF8String formatJoda(long micros, UTF8String format) {
-    return UTF8String.fromString(
-        formatter('j', format.toString()).format(dateTime(micros).atZone(ZoneOffset.UTC)));
+    return format('j', micros, format);
   }
 
   public static long parseJoda(UTF8String text, UTF8String format) {
-    return parse(formatter('j', format.toString()), text);
+    return parse('j', text, format);
   }
 
   /** to_char and to_timestamp with Teradata's codes. */
   public static UTF8String formatTeradata(long micros, UTF8String format) {
-    return UTF8String.fromString(formatter('t', format.toString()).format(dateTime(micros)));
+    return format('t', micros, format);
   }
 
   public static long parseTeradata(UTF8String text, UTF8String format) {
-    return parse(formatter('t', format.toString()), text);
+    return parse('t', text, format);
   }
 
-  private static long parse(DateTimeFormatter formatter, UTF8String text) {
+  private static long parse(char kind, UTF8String text, UTF8String format) {
+    DateTimeFormatter formatter = formatter(kind, format.toString());
+    return read(
+        () -> {
+          TemporalAccessor found = formatter.parse(text.toString());
+          LocalDate date = found.query(TemporalQueries.localDate());
+          if (date == null) date = partialDate(found);
+          LocalTime time = found.query(TemporalQueries.localTime());
+          LocalDateTime local = date.atTime(time == null ? partialTime(found) : time);
+          ZoneId zone = found.query(TemporalQueries.zone());
+          return micros(zone == null ? local : local.atZone(zone).withZoneSameInstant(ZoneOffset.UTC).toLocalDateTime());
+        });
+  }
+
+  /** A text that cannot be read is refused as Spark refuses it. */
+  private static <T> T read(Supplier<T> reading) {
     try {
-      TemporalAccessor found = formatter.parse(text.toString());
-      LocalDate date = found.query(TemporalQueries.localDate());
-      if (date == null) date = partialDate(found);
-      java.time.LocalTime time = found.query(TemporalQueries.localTime());
-      LocalDateTime local = date.atTime(time == null ? partialTime(found) : time);
-      ZoneId zone = found.query(TemporalQueries.zone());
-      if (zone != null) local = local.atZone(zone).withZoneSameInstant(ZoneOffset.UTC).toLocalDateTime();
-      return micros(local);
-    } catch (java.time.DateTimeException error) {
+      return reading.get();
+    } catch (DateTimeException error) {
       throw QueryExecutionErrors.ansiDateTimeParseError(error, "try_cast");
     }
+  }
+
+  private static long micros(LocalDateTime time) {
+    return DateTimeUtils.localDateTimeToMicros(time);
   }
 
   private static LocalDate partialDate(TemporalAccessor found) {
@@ -98,10 +110,10 @@ public final class SqlTime {
     return LocalDate.of(year, field(found, ChronoField.MONTH_OF_YEAR, 1), field(found, ChronoField.DAY_OF_MONTH, 1));
   }
 
-  private static java.time.LocalTime partialTime(TemporalAccessor found) {
+  private static LocalTime partialTime(TemporalAccessor found) {
     int hour = field(found, ChronoField.HOUR_OF_DAY, -1);
     if (hour < 0) hour = field(found, ChronoField.HOUR_OF_AMPM, 0) + 12 * field(found, ChronoField.AMPM_OF_DAY, 0);
-    return java.time.LocalTime.of(
+    return LocalTime.of(
         hour,
         field(found, ChronoField.MINUTE_OF_HOUR, 0),
         field(found, ChronoField.SECOND_OF_MINUTE, 0),
@@ -135,8 +147,8 @@ public final class SqlTime {
   /** Whole months from one time to another; from the 31st to the last day of a shorter month is a whole one. */
   public static long monthsBetween(long from, long to) {
     if (to < from) return -monthsBetween(to, from);
-    LocalDateTime start = dateTime(from);
-    LocalDateTime end = dateTime(to);
+    LocalDateTime start = DateTimeUtils.microsToLocalDateTime(from);
+    LocalDateTime end = DateTimeUtils.microsToLocalDateTime(to);
     int last = end.toLocalDate().lengthOfMonth();
     if (end.getDayOfMonth() == last && start.getDayOfMonth() > last) start = start.withDayOfMonth(last);
     long months = (end.getYear() - start.getYear()) * 12L + end.getMonthValue() - start.getMonthValue();
@@ -211,30 +223,25 @@ public final class SqlTime {
 
   /** ISO 8601: with or without time, fraction and zone, week dates and day-of-year dates too. */
   public static long fromIsoTimestamp(UTF8String text) {
-    String value = text.toString().trim();
+    return read(() -> isoTimestamp(text.toString().trim()));
+  }
+
+  private static long isoTimestamp(String value) {
     int split = value.indexOf('T');
-    try {
-      if (split < 0) return micros(isoDate(value).atStartOfDay());
-      LocalDate date = isoDate(value.substring(0, split));
-      String time = value.substring(split + 1);
-      int zone = Math.max(time.indexOf('Z'), Math.max(time.indexOf('+'), time.indexOf('-')));
-      String clock = zone < 0 ? time : time.substring(0, zone);
-      if (clock.length() == 2) clock = clock + ":00";
-      LocalDateTime local = date.atTime(java.time.LocalTime.parse(clock.replace(',', '.')));
-      if (zone < 0 || time.charAt(zone) == 'Z') return micros(local);
-      ZoneOffset offset = ZoneOffset.of(time.substring(zone));
-      return micros(OffsetDateTime.of(local, offset).withOffsetSameInstant(ZoneOffset.UTC).toLocalDateTime());
-    } catch (java.time.DateTimeException error) {
-      throw QueryExecutionErrors.ansiDateTimeParseError(error, "try_cast");
-    }
+    if (split < 0) return micros(isoDate(value).atStartOfDay());
+    LocalDate date = isoDate(value.substring(0, split));
+    String time = value.substring(split + 1);
+    int zone = Math.max(time.indexOf('Z'), Math.max(time.indexOf('+'), time.indexOf('-')));
+    String clock = zone < 0 ? time : time.substring(0, zone);
+    if (clock.length() == 2) clock = clock + ":00";
+    LocalDateTime local = date.atTime(LocalTime.parse(clock.replace(',', '.')));
+    if (zone < 0 || time.charAt(zone) == 'Z') return micros(local);
+    ZoneOffset offset = ZoneOffset.of(time.substring(zone));
+    return micros(OffsetDateTime.of(local, offset).withOffsetSameInstant(ZoneOffset.UTC).toLocalDateTime());
   }
 
   public static int fromIsoDate(UTF8String text) {
-    try {
-      return (int) isoDate(text.toString().trim()).toEpochDay();
-    } catch (java.time.DateTimeException error) {
-      throw QueryExecutionErrors.ansiDateTimeParseError(error, "try_cast");
-    }
+    return read(() -> (int) isoDate(text.toString().trim()).toEpochDay());
   }
 
   private static LocalDate isoDate(String text) {

@@ -2,6 +2,7 @@ package sqe.bridge.functions;
 
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
 import org.apache.spark.sql.catalyst.expressions.Cast;
 import org.apache.spark.sql.catalyst.expressions.EvalMode$;
 import org.apache.spark.sql.catalyst.expressions.Expression;
@@ -17,6 +18,9 @@ import sqe.bridge.plan.Trees;
 
 /** Calls of static methods: `SqlMath.method(type, type) -> type`, where a type may be empty to leave the argument alone. */
 final class StaticCalls {
+  private static final Map<String, Class<?>> OWNERS =
+      Map.of("SqlMath", SqlMath.class, "SqlText", SqlText.class, "SqlTime", SqlTime.class, "SqlJson", SqlJson.class);
+
   private StaticCalls() {}
 
   static Expression build(String text, Expression... values) {
@@ -47,17 +51,7 @@ final class StaticCalls {
       type = CatalystSqlParser$.MODULE$.parseDataType(result);
     }
     return new StaticInvoke(
-        owner(method[0]), type, method[1], Trees.seq(arguments), Trees.seq(), true, true, true, Option.empty());
-  }
-
-  private static Class<?> owner(String name) {
-    return switch (name) {
-      case "SqlMath" -> SqlMath.class;
-      case "SqlText" -> SqlText.class;
-      case "SqlTime" -> SqlTime.class;
-      case "SqlJson" -> SqlJson.class;
-      default -> throw new IllegalArgumentException(name);
-    };
+        OWNERS.get(method[0]), type, method[1], Trees.seq(arguments), Trees.seq(), true, true, true, Option.empty());
   }
 
   private static Expression cast(Expression value, DataType type) {

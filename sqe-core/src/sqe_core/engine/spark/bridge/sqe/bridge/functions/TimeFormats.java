@@ -35,12 +35,11 @@ final class TimeFormats {
         out.appendLiteral(c);
         continue;
       }
-      char code = pattern.charAt(++i);
-      if (!mysqlCode(out, code)) out.appendLiteral(code);
+      mysqlCode(out, pattern.charAt(++i));
     }
   }
 
-  private static boolean mysqlCode(DateTimeFormatterBuilder out, char code) {
+  private static void mysqlCode(DateTimeFormatterBuilder out, char code) {
     switch (code) {
       case 'a' -> out.appendText(ChronoField.DAY_OF_WEEK, TextStyle.SHORT);
       case 'b' -> out.appendText(ChronoField.MONTH_OF_YEAR, TextStyle.SHORT);
@@ -66,11 +65,8 @@ final class TimeFormats {
       case 'Y' -> out.appendValue(ChronoField.YEAR, 4, 10, SignStyle.EXCEEDS_PAD);
       case 'y' -> out.appendValueReduced(ChronoField.YEAR, 2, 2, 1970);
       case 'D', 'U', 'u', 'V', 'w', 'X' -> throw Refusal.ofArgument("The code " + code + " is not supported in formats of dates");
-      default -> {
-        return false;
-      }
+      default -> out.appendLiteral(code);
     }
-    return true;
   }
 
   /** yyyy-MM-dd HH:mm:ss, with Joda's meaning of the letters. */

@@ -1,6 +1,7 @@
 package sqe.bridge.functions;
 
-import java.util.List;
+import java.util.Arrays;
+import java.util.Comparator;
 import java.util.Map;
 import java.util.Set;
 import java.util.regex.Matcher;
@@ -10,6 +11,7 @@ import java.util.stream.IntStream;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.types.*;
+import org.apache.spark.sql.types.IntegralType;
 import sqe.bridge.Refusal;
 
 /** The short words by which templates are chosen, and what a template may ask about the types of its arguments. */
@@ -136,14 +138,11 @@ public final class TypeClasses {
   }
 
   private static String wider(Expression[] values) {
-    int size = 0;
-    for (Expression each : values) {
-      DataType type = each.dataType();
-      if (type instanceof LongType) size = Math.max(size, 4);
-      else if (type instanceof IntegerType) size = Math.max(size, 3);
-      else if (type instanceof ShortType) size = Math.max(size, 2);
-      else if (type instanceof ByteType) size = Math.max(size, 1);
-    }
-    return List.of("INT", "TINYINT", "SMALLINT", "INT", "BIGINT").get(size);
+    return Arrays.stream(values)
+        .map(Expression::dataType)
+        .filter(IntegralType.class::isInstance)
+        .max(Comparator.comparingInt(DataType::defaultSize))
+        .map(DataType::sql)
+        .orElse("INT");
   }
 }

@@ -14,24 +14,25 @@ public final class TypeNames {
     return of(type, null);
   }
 
+  /** What a type of Iceberg holds: the element, key and value, or the fields; null of null. */
+  public static Type inside(Type origin, int place) {
+    return origin == null ? null : origin.asNestedType().fields().get(place).type();
+  }
+
   /** The name of a column's type, of which Iceberg may say more than Spark. */
   public static String of(DataType type, Type origin) {
     if (origin instanceof Types.UUIDType) return "uuid";
     if (origin instanceof Types.FixedType fixed) return "fixed(" + fixed.length() + ")";
     if (origin instanceof Types.TimestampNanoType nano)
       return nano.shouldAdjustToUTC() ? "timestamp(9) with time zone" : "timestamp(9)";
-    if (type instanceof ArrayType array)
-      return "array(" + of(array.elementType(), origin == null ? null : origin.asListType().elementType()) + ")";
-    if (type instanceof MapType map) {
-      String key = of(map.keyType(), origin == null ? null : origin.asMapType().keyType());
-      return "map(" + key + ", " + of(map.valueType(), origin == null ? null : origin.asMapType().valueType()) + ")";
-    }
+    if (type instanceof ArrayType array) return "array(" + of(array.elementType(), inside(origin, 0)) + ")";
+    if (type instanceof MapType map)
+      return "map(" + of(map.keyType(), inside(origin, 0)) + ", " + of(map.valueType(), inside(origin, 1)) + ")";
     if (type instanceof StructType row) {
       List<String> fields = new ArrayList<>();
       for (StructField field : row.fields()) {
-        Type inner = origin == null ? null : origin.asStructType().fields().get(fields.size()).type();
         String name = origin == null ? field.name().replace("'", "") : field.name();
-        fields.add(name + " " + of(field.dataType(), inner));
+        fields.add(name + " " + of(field.dataType(), inside(origin, fields.size())));
       }
       return "row(" + String.join(", ", fields) + ")";
     }

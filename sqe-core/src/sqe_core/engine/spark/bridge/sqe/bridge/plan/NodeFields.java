@@ -34,9 +34,7 @@ final class NodeFields {
       Values.render(out, hint.parameters(), true);
     } else if (!analysed && plan instanceof Aggregate aggregate) {
       Json.member(out, "groupings").append(groupings(aggregate));
-    } else if (plan instanceof LocalRelation local) {
-      Json.member(out, "rows").append(Trees.size(local.data()));
-      Json.member(out, "isStreaming").append(plan.isStreaming());
+    } else if (plan instanceof LocalRelation) {
       output(out, plan);
     } else if (analysed && plan instanceof Project project) {
       Iterable<NamedExpression> columns = Trees.each(project.projectList());
@@ -48,7 +46,6 @@ final class NodeFields {
     } else if (plan instanceof DataSourceV2Relation relation) source(out, relation);
     else if (analysed && plan instanceof View view) {
       Json.strings(Json.member(out, "identifier"), view.desc().identifier().nameParts());
-      Json.member(out, "isTempView").append(view.isTempView());
       output(out, plan);
     } else {
       if (analysed && plan instanceof WriteDelta delta) guard(out, delta.condition());
@@ -103,17 +100,11 @@ final class NodeFields {
     Table table = relation.table();
     Json.member(out, "tableClass", table.getClass().getName());
     if (table instanceof SpoolTable spoolTable) Json.member(out, "spool", spoolTable.token);
-    if (table instanceof RowLevelOperationTable operationTable) {
-      Json.member(out, "operation", operationTable.operation().command().toString());
-      table = operationTable.table();
-      Json.member(out, "innerTableClass", table.getClass().getName());
-    }
+    if (table instanceof RowLevelOperationTable operationTable) table = operationTable.table();
     if (table instanceof TimesTable timesTable) table = timesTable.plain;
     if (table instanceof SparkTable iceberg) {
-      Json.member(out, "icebergClass", iceberg.table().getClass().getName());
       // Every table is pinned to a snapshot when it is loaded; only a chosen one is a version that somebody named.
       Json.member(out, "snapshotId").append(IcebergFields.timeTravel(iceberg) == null ? null : iceberg.snapshotId());
-      Json.member(out, "pinnedSnapshotId").append(iceberg.snapshotId());
       Json.member(out, "branch", iceberg.branch());
     }
     Json.member(out, "timeTravel", relation.timeTravelSpec().isDefined() ? relation.timeTravelSpec().get().toString() : null);

@@ -49,10 +49,8 @@ public final class Parameters extends Rebuild {
     if (after == before) return after;
     if (after instanceof UnresolvedInlineTable table) return withoutMarkers(table);
     // Clients bind all their integers as 64 bits; Spark takes only 32 for a number of rows.
-    if (after instanceof GlobalLimit limit) return Trees.with(limit, 0, rowCount(limit.limitExpr()));
-    if (after instanceof LocalLimit limit) return Trees.with(limit, 0, rowCount(limit.limitExpr()));
-    if (after instanceof Offset offset) return Trees.with(offset, 0, rowCount(offset.offsetExpr()));
-    return after;
+    boolean counts = after instanceof GlobalLimit || after instanceof LocalLimit || after instanceof Offset;
+    return counts ? Trees.with(after, 0, rowCount((Expression) after.productElement(0))) : after;
   }
 
   private Seq<String> parts(Expression name) {

@@ -9,6 +9,7 @@ import java.util.IdentityHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import java.util.concurrent.Callable;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.analysis.RelationTimeTravel;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedAttribute;
@@ -17,6 +18,7 @@ import org.apache.spark.sql.catalyst.analysis.UnresolvedRelation;
 import org.apache.spark.sql.catalyst.expressions.*;
 import org.apache.spark.sql.catalyst.parser.ParserInterface;
 import org.apache.spark.sql.catalyst.plans.logical.*;
+import org.apache.spark.sql.catalyst.plans.logical.V2CreateTablePlan;
 import org.apache.spark.sql.catalyst.trees.CurrentOrigin;
 import org.apache.spark.sql.catalyst.trees.Origin;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
@@ -72,35 +74,25 @@ public final class PlanRewrite extends Rebuild {
     // The clause stands inside the secured text, on the raw table (NAME-5).
     if (before instanceof RelationTimeTravel travel && travels.contains(travel.relation()))
       return ((RelationTimeTravel) after).relation();
-    if (before instanceof ReplaceTableAsSelect replace && absent.contains(replace.name()))
-      return created((ReplaceTableAsSelect) after);
-    if (before instanceof ReplaceTable replace && absent.contains(replace.name())) return created((ReplaceTable) after);
-    if (before instanceof CreateTableAsSelect create && absent.contains(create.name()))
-      return created((CreateTableAsSelect) after);
-    if (before instanceof CreateTable create && absent.contains(create.name())) return created((CreateTable) after);
-    return after;
+    return before instanceof V2CreateTablePlan create && absent.contains(create.name()) ? created(after) : after;
   }
 
-  /** OR REPLACE where nothing is: a table that somebody makes meanwhile is not replaced, which nobody decided on. */
-  private static LogicalPlan created(ReplaceTableAsSelect plan) {
-    if (!plan.orCreate()) return plan;
-    return new CreateTableAsSelect(
-        plan.name(), plan.partitioning(), plan.query(), plan.tableSpec(), plan.writeOptions(), false, false);
-  }
-
-  private static LogicalPlan created(ReplaceTable plan) {
-    if (!plan.orCreate()) return plan;
-    return new CreateTable(plan.name(), plan.columns(), plan.partitioning(), plan.tableSpec(), false);
-  }
-
-  /** IF NOT EXISTS where nothing is: who made it, and whether its rows were written, is not to be guessed afterwards. */
-  private static LogicalPlan created(CreateTableAsSelect plan) {
-    return new CreateTableAsSelect(
-        plan.name(), plan.partitioning(), plan.query(), plan.tableSpec(), plan.writeOptions(), false, false);
-  }
-
-  private static LogicalPlan created(CreateTable plan) {
-    return new CreateTable(plan.name(), plan.columns(), plan.partitioning(), plan.tableSpec(), false);
+  /**
+   * OR REPLACE where nothing is: a table that somebody makes meanwhile is not replaced, which nobody decided on. IF NOT
+   * EXISTS where nothing is: who made it, and whether its rows were written, is not to be guessed afterwards.
+   */
+  private static TreeNode<?> created(TreeNode<?> plan) {
+    if (plan instanceof ReplaceTableAsSelect made && made.orCreate())
+      return new CreateTableAsSelect(
+          made.name(), made.partitioning(), made.query(), made.tableSpec(), made.writeOptions(), false, false);
+    if (plan instanceof ReplaceTable made && made.orCreate())
+      return new CreateTable(made.name(), made.columns(), made.partitioning(), made.tableSpec(), false);
+    if (plan instanceof CreateTableAsSelect made)
+      return new CreateTableAsSelect(
+          made.name(), made.partitioning(), made.query(), made.tableSpec(), made.writeOptions(), false, false);
+    if (plan instanceof CreateTable made)
+      return new CreateTable(made.name(), made.columns(), made.partitioning(), made.tableSpec(), false);
+    return plan;
   }
 
   private LogicalPlan replacement(PlanWalk.Relation relation, JsonNode request) throws Exception {
@@ -132,22 +124,23 @@ public final class PlanRewrite extends Rebuild {
   }
 
   private LogicalPlan parse(String sql) throws Exception {
-    Origin before = CurrentOrigin.get();
-    CurrentOrigin.set(ours());
-    try {
-      return parser.parsePlan(sql);
-    } finally {
-      CurrentOrigin.set(before);
-    }
+    return ours(() -> parser.parsePlan(sql));
   }
 
-  /** The origin of what is not in the user's text. */
-  public static Origin ours() {
+  /** Parses what is not in the user's text. */
+  public static <T> T ours(Callable<T> body) throws Exception {
     Option<Object> none = Option.empty();
     Option<String> unknown = Option.empty();
     Option<String> type = Option.apply(OBJECT_TYPE);
-    return new Origin(
-        none, none, none, none, unknown, type, Option.apply("secured"), Option.empty(), Option.empty(), Option.empty());
+    Origin before = CurrentOrigin.get();
+    CurrentOrigin.set(
+        new Origin(
+            none, none, none, none, unknown, type, Option.apply("secured"), Option.empty(), Option.empty(), Option.empty()));
+    try {
+      return body.call();
+    } finally {
+      CurrentOrigin.set(before);
+    }
   }
 
   private LogicalPlan inlined(JsonNode request) {

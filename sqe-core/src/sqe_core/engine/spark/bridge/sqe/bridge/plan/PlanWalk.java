@@ -73,6 +73,9 @@ public final class PlanWalk {
           UnresolvedProcedure.class, "other",
           UnresolvedFunctionName.class, "other");
 
+  private static final Set<String> WRITES =
+      Set.of("InsertIntoStatement", "OverwriteByExpression", "OverwritePartitionsDynamic", "AppendData");
+
   private static final Set<String> OTHER_NAMES = Set.of("multipartIdentifier", "nameParts", "tableName");
 
   public final List<Relation> relations = new ArrayList<>();
@@ -288,12 +291,7 @@ public final class PlanWalk {
   }
 
   private static boolean isWriteTarget(String holder, String field) {
-    return isRowLevelTarget(holder, field)
-        || (field.equals("table")
-            && (holder.equals("InsertIntoStatement")
-                || holder.equals("OverwriteByExpression")
-                || holder.equals("OverwritePartitionsDynamic")
-                || holder.equals("AppendData")));
+    return isRowLevelTarget(holder, field) || (field.equals("table") && WRITES.contains(holder));
   }
 
   /** Targets whose columns the statement can name with the table's name before them. */
@@ -340,14 +338,10 @@ public final class PlanWalk {
     } else if (expression instanceof ApplyFunctionExpression call) {
       function(Trees.seq(call.function().canonicalName()), false, call.children(), call.origin());
     } else if (expression instanceof StaticInvoke call) {
-      function(names(owner(call), call.functionName()), false, call.arguments(), call.origin());
+      function(Trees.seq(owner(call), call.functionName()), false, call.arguments(), call.origin());
     } else if (expression instanceof Invoke call) {
-      function(names(owner(call), call.functionName()), false, call.arguments(), call.origin());
+      function(Trees.seq(owner(call), call.functionName()), false, call.arguments(), call.origin());
     } else if (expression instanceof Parameter parameter) parameters.add(parameter.name());
-  }
-
-  private static Seq<String> names(String owner, String method) {
-    return Trees.seq(owner, method);
   }
 
   /** The class whose method is called. */

@@ -9,7 +9,6 @@ import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.V2CreateTableAsSelectPlan;
 import org.apache.spark.sql.catalyst.plans.logical.WithCTE;
 import org.apache.spark.sql.catalyst.trees.CurrentOrigin;
-import org.apache.spark.sql.catalyst.trees.Origin;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
 import scala.collection.immutable.Seq;
 import sqe.bridge.BridgeException;
@@ -29,7 +28,8 @@ public final class Stars {
   private Stars() {}
 
   public static LogicalPlan bounded(LogicalPlan parsed) {
-    return Rebuild.each(parsed, new Stars()::counting);
+    Stars stars = new Stars();
+    return Rebuild.each(parsed, node -> CurrentOrigin.withOrigin(node.origin(), () -> stars.counting(node)));
   }
 
   /** Refuses more columns than a result, or a table that a query makes, may have. */
@@ -53,24 +53,18 @@ public final class Stars {
   }
 
   private TreeNode<?> counting(TreeNode<?> node) {
-    Origin outer = CurrentOrigin.get();
-    CurrentOrigin.set(node.origin());
-    try {
-      if (node instanceof UnresolvedStar star)
-        return new UnresolvedStar(star.target()) {
-          public Seq<NamedExpression> expandStar(ExpandStarParameters parameters) {
-            return counted(super.expandStar(parameters));
-          }
-        };
-      if (node instanceof UnresolvedStarExceptOrReplace star)
-        return new UnresolvedStarExceptOrReplace(star.target(), star.excepts(), star.replacements()) {
-          public Seq<NamedExpression> expandStar(ExpandStarParameters parameters) {
-            return counted(super.expandStar(parameters));
-          }
-        };
-      return node;
-    } finally {
-      CurrentOrigin.set(outer);
-    }
+    if (node instanceof UnresolvedStar star)
+      return new UnresolvedStar(star.target()) {
+        public Seq<NamedExpression> expandStar(ExpandStarParameters parameters) {
+          return counted(super.expandStar(parameters));
+        }
+      };
+    if (node instanceof UnresolvedStarExceptOrReplace star)
+      return new UnresolvedStarExceptOrReplace(star.target(), star.excepts(), star.replacements()) {
+        public Seq<NamedExpression> expandStar(ExpandStarParameters parameters) {
+          return counted(super.expandStar(parameters));
+        }
+      };
+    return node;
   }
 }

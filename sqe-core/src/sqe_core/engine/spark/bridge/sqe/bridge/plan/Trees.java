@@ -1,5 +1,6 @@
 package sqe.bridge.plan;
 
+import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Collection;
@@ -12,6 +13,7 @@ import java.util.Set;
 import java.util.function.Function;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.catalog.CatalogTable;
+import org.apache.spark.sql.catalyst.expressions.And;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.trees.Origin;
@@ -50,6 +52,20 @@ public final class Trees {
     for (int i = 0; i < nodes.size(); i++)
       for (Expression each : each(nodes.get(i).children())) if (seen.add(each)) nodes.add(each);
     return nodes;
+  }
+
+  /** The parts of a condition that all have to hold, in order; without recursion. */
+  public static List<Expression> conjuncts(Expression condition) {
+    List<Expression> parts = new ArrayList<>();
+    ArrayDeque<Expression> rest = new ArrayDeque<>(List.of(condition));
+    while (!rest.isEmpty()) {
+      Expression one = rest.pop();
+      if (one instanceof And and) {
+        rest.push(and.right());
+        rest.push(and.left());
+      } else parts.add(one);
+    }
+    return parts;
   }
 
   /** The nodes that a node's fields hold directly, in order. */

@@ -1,8 +1,6 @@
 package sqe.bridge.secure;
 
 import com.fasterxml.jackson.databind.JsonNode;
-import java.util.ArrayDeque;
-import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Locale;
@@ -16,8 +14,6 @@ import org.apache.spark.sql.catalyst.parser.ParserInterface;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.OneRowRelation;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
-import org.apache.spark.sql.catalyst.trees.CurrentOrigin;
-import org.apache.spark.sql.catalyst.trees.Origin;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
 import org.apache.spark.sql.catalyst.util.GenericArrayData;
 import org.apache.spark.sql.types.DataTypes;
@@ -39,17 +35,13 @@ public final class PolicyExpressions {
 
   /** Parses one expression into a plan that holds just it. `facts` are what policies may ask about who sent the statement. */
   public static LogicalPlan parse(ParserInterface parser, String sql, JsonNode parameters, JsonNode facts) throws Exception {
-    Expression parsed;
-    Origin before = CurrentOrigin.get();
-    CurrentOrigin.set(PlanRewrite.ours());
-    try {
-      parsed = parser.parseExpression(sql);
-    } finally {
-      CurrentOrigin.set(before);
-    }
-    LogicalPlan holder = new Project(Trees.seq(PlanRewrite.alias(parsed, "expression")), new OneRowRelation());
-    LogicalPlan bound = new Parameters(parser, parameters).apply(holder);
+    Expression parsed = PlanRewrite.ours(() -> parser.parseExpression(sql));
+    LogicalPlan bound = new Parameters(parser, parameters).apply(holder(parsed));
     return new Facts(facts).apply(bound);
+  }
+
+  private static LogicalPlan holder(Expression expression) {
+    return new Project(Trees.seq(PlanRewrite.alias(expression, "expression")), new OneRowRelation());
   }
 
   static Expression of(LogicalPlan holder) {
@@ -66,17 +58,7 @@ public final class PolicyExpressions {
 
   /** The parts of a condition that all have to hold, each as an expression of its own. */
   public static List<LogicalPlan> conjuncts(LogicalPlan holder) {
-    List<LogicalPlan> parts = new ArrayList<>();
-    ArrayDeque<Expression> rest = new ArrayDeque<>();
-    rest.push(of(holder));
-    while (!rest.isEmpty()) {
-      Expression one = rest.pop();
-      if (one instanceof And and) {
-        rest.push(and.right());
-        rest.push(and.left());
-      } else parts.add(new Project(Trees.seq(PlanRewrite.alias(one, "expression")), new OneRowRelation()));
-    }
-    return parts;
+    return Trees.conjuncts(of(holder)).stream().map(PolicyExpressions::holder).toList();
   }
 
   /** From the lower case of a column's name to the name. */
@@ -103,7 +85,7 @@ public final class PolicyExpressions {
       if (lists.has(name) && arguments.isEmpty()) return list(lists.get(name));
       if (arguments.size() != 1) return null;
       JsonNode members = facts.get("members");
-      if (members.has(name)) return new Literal(contains(members.get(name), text(arguments.get(0))), DataTypes.BooleanType);
+      if (members.has(name)) return new Literal(Json.texts(members.get(name)).contains(text(arguments.get(0))), DataTypes.BooleanType);
       JsonNode attributes = facts.get("attributes");
       if (!attributes.has(name)) return null;
       JsonNode value = attributes.get(name).path(text(arguments.get(0)));
@@ -116,14 +98,8 @@ public final class PolicyExpressions {
       throw new BridgeException("SQE_POLICY_ARGUMENT", "a literal is needed");
     }
 
-    private static boolean contains(JsonNode list, String asked) {
-      for (var each : list) if (each.asText().equals(asked)) return true;
-      return false;
-    }
-
     private static Literal list(JsonNode values) {
-      Object[] texts = new Object[values.size()];
-      for (int i = 0; i < texts.length; i++) texts[i] = UTF8String.fromString(values.get(i).asText());
+      Object[] texts = Json.texts(values).stream().map(UTF8String::fromString).toArray();
       return new Literal(new GenericArrayData(texts), DataTypes.createArrayType(DataTypes.StringType, false));
     }
   }

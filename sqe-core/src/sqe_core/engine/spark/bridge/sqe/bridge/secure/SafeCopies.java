@@ -133,14 +133,9 @@ public final class SafeCopies {
   }
 
   private static void conjuncts(Expression condition, List<Expression> found) {
-    ArrayDeque<Expression> rest = new ArrayDeque<>(List.of(condition));
-    while (!rest.isEmpty()) {
-      Expression one = rest.pop();
-      if (one instanceof And and) {
-        rest.push(and.right());
-        rest.push(and.left());
-      } else if (one instanceof Between between) rest.push(between.replacement());
-      else if (one instanceof With with) rest.push(expanded(with.child(), with));
+    for (Expression one : Trees.conjuncts(condition)) {
+      if (one instanceof Between between) conjuncts(between.replacement(), found);
+      else if (one instanceof With with) conjuncts(expanded(with.child(), with), found);
       else {
         Expression safe = safe(one);
         if (safe != null) found.add(safe);
@@ -172,9 +167,8 @@ public final class SafeCopies {
   }
 
   private static boolean isColumn(Expression expression) {
-    if (expression instanceof Cast cast) {
+    if (expression instanceof Cast cast)
       return cast.child() instanceof AttributeReference && SafeCasts.widens(cast);
-    }
     return expression instanceof AttributeReference && expression.dataType() instanceof AtomicType;
   }
 

@@ -8,8 +8,6 @@ import java.util.Set;
 import org.apache.spark.SparkEnv;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
-import org.apache.spark.sql.connector.catalog.CatalogV2Util;
-import org.apache.spark.sql.connector.catalog.Column;
 import org.apache.spark.sql.connector.catalog.SupportsRead;
 import org.apache.spark.sql.connector.catalog.TableCapability;
 import org.apache.spark.sql.connector.read.*;
@@ -53,10 +51,6 @@ public final class SpoolTable implements SupportsRead {
 
   public StructType schema() {
     return schema;
-  }
-
-  public Column[] columns() {
-    return CatalogV2Util.structTypeToV2Columns(schema);
   }
 
   public Set<TableCapability> capabilities() {

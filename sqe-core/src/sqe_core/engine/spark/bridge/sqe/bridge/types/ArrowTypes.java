@@ -109,16 +109,15 @@ public final class ArrowTypes {
     if (origin instanceof Types.UUIDType) metadata.put(SQL_TYPE, "uuid");
     List<Field> children = new ArrayList<>();
     if (type instanceof ArrayType array) {
-      Type element = origin == null ? null : origin.asListType().elementType();
-      children.add(field(child(spark, 0), array.elementType(), element, new HashMap<>()));
+      children.add(field(child(spark, 0), array.elementType(), TypeNames.inside(origin, 0), new HashMap<>()));
     } else if (type instanceof MapType map) {
       Field entries = child(spark, 0);
-      Field key = field(child(entries, 0), map.keyType(), origin == null ? null : origin.asMapType().keyType(), new HashMap<>());
-      Field value = field(child(entries, 1), map.valueType(), origin == null ? null : origin.asMapType().valueType(), new HashMap<>());
+      Field key = field(child(entries, 0), map.keyType(), TypeNames.inside(origin, 0), new HashMap<>());
+      Field value = field(child(entries, 1), map.valueType(), TypeNames.inside(origin, 1), new HashMap<>());
       children.add(new Field(entries.getName(), entries.getFieldType(), List.of(key, value)));
     } else if (type instanceof StructType row) {
       for (StructField inner : row.fields()) {
-        Type below = origin == null ? null : origin.asStructType().fields().get(children.size()).type();
+        Type below = TypeNames.inside(origin, children.size());
         children.add(field(child(spark, children.size()), inner.dataType(), below, comment(inner)));
       }
     } else children = spark.getChildren();

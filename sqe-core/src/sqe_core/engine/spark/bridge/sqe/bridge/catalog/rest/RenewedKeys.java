@@ -66,12 +66,11 @@ final class RenewedKeys implements AwsCredentialsProvider {
   private Map<String, String> chosen(List<Credential> credentials) {
     String wanted = properties.get(StoreSettings.PREFIX);
     if (credentials.size() == 1) return credentials.get(0).config();
-    Credential best = null;
-    for (Credential credential : credentials) {
-      boolean fits = wanted != null && wanted.startsWith(credential.prefix());
-      if (fits && (best == null || credential.prefix().length() > best.prefix().length())) best = credential;
-    }
-    return best == null ? Map.of() : best.config();
+    return credentials.stream()
+        .filter(each -> wanted != null && wanted.startsWith(each.prefix()))
+        .reduce((best, each) -> each.prefix().length() > best.prefix().length() ? each : best)
+        .map(Credential::config)
+        .orElse(Map.of());
   }
 
   /** Whether there are keys among some settings; they are used from now on. */

@@ -21,18 +21,14 @@ public final class TokenAuth implements AuthManager {
 
   public TokenAuth(String name) {}
 
-  public AuthSession initSession(RESTClient client, Map<String, String> properties) {
-    return session(properties);
-  }
-
   public AuthSession catalogSession(RESTClient client, Map<String, String> properties) {
-    return session(properties);
+    return new Bearer(properties.get(MountTokens.HANDLE), null);
   }
 
   /** For what storage asks the catalog: credentials when the old ones end, and signatures. */
   public AuthSession tableSession(RESTClient client, Map<String, String> properties) {
     String own = properties.get(TOKEN);
-    return own == null ? session(properties) : new Bearer(null, own);
+    return own == null ? catalogSession(client, properties) : new Bearer(null, own);
   }
 
   public AuthSession tableSession(TableIdentifier table, Map<String, String> properties, AuthSession parent) {
@@ -41,10 +37,6 @@ public final class TokenAuth implements AuthManager {
   }
 
   public void close() {}
-
-  private static AuthSession session(Map<String, String> properties) {
-    return new Bearer(properties.get(MountTokens.HANDLE), null);
-  }
 
   private record Bearer(String handle, String fixed) implements AuthSession {
     public HTTPRequest authenticate(HTTPRequest request) {
