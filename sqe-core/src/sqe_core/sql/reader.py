@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from sqe_core.spi.errors import NotSupportedError, UserError
 from sqe_core.spi.names import RESERVED_PREFIXES
 from sqe_core.sql.recogniser import recognise
 from sqe_core.sql.statement import EngineStatement, ScriptStatement, Statement, TextLimits
-from sqe_core.sql.text.context import Dialect, EngineText, StatementText
+from sqe_core.sql.text.context import Dialect, StatementText
 from sqe_core.sql.text.limits import check_text, check_tokens
 from sqe_core.sql.text.redact import holds_secret
 from sqe_core.sql.text.split import split
 from sqe_core.sql.text.tokens import Kind, Text, Token, tokenize
+
+if TYPE_CHECKING:
+    from sqe_core.sql.spark.translator import Translator
 
 _QUOTES = "values stand in single quotes, and a quote inside is written twice"
 
@@ -95,7 +99,7 @@ def _bounded_tokens(sql: str, dialect: Dialect, limits: TextLimits) -> tuple[Tex
     return text, _one_statement(text, tokens), depth
 
 
-def _translator() -> EngineText:
+def _translator() -> Translator:
     # sqlglot takes 0.3 s to import, which a command line that prints its version need not wait for.
     from sqe_core.sql.spark.translator import Translator
 

@@ -20,7 +20,7 @@ from sqe_core.sql.statements import (
     show_governance,
 )
 from sqe_core.sql.text.context import Dialect, StatementText
-from sqe_core.sql.text.tokens import Kind
+from sqe_core.sql.text.tokens import Kind, outside_brackets
 
 Recogniser = Callable[[StatementText], Statement]
 
@@ -54,15 +54,9 @@ def _query(statement: StatementText) -> Statement:
 
 def _main_word(statement: StatementText) -> StatementKind | None:
     """The statement that follows WITH, or FROM in Spark's order; None for a query."""
-    depth = 0
-    for token in statement.tokens[1:]:
-        if token.kind is Kind.SYMBOL:
-            depth += (token.value == "(") - (token.value == ")")
-        elif depth == 0 and token.kind is Kind.WORD:
-            if token.value in ("select", "values", "table"):
-                return None
-            if token.value in _CHANGES:
-                return _CHANGES[token.value]
+    for token in outside_brackets(statement.tokens[1:]):
+        if token.kind is Kind.WORD and token.value in ("select", "values", "table", *_CHANGES):
+            return _CHANGES.get(token.value)
     return None
 
 
@@ -81,14 +75,6 @@ def _change(statement: StatementText) -> Statement:
     return statement.engine.translate(statement, 0, statement.last, kind)
 
 
-def _explain(statement: StatementText) -> Statement:
-    return show.explain(statement, recognise)
-
-
-def _prepare(statement: StatementText) -> Statement:
-    return prepared.prepare(statement, recognise)
-
-
 _STATEMENTS: Mapping[str, Recogniser] = MappingProxyType(
     {
         **dict.fromkeys(_QUERY_STARTS, _query),
@@ -96,7 +82,7 @@ _STATEMENTS: Mapping[str, Recogniser] = MappingProxyType(
         "show": show.show,
         "describe": show.describe,
         "desc": show.describe,
-        "explain": _explain,
+        "explain": lambda statement: show.explain(statement, recognise),
         "use": session_statements.use,
         "set": session_statements.set_,
         "reset": session_statements.reset,
@@ -116,7 +102,7 @@ _STATEMENTS: Mapping[str, Recogniser] = MappingProxyType(
         "check": show_governance.check,
         "kill": session_control.kill,
         "call": session_control.call,
-        "prepare": _prepare,
+        "prepare": lambda statement: prepared.prepare(statement, recognise),
         "execute": prepared.execute,
         "deallocate": prepared.deallocate,
         "attach": attach.attach,

@@ -136,10 +136,9 @@ class CallGrammar(JsonGrammar):
             start, start_side = self._bound()
             self._require(TokenType.AND, "AND")
             end, end_side = self._bound()
-            frame = Frame(kind=kind, start=start, start_side=start_side, end=end, end_side=end_side)
         else:
-            start, start_side = self._bound()
-            frame = Frame(kind=kind, start=start, start_side=start_side)
+            (start, start_side), end, end_side = self._bound(), None, None
+        frame = Frame(kind=kind, start=start, start_side=start_side, end=end, end_side=end_side)
         if self._is_word("exclude"):
             self._refuse("EXCLUDE in a window frame is not supported")
         return frame
@@ -192,19 +191,18 @@ class CallGrammar(JsonGrammar):
         elif self._match(TokenType.FOR):
             arguments += [exp.Literal.number(1), self._expression()]
         else:
-            while self._match(TokenType.COMMA):
-                arguments.append(self._expression())
+            arguments += self._more()
         return Call(this="substring", expressions=arguments)
+
+    def _more(self) -> list[exp.Expression]:
+        return self._items(self._expression) if self._match(TokenType.COMMA) else []
 
     def _position_call(self) -> exp.Expression:
         needle = self._operand()
         if self._match(TokenType.IN):
             return Call(this="position", expressions=[self._operand(), needle])
-        arguments = [needle]
-        while self._match(TokenType.COMMA):
-            arguments.append(self._expression())
         # position(a, b) means strpos(b, a) nowhere but in Spark and Snowflake; Trino has only the IN form.
-        return Call(this="position", expressions=arguments)
+        return Call(this="position", expressions=[needle, *self._more()])
 
     def _overlay_call(self) -> exp.Expression:
         arguments = [self._expression()]
@@ -215,8 +213,7 @@ class CallGrammar(JsonGrammar):
             if self._match(TokenType.FOR):
                 arguments.append(self._expression())
         else:
-            while self._match(TokenType.COMMA):
-                arguments.append(self._expression())
+            arguments += self._more()
         return Call(this="overlay", expressions=arguments)
 
     def _normalize_call(self) -> exp.Expression:

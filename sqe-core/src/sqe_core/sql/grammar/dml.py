@@ -37,12 +37,7 @@ class SqeGrammar(QueryGrammar):
             self._refuse("INSERT … DEFAULT VALUES is not supported", hint="write VALUES (DEFAULT, …)")
         if not self._at_query():
             self._fail("VALUES or SELECT")
-        query = self.read_query()
-        if with_ is not None:
-            if query.args.get("with_"):
-                query = exp.Subquery(this=query)
-            query.set("with_", with_)
-        insert.set("expression", query)
+        insert.set("expression", self._under(with_, self.read_query()))
         self._no_conflict_clauses()
         return insert
 
@@ -55,8 +50,7 @@ class SqeGrammar(QueryGrammar):
         update.set("expressions", self._items(self._assignment))
         if self._match(TokenType.FROM):
             self._from(update)
-        if self._match(TokenType.WHERE):
-            update.set("where", exp.Where(this=self._expression()))
+        self._where(update)
         self._no_conflict_clauses()
         return update
 
@@ -68,8 +62,7 @@ class SqeGrammar(QueryGrammar):
         delete = exp.Delete(this=self._aliased_target(), with_=with_)
         if self._match(TokenType.USING):
             delete.set("using", self._items(self._joined_table))
-        if self._match(TokenType.WHERE):
-            delete.set("where", exp.Where(this=self._expression()))
+        self._where(delete)
         self._no_conflict_clauses()
         return delete
 
@@ -83,11 +76,10 @@ class SqeGrammar(QueryGrammar):
         source = self._table_factor()
         self._require(TokenType.ON, "ON")
         condition = self._expression()
-        branches = []
+        self._require(TokenType.WHEN, "WHEN")
+        branches = [self._branch()]
         while self._match(TokenType.WHEN):
             branches.append(self._branch())
-        if not branches:
-            self._fail("WHEN")
         return exp.Merge(with_=with_, this=target, using=source, on=condition, whens=branches)
 
     def _branch(self) -> MergeBranch:
@@ -118,8 +110,7 @@ class SqeGrammar(QueryGrammar):
     def _update_branch(self, branch: MergeBranch) -> None:
         branch.set("action", "update")
         self._require_words("SET")
-        if self._curr.token_type == TokenType.STAR:
-            self._advance()
+        if self._match(TokenType.STAR):
             branch.set("all", True)
         else:
             branch.set("assignments", self._items(self._assignment))
@@ -127,8 +118,7 @@ class SqeGrammar(QueryGrammar):
     def _insert_branch(self, branch: MergeBranch) -> None:
         self._require(TokenType.INSERT, "INSERT")
         branch.set("action", "insert")
-        if self._curr.token_type == TokenType.STAR:
-            self._advance()
+        if self._match(TokenType.STAR):
             branch.set("all", True)
             return
         if self._curr.token_type == TokenType.L_PAREN:

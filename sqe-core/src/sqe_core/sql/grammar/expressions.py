@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 from sqlglot import exp
@@ -17,19 +17,12 @@ from sqe_core.sql.grammar.types import TYPE_WORDS
 # Functions that stand without brackets.
 BARE_FUNCTIONS = frozenset(
     (
-        "current_date",
-        "current_time",
-        "current_timestamp",
-        "localtime",
-        "localtimestamp",
-        "current_user",
-        "current_catalog",
-        "current_schema",
-        "current_role",
-        "session_user",
+        *("current_date", "current_time", "current_timestamp", "localtime", "localtimestamp"),
+        *("current_user", "current_catalog", "current_schema", "current_role", "session_user"),
     )
 )
 
+_CONCATENATION = {TokenType.DPIPE: exp.DPipe}
 _UNITS = ("year", "quarter", "month", "week", "day", "hour", "minute", "second", "millisecond", "microsecond")
 
 
@@ -138,9 +131,8 @@ class ExpressionGrammar(StrictParser):
             self._require(TokenType.FROM, "FROM")
             kind: type[exp.Expression] = exp.NullSafeEQ if negate else exp.NullSafeNEQ
             return kind(this=this, expression=self._operand())
-        if self._match(TokenType.NULL):
-            right: exp.Expression = exp.Null()
-        elif self._match_text_seq("UNKNOWN"):
+        right: exp.Expression
+        if self._match(TokenType.NULL) or self._match_text_seq("UNKNOWN"):
             right = exp.Null()
         elif self._match(TokenType.TRUE):
             right = exp.Boolean(this=True)
@@ -187,21 +179,19 @@ class ExpressionGrammar(StrictParser):
         return self._parse_type()
 
     def _parse_bitwise(self) -> Any:
-        this = self._parse_term()
-        while this is not None and self._match(TokenType.DPIPE):
-            this = exp.DPipe(this=this, expression=self._need(self._parse_term))
-        return this
+        return self._chain(_CONCATENATION, self._parse_term)
 
     def _parse_factor(self, parse_mod: bool = True) -> Any:
-        this = self._parse_unary()
-        while this is not None and self._match_set(self.FACTOR):
-            this = self.FACTOR[self._prev.token_type](this=this, expression=self._need(self._parse_unary))
-        return this
+        return self._chain(self.FACTOR, self._parse_unary)
 
     def _parse_term(self, parse_mod: bool = True) -> Any:
-        this = self._parse_factor()
-        while this is not None and self._match_set(self.TERM):
-            this = self.TERM[self._prev.token_type](this=this, expression=self._need(self._parse_factor))
+        return self._chain(self.TERM, self._parse_factor)
+
+    def _chain(self, operators: Mapping[TokenType, Any], read: Callable[[], Any]) -> Any:
+        """Operands of one level with operators between them, from the left."""
+        this = read()
+        while this is not None and self._match_set(operators):
+            this = operators[self._prev.token_type](this=this, expression=self._need(read))
         return this
 
     def _postfix(self, this: exp.Expression | None) -> exp.Expression | None:
@@ -368,9 +358,7 @@ class ExpressionGrammar(StrictParser):
 
     def _parse_case(self) -> Any:
         self._advance()
-        operand = None
-        if self._curr.token_type != TokenType.WHEN:
-            operand = self._expression()
+        operand = None if self._curr.token_type == TokenType.WHEN else self._expression()
         branches = []
         while self._match(TokenType.WHEN):
             condition = self._expression()
@@ -385,10 +373,8 @@ class ExpressionGrammar(StrictParser):
     def _period(self) -> exp.Expression:
         token = self._curr
         self._advance()
-        sign = 1
-        if self._match(TokenType.DASH):
-            sign = -1
-        else:
+        sign = -1 if self._match(TokenType.DASH) else 1
+        if sign == 1:
             self._match(TokenType.PLUS)
         if self._curr.token_type not in (TokenType.STRING, TokenType.NUMBER):
             self._fail("a string with the length, as in INTERVAL '3' DAY")

@@ -17,8 +17,7 @@ class JsonGrammar(ExpressionGrammar):
 
     def _json_path_call(self, name: str) -> exp.Expression:
         value = self._expression()
-        if self._match_text_seq("FORMAT"):
-            self._require_words("JSON")
+        self._format_json()
         self._require(TokenType.COMMA, '","')
         path = self._need(self._parse_disjunction, "a JSON path")
         if self._is_word("passing"):
@@ -26,12 +25,17 @@ class JsonGrammar(ExpressionGrammar):
         options: dict[str, Any] = {}
         if self._match_text_seq("RETURNING"):
             options["returning"] = self._type()
-            if self._match_text_seq("FORMAT"):
-                self._require_words("JSON")
+            self._format_json()
         self._json_wrapper(options)
         while self._curr.token_type != TokenType.R_PAREN:
             self._json_condition(options)
         return Call(this=name, expressions=[value, path], options=options or None)
+
+    def _format_json(self) -> bool:
+        found = self._match_text_seq("FORMAT")
+        if found:
+            self._require_words("JSON")
+        return bool(found)
 
     def _json_wrapper(self, options: dict[str, Any]) -> None:
         if self._match_text_seq("WITHOUT"):
@@ -92,8 +96,7 @@ class JsonGrammar(ExpressionGrammar):
                 if not self._match(TokenType.COLON):
                     self._require_words("VALUE")
             members += [key, self._expression()]
-            if self._match_text_seq("FORMAT"):
-                self._require_words("JSON")
+            if self._format_json():
                 options.setdefault("json", []).append(len(members) - 1)
             if not self._match(TokenType.COMMA):
                 break
@@ -107,8 +110,7 @@ class JsonGrammar(ExpressionGrammar):
             if self._curr.token_type == TokenType.NULL and self._next.token_type == TokenType.ON:
                 break
             members.append(self._expression())
-            if self._match_text_seq("FORMAT"):
-                self._require_words("JSON")
+            if self._format_json():
                 options.setdefault("json", []).append(len(members) - 1)
             if not self._match(TokenType.COMMA):
                 break
@@ -116,24 +118,20 @@ class JsonGrammar(ExpressionGrammar):
         return Call(this="json_array", expressions=members, options=options or None)
 
     def _json_members(self, options: dict[str, Any]) -> None:
-        if self._match_text_seq("ABSENT"):
+        absent = self._match_text_seq("ABSENT")
+        if absent or self._match(TokenType.NULL):
             self._require(TokenType.ON, "ON")
             self._require(TokenType.NULL, "NULL")
-            options["nulls"] = "absent"
-        elif self._match(TokenType.NULL):
-            self._require(TokenType.ON, "ON")
-            self._require(TokenType.NULL, "NULL")
-            options["nulls"] = "null"
-        for words in (("WITH",), ("WITHOUT",)):
-            if self._match_text_seq(*words, "UNIQUE"):
+            options["nulls"] = "absent" if absent else "null"
+        for word in ("WITH", "WITHOUT"):
+            if self._match_text_seq(word, "UNIQUE"):
                 self._match_text_seq("KEYS")
-                if words == ("WITH",):
+                if word == "WITH":
                     self._refuse("WITH UNIQUE KEYS is not supported", token=self._prev)
         if self._match_text_seq("RETURNING"):
             if self._type().name != "varchar":
                 self._refuse("Only RETURNING VARCHAR is supported", token=self._prev)
-            if self._match_text_seq("FORMAT"):
-                self._require_words("JSON")
+            self._format_json()
 
 
 JSON_CALLS: dict[str, Callable[[Any], exp.Expression]] = {

@@ -20,6 +20,11 @@ class AnsiTree(SqlglotDialect):
     STRICT_STRING_CONCAT = True
 
 
+def place_of(node: exp.Expression) -> int | None:
+    """Where the user wrote the first part of it whose place is known."""
+    return next((part.meta["start"] for part in node.walk() if part.meta.get("start") is not None), None)
+
+
 class Call(exp.Expression):
     """A function call with all that may follow it. `this` is the name, folded unless quoted.
 

@@ -22,6 +22,11 @@ class QueryGrammar(TableGrammar):
         with_ = self._with()
         query = self._set_operations()
         self._tail(query)
+        return self._under(with_, query)
+
+    @staticmethod
+    def _under(with_: exp.With | None, query: exp.Expression) -> exp.Expression:
+        """A query below a WITH clause, if there is one; it may have one of its own."""
         if with_ is not None:
             if query.args.get("with_"):
                 query = exp.Subquery(this=query)
@@ -119,8 +124,7 @@ class QueryGrammar(TableGrammar):
         select = exp.Select(distinct=distinct, expressions=self._items(self._projection, "a column or an expression"))
         if self._match(TokenType.FROM):
             self._from(select)
-        if self._match(TokenType.WHERE):
-            select.set("where", exp.Where(this=self._expression()))
+        self._where(select)
         if self._match(TokenType.GROUP_BY):
             select.set("group", self._group())
         if self._match(TokenType.HAVING):
@@ -135,6 +139,10 @@ class QueryGrammar(TableGrammar):
                 select.append("windows", self._named_window())
         return select
 
+    def _where(self, holder: exp.Expression) -> None:
+        if self._match(TokenType.WHERE):
+            holder.set("where", exp.Where(this=self._expression()))
+
     def _no_top(self) -> None:
         if self._is_word("top"):
             after = self._next.token_type
@@ -142,17 +150,11 @@ class QueryGrammar(TableGrammar):
                 self._refuse("SELECT TOP is not supported", hint="write LIMIT n at the end of the query")
 
     def _number_in_brackets(self) -> bool:
-        tokens = self._tokens[self._index + 2 : self._index + 5]
-        types = [token.token_type for token in tokens]
+        number, bracket, after = (self._ahead(distance) for distance in (2, 3, 4))
         return (
-            types[:2] == [TokenType.NUMBER, TokenType.R_PAREN]
-            and len(types) == 3
-            and types[2]
-            in (
-                TokenType.STAR,
-                TokenType.VAR,
-                TokenType.IDENTIFIER,
-            )
+            (number is not None and number.token_type == TokenType.NUMBER)
+            and (bracket is not None and bracket.token_type == TokenType.R_PAREN)
+            and (after is not None and after.token_type in (TokenType.STAR, *NAME_TOKENS))
         )
 
     def _projection(self) -> exp.Expression:

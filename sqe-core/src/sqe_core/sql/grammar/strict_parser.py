@@ -25,15 +25,7 @@ T = TypeVar("T")
 NAME_TOKENS = (TokenType.VAR, TokenType.IDENTIFIER)
 EXPRESSION_END = frozenset((TokenType.SENTINEL, TokenType.COMMA, TokenType.R_PAREN, TokenType.R_BRACKET))
 QUERY_TAIL = frozenset(
-    (
-        TokenType.UNION,
-        TokenType.EXCEPT,
-        TokenType.INTERSECT,
-        TokenType.ORDER_BY,
-        TokenType.LIMIT,
-        TokenType.OFFSET,
-        TokenType.FETCH,
-    )
+    TokenType[name] for name in ("UNION", "EXCEPT", "INTERSECT", "ORDER_BY", "LIMIT", "OFFSET", "FETCH")
 )
 
 

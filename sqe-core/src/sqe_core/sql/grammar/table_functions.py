@@ -63,7 +63,7 @@ def _bounds(call: Call, name: str) -> tuple[int, int, int] | None:
     numbers: list[int] = []
     for one in call.expressions:
         sign, value = (-1, one.this) if isinstance(one, exp.Neg) else (1, one)
-        if not (isinstance(value, exp.Literal) and not value.args.get("is_string") and str(value.this).isdigit()):
+        if not (isinstance(value, exp.Literal) and not value.is_string and str(value.this).isdigit()):
             return None
         numbers.append(sign * int(str(value.this)))
     if name == "range":
@@ -105,7 +105,7 @@ def _value(writer: Writer, node: Any) -> Any:
 def _metadata_table(writer: Writer, call: Call, metadata: str) -> str:
     parts = []
     for one in call.expressions:
-        if not (isinstance(one, exp.Literal) and one.args.get("is_string")):
+        if not (isinstance(one, exp.Literal) and one.is_string):
             writer.refuse(f"{call.this} takes names in single quotes", call)
         parts.append(str(one.this))
     if not 1 <= len(parts) <= 3:

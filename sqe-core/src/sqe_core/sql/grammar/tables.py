@@ -102,15 +102,7 @@ class TableGrammar(CallGrammar):
             self._fail("ON or USING", hint="a join without a condition is written CROSS JOIN")
 
     _JOIN_STARTS: ClassVar[frozenset[TokenType]] = frozenset(
-        (
-            TokenType.JOIN,
-            TokenType.INNER,
-            TokenType.LEFT,
-            TokenType.RIGHT,
-            TokenType.FULL,
-            TokenType.CROSS,
-            TokenType.NATURAL,
-        )
+        TokenType[name] for name in ("JOIN", "INNER", "LEFT", "RIGHT", "FULL", "CROSS", "NATURAL")
     )
 
     def _table_factor(self) -> exp.Expression:
@@ -221,14 +213,15 @@ class TableGrammar(CallGrammar):
         token = self._curr
         if self._match_text_seq("FOR", "INCREMENTAL"):
             self._refuse("Change ranges are not supported yet", token=token)
-        for words, kind in (
-            (("VERSION",), "version"),
-            (("SYSTEM_VERSION",), "version"),
-            (("TIMESTAMP",), "timestamp"),
-            (("SYSTEM_TIME",), "timestamp"),
-        ):
-            if self._match_text_seq("FOR", *words) or self._match_text_seq(*words, "AS", "OF", advance=False):
-                self._match_text_seq(*words)
+        kinds = {
+            "VERSION": "version",
+            "SYSTEM_VERSION": "version",
+            "TIMESTAMP": "timestamp",
+            "SYSTEM_TIME": "timestamp",
+        }
+        for word, kind in kinds.items():
+            if self._match_text_seq("FOR", word) or self._match_text_seq(word, "AS", "OF", advance=False):
+                self._match_text_seq(word)
                 self._require_words("AS", "OF")
                 travel = TimeTravel(this=self._need(self._parse_term, "a literal"), kind=kind)
                 travel.update_positions(token)
@@ -266,11 +259,11 @@ class TableGrammar(CallGrammar):
         self._advance()
         self._open()
         percent = self._sample_number("a percentage")
+        seed = None
         if self._is_word("repeatable") and self._next.token_type == TokenType.L_PAREN:
             self._advance(2)
             seed = self._sample_number("a number")
-            return exp.TableSample(method=method, percent=percent, seed=seed)
-        return exp.TableSample(method=method, percent=percent)
+        return exp.TableSample(method=method, percent=percent, seed=seed)
 
     def _sample_number(self, what: str) -> exp.Expression:
         """The engine takes no parameter and no expression there."""
@@ -290,7 +283,8 @@ class TableGrammar(CallGrammar):
             aggregates = self._items(self._projection)
             self._require(TokenType.FOR, "FOR")
             columns = self._pivot_columns()
-            pivot = exp.Pivot(expressions=aggregates, fields=[exp.In(this=columns, expressions=self._pivot_values())])
+            self._require(TokenType.IN, "IN")
+            pivot = exp.Pivot(expressions=aggregates, fields=[exp.In(this=columns, expressions=self._pivot_list())])
         self._close()
         follows = self._curr.token_type in NAME_TOKENS and not self._at_clause()
         if self._match(TokenType.ALIAS) or follows:
@@ -298,27 +292,18 @@ class TableGrammar(CallGrammar):
         return pivot
 
     def _unpivot_body(self) -> exp.Pivot:
-        include = None
         value = self._identifier("the name of the value column")
         self._require(TokenType.FOR, "FOR")
         name = self._identifier("the name of the name column")
         self._require(TokenType.IN, "IN")
-        return exp.Pivot(
-            unpivot=True,
-            include_nulls=include,
-            expressions=[value],
-            fields=[exp.In(this=name, expressions=self._pivot_list())],
-        )
+        field = exp.In(this=name, expressions=self._pivot_list())
+        return exp.Pivot(unpivot=True, expressions=[value], fields=[field])
 
     def _pivot_columns(self) -> exp.Expression:
         if self._curr.token_type == TokenType.L_PAREN:
             columns: list[exp.Expression] = [exp.Column(this=column) for column in self._columns()]
             return exp.Tuple(expressions=columns)
         return exp.Column(this=self._identifier("the name of a column"))
-
-    def _pivot_values(self) -> list[exp.Expression]:
-        self._require(TokenType.IN, "IN")
-        return self._pivot_list()
 
     def _pivot_list(self) -> list[exp.Expression]:
         self._open()

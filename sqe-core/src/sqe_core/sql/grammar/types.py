@@ -215,12 +215,8 @@ class TypeReader:
     def _interval(self) -> SqlType:
         cursor = self._cursor
         units = ("year", "month", "day", "hour", "minute", "second")
-        first = cursor.accept_any(*units)
-        if first is None:
-            cursor.fail("YEAR TO MONTH or DAY TO SECOND")
-        last = first
-        if cursor.accept("to"):
-            last = cursor.accept_any(*units) or cursor.fail("MONTH or SECOND")
+        first = cursor.accept_any(*units) or cursor.fail("YEAR TO MONTH or DAY TO SECOND")
+        last = cursor.accept_any(*units) or cursor.fail("MONTH or SECOND") if cursor.accept("to") else first
         if units.index(last) <= 1:
             return SqlType("interval year to month")
         if units.index(first) >= 2:
@@ -229,12 +225,9 @@ class TypeReader:
 
     def _nested(self, name: str) -> SqlType:
         cursor = self._cursor
-        if cursor.accept_symbol("("):
-            closing = ")"
-        elif cursor.accept_symbol("<"):
-            closing = ">"
-        else:
+        if not (cursor.at_symbol("(") or cursor.at_symbol("<")):
             cursor.fail("( or <")
+        closing = ")" if cursor.advance().value == "(" else ">"
         result = self._row(closing) if name == "row" else self._container(name)
         cursor.expect_symbol(closing)
         return result
@@ -261,20 +254,9 @@ class TypeReader:
         following = cursor.peek()
         ends = (",", closing, "(", "<", "[")
         unnamed = following.kind is Kind.SYMBOL and following.value in ends
-        two_words = cursor.at_any(
-            "double", "timestamp", "time", "interval", "char", "character"
-        ) and following.value in (
-            "precision",
-            "with",
-            "without",
-            "year",
-            "month",
-            "day",
-            "hour",
-            "minute",
-            "second",
-            "varying",
-        )
+        seconds = ("precision", "with", "without", "year", "month", "day", "hour", "minute", "second", "varying")
+        firsts = ("double", "timestamp", "time", "interval", "char", "character")
+        two_words = cursor.at_any(*firsts) and following.value in seconds
         # In `x array` x is a type, in `x array(integer)` the name of a field.
         is_array = following.is_word("array") and not any(cursor.peek(2).is_symbol(sign) for sign in "(<")
         if cursor.token.kind is Kind.WORD and (unnamed or two_words or is_array):

@@ -56,7 +56,12 @@ def _array_agg(calling: Calling) -> str:
         sorting = [("v" if distinct else f"k{at}", down, first) for at, (_, down, first) in enumerate(keys)]
         rows = f"array_sort({rows}, ({_A}, {_B}) -> {_comparison(sorting)})"
     values = f"transform({rows}, {_ROW} -> {_ROW}.v)"
-    return f"if({calling.aggregate('any_value(TRUE)')}, {values}, NULL)"
+    return _unless_empty(calling, values)
+
+
+def _unless_empty(calling: Calling, written: str) -> str:
+    """NULL where there are no rows."""
+    return f"if({calling.aggregate('any_value(TRUE)')}, {written}, NULL)"
 
 
 def _order_keys(calling: Calling, order: Any) -> list[tuple[str, bool, bool]]:
@@ -86,9 +91,8 @@ def _comparison(keys: list[tuple[str, bool, bool]]) -> str:
 
 def _listagg(calling: Calling) -> str:
     calling.count(1, 2)
-    separator = (
-        calling.written(1) if len(calling.arguments) == 2 else ("','" if calling.name == "group_concat" else "''")
-    )
+    usual = "','" if calling.name == "group_concat" else "''"
+    separator = calling.written(1) if len(calling.arguments) == 2 else usual
     order = calling.node.args.get("within") or calling.node.args.get("order")
     distinct = "DISTINCT " if calling.node.args.get("distinct") else ""
     written = f"listagg({distinct}{calling.written(0)}, {separator})"
@@ -113,7 +117,7 @@ def _histogram(calling: Calling) -> str:
     values = calling.aggregate(f"collect_list({calling.written(0)})")
     keys = f"array_distinct({values})"
     counts = f"transform({keys}, {_A} -> CAST(size(filter({values}, {_B} -> {_B} = {_A})) AS BIGINT))"
-    return f"if({calling.aggregate('any_value(TRUE)')}, map_from_arrays({keys}, {counts}), NULL)"
+    return _unless_empty(calling, f"map_from_arrays({keys}, {counts})")
 
 
 def _map_agg(calling: Calling) -> str:
@@ -130,12 +134,12 @@ def _keyed(calling: Calling, value: Callable[[str], str]) -> str:
     pair = named([("k", calling.written(0)), ("v", calling.written(1))])
     collected = calling.aggregate(f"collect_list({pair})")
     rows = f"filter({collected}, {_ROW} -> {_ROW}.k IS NOT NULL)"
-    return f"if({calling.aggregate('any_value(TRUE)')}, {_grouped(rows, value)}, NULL)"
+    return _unless_empty(calling, _grouped(rows, value))
 
 
-def _grouped(rows: str, value: Callable[[str], str]) -> str:
-    keys = f"array_distinct(transform({rows}, {_ROW} -> {_ROW}.k))"
-    same = f"filter({rows}, {_B} -> {_B}.k = {_A})"
+def _grouped(rows: str, value: Callable[[str], str], key: str = "k") -> str:
+    keys = f"array_distinct(transform({rows}, {_ROW} -> {_ROW}.{key}))"
+    same = f"filter({rows}, {_B} -> {_B}.{key} = {_A})"
     return f"map_from_arrays({keys}, transform({keys}, {_A} -> {value(same)}))"
 
 
@@ -143,10 +147,7 @@ def _map_union(calling: Calling) -> str:
     calling.count(1)
     collected = calling.aggregate(f"collect_list({calling.written(0)})")
     entries = f"flatten(transform({collected}, {_A} -> map_entries({_A})))"
-    keys = f"array_distinct(transform({entries}, {_ROW} -> {_ROW}.key))"
-    same = f"filter({entries}, {_B} -> {_B}.key = {_A})"
-    merged = f"map_from_arrays({keys}, transform({keys}, {_A} -> try_element_at({same}, 1).value))"
-    return f"if({calling.aggregate('any_value(TRUE)')}, {merged}, NULL)"
+    return _unless_empty(calling, _grouped(entries, lambda same: f"try_element_at({same}, 1).value", "key"))
 
 
 def _grouping(calling: Calling) -> str:

@@ -5,14 +5,15 @@ from __future__ import annotations
 from sqlglot import exp
 
 from sqe_core.spi.errors import NotSupportedError
-from sqe_core.sql.grammar.nodes import Call
-from sqe_core.sql.spark.lower_order import column, identifier
+from sqe_core.sql.grammar.nodes import Call, place_of
+from sqe_core.sql.spark.lower_order import around, column, identifier, taken
 from sqe_core.sql.text.context import StatementText
 
 
 def lower_frames(select: exp.Select, statement: StatementText) -> None:
     """Exchange the GROUPS frames of a SELECT's own windows."""
-    windows = [window for window in select.find_all(exp.Window) if _counts_groups(window) and _owner(window) is select]
+    found = (window for window in select.find_all(exp.Window) if _counts_groups(window))
+    windows = [window for window in found if window.find_ancestor(exp.Select) is select]
     if not windows:
         return
     source = select.args.get("from_")
@@ -25,11 +26,10 @@ def lower_frames(select: exp.Select, statement: StatementText) -> None:
         and not select.args.get("windows")
     )
     if not simple or table is None or not table.alias_or_name:
-        place = next((part.meta["start"] for part in windows[0].walk() if part.meta.get("start") is not None), 0)
         raise NotSupportedError(
             "A GROUPS frame is supported over one table or subquery without GROUP BY",
             hint="put the joins and the grouping into a subquery",
-            position=statement.text.position(place),
+            position=statement.text.position(place_of(windows[0]) or 0),
         )
     _count_groups(select, table, windows)
 
@@ -37,10 +37,6 @@ def lower_frames(select: exp.Select, statement: StatementText) -> None:
 def _counts_groups(window: exp.Window) -> bool:
     spec = window.args.get("spec")
     return spec is not None and spec.args.get("kind") == "GROUPS"
-
-
-def _owner(window: exp.Window) -> exp.Select | None:
-    return window.find_ancestor(exp.Select)
 
 
 def _count_groups(select: exp.Select, table: exp.Expression, windows: list[exp.Window]) -> None:
@@ -59,10 +55,7 @@ def _count_groups(select: exp.Select, table: exp.Expression, windows: list[exp.W
     for star in [one for one in select.expressions if one.is_star]:
         hidden_names = [identifier(f"_sqe_g{number}") for number in range(1, len(windows) + 1)]
         (star.this if isinstance(star, exp.Column) else star).set("except_", hidden_names)
-    where = select.args.get("where")
-    select.set("where", None)
-    if where is not None:
-        inner.set("where", where)
+    around(inner, taken(select, "where"))
     replacement = exp.Subquery(this=inner, alias=exp.TableAlias(this=identifier(name)))
     table.replace(replacement)
     inner.set("from_", exp.From(this=table))

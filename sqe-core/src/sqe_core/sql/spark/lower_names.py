@@ -6,6 +6,7 @@ from bisect import bisect_left
 
 from sqlglot import exp
 
+from sqe_core.sql.spark.lower_order import identifier
 from sqe_core.sql.text.context import Dialect, StatementText
 from sqe_core.sql.text.tokens import Kind
 
@@ -25,7 +26,7 @@ def name_outputs(select: exp.Select, statement: StatementText) -> None:
         name = f"_col{at}"
         if statement.dialect is not Dialect.TRINO:
             name = _as_written(projection, statement) or name
-        projections[at] = exp.Alias(this=projection, alias=exp.Identifier(this=name, quoted=True))
+        projections[at] = exp.Alias(this=projection, alias=identifier(name))
     select.set("expressions", projections)
 
 
@@ -33,8 +34,8 @@ def name_values(tree: exp.Expression, statement: StatementText) -> exp.Expressio
     """The columns of VALUES that is the whole query are _colN in the trino dialect."""
     if statement.dialect is not Dialect.TRINO or not isinstance(tree, exp.Values):
         return tree
-    columns = [exp.Identifier(this=f"_col{at}", quoted=True) for at in range(len(tree.expressions[0].expressions))]
-    alias = exp.TableAlias(this=exp.Identifier(this="_sqe_v", quoted=True), columns=columns)
+    columns = [identifier(f"_col{at}") for at in range(len(tree.expressions[0].expressions))]
+    alias = exp.TableAlias(this=identifier("_sqe_v"), columns=columns)
     source = exp.Subquery(this=tree, alias=alias)
     return exp.Select(expressions=[exp.Star()], from_=exp.From(this=source))
 
@@ -47,9 +48,7 @@ def _has_name(node: exp.Expression) -> bool:
 
 def _as_written(node: exp.Expression, statement: StatementText) -> str | None:
     first, last = node.meta.get("first"), node.meta.get("last")
-    if first is None or last is None:
-        return None
-    if last - first > 4 * _LONGEST:
+    if first is None or last is None or last - first > 4 * _LONGEST:
         return None
     text = statement.text.sql
     pieces: list[str] = []

@@ -23,7 +23,7 @@ class Keys:
 
 def column(name: str) -> exp.Column:
     """A column of ours."""
-    return exp.Column(this=exp.Identifier(this=name, quoted=True))
+    return exp.Column(this=identifier(name))
 
 
 def identifier(name: str) -> exp.Identifier:
@@ -138,13 +138,19 @@ def _is_aggregate(node: exp.Expression) -> bool:
 
 def lower_order(select: exp.Select) -> exp.Select:
     """Order around the query, by columns that it has for that only."""
-    outside = {key: select.args.get(key) for key in ("with_", "limit", "offset")}
-    for key in outside:
-        select.set(key, None)
+    outside = taken(select, "with_", "limit", "offset")
     keys = take_keys(select, ordinals=True)
     outer = wrapped(select, drop=keys.hidden, alias="_sqe_i")
     outer.set("order", exp.Order(expressions=keys.order))
     return around(outer, outside)
+
+
+def taken(query: exp.Expression, *clauses: str) -> dict[str, exp.Expression | None]:
+    """Take clauses off a query."""
+    found = {key: query.args.get(key) for key in clauses}
+    for key in clauses:
+        query.set(key, None)
+    return found
 
 
 def around(outer: exp.Select, clauses: Mapping[str, exp.Expression | None]) -> exp.Select:

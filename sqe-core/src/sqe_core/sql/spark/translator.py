@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 
 from sqlglot import exp
 
@@ -37,7 +36,7 @@ _READERS: dict[StatementKind, Callable[[SqeGrammar], Callable[[], exp.Expression
 
 
 class Translator:
-    """Implements `EngineText`."""
+    """Makes an `EngineStatement` of a part of the text."""
 
     def query(self, statement: StatementText, first: int, last: int) -> EngineStatement:
         """Translate the query between two token indexes."""
@@ -106,10 +105,6 @@ class Translator:
         pieces.append(source[done : statement.tokens[-2].end] if len(statement.tokens) > 1 else "")
         sql = "".join(pieces)
         return self._statement(statement, kind, sql, Shifts(statement.text, sql, places))
-
-    def with_if_exists(self, made: EngineStatement) -> EngineStatement:
-        """The same statement, for which a missing table is no error."""
-        return replace(made, if_exists=True)
 
     def _statement(
         self, statement: StatementText, kind: StatementKind, sql: str, positions: PositionMap

@@ -72,7 +72,7 @@ class Calling:
     def literal(self, at: int) -> str | None:
         """The text of an argument that is a string literal."""
         node = self.node.expressions[at]
-        return str(node.this) if isinstance(node, exp.Literal) and node.args.get("is_string") else None
+        return str(node.this) if isinstance(node, exp.Literal) and node.is_string else None
 
     def count(self, *allowed: int) -> None:
         """Refuse another number of arguments."""

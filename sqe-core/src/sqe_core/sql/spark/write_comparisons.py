@@ -195,15 +195,13 @@ def _is_plain(node: Any) -> bool:
         return _is_plain(node.this)
     if isinstance(node, Conversion):
         return bool(node.args.get("literal")) and node.target.name in ("date", "time", "timestamp", "varchar")
-    if isinstance(node, exp.Literal):
-        return bool(node.args.get("is_string"))
-    return isinstance(node, exp.Boolean | exp.Null)
+    return isinstance(node, exp.Boolean | exp.Null) or (isinstance(node, exp.Literal) and node.is_string)
 
 
 def _is_whole(node: Any) -> bool:
     while isinstance(node, exp.Paren | exp.Neg):
         node = node.this
-    return isinstance(node, exp.Literal) and not node.args.get("is_string") and str(node.this).isdigit()
+    return isinstance(node, exp.Literal) and not node.is_string and str(node.this).isdigit()
 
 
 def _is_padded(node: Any) -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 from sqlglot import exp
 
 from sqe_core.sql.grammar.nodes import MergeBranch
-from sqe_core.sql.spark.write_queries import write_joined, write_with
+from sqe_core.sql.spark.write_queries import write_condition, write_joined, write_with
 from sqe_core.sql.spark.writer import Writer, condition, rule
 
 
@@ -30,17 +30,14 @@ def _insert(writer: Writer, node: Any) -> str:
 @rule(exp.Update, "with_", "this", "expressions", "where")
 def _update(writer: Writer, node: Any) -> str:
     assignments = ", ".join(_assignment(writer, one) for one in node.expressions)
-    return f"{write_with(writer, node)}UPDATE {write_joined(writer, node.this)} SET {assignments}{_where(writer, node)}"
+    where = write_condition(writer, node, "where")
+    return f"{write_with(writer, node)}UPDATE {write_joined(writer, node.this)} SET {assignments}{where}"
 
 
 @rule(exp.Delete, "with_", "this", "where")
 def _delete(writer: Writer, node: Any) -> str:
-    return f"{write_with(writer, node)}DELETE FROM {write_joined(writer, node.this)}{_where(writer, node)}"
-
-
-def _where(writer: Writer, node: Any) -> str:
-    where = node.args.get("where")
-    return "" if where is None else f" WHERE {condition(writer, where.this)}"
+    where = write_condition(writer, node, "where")
+    return f"{write_with(writer, node)}DELETE FROM {write_joined(writer, node.this)}{where}"
 
 
 def _assignment(writer: Writer, node: Any) -> str:

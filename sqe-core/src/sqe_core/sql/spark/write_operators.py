@@ -148,11 +148,11 @@ def _conversion(writer: Writer, node: Any) -> str:
 
 
 def _is_whole(node: Any) -> bool:
-    return isinstance(node, exp.Literal) and not node.args.get("is_string") and str(node.this).isdigit()
+    return isinstance(node, exp.Literal) and not node.is_string and str(node.this).isdigit()
 
 
 def _to_varchar(writer: Writer, value: Any, target: SqlType) -> str:
-    if isinstance(value, exp.Literal) and value.args.get("is_string"):
+    if isinstance(value, exp.Literal) and value.is_string:
         text = str(value.this)
         return writer.place(value) + quote_string(text[: target.numbers[0]] if target.numbers else text)
     if target.numbers:
@@ -224,7 +224,7 @@ def _time_travel(writer: Writer, node: Any) -> str:
     while isinstance(value, exp.Paren):
         value = value.this
     if node.args["kind"] == "version":
-        if isinstance(value, exp.Literal) and (value.args.get("is_string") or str(value.this).isdigit()):
+        if isinstance(value, exp.Literal) and (value.is_string or str(value.this).isdigit()):
             return f"VERSION AS OF {writer.write(value)}"
         writer.refuse("A version must be a number or a name in single quotes", node, hint="parameters are not possible")
     if (
@@ -233,7 +233,7 @@ def _time_travel(writer: Writer, node: Any) -> str:
         and value.target.name.startswith(("timestamp", "date"))
     ):
         return f"TIMESTAMP AS OF {writer.place(value)}{quote_string(str(value.this.this))}"
-    if isinstance(value, exp.Literal) and value.args.get("is_string"):
+    if isinstance(value, exp.Literal) and value.is_string:
         return f"TIMESTAMP AS OF {writer.write(value)}"
     if isinstance(value, exp.Literal) and str(value.this).isdigit():
         return f"TIMESTAMP AS OF {quote_string(_instant(writer, node, int(value.this)))}"

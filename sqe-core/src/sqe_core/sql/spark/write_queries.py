@@ -18,19 +18,7 @@ _RANKING = frozenset(
 )
 
 
-@rule(
-    exp.Select,
-    "with_",
-    "distinct",
-    "expressions",
-    "from_",
-    "joins",
-    "where",
-    "group",
-    "having",
-    "windows",
-    *_TAIL,
-)
+@rule(exp.Select, "with_", "distinct", "expressions", "from_", "joins", "where", "group", "having", "windows", *_TAIL)
 def _select(writer: Writer, node: Any) -> str:
     pieces = [write_with(writer, node), "SELECT "]
     if node.args.get("distinct") is not None:
@@ -41,17 +29,18 @@ def _select(writer: Writer, node: Any) -> str:
         pieces.append(f" FROM {write_joined(writer, source.this)}")
     # What follows a comma is a CROSS join, which binds like the comma when all before it is written first.
     pieces.extend(writer.write(join) for join in node.args.get("joins") or ())
-    for key, words in (("where", "WHERE"), ("having", "HAVING")):
-        if key == "having":
-            pieces.append(_group_by(writer, node))
-        clause = node.args.get(key)
-        if clause is not None:
-            pieces.append(f" {words} {condition(writer, clause.this)}")
+    pieces += (write_condition(writer, node, "where"), _group_by(writer, node), write_condition(writer, node, "having"))
     windows = node.args.get("windows")
     if windows:
         pieces.append(" WINDOW " + ", ".join(_named_window(writer, window) for window in windows))
     pieces.append(_tail(writer, node))
     return "".join(pieces)
+
+
+def write_condition(writer: Writer, node: Any, key: str) -> str:
+    """The WHERE or HAVING of a statement, if it has one."""
+    clause = node.args.get(key)
+    return "" if clause is None else f" {key.upper()} {condition(writer, clause.this)}"
 
 
 def _group_by(writer: Writer, node: Any) -> str:
@@ -96,17 +85,12 @@ def _table_alias(writer: Writer, node: Any) -> str:
 
 
 def _tail(writer: Writer, node: Any) -> str:
-    pieces = []
     order = node.args.get("order")
-    if order is not None:
-        pieces.append(f" ORDER BY {writer.write(order)}")
-    limit = node.args.get("limit")
-    if limit is not None:
-        pieces.append(f" LIMIT {operand(writer, limit.expression)}")
-    offset = node.args.get("offset")
-    if offset is not None:
-        pieces.append(f" OFFSET {operand(writer, offset.expression)}")
-    return "".join(pieces)
+    written = "" if order is None else f" ORDER BY {writer.write(order)}"
+    for key in ("limit", "offset"):
+        bound = node.args.get(key)
+        written += "" if bound is None else f" {key.upper()} {operand(writer, bound.expression)}"
+    return written
 
 
 @rule(exp.Ordered, "this", "desc", "nulls_first")

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, NoReturn, TypeVar
 from sqlglot import exp
 
 from sqe_core.spi.errors import NotSupportedError, ResourcesError
-from sqe_core.sql.grammar.nodes import Call, Conversion, DefaultMark, FileName
+from sqe_core.sql.grammar.nodes import Call, Conversion, DefaultMark, FileName, place_of
 from sqe_core.sql.grammar.types import spark_identifier
 from sqe_core.sql.spark.text import quote_string
 from sqe_core.sql.text.context import Dialect
@@ -76,17 +76,9 @@ class Writer:
 
     def refuse(self, message: str, node: Any = None, *, hint: str | None = None) -> NoReturn:
         """Refuse the statement at a node."""
-        place = next(iter(_places(node)), None)
+        place = place_of(node) if isinstance(node, exp.Expression) else None
         position = None if place is None else self.text.position(place)
         raise NotSupportedError(message, hint=hint, position=position)
-
-
-def _places(node: Any) -> Iterable[int]:
-    if isinstance(node, exp.Expression):
-        for part in node.walk():
-            start = part.meta.get("start")
-            if start is not None:
-                yield start
 
 
 def rule(kind: type[exp.Expression], *allowed: str) -> Callable[[R], R]:
@@ -220,7 +212,7 @@ def _is(writer: Writer, node: Any) -> str:
 
 @rule(exp.Case, "this", "ifs", "default")
 def _case(writer: Writer, node: Any) -> str:
-    start = f"CASE {writer.write(node.this)}" if node.this is not None else "CASE"
+    start = "CASE" if node.this is None else f"CASE {writer.write(node.this)}"
     tested = condition if node.this is None else Writer.write
     branches = [
         f" WHEN {tested(writer, branch.this)} THEN {writer.write(branch.args['true'])}" for branch in node.args["ifs"]
@@ -256,9 +248,8 @@ def _literal(writer: Writer, node: Any) -> str:
     if node.args.get("is_string"):
         return quote_string(node.this)
     number = str(node.this)
-    if number.isdigit() and len(number) > 18 and int(number) >= 2**63:
-        return f"{number}BD"
-    if "." in number and "e" not in number and len(number) > 18:
+    exact = int(number) >= 2**63 if number.isdigit() else "." in number and "e" not in number
+    if len(number) > 18 and exact:
         return f"{number}BD"
     return f"{number}D" if "e" in number else number
 
@@ -276,11 +267,7 @@ def _boolean(writer: Writer, node: Any) -> str:
 @rule(exp.Lambda, "this", "expressions")
 def _lambda(writer: Writer, node: Any) -> str:
     names = writer.writes(node.expressions)
-    return (
-        f"({names}) -> {writer.write(node.this)}"
-        if len(node.expressions) != 1
-        else f"{names} -> {writer.write(node.this)}"
-    )
+    return f"{names if len(node.expressions) == 1 else f'({names})'} -> {writer.write(node.this)}"
 
 
 @rule(FileName, "this")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from sqe_core.sql.grammar.types import spark_identifier
@@ -35,7 +35,6 @@ from sqe_core.sql.text.literals import literal_value
 from sqe_core.sql.text.positions import mark
 from sqe_core.sql.text.tokens import Kind
 
-_LATER = "it comes with a later release"
 _MINUTE_MS = 60_000
 
 
@@ -51,7 +50,7 @@ class _Alter:
         self.cursor.done()
         sql = f"ALTER TABLE {self.table.sql} {action}"
         made = self.statement.engine.composed(self.statement, StatementKind.ALTER_TABLE, sql)
-        return self.statement.engine.with_if_exists(made) if self.if_exists else made
+        return replace(made, if_exists=self.if_exists)
 
 
 def alter(statement: StatementText) -> Statement:
@@ -80,9 +79,7 @@ def alter(statement: StatementText) -> Statement:
         return governance
     if statement.dialect is Dialect.SPARK and not if_exists and not _adds_default(statement):
         return statement.engine.unchanged(statement, StatementKind.ALTER_TABLE)
-    word = cursor.accept_any(*_ACTIONS)
-    if word is None:
-        cursor.fail("ADD, DROP, RENAME, ALTER COLUMN, SET or UNSET")
+    word = cursor.accept_any(*_ACTIONS) or cursor.fail("ADD, DROP, RENAME, ALTER COLUMN, SET or UNSET")
     return _ACTIONS[word](altered)
 
 
@@ -106,9 +103,7 @@ def _rename(altered: _Alter) -> Statement:
     cursor.expect("rename", "to")
     target = cursor.name("the new name")
     cursor.done()
-    return RenameTable(
-        kind=StatementKind.ALTER_TABLE, name=altered.table.name, target=target, if_exists=altered.if_exists
-    )
+    return RenameTable(name=altered.table.name, target=target, if_exists=altered.if_exists)
 
 
 def _add(altered: _Alter) -> Statement:
@@ -151,13 +146,9 @@ def _add_column(altered: _Alter, if_not_exists: bool) -> Statement:
     if len(name) > 1:
         cursor.refuse("A field inside a column cannot have a default")
     cursor.done()
+    table, last = altered.table.name, name[0]
     return AddColumnWithDefault(
-        name=altered.table.name,
-        column=name[0],
-        type=spark_type,
-        default=default,
-        comment=comment,
-        if_not_exists=if_not_exists,
+        name=table, column=last, type=spark_type, default=default, comment=comment, if_not_exists=if_not_exists
     )
 
 
@@ -323,9 +314,7 @@ def _reference(altered: _Alter, words: str) -> Statement:
 
 def _duration(cursor: Cursor) -> str:
     number = cursor.integer()
-    unit = cursor.accept_any("days", "hours", "minutes")
-    if unit is None:
-        cursor.fail("DAYS, HOURS or MINUTES")
+    unit = cursor.accept_any("days", "hours", "minutes") or cursor.fail("DAYS, HOURS or MINUTES")
     return f"{number} {unit.upper()}"
 
 
@@ -375,15 +364,13 @@ def _sort_field(cursor: Cursor) -> str:
     if direction is not None:
         written += f" {direction.upper()}"
     if cursor.accept("nulls"):
-        place = cursor.accept_any("first", "last")
-        if place is None:
-            cursor.fail("FIRST or LAST")
+        place = cursor.accept_any("first", "last") or cursor.fail("FIRST or LAST")
         return f"{written} NULLS {place.upper()}"
     return f"{written} NULLS LAST"
 
 
 def _execute(altered: _Alter) -> Statement:
-    altered.cursor.refuse("Procedures are not supported yet", hint=_LATER)
+    altered.cursor.refuse("Procedures are not supported yet", hint="it comes with a later release")
 
 
 def _modify(altered: _Alter) -> Statement:
@@ -440,9 +427,8 @@ def comment(statement: StatementText) -> Statement:
     """COMMENT ON TABLE | COLUMN | VIEW | SCHEMA … IS 'text' | NULL."""
     cursor = statement.cursor(1)
     cursor.expect("on")
-    word = cursor.accept_any("table", "column", "view", "schema", "database", "namespace")
-    if word is None:
-        cursor.fail("TABLE, COLUMN, VIEW or SCHEMA")
+    kinds = ("table", "column", "view", "schema", "database", "namespace")
+    word = cursor.accept_any(*kinds) or cursor.fail("TABLE, COLUMN, VIEW or SCHEMA")
     start = cursor.token
     most = {"column": 4, "table": 3, "view": 3}.get(word, 2)
     name = cursor.name("a name", most=most)

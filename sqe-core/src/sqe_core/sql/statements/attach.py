@@ -55,9 +55,7 @@ def attach(statement: StatementText) -> Statement:
     cursor = _cursor(statement, 1)
     replace = cursor.accept("or", "replace")
     cursor.accept_any("database", "catalog")
-    if_not_exists = cursor.if_not_exists()
-    if if_not_exists and replace:
-        cursor.fail("no IF NOT EXISTS after OR REPLACE")
+    if_not_exists = cursor.if_not_exists(replace=replace)
     if cursor.token.kind is not Kind.STRING:
         cursor.fail("the location in single quotes", hint=_ATTACH_HINT)
     location = cursor.string()
@@ -66,7 +64,7 @@ def attach(statement: StatementText) -> Statement:
     name = _name(cursor, _A_CATALOG)
     # The options of DuckDB stand after the name like these; WITH is Trino's word before its own.
     cursor.accept("with")
-    options = {option.key: option for option in _options(cursor, _ATTACH_HINT)} if cursor.at_symbol("(") else {}
+    options = _options(cursor, _ATTACH_HINT) if cursor.at_symbol("(") else {}
     cursor.done()
     if "type" not in options:
         raise cursor.text.error("ATTACH needs TYPE", statement.tokens[0].start, hint=_ATTACH_HINT)
@@ -111,15 +109,13 @@ def create_secret(statement: StatementText, place: Cursor, *, replace: bool) -> 
     cursor = _cursor(statement, place.index)
     word = cursor.accept_any("persistent", "temporary", "temp")
     cursor.expect("secret")
-    if_not_exists = cursor.if_not_exists()
-    if if_not_exists and replace:
-        cursor.fail("no IF NOT EXISTS after OR REPLACE")
+    if_not_exists = cursor.if_not_exists(replace=replace)
     if cursor.at_symbol("("):
         cursor.fail(_OF_A_SECRET, hint=_CREATE_HINT)
     name = _name(cursor, _OF_A_SECRET)
     if not cursor.at_symbol("("):
         cursor.fail('"("', hint=_CREATE_HINT)
-    options = {option.key: option for option in _options(cursor, _CREATE_HINT)}
+    options = _options(cursor, _CREATE_HINT)
     cursor.done()
     if "type" not in options:
         raise cursor.text.error("CREATE SECRET needs TYPE", statement.tokens[0].start, hint=_CREATE_HINT)
@@ -164,18 +160,19 @@ def _name(cursor: Cursor, what: str) -> str:
     return name
 
 
-def _options(cursor: Cursor, hint: str) -> list[_Option]:
-    """`(k v, k = v, …)`; a key may come once."""
+def _options(cursor: Cursor, hint: str) -> dict[str, _Option]:
+    """`(k v, k = v, …)`, by key; a key may come once."""
     cursor.expect_symbol("(")
-    found: list[_Option] = []
+    found: dict[str, _Option] = {}
     while not (found and cursor.accept_symbol(")")):
         if found and not cursor.accept_symbol(","):
             cursor.fail('"," or ")"', hint=hint)
-        found.append(_option(cursor, hint))
-        if any(option.key == found[-1].key for option in found[:-1]):
-            raise cursor.text.error("An option may be given once", found[-1].at.start)
+        option = _option(cursor, hint)
+        if option.key in found:
+            raise cursor.text.error("An option may be given once", option.at.start)
+        found[option.key] = option
         if len(found) > _MANY:
-            raise cursor.text.error(f"A statement takes {_MANY} options", found[-1].at.start)
+            raise cursor.text.error(f"A statement takes {_MANY} options", option.at.start)
     return found
 
 

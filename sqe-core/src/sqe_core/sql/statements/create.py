@@ -93,9 +93,7 @@ def _schema(cursor: Cursor) -> Statement:
 
 
 def _view(statement: StatementText, cursor: Cursor, *, replace: bool, temporary: bool) -> Statement:
-    if_not_exists = cursor.if_not_exists()
-    if if_not_exists and replace:
-        cursor.fail("no IF NOT EXISTS after OR REPLACE")
+    if_not_exists = cursor.if_not_exists(replace=replace)
     name = cursor.name("the name of a view", most=1 if temporary else 3)
     columns = tuple(cursor.bracketed(_view_column)) if cursor.at_symbol("(") else ()
     comment: str | None = None

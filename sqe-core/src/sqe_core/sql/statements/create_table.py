@@ -19,7 +19,7 @@ from sqe_core.sql.text.clauses import (
 )
 from sqe_core.sql.text.context import Dialect, StatementText
 from sqe_core.sql.text.cursor import Cursor
-from sqe_core.sql.text.tokens import Kind
+from sqe_core.sql.text.tokens import Kind, outside_brackets
 
 FORMAT_VERSION = "format-version"
 _DEFAULTS_NEED = 3  # the format version that stores default values
@@ -78,13 +78,9 @@ def create_table(statement: StatementText, cursor: Cursor, *, replace: bool) -> 
 
 
 def _unchanged(statement: StatementText, cursor: Cursor) -> Statement:
-    depth = 0
-    for token in statement.tokens[cursor.index :]:
-        if token.kind is Kind.SYMBOL:
-            depth += (token.value == "(") - (token.value == ")")
-        elif depth == 0 and token.is_word("as"):
-            return statement.engine.unchanged(statement, StatementKind.CREATE_TABLE_AS)
-    return statement.engine.unchanged(statement, StatementKind.CREATE_TABLE)
+    queried = any(token.is_word("as") for token in outside_brackets(statement.tokens[cursor.index :]))
+    kind = StatementKind.CREATE_TABLE_AS if queried else StatementKind.CREATE_TABLE
+    return statement.engine.unchanged(statement, kind)
 
 
 def _head(cursor: Cursor, table: _Table, words: str) -> str:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from difflib import get_close_matches
 from types import MappingProxyType
+from typing import cast
 
 from sqe_core.spi.identity import is_clean_name
 from sqe_core.spi.policy import (
@@ -99,13 +100,7 @@ def _objects_in_schema(cursor: Cursor) -> GrantObject | None:
     if cursor.accept_any("schema", "namespace") is None:
         cursor.fail("SCHEMA")
     name = cursor.name("the name of a schema", most=2)
-    scopes: Mapping[tuple[str, str], Scope] = {
-        ("all", "tables"): "all_tables",
-        ("all", "views"): "all_views",
-        ("future", "tables"): "future_tables",
-        ("future", "views"): "future_views",
-    }
-    return GrantObject(scope=scopes[which, kind.value], name=name)
+    return GrantObject(scope=cast(Scope, f"{which}_{kind.value}"), name=name)
 
 
 def clean(cursor: Cursor, what: str) -> str:

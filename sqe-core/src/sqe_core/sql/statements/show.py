@@ -105,16 +105,13 @@ def _columns(cursor: Cursor) -> Statement:
 def _create(cursor: Cursor) -> Statement:
     if cursor.at("materialized", "view") or cursor.at("function"):
         cursor.refuse("SQE has no materialized views and no functions of its own")
-    kind: Literal["table", "view", "schema"]
     if cursor.accept("table"):
-        kind = "table"
-    elif cursor.accept("view"):
-        kind = "view"
-    elif cursor.accept_any("schema", "database"):
+        return ShowCreate(object="table", name=cursor.name("the name of a table"))
+    if cursor.accept("view"):
+        return ShowCreate(object="view", name=cursor.name("the name of a view"))
+    if cursor.accept_any("schema", "database"):
         return ShowCreate(object="schema", name=_schema(cursor))
-    else:
-        cursor.fail("TABLE, VIEW or SCHEMA")
-    return ShowCreate(object=kind, name=cursor.name(f"the name of a {kind}"))
+    cursor.fail("TABLE, VIEW or SCHEMA")
 
 
 def _functions(cursor: Cursor) -> Statement:
@@ -191,8 +188,7 @@ def describe(statement: StatementText) -> Statement:
 
 
 def _describe_query(statement: StatementText, first: int) -> Statement:
-    query = statement.engine.query(statement, first, statement.last)
-    return DescribeQuery(query=query)
+    return DescribeQuery(query=statement.engine.query(statement, first, statement.last))
 
 
 def explain(statement: StatementText, recognise: Callable[[StatementText], Statement]) -> Statement:
@@ -221,9 +217,7 @@ def explain(statement: StatementText, recognise: Callable[[StatementText], State
 
 
 def _explain_option(cursor: Cursor) -> None:
-    option = cursor.accept_any("type", "format")
-    if option is None:
-        cursor.fail("TYPE or FORMAT")
+    option = cursor.accept_any("type", "format") or cursor.fail("TYPE or FORMAT")
     value = cursor.part("a value")
     if (option, value) not in (("type", "logical"), ("type", "distributed"), ("format", "text")):
         cursor.refuse(f"EXPLAIN ({option.upper()} {value.upper()}) is not supported", hint="leave the option out")

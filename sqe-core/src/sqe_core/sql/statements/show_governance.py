@@ -104,14 +104,10 @@ _READERS: dict[str, Callable[[Cursor], Statement]] = {
 def check(statement: StatementText) -> Statement:
     """CHECK ACCESS privilege ON object [FOR USER u]."""
     cursor = statement.cursor(1)
-    if not cursor.accept("access"):
-        cursor.fail("ACCESS")
+    cursor.expect("access")
     at = cursor.token
     wanted = privilege(cursor)
-    if cursor.at_any("on"):
-        cursor.advance()
-    else:
-        cursor.fail("ON")
+    cursor.expect("on")
     granted_on = granted_object(cursor)
     if granted_on.scope not in ("catalog", "schema", "table", "view", "object"):
         cursor.refuse("CHECK ACCESS takes one object")

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from sqe_core.sql.grammar.types import SqlType, TypeReader
-from sqe_core.sql.statement import EngineStatement, StatementKind
 from sqe_core.sql.text.cursor import Cursor
 from sqe_core.sql.text.tokens import Kind, Lexicon, Text, Token
+
+if TYPE_CHECKING:
+    from sqe_core.sql.spark.translator import Translator
 
 
 class Dialect(Enum):
@@ -26,37 +28,6 @@ class Dialect(Enum):
         return Lexicon.SPARK if self is Dialect.SPARK else Lexicon.ANSI
 
 
-class EngineText(Protocol):
-    """Makes an `EngineStatement` of a part of the text."""
-
-    def query(self, statement: StatementText, first: int, last: int) -> EngineStatement:
-        """Translate the query between two token indexes."""
-
-    def translate(self, statement: StatementText, first: int, last: int, kind: StatementKind) -> EngineStatement:
-        """Translate the INSERT, UPDATE, DELETE or MERGE between two token indexes."""
-
-    def composed(self, statement: StatementText, kind: StatementKind, marked_sql: str) -> EngineStatement:
-        """Make a statement of Spark text composed by us, with marks (positions.py)."""
-
-    def unchanged(self, statement: StatementText, kind: StatementKind) -> EngineStatement:
-        """Make a statement of the user's own text, which is Spark's already."""
-
-    def with_if_exists(self, made: EngineStatement) -> EngineStatement:
-        """The same statement, for which a missing table is no error."""
-
-    def marked_query(self, statement: StatementText, first: int, last: int) -> str:
-        """Translate a query that becomes part of a composed statement."""
-
-    def expression(self, statement: StatementText) -> str:
-        """Translate a text that is one expression and nothing else."""
-
-    def filter(self, statement: StatementText, sizes: Sequence[int] | None) -> tuple[str, Sequence[str]]:
-        """Translate a row filter that may look into tables, and each of its queries."""
-
-    def marked_expression(self, statement: StatementText, first: int, last: int) -> str:
-        """Translate an expression that becomes part of a composed statement."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatementText:
     """The user's statement, or a part of it that is a statement: text, tokens, dialect."""
@@ -64,7 +35,7 @@ class StatementText:
     text: Text
     tokens: Sequence[Token]  # the last one is END
     dialect: Dialect
-    engine: EngineText
+    engine: Translator  # handed in, since it takes long to import
     depth: int = 0  # how deep it nests
 
     @property

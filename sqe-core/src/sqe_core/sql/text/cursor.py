@@ -142,9 +142,12 @@ class Cursor:
         """Read IF EXISTS if it comes next."""
         return self.accept("if", "exists")
 
-    def if_not_exists(self) -> bool:
-        """Read IF NOT EXISTS if it comes next."""
-        return self.accept("if", "not", "exists")
+    def if_not_exists(self, *, replace: bool = False) -> bool:
+        """Read IF NOT EXISTS if it comes next; `replace` is whether OR REPLACE stood before, which excludes it."""
+        found = self.accept("if", "not", "exists")
+        if found and replace:
+            self.fail("no IF NOT EXISTS after OR REPLACE")
+        return found
 
     def skip_brackets(self) -> tuple[int, int]:
         """Read over a bracketed part; return the token indexes of what is inside."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum
 
@@ -157,6 +158,16 @@ def tokenize(text: Text, lexicon: Lexicon) -> list[Token]:
         offset = end
     append(Token(Kind.END, "", size, size))
     return tokens
+
+
+def outside_brackets(tokens: Iterable[Token]) -> Iterator[Token]:
+    """Yield what stands outside of round brackets."""
+    depth = 0
+    for token in tokens:
+        if token.is_symbol("(") or token.is_symbol(")"):
+            depth += 1 if token.value == "(" else -1
+        elif depth == 0:
+            yield token
 
 
 def fold(word: str) -> str:
