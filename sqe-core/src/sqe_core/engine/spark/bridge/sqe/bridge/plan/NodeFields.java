@@ -105,6 +105,7 @@ final class NodeFields {
     if (table instanceof SparkTable iceberg) {
       // Every table is pinned to a snapshot when it is loaded; only a chosen one is a version that somebody named.
       Json.member(out, "snapshotId").append(IcebergFields.timeTravel(iceberg) == null ? null : iceberg.snapshotId());
+      Json.member(out, "pinnedSnapshotId").append(iceberg.snapshotId());
       Json.member(out, "branch", iceberg.branch());
     }
     Json.member(out, "timeTravel", relation.timeTravelSpec().isDefined() ? relation.timeTravelSpec().get().toString() : null);
