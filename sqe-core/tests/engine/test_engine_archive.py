@@ -15,6 +15,7 @@ import pytest
 
 from sqe_core.engine.spark import archive
 from sqe_core.engine.spark.archive import ArchiveMaker, archive_flags, archive_path
+from sqe_core.engine.spark.cache import forget_old
 from sqe_core.engine.spark.java import inspect_java
 from sqe_core.engine.spark.launcher import LaunchPlan
 from sqe_core.engine.spark.options import ClassArchive, EngineOptions
@@ -168,7 +169,7 @@ def test_old_archives_are_forgotten(tmp_path: Path) -> None:
         path.write_bytes(b"x")
         path.with_suffix(".lock").touch()
         os.utime(path, (1000 + age, 1000 + age))
-    archive._forget_old_archives(tmp_path)
+    forget_old(tmp_path, "classes-*.jsa", kept=2)
     assert sorted(path.name for path in tmp_path.iterdir()) == [
         "classes-2.jsa",
         "classes-2.lock",

@@ -29,10 +29,11 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from sqe_core.engine.spark.cache import check_private, drafted, make_private_folder, try_lock
+from sqe_core.engine.spark.cache import check_private, drafted, forget_old, make_private_folder, try_lock
+from sqe_core.engine.spark.java import run_java
 from sqe_core.engine.spark.launcher import EngineProcess, LaunchPlan
-from sqe_core.engine.spark.options import ClassArchive, EngineOptions
-from sqe_core.engine.spark.preparation import Report, prepare_launch
+from sqe_core.engine.spark.options import ClassArchive, EngineOptions, Report
+from sqe_core.engine.spark.preparation import prepare_launch
 from sqe_core.spi.catalog import Jar
 from sqe_core.spi.errors import SqeError, StartupError
 
@@ -144,7 +145,7 @@ def make_archive(plan: LaunchPlan) -> None:
             _train(plan, class_list, Path(scratch))
             with drafted(path) as draft:
                 _dump(plan, class_list, draft)
-        _forget_old_archives(path.parent)
+        forget_old(path.parent, "classes-*.jsa", kept=_KEPT_ARCHIVES)
         _failure_note(path).unlink(missing_ok=True)
     except Exception as error:
         with contextlib.suppress(OSError):
@@ -231,31 +232,13 @@ def _dump(plan: LaunchPlan, class_list: Path, target: Path) -> None:
         "-XX:-UsePerfData",
         *("-cp", os.pathsep.join(map(str, plan.class_path))),
     ]
-    environment = {name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ}
-    result = subprocess.run(
-        command,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        errors="replace",
-        env=environment,
-        timeout=_DUMP_TIMEOUT_SECS,
-        check=False,
-    )
+    result = run_java(command, _DUMP_TIMEOUT_SECS)
     if result.returncode != 0 or not target.stat().st_size:
         raise StartupError(f"Java made no class archive (exit code {result.returncode}): {result.stdout[-1000:]}")
 
 
 def _failure_note(path: Path) -> Path:
     return path.with_suffix(".failed")
-
-
-def _forget_old_archives(folder: Path) -> None:
-    archives = sorted(folder.glob("classes-*.jsa"), key=lambda path: path.stat().st_mtime, reverse=True)
-    for old in archives[_KEPT_ARCHIVES:]:
-        for path in folder.glob(f"{old.stem}.*"):
-            path.unlink(missing_ok=True)
 
 
 class ArchiveMaker:

@@ -78,6 +78,13 @@ def try_lock(path: Path) -> int | None:
     return descriptor
 
 
+def forget_old(folder: Path, pattern: str, *, kept: int) -> None:
+    """Remove all but the newest files of a kind, each with what is called like it."""
+    for old in sorted(folder.glob(pattern), key=lambda path: path.stat().st_mtime)[:-kept]:
+        for path in folder.glob(f"{old.stem}.*"):
+            path.unlink(missing_ok=True)
+
+
 @contextmanager
 def drafted(target: Path) -> Iterator[Path]:
     """Yield the name of a file to write beside `target`; it takes the target's place when the block ends well."""

@@ -13,12 +13,12 @@ import sys
 import tempfile
 import xml.etree.ElementTree as ElementTree
 import zipfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from sqe_core.engine.spark.cache import check_private, drafted, locked, make_private_folder
-from sqe_core.engine.spark.java import Java
-from sqe_core.engine.spark.options import EngineOptions
+from sqe_core.engine.spark.cache import check_private, drafted, forget_old, locked, make_private_folder
+from sqe_core.engine.spark.java import Java, run_java
+from sqe_core.engine.spark.options import EngineOptions, Report
 from sqe_core.spi.errors import StartupError
 
 _log = logging.getLogger(__name__)
@@ -40,7 +40,7 @@ def bridge_jar(
     compiler: Path,
     class_path: Sequence[Path],
     folder: Path,
-    report: Callable[[str, float | None], None] = lambda step, share: None,
+    report: Report = lambda step, share: None,
 ) -> Path:
     """Return the compiled bridge, compiling it when its sources, its class path or the Java are new."""
     sources = bridge_sources(class_path)
@@ -55,7 +55,7 @@ def bridge_jar(
             with tempfile.TemporaryDirectory(dir=folder) as classes, drafted(jar) as draft:
                 compile_sources(java, compiler, class_path, sources, Path(classes))
                 _pack(Path(classes), class_path, draft)
-            _forget_old_jars(folder, jar)
+            forget_old(folder, "sqe-bridge-*.jar", kept=_KEPT_JARS)
     return jar
 
 
@@ -89,22 +89,12 @@ def compile_sources(
         *(*_LANGUAGE, "-log", str(log), "-d", str(classes), "-cp", os.pathsep.join(map(str, class_path))),
         *map(str, sources),
     ]
-    environment = {name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ}
     try:
-        result = subprocess.run(
-            command,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            stdin=subprocess.DEVNULL,
-            env=environment,
-            timeout=_TIMEOUT_SECS,
-            check=False,
-        )
+        result = run_java(command, _TIMEOUT_SECS)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise StartupError(f"The Java bridge cannot be compiled with {java.executable}: {error}") from error
     if result.returncode != 0:
-        errors = "\n".join(_errors(log)) or (result.stdout + result.stderr).strip()
+        errors = "\n".join(_errors(log)) or result.stdout.strip()
         raise StartupError(f"The Java bridge does not compile:\n{errors or f'exit code {result.returncode}'}")
 
 
@@ -136,13 +126,6 @@ def _pack(classes: Path, class_path: Sequence[Path], target: Path) -> None:
                 for name in original.namelist():
                     if not name.startswith("META-INF/") and not name.endswith("/") and name not in jar.NameToInfo:
                         jar.writestr(name, original.read(name))
-
-
-def _forget_old_jars(folder: Path, current: Path) -> None:
-    jars = sorted(folder.glob("sqe-bridge-*.jar"), key=lambda path: path.stat().st_mtime, reverse=True)
-    for old in jars[_KEPT_JARS:]:
-        if old != current:
-            old.unlink(missing_ok=True)
 
 
 def main() -> int:

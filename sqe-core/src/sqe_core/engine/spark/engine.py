@@ -15,8 +15,8 @@ from sqe_core.engine.port import Engine, EngineSession, EngineState, Spool
 from sqe_core.engine.spark.archive import ArchiveMaker, archive_flags, forget_archive
 from sqe_core.engine.spark.conf import is_local
 from sqe_core.engine.spark.launcher import EngineProcess, LaunchPlan
-from sqe_core.engine.spark.options import ClassArchive, EngineOptions
-from sqe_core.engine.spark.preparation import Report, prepare_launch
+from sqe_core.engine.spark.options import ClassArchive, EngineOptions, Report
+from sqe_core.engine.spark.preparation import prepare_launch
 from sqe_core.spi.errors import EngineLostError, InternalError, ResourcesError, SqeError, StartupError
 
 if TYPE_CHECKING:

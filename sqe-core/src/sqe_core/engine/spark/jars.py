@@ -17,20 +17,18 @@ import urllib.error
 import urllib.parse
 import urllib.request
 import zipfile
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
 from sqe_core.engine.spark.cache import disk_error, drafted, locked, make_private_folder
-from sqe_core.engine.spark.options import EngineOptions, home_dir
+from sqe_core.engine.spark.options import EngineOptions, Report, home_dir
 from sqe_core.spi.catalog import Jar
 from sqe_core.spi.errors import StartupError
 
 _log = logging.getLogger(__name__)
-
-Report = Callable[[str, float | None], None]
 
 _LOCK_FILE = Path(__file__).with_name("jars.lock.toml")
 _BASE_GROUP = "base"

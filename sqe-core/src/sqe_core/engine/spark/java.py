@@ -7,7 +7,7 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -89,10 +89,11 @@ def inspect_java(source: str, home: Path, command: Path | None = None) -> Java:
     if version is None or not (home / "bin" / "java").exists():
         # Distributions may leave the release file out, and a wrapper on PATH (jenv, macOS) has its Java elsewhere.
         try:
-            text = _ask(command)
+            answer = run_java([str(command), "-XshowSettings:properties", "-version"], _PROBE_TIMEOUT_SECS)
+            answer.check_returncode()
         except (OSError, subprocess.SubprocessError) as error:
             return Java(source=source, home=home, problem=f"it does not run ({_reason(error)})")
-        version, real_home = _VERSION.search(text), _HOME.search(text)
+        version, real_home = _VERSION.search(answer.stdout), _HOME.search(answer.stdout)
         home = Path(real_home.group(1)) if real_home else home
     if version is None:
         return Java(source=source, home=home, problem="it does not say its version")
@@ -105,19 +106,19 @@ def inspect_java(source: str, home: Path, command: Path | None = None) -> Java:
     return java
 
 
-def _ask(command: Path) -> str:
-    environment = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
-    answer = subprocess.run(
-        [str(command), "-XshowSettings:properties", "-version"],
-        capture_output=True,
+def run_java(command: Sequence[str], timeout_secs: float) -> subprocess.CompletedProcess[str]:
+    """Run a program of Java, which gets little of this environment; what it says anywhere is in `stdout`."""
+    return subprocess.run(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
         text=True,
         errors="replace",
-        stdin=subprocess.DEVNULL,
-        env=environment,
-        timeout=_PROBE_TIMEOUT_SECS,
-        check=True,
+        env={name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ},
+        timeout=timeout_secs,
+        check=False,
     )
-    return answer.stdout + answer.stderr
 
 
 def _reason(error: Exception) -> str:

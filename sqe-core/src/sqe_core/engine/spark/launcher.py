@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from sqe_core.engine.spark.cache import disk_error, make_private_folder, try_lock
+from sqe_core.engine.spark.cache import disk_error, forget_old, make_private_folder, try_lock
 from sqe_core.engine.spark.conf import engine_settings, is_local
 from sqe_core.engine.spark.executor_java import executor_java_home
 from sqe_core.engine.spark.java import Java
@@ -434,10 +434,7 @@ def _new_log_file(cache_dir: Path) -> Path:
     folder = cache_dir / "logs"
     try:
         make_private_folder(folder)
-        logs = sorted(folder.glob("engine-*.log"), key=lambda path: path.stat().st_mtime)
-        for old in logs[: 1 - _KEPT_LOGS]:
-            for part in folder.glob(f"{old.stem}.*"):
-                part.unlink(missing_ok=True)
+        forget_old(folder, "engine-*.log", kept=_KEPT_LOGS - 1)
         path = folder / f"engine-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}-{secrets.token_hex(2)}.log"
         os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600))
     except OSError as error:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
@@ -13,6 +13,8 @@ from types import MappingProxyType
 from sqe_core.spi.catalog import Jar
 
 _EMPTY: Mapping[str, str] = MappingProxyType({})
+Report = Callable[[str, float | None], None]
+"""Is told the steps of a preparation, and how far each is, if that is known."""
 
 
 class ClassArchive(Enum):

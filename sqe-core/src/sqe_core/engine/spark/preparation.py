@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Callable
 from pathlib import Path
 
 from sqe_core.engine.spark.compiler import COMPILER_JAR, bridge_jar
 from sqe_core.engine.spark.jars import fetch_jars
 from sqe_core.engine.spark.java import find_java
 from sqe_core.engine.spark.launcher import LaunchPlan
-from sqe_core.engine.spark.options import EngineOptions
+from sqe_core.engine.spark.options import EngineOptions, Report
 from sqe_core.spi.errors import StartupError
-
-Report = Callable[[str, float | None], None]
 
 
 def spark_home() -> Path:

@@ -19,7 +19,7 @@ class JsonGrammar(ExpressionGrammar):
         value = self._expression()
         self._format_json()
         self._require(TokenType.COMMA, '","')
-        path = self._need(self._parse_disjunction, "a JSON path")
+        path = self._expression("a JSON path")
         if self._is_word("passing"):
             self._refuse("PASSING in a JSON function is not supported")
         options: dict[str, Any] = {}

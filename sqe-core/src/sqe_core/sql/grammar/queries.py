@@ -105,9 +105,7 @@ class QueryGrammar(TableGrammar):
         if self._is_word("default") and self._next.token_type in EXPRESSION_END:
             self._advance()
             return DefaultMark()
-        result = self._expression()
-        assert isinstance(result, exp.Expression)
-        return result
+        return self._expression()
 
     def _select(self) -> exp.Select:
         distinct = None
@@ -163,8 +161,7 @@ class QueryGrammar(TableGrammar):
         if self._curr.token_type in EXPRESSION_END or self._curr.token_type == TokenType.FROM:
             self._fail("a column or an expression")
         first = self._curr
-        value = self._need(self._parse_disjunction, "a column or an expression")
-        assert isinstance(value, exp.Expression)
+        value = self._expression("a column or an expression")
         alias = self._output_alias()
         if alias is None:
             value.meta.setdefault("first", first.start)
@@ -242,9 +239,7 @@ class QueryGrammar(TableGrammar):
         if self._curr.token_type == TokenType.L_PAREN and self._next.token_type == TokenType.R_PAREN:
             self._advance(2)
             return exp.Tuple(expressions=[])
-        result = self._expression()
-        assert isinstance(result, exp.Expression)
-        return result
+        return self._expression()
 
     def _tail(self, query: exp.Expression) -> None:
         """ORDER BY, LIMIT, OFFSET and FETCH, the last three in any order."""

@@ -149,8 +149,8 @@ class StrictParser(parser.Parser):
             self._fail(what or "an expression")
         return result
 
-    def _expression(self) -> exp.Expression:
-        result = self._need(self._parse_disjunction)
+    def _expression(self, what: str | None = None) -> exp.Expression:
+        result = self._need(self._parse_disjunction, what)
         assert isinstance(result, exp.Expression)
         return result
 

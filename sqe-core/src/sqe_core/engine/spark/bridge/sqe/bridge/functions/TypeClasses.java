@@ -11,7 +11,6 @@ import java.util.stream.IntStream;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.types.*;
-import org.apache.spark.sql.types.IntegralType;
 import sqe.bridge.Refusal;
 
 /** The short words by which templates are chosen, and what a template may ask about the types of its arguments. */

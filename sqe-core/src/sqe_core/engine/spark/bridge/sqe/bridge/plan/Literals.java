@@ -6,6 +6,10 @@ import java.util.Base64;
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
 import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.catalyst.parser.CatalystSqlParser$;
+import org.apache.spark.sql.catalyst.types.PhysicalDataType$;
+import org.apache.spark.sql.catalyst.types.PhysicalDataType;
+import org.apache.spark.sql.catalyst.types.PhysicalIntegerType;
+import org.apache.spark.sql.catalyst.types.PhysicalLongType;
 import org.apache.spark.sql.catalyst.util.ArrayBasedMapData;
 import org.apache.spark.sql.catalyst.util.GenericArrayData;
 import org.apache.spark.sql.types.*;
@@ -30,18 +34,13 @@ public final class Literals {
     if (type instanceof BooleanType) return json.asBoolean();
     if (type instanceof ByteType) return (byte) json.asLong();
     if (type instanceof ShortType) return (short) json.asLong();
-    if (type instanceof IntegerType || type instanceof DateType || type instanceof YearMonthIntervalType)
-      return (int) json.asLong();
-    if (type instanceof LongType
-        || type instanceof TimestampType
-        || type instanceof TimestampNTZType
-        || type instanceof TimeType
-        || type instanceof DayTimeIntervalType) return json.asLong();
+    PhysicalDataType kept = PhysicalDataType$.MODULE$.apply(type); // dates and months are INT there, times BIGINT
+    if (kept instanceof PhysicalIntegerType) return (int) json.asLong();
+    if (kept instanceof PhysicalLongType) return json.asLong();
     if (type instanceof FloatType) return Float.valueOf(json.asText());
     if (type instanceof DoubleType) return Double.valueOf(json.asText());
-    if (type instanceof DecimalType decimal) {
+    if (type instanceof DecimalType decimal)
       return Decimal.apply(new BigDecimal(json.asText()), decimal.precision(), decimal.scale());
-    }
     if (type instanceof BinaryType) return Base64.getDecoder().decode(json.asText());
     if (type instanceof ArrayType arrayType) return new GenericArrayData(values(json, arrayType.elementType()));
     if (type instanceof StructType struct) {

@@ -15,6 +15,7 @@ import java.util.stream.Stream;
 import org.apache.iceberg.spark.SparkSchemaUtil;
 import org.apache.iceberg.types.Type;
 import org.apache.iceberg.types.Types;
+import org.apache.iceberg.util.ByteBuffers;
 import org.apache.spark.sql.catalyst.parser.CatalystSqlParser$;
 import org.apache.spark.sql.types.*;
 import sqe.bridge.BridgeException;
@@ -83,11 +84,8 @@ public final class IcebergTypes {
   public static String sql(Object value, Type type) {
     if (value == null) return null;
     if (value instanceof CharSequence) return "'" + value.toString().replace("\\", "\\\\").replace("'", "\\'") + "'";
-    if (value instanceof ByteBuffer buffer) {
-      byte[] bytes = new byte[buffer.remaining()];
-      buffer.duplicate().get(bytes);
-      return "X'" + HexFormat.of().withUpperCase().formatHex(bytes) + "'";
-    }
+    if (value instanceof ByteBuffer buffer)
+      return "X'" + HexFormat.of().withUpperCase().formatHex(ByteBuffers.toByteArray(buffer)) + "'";
     if (type instanceof Types.DateType) return "DATE '" + LocalDate.ofEpochDay(((Number) value).longValue()) + "'";
     if (type instanceof Types.TimestampType timestampType) {
       Instant moment = Instant.EPOCH.plus(((Number) value).longValue(), ChronoUnit.MICROS);
