@@ -45,7 +45,7 @@ FILTER = SqlExpression(text="a = 1")
 
 
 @pytest.mark.parametrize(
-    "name", [name for name in spi.__all__ if dataclasses.is_dataclass(getattr(spi, name)) and name != "Position"]
+    "name", [name for name in dir(spi) if dataclasses.is_dataclass(getattr(spi, name)) and name != "Position"]
 )
 def test_values_are_frozen_and_keyword_only(name: str) -> None:
     value = getattr(spi, name)

@@ -6,6 +6,7 @@ import logging
 import secrets
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -69,7 +70,36 @@ class SessionState:
 StateChange = Callable[[SessionState], SessionState]
 
 
-class Session:
+class HasState(ABC):
+    """Whose names and settings may be looked at and changed: a session, or one statement of it."""
+
+    _state: SessionState
+
+    @property
+    def catalog(self) -> str:
+        return self._state.catalog
+
+    @property
+    def schema(self) -> tuple[str, ...]:
+        return self._state.schema
+
+    @property
+    def properties(self) -> SessionProperties:
+        return self._state.properties
+
+    def state(self) -> SessionState:
+        """Return what is current; it stays as it is."""
+        return self._state
+
+    @abstractmethod
+    def change(self, change: StateChange) -> None:
+        """Change what is current; all or nothing."""
+
+    def use(self, catalog: str, schema: tuple[str, ...]) -> None:
+        self.change(lambda state: replace(state, catalog=catalog, schema=schema))
+
+
+class Session(HasState):
     """A session. Its statements run side by side: each sees the names and settings as they were when it began."""
 
     def __init__(
@@ -114,33 +144,14 @@ class Session:
         """Whether its client would notice if it worked in another one."""
 
     @property
-    def catalog(self) -> str:
-        return self._state.catalog
-
-    @property
-    def schema(self) -> tuple[str, ...]:
-        return self._state.schema
-
-    @property
-    def properties(self) -> SessionProperties:
-        return self._state.properties
-
-    @property
     def chosen_roles(self) -> tuple[str, ...] | None:
         """What SET ROLE chose: None is ALL, `()` is NONE."""
         return self._state.roles
-
-    def state(self) -> SessionState:
-        """Return what is current, for a statement that begins."""
-        return self._state
 
     def change(self, change: StateChange) -> None:
         """Change what is current, for statements that begin later; all or nothing."""
         with self._lock:
             self._state = change(self._state)
-
-    def use(self, catalog: str, schema: tuple[str, ...]) -> None:
-        self.change(lambda state: replace(state, catalog=catalog, schema=schema))
 
     def set_properties(self, values: Mapping[str, Any]) -> None:
         """Set properties, all or none; None puts one back to its default."""

@@ -8,17 +8,16 @@ from copy import copy
 from dataclasses import replace
 from typing import Any
 
-from sqe_core.catalog.discovery import DiscoveredCatalogs
-from sqe_core.catalog.registry import CatalogRegistry, Mount
+from sqe_core.catalog.registry import Mount
 from sqe_core.engine.port import EngineCatalog, EngineSession
 from sqe_core.session.engine_sides import EngineSide
 from sqe_core.session.properties import SessionProperties
-from sqe_core.session.session import Session, SessionState, SessionView, StateChange
+from sqe_core.session.session import HasState, Session, SessionState, SessionView, StateChange
 from sqe_core.spi.errors import InternalError, NotSupportedError
 from sqe_core.spi.identity import Identity
 
 
-class StatementSession:
+class StatementSession(HasState):
     """Names and settings as they were when the statement began, and an engine session of its own while it needs one.
 
     What the statement changes counts for it at once, and for statements that begin later. Where the client keeps names
@@ -33,6 +32,8 @@ class StatementSession:
             kept: what the client keeps itself, in the place of what the session has.
         """
         self.session = session
+        self.id, self.protocol, self.client_address = session.id, session.protocol, session.client_address
+        self.catalogs, self.discovered = session.catalogs, session.discovered
         self._state = self.began = session.state() if kept is None else kept
         self._apart = kept is not None
         self._with_roles: Callable[[Identity, tuple[str, ...] | None], Identity] = lambda identity, chosen: identity
@@ -41,33 +42,11 @@ class StatementSession:
         self._last: EngineSide | None = None
 
     @property
-    def id(self) -> str:
-        return self.session.id
-
-    @property
     def identity(self) -> Identity:
         """Who it is, with the roles in use."""
         if self._identity is None:
             self._identity = self._with_roles(self.session.identity, self._state.roles)
         return self._identity
-
-    @property
-    def protocol(self) -> str:
-        return self.session.protocol
-
-    @property
-    def client_address(self) -> str | None:
-        """Where the statement came from; None in one process."""
-        return self.session.client_address
-
-    @property
-    def catalogs(self) -> CatalogRegistry:
-        return self.session.catalogs
-
-    @property
-    def discovered(self) -> DiscoveredCatalogs:
-        """What the session finds beside that."""
-        return self.session.discovered
 
     # Roles
 
@@ -93,56 +72,37 @@ class StatementSession:
                 "SET ROLE would be lost without a word when the client connects anew",
                 hint="sign in by name and password, or give the session a name: the header x-session-id",
             )
-        self._change(lambda state: replace(state, roles=roles))
+        self.change(lambda state: replace(state, roles=roles))
         self._identity = None
 
     # Names and settings
 
     @property
-    def catalog(self) -> str:
-        return self._state.catalog
-
-    @property
-    def schema(self) -> tuple[str, ...]:
-        return self._state.schema
-
-    @property
-    def properties(self) -> SessionProperties:
-        return self._state.properties
-
-    @property
     def prepared(self) -> Mapping[str, str]:
         return self._state.prepared
 
-    def state(self) -> SessionState:
-        """What it has now; `began` is what it began with."""
-        return self._state
-
-    def _change(self, change: StateChange) -> None:
+    def change(self, change: StateChange) -> None:
         """Change what counts for this statement, and for later ones of the session unless its client keeps that."""
         if not self._apart:
             self.session.change(change)
         self._state = change(self._state)
 
-    def use(self, catalog: str, schema: tuple[str, ...]) -> None:
-        self._change(lambda state: replace(state, catalog=catalog, schema=schema))
-
     def set_property(self, name: str, value: Any) -> None:
-        self._change(lambda state: replace(state, properties=state.properties.changed({name: value})))
+        self.change(lambda state: replace(state, properties=state.properties.changed({name: value})))
 
     def reset_property(self, name: str | None) -> None:
-        self._change(
+        self.change(
             lambda state: replace(
                 state, properties=SessionProperties() if name is None else state.properties.without(name)
             )
         )
 
     def put_prepared(self, name: str, text: str) -> None:
-        self._change(lambda state: replace(state, prepared={**state.prepared, name: text}))
+        self.change(lambda state: replace(state, prepared={**state.prepared, name: text}))
 
     def drop_prepared(self, name: str) -> bool:
         known = name in self.prepared
-        self._change(lambda state: replace(state, prepared=_without(state.prepared, name)))
+        self.change(lambda state: replace(state, prepared=_without(state.prepared, name)))
         return known
 
     # Views of the session

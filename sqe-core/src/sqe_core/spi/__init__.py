@@ -11,335 +11,168 @@ A plugin is a `SqePlugin` whose hooks register factories; a factory makes the ob
     sqe_provide_lineage_sinks     LineageSinkFactory      LineageSink
     sqe_on_query_event            (the plugin observes)
 
-Names that do not stand in `__all__` are not part of the interface.
+Names that do not stand here are not part of the interface.
 """
 
-from sqe_core.spi.auth import (
-    AuthProvider,
-    AuthProviderFactory,
-    AwsCredential,
-    BasicCredential,
-    BearerCredential,
-    BrowserLoginFinish,
-    BrowserLoginStart,
-    CertificateCredential,
-    ClientInfo,
-    Credential,
-    DeviceLogin,
-    LoginRequest,
-    NoCredential,
-    SupportsBrowserLogin,
-    SupportsDeviceLogin,
-)
-from sqe_core.spi.catalog import (
-    AttachRequest,
-    AttachSecret,
-    AwsKeys,
-    CatalogBackend,
-    CatalogContext,
-    CatalogFactory,
-    CatalogFailure,
-    CatalogMetadata,
-    Column,
-    Jar,
-    ObjectType,
-    PartitionField,
-    ReadRestrictions,
-    SnapshotRef,
-    SupportsDiscovery,
-    SupportsLogout,
-    SupportsReadRestrictions,
-    TableMetadata,
-    ViewMetadata,
-)
-from sqe_core.spi.errors import (
-    AccessDeniedError,
-    CommitConflictError,
-    ConfigError,
-    EngineLostError,
-    ErrorCode,
-    ErrorKind,
-    ExternalError,
-    InternalError,
-    InvalidCredentialsError,
-    NotSupportedError,
-    ObjectNotFoundError,
-    PluginError,
-    Position,
-    QueryCancelledError,
-    QueryTimeoutError,
-    ResourcesError,
-    ShuttingDownError,
-    SqeError,
-    StartupError,
-    UserError,
-)
-from sqe_core.spi.events import (
-    ColumnSource,
-    ColumnUse,
-    ObjectDecision,
-    QueryCounts,
-    QueryEvent,
-    QueryPhase,
-    QueryTimings,
-)
-from sqe_core.spi.factory import (
-    Clock,
-    ConfigT,
-    Metrics,
-    NoConfig,
-    NoMetrics,
-    PluginContext,
-    PluginFactory,
-    SystemClock,
-    required,
-    setting,
-)
-from sqe_core.spi.grants import GrantStore, GrantStoreContext, GrantStoreFactory
-from sqe_core.spi.hooks import HOOKS, SPI_VERSION, SqePlugin, StartupContext, hookimpl
-from sqe_core.spi.identity import Identity, Secret, is_clean_name
-from sqe_core.spi.lineage import (
-    ColumnLineage,
-    Dataset,
-    InputField,
-    LineageEvent,
-    LineageEventType,
-    LineageJob,
-    LineageSink,
-    LineageSinkFactory,
-    Transformation,
-)
-from sqe_core.spi.names import NamespaceName, ObjectName, quote_part
-from sqe_core.spi.openlineage import to_run_event
-from sqe_core.spi.policy import (
-    Access,
-    Action,
-    ActionMask,
-    ColumnMask,
-    ConstantMask,
-    Decision,
-    Effect,
-    Grant,
-    Grantee,
-    GrantTarget,
-    HashMask,
-    Mask,
-    NullMask,
-    PartialMask,
-    PolicyEnforcer,
-    PolicyEnforcerFactory,
-    PolicyRequest,
-    PolicyResponse,
-    Privilege,
-    RangeMask,
-    RequestContext,
-    Resource,
-    ResourceType,
-    RoleGrant,
-    RoleInfo,
-    SqlMask,
-    StoredPolicy,
-    SupportsGrants,
-    SupportsOwnership,
-    SupportsPolicies,
-    SupportsRoles,
-    VisibilityRequest,
-    YearMask,
-)
-from sqe_core.spi.protocol import (
-    MOST_PARTS,
-    BrowserLogin,
-    BrowserLogins,
-    ClientState,
-    DeviceLogins,
-    DeviceLoginStart,
-    Endpoint,
-    GatewaySession,
-    IngestMode,
-    IngestRequest,
-    ProtocolContext,
-    ProtocolFactory,
-    ProtocolServer,
-    QueryGateway,
-    QueryProgress,
-    RequestLimits,
-    ServerState,
-    ServerStatus,
-    SessionChanges,
-    Statement,
-    StatementDescription,
-    StatementRequest,
-    StatementState,
-    TableFilter,
-    TableListing,
-    TlsFiles,
-)
-from sqe_core.spi.sql import Dialect, SqlExpression
-from sqe_core.spi.statement_kinds import StatementKind
-from sqe_core.spi.strict_json import read_json
-from sqe_core.spi.types import ColumnType, ResultColumn, column_type, result_columns
-
-__all__ = [
-    "HOOKS",
-    "MOST_PARTS",
-    "SPI_VERSION",
-    "Access",
-    "AccessDeniedError",
-    "Action",
-    "ActionMask",
-    "AttachRequest",
-    "AttachSecret",
-    "AuthProvider",
-    "AuthProviderFactory",
-    "AwsCredential",
-    "AwsKeys",
-    "BasicCredential",
-    "BearerCredential",
-    "BrowserLogin",
-    "BrowserLoginFinish",
-    "BrowserLoginStart",
-    "BrowserLogins",
-    "CatalogBackend",
-    "CatalogContext",
-    "CatalogFactory",
-    "CatalogFailure",
-    "CatalogMetadata",
-    "CertificateCredential",
-    "ClientInfo",
-    "ClientState",
-    "Clock",
-    "Column",
-    "ColumnLineage",
-    "ColumnMask",
-    "ColumnSource",
-    "ColumnType",
-    "ColumnUse",
-    "CommitConflictError",
-    "ConfigError",
-    "ConfigT",
-    "ConstantMask",
-    "Credential",
-    "Dataset",
-    "Decision",
-    "DeviceLogin",
-    "DeviceLoginStart",
-    "DeviceLogins",
-    "Dialect",
-    "Effect",
-    "Endpoint",
-    "EngineLostError",
-    "ErrorCode",
-    "ErrorKind",
-    "ExternalError",
-    "GatewaySession",
-    "Grant",
-    "GrantStore",
-    "GrantStoreContext",
-    "GrantStoreFactory",
-    "GrantTarget",
-    "Grantee",
-    "HashMask",
-    "Identity",
-    "IngestMode",
-    "IngestRequest",
-    "InputField",
-    "InternalError",
-    "InvalidCredentialsError",
-    "Jar",
-    "LineageEvent",
-    "LineageEventType",
-    "LineageJob",
-    "LineageSink",
-    "LineageSinkFactory",
-    "LoginRequest",
-    "Mask",
-    "Metrics",
-    "NamespaceName",
-    "NoConfig",
-    "NoCredential",
-    "NoMetrics",
-    "NotSupportedError",
-    "NullMask",
-    "ObjectDecision",
-    "ObjectName",
-    "ObjectNotFoundError",
-    "ObjectType",
-    "PartialMask",
-    "PartitionField",
-    "PluginContext",
-    "PluginError",
-    "PluginFactory",
-    "PolicyEnforcer",
-    "PolicyEnforcerFactory",
-    "PolicyRequest",
-    "PolicyResponse",
-    "Position",
-    "Privilege",
-    "ProtocolContext",
-    "ProtocolFactory",
-    "ProtocolServer",
-    "QueryCancelledError",
-    "QueryCounts",
-    "QueryEvent",
-    "QueryGateway",
-    "QueryPhase",
-    "QueryProgress",
-    "QueryTimeoutError",
-    "QueryTimings",
-    "RangeMask",
-    "ReadRestrictions",
-    "RequestContext",
-    "RequestLimits",
-    "Resource",
-    "ResourceType",
-    "ResourcesError",
-    "ResultColumn",
-    "RoleGrant",
-    "RoleInfo",
-    "Secret",
-    "ServerState",
-    "ServerStatus",
-    "SessionChanges",
-    "ShuttingDownError",
-    "SnapshotRef",
-    "SqeError",
-    "SqePlugin",
-    "SqlExpression",
-    "SqlMask",
-    "StartupContext",
-    "StartupError",
-    "Statement",
-    "StatementDescription",
-    "StatementKind",
-    "StatementRequest",
-    "StatementState",
-    "StoredPolicy",
-    "SupportsBrowserLogin",
-    "SupportsDeviceLogin",
-    "SupportsDiscovery",
-    "SupportsGrants",
-    "SupportsLogout",
-    "SupportsOwnership",
-    "SupportsPolicies",
-    "SupportsReadRestrictions",
-    "SupportsRoles",
-    "SystemClock",
-    "TableFilter",
-    "TableListing",
-    "TableMetadata",
-    "TlsFiles",
-    "Transformation",
-    "UserError",
-    "ViewMetadata",
-    "VisibilityRequest",
-    "YearMask",
-    "column_type",
-    "hookimpl",
-    "is_clean_name",
-    "quote_part",
-    "read_json",
-    "required",
-    "result_columns",
-    "setting",
-    "to_run_event",
-]
+from sqe_core.spi.auth import AuthProvider as AuthProvider
+from sqe_core.spi.auth import AuthProviderFactory as AuthProviderFactory
+from sqe_core.spi.auth import AwsCredential as AwsCredential
+from sqe_core.spi.auth import BasicCredential as BasicCredential
+from sqe_core.spi.auth import BearerCredential as BearerCredential
+from sqe_core.spi.auth import BrowserLoginFinish as BrowserLoginFinish
+from sqe_core.spi.auth import BrowserLoginStart as BrowserLoginStart
+from sqe_core.spi.auth import CertificateCredential as CertificateCredential
+from sqe_core.spi.auth import ClientInfo as ClientInfo
+from sqe_core.spi.auth import Credential as Credential
+from sqe_core.spi.auth import DeviceLogin as DeviceLogin
+from sqe_core.spi.auth import LoginRequest as LoginRequest
+from sqe_core.spi.auth import NoCredential as NoCredential
+from sqe_core.spi.auth import SupportsBrowserLogin as SupportsBrowserLogin
+from sqe_core.spi.auth import SupportsDeviceLogin as SupportsDeviceLogin
+from sqe_core.spi.catalog import AttachRequest as AttachRequest
+from sqe_core.spi.catalog import AttachSecret as AttachSecret
+from sqe_core.spi.catalog import AwsKeys as AwsKeys
+from sqe_core.spi.catalog import CatalogBackend as CatalogBackend
+from sqe_core.spi.catalog import CatalogContext as CatalogContext
+from sqe_core.spi.catalog import CatalogFactory as CatalogFactory
+from sqe_core.spi.catalog import CatalogFailure as CatalogFailure
+from sqe_core.spi.catalog import CatalogMetadata as CatalogMetadata
+from sqe_core.spi.catalog import Column as Column
+from sqe_core.spi.catalog import Jar as Jar
+from sqe_core.spi.catalog import ObjectType as ObjectType
+from sqe_core.spi.catalog import PartitionField as PartitionField
+from sqe_core.spi.catalog import ReadRestrictions as ReadRestrictions
+from sqe_core.spi.catalog import SnapshotRef as SnapshotRef
+from sqe_core.spi.catalog import SupportsDiscovery as SupportsDiscovery
+from sqe_core.spi.catalog import SupportsLogout as SupportsLogout
+from sqe_core.spi.catalog import SupportsReadRestrictions as SupportsReadRestrictions
+from sqe_core.spi.catalog import TableMetadata as TableMetadata
+from sqe_core.spi.catalog import ViewMetadata as ViewMetadata
+from sqe_core.spi.errors import AccessDeniedError as AccessDeniedError
+from sqe_core.spi.errors import CommitConflictError as CommitConflictError
+from sqe_core.spi.errors import ConfigError as ConfigError
+from sqe_core.spi.errors import EngineLostError as EngineLostError
+from sqe_core.spi.errors import ErrorCode as ErrorCode
+from sqe_core.spi.errors import ErrorKind as ErrorKind
+from sqe_core.spi.errors import ExternalError as ExternalError
+from sqe_core.spi.errors import InternalError as InternalError
+from sqe_core.spi.errors import InvalidCredentialsError as InvalidCredentialsError
+from sqe_core.spi.errors import NotSupportedError as NotSupportedError
+from sqe_core.spi.errors import ObjectNotFoundError as ObjectNotFoundError
+from sqe_core.spi.errors import PluginError as PluginError
+from sqe_core.spi.errors import Position as Position
+from sqe_core.spi.errors import QueryCancelledError as QueryCancelledError
+from sqe_core.spi.errors import QueryTimeoutError as QueryTimeoutError
+from sqe_core.spi.errors import ResourcesError as ResourcesError
+from sqe_core.spi.errors import ShuttingDownError as ShuttingDownError
+from sqe_core.spi.errors import SqeError as SqeError
+from sqe_core.spi.errors import StartupError as StartupError
+from sqe_core.spi.errors import UserError as UserError
+from sqe_core.spi.events import ColumnSource as ColumnSource
+from sqe_core.spi.events import ColumnUse as ColumnUse
+from sqe_core.spi.events import ObjectDecision as ObjectDecision
+from sqe_core.spi.events import QueryCounts as QueryCounts
+from sqe_core.spi.events import QueryEvent as QueryEvent
+from sqe_core.spi.events import QueryPhase as QueryPhase
+from sqe_core.spi.events import QueryTimings as QueryTimings
+from sqe_core.spi.factory import Clock as Clock
+from sqe_core.spi.factory import ConfigT as ConfigT
+from sqe_core.spi.factory import Metrics as Metrics
+from sqe_core.spi.factory import NoConfig as NoConfig
+from sqe_core.spi.factory import NoMetrics as NoMetrics
+from sqe_core.spi.factory import PluginContext as PluginContext
+from sqe_core.spi.factory import PluginFactory as PluginFactory
+from sqe_core.spi.factory import SystemClock as SystemClock
+from sqe_core.spi.factory import required as required
+from sqe_core.spi.factory import setting as setting
+from sqe_core.spi.grants import GrantStore as GrantStore
+from sqe_core.spi.grants import GrantStoreContext as GrantStoreContext
+from sqe_core.spi.grants import GrantStoreFactory as GrantStoreFactory
+from sqe_core.spi.hooks import HOOKS as HOOKS
+from sqe_core.spi.hooks import SPI_VERSION as SPI_VERSION
+from sqe_core.spi.hooks import SqePlugin as SqePlugin
+from sqe_core.spi.hooks import StartupContext as StartupContext
+from sqe_core.spi.hooks import hookimpl as hookimpl
+from sqe_core.spi.identity import Identity as Identity
+from sqe_core.spi.identity import Secret as Secret
+from sqe_core.spi.identity import is_clean_name as is_clean_name
+from sqe_core.spi.lineage import ColumnLineage as ColumnLineage
+from sqe_core.spi.lineage import Dataset as Dataset
+from sqe_core.spi.lineage import InputField as InputField
+from sqe_core.spi.lineage import LineageEvent as LineageEvent
+from sqe_core.spi.lineage import LineageEventType as LineageEventType
+from sqe_core.spi.lineage import LineageJob as LineageJob
+from sqe_core.spi.lineage import LineageSink as LineageSink
+from sqe_core.spi.lineage import LineageSinkFactory as LineageSinkFactory
+from sqe_core.spi.lineage import Transformation as Transformation
+from sqe_core.spi.names import NamespaceName as NamespaceName
+from sqe_core.spi.names import ObjectName as ObjectName
+from sqe_core.spi.names import quote_part as quote_part
+from sqe_core.spi.openlineage import to_run_event as to_run_event
+from sqe_core.spi.policy import Access as Access
+from sqe_core.spi.policy import Action as Action
+from sqe_core.spi.policy import ActionMask as ActionMask
+from sqe_core.spi.policy import ColumnMask as ColumnMask
+from sqe_core.spi.policy import ConstantMask as ConstantMask
+from sqe_core.spi.policy import Decision as Decision
+from sqe_core.spi.policy import Effect as Effect
+from sqe_core.spi.policy import Grant as Grant
+from sqe_core.spi.policy import Grantee as Grantee
+from sqe_core.spi.policy import GrantTarget as GrantTarget
+from sqe_core.spi.policy import HashMask as HashMask
+from sqe_core.spi.policy import Mask as Mask
+from sqe_core.spi.policy import NullMask as NullMask
+from sqe_core.spi.policy import PartialMask as PartialMask
+from sqe_core.spi.policy import PolicyEnforcer as PolicyEnforcer
+from sqe_core.spi.policy import PolicyEnforcerFactory as PolicyEnforcerFactory
+from sqe_core.spi.policy import PolicyRequest as PolicyRequest
+from sqe_core.spi.policy import PolicyResponse as PolicyResponse
+from sqe_core.spi.policy import Privilege as Privilege
+from sqe_core.spi.policy import RangeMask as RangeMask
+from sqe_core.spi.policy import RequestContext as RequestContext
+from sqe_core.spi.policy import Resource as Resource
+from sqe_core.spi.policy import ResourceType as ResourceType
+from sqe_core.spi.policy import RoleGrant as RoleGrant
+from sqe_core.spi.policy import RoleInfo as RoleInfo
+from sqe_core.spi.policy import SqlMask as SqlMask
+from sqe_core.spi.policy import StoredPolicy as StoredPolicy
+from sqe_core.spi.policy import SupportsGrants as SupportsGrants
+from sqe_core.spi.policy import SupportsOwnership as SupportsOwnership
+from sqe_core.spi.policy import SupportsPolicies as SupportsPolicies
+from sqe_core.spi.policy import SupportsRoles as SupportsRoles
+from sqe_core.spi.policy import VisibilityRequest as VisibilityRequest
+from sqe_core.spi.policy import YearMask as YearMask
+from sqe_core.spi.protocol import MOST_PARTS as MOST_PARTS
+from sqe_core.spi.protocol import BrowserLogin as BrowserLogin
+from sqe_core.spi.protocol import BrowserLogins as BrowserLogins
+from sqe_core.spi.protocol import ClientState as ClientState
+from sqe_core.spi.protocol import DeviceLogins as DeviceLogins
+from sqe_core.spi.protocol import DeviceLoginStart as DeviceLoginStart
+from sqe_core.spi.protocol import Endpoint as Endpoint
+from sqe_core.spi.protocol import GatewaySession as GatewaySession
+from sqe_core.spi.protocol import IngestMode as IngestMode
+from sqe_core.spi.protocol import IngestRequest as IngestRequest
+from sqe_core.spi.protocol import ProtocolContext as ProtocolContext
+from sqe_core.spi.protocol import ProtocolFactory as ProtocolFactory
+from sqe_core.spi.protocol import ProtocolServer as ProtocolServer
+from sqe_core.spi.protocol import QueryGateway as QueryGateway
+from sqe_core.spi.protocol import QueryProgress as QueryProgress
+from sqe_core.spi.protocol import RequestLimits as RequestLimits
+from sqe_core.spi.protocol import ServerState as ServerState
+from sqe_core.spi.protocol import ServerStatus as ServerStatus
+from sqe_core.spi.protocol import SessionChanges as SessionChanges
+from sqe_core.spi.protocol import Statement as Statement
+from sqe_core.spi.protocol import StatementDescription as StatementDescription
+from sqe_core.spi.protocol import StatementRequest as StatementRequest
+from sqe_core.spi.protocol import StatementState as StatementState
+from sqe_core.spi.protocol import TableFilter as TableFilter
+from sqe_core.spi.protocol import TableListing as TableListing
+from sqe_core.spi.protocol import TlsFiles as TlsFiles
+from sqe_core.spi.sql import Dialect as Dialect
+from sqe_core.spi.sql import SqlExpression as SqlExpression
+from sqe_core.spi.statement_kinds import StatementKind as StatementKind
+from sqe_core.spi.strict_json import read_json as read_json
+from sqe_core.spi.types import ColumnType as ColumnType
+from sqe_core.spi.types import ResultColumn as ResultColumn
+from sqe_core.spi.types import column_type as column_type
+from sqe_core.spi.types import result_columns as result_columns

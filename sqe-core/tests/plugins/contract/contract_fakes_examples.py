@@ -32,7 +32,7 @@ CLIENT = ClientInfo(protocol="test", address="10.0.0.1")
 
 def written(*things: type[Any]) -> dict[str, Any]:
     """Run the examples of some docstrings, one after the other; return what they define."""
-    names = {name: getattr(spi, name) for name in spi.__all__}
+    names = vars(spi)
     names["__name__"] = __name__
     for thing in things:
         for example in doctest.DocTestParser().get_examples(thing.__doc__ or ""):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -10,6 +9,7 @@ from urllib.parse import urlsplit
 
 from sqe_auth_aws.principals import read_arn
 from sqe_core.spi import setting
+from sqe_http.places import is_loopback
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +81,7 @@ class AwsConfig:
             raise ValueError("endpoint_url holds a host and a port only")
         if parts.path not in ("", "/"):
             raise ValueError("endpoint_url holds a host and a port only")
-        if parts.scheme == "http" and not _is_loopback(parts.hostname or ""):
+        if parts.scheme == "http" and not is_loopback(parts.hostname or ""):
             raise ValueError("endpoint_url has to be https, or on this machine")
 
     @property
@@ -90,10 +90,3 @@ class AwsConfig:
             return frozenset(self.accounts)
         role = read_arn(self.web_identity_role_arn or "")
         return frozenset({role.account} if role else ())
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host.lower() == "localhost"

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import ipaddress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 from urllib.parse import urlsplit
 
 from sqe_core.spi import Secret, required, setting
+from sqe_http.places import is_loopback
 
 HTTP = ("https", "http")
 _UNCHECKED = {True: "the certificate of the other side must be checked"}
@@ -244,12 +244,5 @@ def check_url(name: str, url: str, *, plain_http: bool, way_out: str = "tls_skip
     parts = urlsplit(url)
     if parts.username is not None or parts.password is not None or parts.fragment or not parts.hostname:
         raise ValueError(f"{name} holds a host, a port and a path only")
-    if parts.scheme == "http" and not plain_http and not _is_loopback(parts.hostname):
+    if parts.scheme == "http" and not plain_http and not is_loopback(parts.hostname):
         raise ValueError(f"{name} has to be https, or on this machine (see {way_out})")
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host.lower() == "localhost"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -189,12 +188,3 @@ class UnityConfig(NessieConfig):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HorizonConfig(NessieConfig):
     """`type = "horizon"`. The warehouse is the name of the database there."""
-
-
-def is_loopback(url: str) -> bool:
-    """Whether an address is on this machine."""
-    host = urlsplit(url).hostname or ""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host.lower() == "localhost"

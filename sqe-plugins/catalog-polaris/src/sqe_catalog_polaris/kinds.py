@@ -6,9 +6,10 @@ import logging
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from urllib.parse import urlsplit
 
 from sqe_catalog_polaris.client import RestClient
-from sqe_catalog_polaris.config import RestConfig, UnityConfig, is_loopback
+from sqe_catalog_polaris.config import RestConfig, UnityConfig
 from sqe_catalog_polaris.listing import RestListing, Verdicts
 from sqe_catalog_polaris.login import AwsLogin, Login, NoLogin, UserLogin, make_login
 from sqe_core.spi import (
@@ -25,6 +26,7 @@ from sqe_core.spi import (
     SupportsLogout,
     SupportsReadRestrictions,
 )
+from sqe_http.places import is_loopback
 
 _log = logging.getLogger("sqe_core.catalog_polaris")
 
@@ -194,7 +196,7 @@ def make_backend(name: str, config: RestConfig, context: CatalogContext) -> Rest
 
 def refuse_readable(whose: str, key: str, url: str, context: PluginContext) -> None:
     """Refuse an address over which others could read tokens in production, and warn elsewhere."""
-    if not url.lower().startswith("http:") or is_loopback(url):
+    if not url.lower().startswith("http:") or is_loopback(urlsplit(url).hostname or ""):
         return
     if context.production_mode:
         raise ConfigError((f"{whose}: {key} has to be https in production_mode",))

@@ -11,7 +11,7 @@ and a forbid that errs hides the row. The translation is total: what is not in t
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -96,64 +96,40 @@ class RowTranslator:
         return SqlExpression(text=condition, reads_tables=True)
 
     def _permits(self, body: Json, policy: Policy) -> Condition:
-        holds = self._holds(body, 0)
+        holds = self._judge(body, 0, holds=True)
         return holds if policy.filter is None else _and(holds, f"({policy.filter}\n)")
 
     def _spares(self, body: Json, policy: Policy) -> Condition:
         """When a forbid leaves a row alone; with `@filter` it forbids only the rows of that filter."""
-        fails = self._fails(body, 0)
+        fails = self._judge(body, 0, holds=False)
         if policy.filter is None:
             return fails
-        return _or(fails, _and(self._holds(body, 0), f"(NOT ({policy.filter}\n))"))
+        return _or(fails, _and(self._judge(body, 0, holds=True), f"(NOT ({policy.filter}\n))"))
 
-    def _holds(self, tree: Json, depth: int) -> Condition:
+    def _judge(self, tree: Json, depth: int, *, holds: bool) -> Condition:
+        """Write when an expression holds, or when it fails: each connective is the other one's mirror image."""
         operator, argument = self._step(tree, depth)
         below = depth + 1
         match operator:
             case "!":
-                return self._fails(argument["arg"], below)
-            case "&&":
-                left = self._holds(argument["left"], below)
-                return False if left is False else _and(left, self._holds(argument["right"], below))
-            case "||":
-                left = self._holds(argument["left"], below)
-                if left is True:
+                return self._judge(argument["arg"], below, holds=not holds)
+            case "&&" | "||":
+                left, right = argument["left"], argument["right"]
+                first = self._judge(left, below, holds=holds)
+                if holds is (operator == "&&"):
+                    return False if first is False else _and(first, self._judge(right, below, holds=holds))
+                if first is True:
                     return True
-                right = self._holds(argument["right"], below)
-                if not self._is_total(argument["left"], below):
-                    right = _and(self._fails(argument["left"], below), right)
-                return _or(left, right)
+                second = self._judge(right, below, holds=holds)
+                if not self._is_total(left, below):
+                    second = _and(self._judge(left, below, holds=not holds), second)
+                return _or(first, second)
             case "if-then-else":
-                return self._branches(argument, below, holds=True)
-        return self._atom(operator, argument, holds=True)
-
-    def _fails(self, tree: Json, depth: int) -> Condition:
-        operator, argument = self._step(tree, depth)
-        below = depth + 1
-        match operator:
-            case "!":
-                return self._holds(argument["arg"], below)
-            case "||":
-                left = self._fails(argument["left"], below)
-                return False if left is False else _and(left, self._fails(argument["right"], below))
-            case "&&":
-                left = self._fails(argument["left"], below)
-                if left is True:
-                    return True
-                right = self._fails(argument["right"], below)
-                if not self._is_total(argument["left"], below):
-                    right = _and(self._holds(argument["left"], below), right)
-                return _or(left, right)
-            case "if-then-else":
-                return self._branches(argument, below, holds=False)
-        return self._atom(operator, argument, holds=False)
-
-    def _branches(self, argument: Json, depth: int, *, holds: bool) -> Condition:
-        judge = self._holds if holds else self._fails
-        yes, no = self._holds(argument["if"], depth), self._fails(argument["if"], depth)
-        first = False if yes is False else _and(yes, judge(argument["then"], depth))
-        second = False if no is False else _and(no, judge(argument["else"], depth))
-        return _or(first, second)
+                yes, no = (self._judge(argument["if"], below, holds=each) for each in (True, False))
+                then = False if yes is False else _and(yes, self._judge(argument["then"], below, holds=holds))
+                otherwise = False if no is False else _and(no, self._judge(argument["else"], below, holds=holds))
+                return _or(then, otherwise)
+        return self._atom(operator, argument, holds=holds)
 
     def _step(self, tree: Json, depth: int) -> tuple[str, Json]:
         self._steps += 1
@@ -204,24 +180,14 @@ class RowTranslator:
                 return self._contains(argument, holds=holds)
             case "==" | "!=" if _is_row(argument["left"]) or _is_row(argument["right"]):
                 other = argument["right" if _is_row(argument["left"]) else "left"]
-                return self._is_row_equal(other) is ((operator == "==") is holds)
+                (_,) = _entities(other)  # no row is one of the entities that have names
+                return (operator == "==") is not holds
             case "==" | "!=" | "<" | "<=" | ">" | ">=":
                 return self._comparison(operator, argument, holds=holds)
         raise UntranslatableError(f"the operator {operator!r} on a row has no SQL")
 
     def _is_in(self, tree: Json) -> bool:
-        return any(self._is_ancestor(uid) for uid in _entities(tree))
-
-    def _is_ancestor(self, uid: EntityUid) -> bool:
-        if uid.type == ROW:
-            raise UntranslatableError("single rows have no names")
-        return uid in self._ancestors
-
-    def _is_row_equal(self, tree: Json) -> bool:
-        (uid,) = _entities(tree)
-        if uid.type == ROW:
-            raise UntranslatableError("single rows have no names")
-        return False
+        return any(uid in self._ancestors for uid in _entities(tree))
 
     def _comparison(self, operator: str, argument: Json, *, holds: bool) -> Condition:
         left, right = self._operand(argument["left"]), self._operand(argument["right"])
@@ -320,12 +286,15 @@ def _members(tree: Json) -> list[Any]:
     raise UntranslatableError("a set that is not known")
 
 
-def _entities(tree: Json) -> list[EntityUid]:
+def _entities(tree: Json) -> Iterator[EntityUid]:
     operator, argument = _node(tree)
     values = [argument] if operator == "Value" and isinstance(argument, dict) else _members(tree)
     if any(value.keys() != {"__entity"} for value in values):
         raise UntranslatableError("something that is no entity")
-    return [EntityUid(value["__entity"]["type"], value["__entity"]["id"]) for value in values]
+    for value in values:
+        if value["__entity"]["type"] == ROW:
+            raise UntranslatableError("single rows have no names")
+        yield EntityUid(value["__entity"]["type"], value["__entity"]["id"])
 
 
 def _name(column: Column) -> str:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import ipaddress
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from sqe_core.spi import Secret, required, setting
+from sqe_http.places import is_loopback
 
 # No segment may be empty, a step up, or need escaping.
 _PATH = (r"[A-Za-z0-9_-]+(/[A-Za-z0-9_-]+)*", "a path of words such as sqe/authz")
@@ -58,16 +58,9 @@ class OpaConfig:
         if parts.username is not None or parts.password is not None or parts.query or parts.fragment:
             raise ValueError("url holds a host, a port and a path only; a bearer token stands in `token`")
         plain = parts.scheme == "http"
-        if plain and not self.allow_insecure_transport and not _is_loopback(parts.hostname or ""):
+        if plain and not self.allow_insecure_transport and not is_loopback(parts.hostname or ""):
             raise ValueError("url has to be https, or on this machine (see allow_insecure_transport)")
         if (self.client_cert_file is None) != (self.client_key_file is None):
             raise ValueError("client_cert_file and client_key_file belong together")
         if plain and (self.client_cert_file or self.ca_file):
             raise ValueError("ca_file and client_cert_file need an https url")
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host.lower() == "localhost"

@@ -5,7 +5,6 @@ What fails is told without bodies and addresses' queries: either may hold a toke
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from sqe_core import __version__
 from sqe_core.spi.errors import ErrorCode, UserError
 from sqe_core.spi.strict_json import read_json
 from sqe_http.errors import HttpFailedError, Reason
+from sqe_http.places import is_loopback
 
 if TYPE_CHECKING:
     from sqe_http import client as http
@@ -52,13 +52,6 @@ def is_safe_url(url: object) -> bool:
     if not host or "@" in parts.netloc or parts.fragment:
         return False
     return parts.scheme == "https" or (parts.scheme == "http" and is_loopback(host))
-
-
-def is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def ask(url: str, form: Mapping[str, str] | None = None, *, secs: float = _SECS) -> Answer:

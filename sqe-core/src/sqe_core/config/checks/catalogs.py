@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from urllib.parse import urlsplit
 
-from sqe_core.config.checks.network import is_loopback
 from sqe_core.config.origin import Fault, KeyPath
 from sqe_core.config.sections.catalog import CatalogConfig, CatalogStorageConfig
 from sqe_core.config.sections.root import SqeConfig
 from sqe_core.spi.names import RESERVED_PREFIXES
+from sqe_http.places import is_loopback
 
 RESERVED_NAMES = frozenset({"system"})
 

@@ -11,6 +11,7 @@ from sqe_core.config.listeners import listeners
 from sqe_core.config.origin import Fault, KeyPath, dotted
 from sqe_core.config.sections.root import SqeConfig
 from sqe_core.config.values import without_passwords
+from sqe_http.places import is_loopback
 
 _ENCRYPTED_SCHEMES = frozenset({"https", "grpc+tls", "grpcs"})
 
@@ -146,13 +147,6 @@ def _is_encrypted(url: str, config: SqeConfig) -> bool:
         # Spark encrypts its own protocol with keys made of the secret.
         return bool(config.coordinator.worker_secret or config.worker.worker_secret)
     return scheme in _ENCRYPTED_SCHEMES
-
-
-def is_loopback(host: str) -> bool:
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host.lower() == "localhost"
 
 
 def check_worker_calls_outlast_scans(config: SqeConfig) -> Iterator[Fault]:

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from sqe_core.config.checks.catalogs import configured_catalogs
-from sqe_core.config.checks.network import is_loopback
 from sqe_core.config.listeners import listeners
 from sqe_core.config.origin import Fault, KeyPath, Node
 from sqe_core.config.plugin_table import PluginTable
 from sqe_core.config.sections.catalog import CatalogStorageConfig
 from sqe_core.config.sections.root import SqeConfig
 from sqe_core.spi.identity import Secret
+from sqe_http.places import is_loopback
 
 _LONGEST_CHALLENGE_SECS = 300
 _STATIC_KEYS = (
