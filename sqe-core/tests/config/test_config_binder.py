@@ -198,7 +198,7 @@ def test_tables_of_engines_and_plugins(tmp_path: Path) -> None:
     )
     loaded = load(file, environ={})
 
-    assert bind(loaded.engine_table("acme"), Retry) == (Retry(attempts=2), ())
+    assert bind(loaded.part("policy", "acme"), Retry) == (Retry(attempts=2), ())
     assert bind(loaded.config.plugins["watch"], Retry) == (Retry(attempts=4), ())
     assert bind(loaded.table("policy", "nowhere"), Retry) == (Retry(), ())
 
@@ -214,9 +214,9 @@ def test_an_engine_may_ask_for_keys_of_the_policy_table(tmp_path: Path) -> None:
     file.write_text('[policy]\nengine = ["a","b"]\ncache_ttl_secs = 7\nmask_key = "k"\n[policy.b]\ncache_ttl_secs=8\n')
     loaded = load(file, environ={})
 
-    assert bind(loaded.engine_table("a"), EngineSettings)[0] == EngineSettings(cache_ttl_secs=7, mask_key=Secret("k"))
-    assert bind(loaded.engine_table("b"), EngineSettings)[0] == EngineSettings(cache_ttl_secs=8, mask_key=Secret("k"))
-    assert bind(loaded.engine_table("a"), Retry) == (Retry(), ())
+    assert bind(loaded.part("policy", "a"), EngineSettings)[0] == EngineSettings(cache_ttl_secs=7, mask_key=Secret("k"))
+    assert bind(loaded.part("policy", "b"), EngineSettings)[0] == EngineSettings(cache_ttl_secs=8, mask_key=Secret("k"))
+    assert bind(loaded.part("policy", "a"), Retry) == (Retry(), ())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -320,7 +320,7 @@ class _Uses:
                 kind=Kind(ExtensionPoint.POLICY, engine),
                 name=engine,
                 path=("policy", "engine" if self._config.policy.enabled else "enabled"),
-                table=self._loaded.engine_table(engine),
+                table=self._loaded.part("policy", engine),
                 shared=("policy",),
                 context=self._context(PluginContext),
             )
@@ -332,7 +332,7 @@ class _Uses:
                 kind=Kind(ExtensionPoint.GRANTS, backend),
                 name=backend,
                 path=("access_control", "backend"),
-                table=self._loaded.grant_store_table(),
+                table=self._loaded.part("access_control", backend),
                 shared=("access_control",),
                 context=self._context(GrantStoreContext),
             )

@@ -94,20 +94,17 @@ class LateBackend:
     @property
     def current(self) -> tuple[str, str]:
         """The session's catalog and schema; nothing while it is being opened."""
-        backend = self._backend
-        return backend.current if backend is not None else ("", "")
+        return self._backend.current if self._backend is not None else ("", "")
 
     def execute(self, sql: str) -> StatementResult:
         return self._get().execute(sql)
 
     def cancel(self) -> None:
-        backend = self._backend
-        if backend is not None:
-            backend.cancel()
+        if self._backend is not None:
+            self._backend.cancel()
 
     def progress(self) -> Progress | None:
-        backend = self._backend
-        return backend.progress() if backend is not None else None
+        return self._backend.progress() if self._backend is not None else None
 
     def engine_state(self) -> EngineState:
         return self._get().engine_state()
@@ -122,12 +119,10 @@ class LateBackend:
         return self._get().split(script)
 
     def completions(self) -> Completions:
-        backend = self._backend
-        return backend.completions() if backend is not None else Completions()
+        return self._backend.completions() if self._backend is not None else Completions()
 
     def columns(self, table: TableKey) -> tuple[str, ...]:
-        backend = self._backend
-        return backend.columns(table) if backend is not None else ()
+        return self._backend.columns(table) if self._backend is not None else ()
 
     def close(self) -> None:
         """Close what was opened; something that is just being opened is waited for."""

@@ -36,7 +36,7 @@ SIGINT or SIGTERM."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    return _run(_parser().parse_args(arguments))
+    return _run(_parser(None).parse_args(arguments))
 
 
 def coordinator(arguments: Sequence[str] | None = None) -> int:
@@ -136,44 +136,34 @@ class _Stop:
         self.wanted.set()
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser(mode: str | None) -> argparse.ArgumentParser:
+    """Describe `sqe-server`, or the short form of it for one mode."""
+    name = f"sqe-{mode or 'server'}"
     parser = argparse.ArgumentParser(
-        prog="sqe-server",
-        description="The SQE server.",
+        prog=name,
+        description=f"Short for sqe-server --mode {mode}." if mode else "The SQE server.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    parser.add_argument("--version", action="version", version=f"sqe-server {__version__}")
-    parser.add_argument(
-        "-c", "--config", metavar="FILE", help="the configuration (default: $SQE_CONFIG, else ./sqe.toml)"
-    )
-    parser.add_argument("--mode", choices=("coordinator", "worker"), help="what this process does")
+    parser.add_argument("--version", action="version", version=f"{name} {__version__}")
+    config_help = "the same" if mode else "the configuration (default: $SQE_CONFIG, else ./sqe.toml)"
+    parser.add_argument("-c", "--config", metavar="FILE", help=config_help)
+    if mode is None:
+        parser.add_argument("--mode", choices=("coordinator", "worker"), help="what this process does")
+    else:
+        parser.set_defaults(mode=mode)
+        parser.add_argument("file", metavar="FILE", nargs="?", help="the configuration (default: as of sqe-server)")
     return parser
 
 
 def _short_options(mode: str, arguments: Sequence[str] | None) -> argparse.Namespace:
-    parser = _short_parser(mode)
+    parser = _parser(mode)
     options = parser.parse_args(arguments)
     if options.file and options.config:
         parser.error("the configuration is given twice")
     options.config = options.config or options.file
     return options
-
-
-def _short_parser(mode: str) -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog=f"sqe-{mode}",
-        description=f"Short for sqe-server --mode {mode}.",
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
-    parser.set_defaults(mode=mode)
-    parser.add_argument("--version", action="version", version=f"sqe-{mode} {__version__}")
-    parser.add_argument("file", metavar="FILE", nargs="?", help="the configuration (default: as of sqe-server)")
-    parser.add_argument("-c", "--config", metavar="FILE", help="the same")
-    return parser
 
 
 def _complain(text: str) -> None:

@@ -56,12 +56,8 @@ def bind_table(table: PluginTable, config_type: type[T]) -> tuple[T | None, tupl
     return (None if binder.faults else value), tuple(binder.faults)
 
 
-def field_hints(config_type: Any) -> Mapping[str, Any]:
-    return _resolved(config_type)
-
-
 @cache
-def _resolved(config_type: Any) -> Mapping[str, Any]:
+def field_hints(config_type: Any) -> Mapping[str, Any]:
     # Compiling every annotation anew is most of what loading a configuration costs.
     return get_type_hints(config_type)
 
@@ -97,7 +93,7 @@ class Binder:
         declared = {field.name: field for field in fields(cast(Any, config_type)) if field.init}
         rest = next((field for field in declared.values() if field.metadata.get("remainder")), None)
         taken, left = self._assign(node, declared, rest, path)
-        hints = field_hints(config_type)
+        hints = field_hints(cast(Any, config_type))
         arguments: dict[str, Any] = {}
         complete = True
         for name, field in declared.items():
@@ -110,7 +106,7 @@ class Binder:
                 given = Node({}, DEFAULT)  # a table that always exists: its own keys have defaults
             try:
                 if given is None:
-                    arguments.update(self._default(node, field, (*path, name)))
+                    self._default(node, field, (*path, name))
                 else:
                     arguments[name] = self._value(given, hint, field.metadata, (*path, name))
             except _Invalid:
@@ -192,12 +188,11 @@ class Binder:
             self.origins[(*path, key)] = entry.origin
         return PluginTable(path=path, node=node, environ=self._environ)
 
-    def _default(self, node: Node, field: Field[Any], path: KeyPath) -> dict[str, Any]:
+    def _default(self, node: Node, field: Field[Any], path: KeyPath) -> None:
         if not _has_default(field):
             self._fault(path, node, "is missing")
             raise _Invalid
         self.origins[path] = DEFAULT
-        return {}
 
     def _value(self, node: Node, hint: Any, metadata: Mapping[str, Any], path: KeyPath) -> Any:
         """Bind one value of any type that a key can have."""

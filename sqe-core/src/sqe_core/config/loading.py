@@ -42,15 +42,9 @@ class LoadedConfig:
         node = self._node(path)
         return PluginTable(path=path, node=Node({}, node.origin), shared=node.value, environ=self.environ)
 
-    def engine_table(self, name: str) -> PluginTable:
-        """The settings of a policy engine: `[policy.<name>]`, and what it asks for of `[policy]`."""
-        table = self.table("policy", name)
-        return replace(table, shared=self._node(("policy",)).value)
-
-    def grant_store_table(self) -> PluginTable:
-        """The settings of the store of grants: its own table, and what it asks for of `[access_control]`."""
-        table = self.table("access_control", self.config.access_control.backend)
-        return replace(table, shared=self._node(("access_control",)).value)
+    def part(self, section: str, name: str) -> PluginTable:
+        """The settings of a kind that has a table of its own, `[policy.opa]`, and asks for keys of what is above it."""
+        return replace(self.table(section, name), shared=self._node((section,)).value)
 
     def _node(self, path: tuple[str, ...]) -> Node:
         node = self.tree

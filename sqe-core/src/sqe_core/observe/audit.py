@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from sqe_core.observe.audit_chain import START, Link, Tail, seal, tail_of
-from sqe_core.observe.logging import redact_secrets
+from sqe_core.observe.logging import plain, redact_secrets
 from sqe_core.spi.errors import ErrorCode, ExternalError, StartupError
 from sqe_core.spi.factory import Metrics, NoMetrics
 
@@ -31,7 +31,6 @@ _SYNC_SECS = 1.0
 _TAIL_BYTES = (1 << 18, 1 << 24)
 _MOST_WAITING = 1000
 _LONGEST_TEXT = 65_536
-_MOST_ITEMS = 1000
 _SYNCED_AT_ONCE = frozenset({"grant", "admin_ddl"})
 _FLAGS = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -109,7 +108,7 @@ class AuditLog:
         Raises:
             ExternalError: see `must`.
         """
-        cleaned: dict[str, Any] = {"time": _now(), **_clean(event)}
+        cleaned: dict[str, Any] = {"time": datetime.now(UTC).isoformat(timespec="milliseconds"), **plain(event, _clean)}
         with self._lock:
             if len(self._waiting) >= _MOST_WAITING:
                 self._waiting.popleft()
@@ -266,21 +265,6 @@ def _unwritable() -> ExternalError:
     )
 
 
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="milliseconds")
-
-
-def _clean(value: Any) -> Any:
+def _clean(text: str) -> str:
     """Bound what is written, and take out what looks like a secret, the second lock (OBS-2)."""
-    if isinstance(value, str):
-        shown = value if len(value) <= _LONGEST_TEXT else value[:_LONGEST_TEXT] + "…"
-        return redact_secrets(shown)
-    if value is None or isinstance(value, bool | int | float):
-        return value
-    if isinstance(value, Mapping):
-        return {str(key): _clean(item) for key, item in value.items()}
-    if isinstance(value, frozenset | set):
-        value = sorted(value, key=str)
-    if isinstance(value, list | tuple):
-        return [_clean(item) for item in value[:_MOST_ITEMS]]
-    return _clean(str(value))
+    return redact_secrets(text if len(text) <= _LONGEST_TEXT else text[:_LONGEST_TEXT] + "…")

@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -110,8 +110,8 @@ def verify(lines: Iterable[bytes], *, expected: frozenset[str] = frozenset()) ->
     """
     verdict = Verdict(missing=expected)
     unsound = False
-    for number, line in enumerate(_numbered(lines), 1):
-        sealed = _read(line)
+    for number, line in enumerate(lines, 1):
+        sealed = _read(line.rstrip(b"\n"))
         if sealed is None:
             _fault(verdict, f"line {number} is no event, or was changed")
             unsound = True
@@ -133,11 +133,6 @@ def verify(lines: Iterable[bytes], *, expected: frozenset[str] = frozenset()) ->
         unsound = False
         verdict.last = sealed.link
     return verdict
-
-
-def _numbered(lines: Iterable[bytes]) -> Iterator[bytes]:
-    for line in lines:
-        yield line.rstrip(b"\n")
 
 
 def _fault(verdict: Verdict, text: str) -> None:

@@ -12,7 +12,7 @@ import logging
 import re
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import UTC, datetime
@@ -20,6 +20,7 @@ from typing import Any, TextIO
 
 LOGGER = "sqe_core"
 _LONGEST = 16_384
+_MOST_ITEMS = 1000
 _HIDDEN = "***"
 
 _statement: ContextVar[tuple[str, str, str]] = ContextVar("sqe_statement", default=("", "", ""))
@@ -98,7 +99,7 @@ class JsonFormatter(logging.Formatter):
         if request_id:
             entry["request_id"] = request_id
         for name, value in getattr(record, "fields", {}).items():
-            entry.setdefault(name, _plain(value))
+            entry.setdefault(name, plain(value))
         trace = self._trace(record)
         if trace:
             entry["error"] = trace
@@ -185,17 +186,19 @@ def _shown(text: str) -> str:
     return redact_secrets(text)
 
 
-def _plain(value: object) -> Any:
-    """A value for JSON; texts inside are redacted too."""
+def plain(value: object, shown: Callable[[str], str] = _shown) -> Any:
+    """A value for JSON: bounded, and whatever text is inside of it as `shown` has it."""
     if isinstance(value, str):
-        return _shown(value)
+        return shown(value)
     if value is None or isinstance(value, bool | int | float):
         return value
-    if isinstance(value, dict):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple | set | frozenset):
-        return [_plain(item) for item in value]
-    return _shown(str(value))
+    if isinstance(value, Mapping):
+        return {str(key): plain(item, shown) for key, item in value.items()}
+    if isinstance(value, frozenset | set):
+        value = sorted(value, key=str)
+    if isinstance(value, list | tuple):
+        return [plain(item, shown) for item in value[:_MOST_ITEMS]]
+    return shown(str(value))
 
 
 def _escape(match: re.Match[str]) -> str:

@@ -116,7 +116,7 @@ class IdentityMaker:
             email=_text(claims, self._names.email),
             roles=_listed(claims, self._names.roles),
             groups=_listed(claims, self._names.groups),
-            claims=_simple(claims),
+            claims=MappingProxyType(dict(_simple(claims))),
             access_token=access_token,
             refresh_token=refresh_token,
             expires_at=expires_at,
@@ -158,12 +158,8 @@ def _listed(claims: Mapping[str, Any], path: str | None) -> frozenset[str]:
     return frozenset(value)
 
 
-def _simple(claims: Mapping[str, Any]) -> Mapping[str, Any]:
+def _simple(claims: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     """What policies may look at: texts, numbers, truth values, and lists of them; the rest is left out."""
-    return MappingProxyType(dict(_simple_entries(claims)))
-
-
-def _simple_entries(claims: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     left = _MOST_CLAIMS
     for name in sorted(claims):
         value = claims[name]

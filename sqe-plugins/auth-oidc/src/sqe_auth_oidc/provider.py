@@ -114,14 +114,15 @@ def key_store(idp: Idp, written: str | None, *, refresh_secs: float, ttl_secs: f
     )
 
 
-def claim_names(config: IdpConfig) -> ClaimNames:
-    return ClaimNames(
+def identity_maker(config: IdpConfig, surroundings: Surroundings) -> IdentityMaker:
+    names = ClaimNames(
         user=config.user_claim if isinstance(config, TokenConfig | ExternalConfig) else "preferred_username",
         subject=config.subject_claim,
         email=config.email_claim,
         roles=config.roles_claim,
         groups=config.groups_claim,
     )
+    return IdentityMaker(surroundings.name, names)
 
 
 def token_rules(config: TokenConfig, *, id_tokens: bool = False) -> TokenRules:
@@ -134,10 +135,6 @@ def token_rules(config: TokenConfig, *, id_tokens: bool = False) -> TokenRules:
         max_lifetime_secs=config.max_lifetime_secs,
         id_tokens=id_tokens,
     )
-
-
-def identity_maker(config: IdpConfig, surroundings: Surroundings) -> IdentityMaker:
-    return IdentityMaker(surroundings.name, claim_names(config))
 
 
 class GrantedProvider(AuthProvider):

@@ -15,7 +15,7 @@ from urllib.parse import quote, unquote, urlencode, urlsplit
 from sqe_catalog_polaris.config import RestConfig
 from sqe_catalog_polaris.login import Login
 from sqe_catalog_polaris.restrictions import restrictions_of
-from sqe_catalog_polaris.transport import Answer, Transport
+from sqe_catalog_polaris.transport import Answer, Transport, unexpected
 from sqe_core.spi import (
     AccessDeniedError,
     CatalogContext,
@@ -158,7 +158,7 @@ class RestClient:
             self._refuse(answer, identity, None)
         body = answer.body
         if not isinstance(body, Mapping):
-            raise _unexpected()
+            raise unexpected()
         settings = {**_texts(body.get("defaults")), **_texts(body.get("overrides"))}
         if not self._login.signs_requests and _wants_signatures(settings):
             # Never with the machine's own keys because a catalog asks for it: they may open more than its tables.
@@ -204,7 +204,7 @@ class RestClient:
         names: dict[str, None] = {}
         for entry in self._pages(identity, path, "identifiers", {}, namespace):
             if not isinstance(entry, Mapping) or not isinstance(entry.get("name"), str):
-                raise _unexpected()
+                raise unexpected()
             names[entry["name"]] = None
         return list(names)
 
@@ -232,7 +232,7 @@ class RestClient:
             body = self._get(identity, path, asked, namespace, deadline)
             entries = body.get(member)
             if not isinstance(entries, list):
-                raise _unexpected()
+                raise unexpected()
             count += len(entries)
             if count > self._config.max_names:
                 raise ResourcesError("The catalog has more names here than SQE lists", hint="raise max_names")
@@ -241,7 +241,7 @@ class RestClient:
             if not following:
                 return
             if not isinstance(following, str) or following in seen:
-                raise _unexpected()
+                raise unexpected()
             seen.add(following)
             token = following
 
@@ -272,7 +272,7 @@ class RestClient:
         else:
             self._refuse(answer, identity, namespace)
         if not isinstance(body, Mapping):
-            raise _unexpected()
+            raise unexpected()
         return body
 
     def _target(self, path: Sequence[str], query: Mapping[str, str], handle: Handle | None = None) -> str:
@@ -327,10 +327,6 @@ class RestClient:
         self.transport.close()
 
 
-def _unexpected() -> ExternalError:
-    return ExternalError("The catalog does not answer as expected")
-
-
 def _wants_signatures(settings: Mapping[str, str]) -> bool:
     named = settings.get("rest.auth.type", "").lower() == "sigv4"
     return named or settings.get("rest.sigv4-enabled", "").lower() == "true"
@@ -340,11 +336,11 @@ def _texts(value: object) -> Mapping[str, str]:
     if value is None:
         return {}
     if not isinstance(value, Mapping):
-        raise _unexpected()
+        raise unexpected()
     return {name: text for name, text in value.items() if isinstance(name, str) and isinstance(text, str)}
 
 
 def _parts(entry: object) -> tuple[str, ...]:
     if not isinstance(entry, list) or not entry or not all(isinstance(part, str) and part for part in entry):
-        raise _unexpected()
+        raise unexpected()
     return tuple(entry)

@@ -9,7 +9,8 @@ from collections import defaultdict
 from collections.abc import Mapping
 from typing import Any
 
-from sqe_core.spi import ExternalError, ReadRestrictions
+from sqe_catalog_polaris.transport import unexpected
+from sqe_core.spi import ReadRestrictions
 
 
 def restrictions_of(answer: Mapping[str, Any]) -> ReadRestrictions | None:
@@ -23,10 +24,10 @@ def restrictions_of(answer: Mapping[str, Any]) -> ReadRestrictions | None:
         return None
     metadata = answer.get("metadata")
     if not isinstance(document, Mapping) or not isinstance(metadata, Mapping):
-        raise _unexpected()
+        raise unexpected()
     uuid = metadata.get("table-uuid")
     if not isinstance(uuid, str):
-        raise _unexpected()
+        raise unexpected()
     return ReadRestrictions(table_uuid=uuid, document=document, renamed=_renamed(metadata))
 
 
@@ -36,20 +37,16 @@ def _renamed(metadata: Mapping[str, Any]) -> frozenset[int]:
     owners: dict[str, set[int]] = defaultdict(set)
     schemas = metadata.get("schemas")
     if not isinstance(schemas, list) or not schemas:
-        raise _unexpected()
+        raise unexpected()
     for schema in schemas:
         fields = schema.get("fields") if isinstance(schema, Mapping) else None
         if not isinstance(fields, list):
-            raise _unexpected()
+            raise unexpected()
         for field in fields:
             number, name = (field.get("id"), field.get("name")) if isinstance(field, Mapping) else (None, None)
             if type(number) is not int or not isinstance(name, str):
-                raise _unexpected()
+                raise unexpected()
             names[number].add(name)
             owners[name.casefold()].add(number)
     several = {number for number, found in names.items() if len(found) > 1}
     return frozenset(several.union(*(found for found in owners.values() if len(found) > 1)))
-
-
-def _unexpected() -> ExternalError:
-    return ExternalError("The catalog does not answer as expected")

@@ -133,6 +133,10 @@ class Transport:
         self._metrics.gauge("sqe_catalog_circuit_breaker_state", state.value)
 
 
+def unexpected() -> ExternalError:
+    return ExternalError("The catalog does not answer as expected")
+
+
 _CODES = {
     Reason.SPARED: ErrorCode.CIRCUIT_BREAKER_OPEN,
     # The server is there.

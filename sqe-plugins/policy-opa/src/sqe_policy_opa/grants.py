@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
+from urllib.parse import quote
 
 from sqe_core.spi import (
     Clock,
@@ -33,7 +34,7 @@ from sqe_core.spi import (
 )
 from sqe_policy_opa.masks import read_mask, write_mask
 from sqe_policy_opa.question import Json, object_key
-from sqe_policy_opa.transport import Answer, Transport, key_segment
+from sqe_policy_opa.transport import Answer, Transport
 
 _KEYS = frozenset({"columns", "masks", "row_filter", "object_uuid", "granted_by", "granted_at"})
 
@@ -108,7 +109,7 @@ class OpaGrants(SupportsGrants):
         _check(self._send("PUT", key, role, document=document), 204)
 
     def _send(self, method: str, *keys: str, document: Json | None = None) -> Answer:
-        segments = [key_segment(key) for key in keys]
+        segments = [quote(key, safe="") for key in keys]
         deadline = self._documents.deadline()
         return self._documents.data(method, self._prefix, *segments, deadline=deadline, document=document)
 

@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
-from urllib.parse import quote
 
 from sqe_core.spi import ErrorCode, ExternalError, PluginContext, StartupError, read_json
 from sqe_http import client as http
@@ -97,10 +96,6 @@ class Transport:
 
     def _breaker_changed(self, state: BreakerState) -> None:
         self._metrics.gauge("sqe_policy_circuit_breaker_state", state.value, {"backend": "opa"})
-
-
-def key_segment(key: str) -> str:
-    return quote(key, safe="")
 
 
 def _read(answer: http.Answer) -> Answer:

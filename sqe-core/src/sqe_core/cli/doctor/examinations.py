@@ -94,11 +94,11 @@ def examine_spark(patient: Patient) -> Iterator[Finding]:
     except PackageNotFoundError:
         yield Finding(Level.PROBLEM, "Spark", f"pyspark is not installed; {_wanted_spark()}")
         return
-    jar = _iceberg_runtime()
+    jar = next(jar for jar in read_lock() if _RUNTIME.search(jar.artifact))
     made_for = _RUNTIME.search(jar.artifact)
     artifact = jar.artifact.partition(":")[2].replace(":", " ")
     spark, scala = (made_for[1], made_for[2]) if made_for else ("", "")
-    if _minor(installed) != spark:
+    if ".".join(installed.split(".")[:2]) != spark:
         text = f"pyspark {installed} and {artifact} do not fit: that runtime is for Spark {spark}; {_wanted_spark()}"
         yield Finding(Level.PROBLEM, "Spark", text)
         return
@@ -112,14 +112,6 @@ def examine_spark(patient: Patient) -> Iterator[Finding]:
         yield Finding(Level.PROBLEM, "Spark", text)
         return
     yield Finding(Level.OK, "Spark", f"pyspark {installed} and {artifact}")
-
-
-def _iceberg_runtime() -> LockedJar:
-    return next(jar for jar in read_lock() if _RUNTIME.search(jar.artifact))
-
-
-def _minor(text: str) -> str:
-    return ".".join(text.split(".")[:2])
 
 
 def _pin() -> str:

@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, suppress
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from functools import partial
 from pathlib import Path
@@ -24,16 +24,15 @@ from sqe_core.bootstrap.instances import Instance, configured_instances, objecti
 from sqe_core.catalog.local_places import places_of
 from sqe_core.cli.doctor.examinations import Finding, Level
 from sqe_core.config.checks.catalogs import configured_catalogs
+from sqe_core.config.checks.production import configured_secrets
 from sqe_core.config.loading import LoadedConfig
 from sqe_core.config.login_chain import login_chain
-from sqe_core.config.plugin_table import PluginTable
 from sqe_core.observe.logging import redact_secrets
 from sqe_core.plugins.kinds import ExtensionPoint
 from sqe_core.plugins.manager import PluginManager
 from sqe_core.spi.catalog import CatalogBackend, CatalogContext
 from sqe_core.spi.errors import ConfigError, ExternalError, SqeError, StartupError
 from sqe_core.spi.grants import GrantStoreContext
-from sqe_core.spi.identity import Secret
 from sqe_http.client import Bounds, HttpClient
 from sqe_http.deadline import Tls
 from sqe_http.errors import HttpFailedError, Reason
@@ -50,6 +49,7 @@ _LOOK = "check its address, port and certificate, whether it runs, and what is b
 _ADDRESSES = ("issuer", "jwks_url", "token_url", "token_endpoint", "introspection_url")
 _PORTS = {"postgresql": 5432, "postgres": 5432, "mysql": 3306}
 _SHORTEST_SECRET = 4
+_SECRET_WORDS = ("secret", "password", "token", "key")
 
 Say = Callable[[Level, str, str], None]
 
@@ -68,7 +68,8 @@ def examine_servers(
 ) -> Iterator[Finding]:
     """Ask everything that the configuration names."""
     plugins = plugins or PluginManager(sqe_version=__version__)
-    hidden = [secret for secret in _secrets(loaded.config) if len(secret) >= _SHORTEST_SECRET]
+    found_secrets = configured_secrets(loaded.config, _SECRET_WORDS)
+    hidden = [secret for _, secret in found_secrets if len(secret) >= _SHORTEST_SECRET]
     found = configured_instances(loaded, plugins, rehearsal=True).found
     tasks = [*_instances(found), *_clocks(loaded), *_stores(loaded)]
     for task, findings in zip(tasks, _ask_all(tasks, patience_secs), strict=True):
@@ -266,22 +267,3 @@ def _without(hidden: Sequence[str], text: str) -> str:
     for secret in hidden:
         text = text.replace(secret, "[redacted]")
     return redact_secrets(text)
-
-
-def _secrets(value: Any) -> Iterator[str]:
-    """Every secret of a configuration; of a plugin's table what is called one, since only the plugin knows."""
-    if isinstance(value, Secret):
-        yield value.reveal()
-    elif isinstance(value, PluginTable):
-        for key, node in value.entries.items():
-            if isinstance(node.value, str) and key.endswith(("secret", "password", "token", "key")):
-                yield node.value
-    elif isinstance(value, dict):
-        for item in value.values():
-            yield from _secrets(item)
-    elif isinstance(value, tuple):
-        for item in value:
-            yield from _secrets(item)
-    elif is_dataclass(value) and not isinstance(value, type):
-        for field in fields(value):
-            yield from _secrets(getattr(value, field.name))

@@ -14,7 +14,7 @@ import re
 import secrets
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sqe_core.cli.login.http import Answer, LoginError, ask, is_safe_url
@@ -179,14 +179,8 @@ class Provider:
             raise LoginError("The login has ended, and cannot be renewed")
         answer = self._post("token_endpoint", grant_type="refresh_token", refresh_token=tokens.refresh_token.reveal())
         renewed = self._tokens(answer, nonce=None, needs_id_token=False)
-        return Tokens(
-            access_token=renewed.access_token,
-            # One that is not renewed stays.
-            refresh_token=renewed.refresh_token or tokens.refresh_token,
-            lifetime_secs=renewed.lifetime_secs,
-            expires_at=renewed.expires_at,
-            user=tokens.user,
-        )
+        # One that is not renewed stays.
+        return replace(renewed, refresh_token=renewed.refresh_token or tokens.refresh_token, user=tokens.user)
 
     def revoke(self, tokens: Tokens) -> None:
         """Have the tokens withdrawn (RFC 7009): the one that renews first.

@@ -15,7 +15,7 @@ import stat
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol
@@ -89,12 +89,7 @@ class LoginStore:
 
     def write(self, login: SavedLogin) -> None:
         """Keep a login in place of the one that is there."""
-        client = {
-            "issuer": login.client.issuer,
-            "client_id": login.client.client_id,
-            "scope": login.client.scope,
-            "audience": login.client.audience,
-        }
+        client = asdict(login.client)
         document: dict[str, Any] = {"version": _VERSION, "server": self._server, "client": client, "tokens": None}
         if login.tokens is not None:
             tokens = {"server": self._server, "client": client, **_written(login.tokens)}

@@ -108,32 +108,17 @@ def _sql(context: Context, *words: str) -> Outcome:
     return context.executor.run(sql, Origin(text=sql))
 
 
-def _listing(what: str, *, most: int) -> Callable[[Context, str], Outcome]:
-    """A SHOW statement that takes a schema or catalog to look in, or a pattern."""
+def _listing(what: str, *, most: int = 0) -> Callable[[Context, str], Outcome]:
+    """A SHOW statement that takes a pattern, or where to look: a name of so many parts at `most`."""
 
     def run(context: Context, argument: str) -> Outcome:
         if not argument:
             return _sql(context, "SHOW", what)
-        if "%" in argument or "*" in argument:
+        if not most or "%" in argument or "*" in argument:
             return _sql(context, "SHOW", what, "LIKE", quote_text(argument.strip("'").replace("*", "%")))
         return _sql(context, "SHOW", what, "FROM", quote_name(parse_name(argument, most=most)))
 
     return run
-
-
-def _functions(context: Context, argument: str) -> Outcome:
-    if not argument:
-        return _sql(context, "SHOW FUNCTIONS")
-    return _sql(context, "SHOW FUNCTIONS LIKE", quote_text(argument.strip("'").replace("*", "%")))
-
-
-def _catalogs(context: Context, argument: str) -> Outcome:
-    return _sql(context, "SHOW CATALOGS")
-
-
-def _databases(context: Context, argument: str) -> Outcome:
-    # Whatever the word means in SQL, it means here.
-    return _sql(context, "SHOW DATABASES")
 
 
 def _describe(context: Context, argument: str) -> Outcome:
@@ -299,11 +284,11 @@ COMMANDS = (
         summary="smallest, largest, distinct and missing values",
         run=_summarize,
     ),
-    Command(names=(".catalogs", "\\l"), argument="", summary="catalogs", run=_catalogs),
-    Command(names=(".databases",), argument="", summary="what SHOW DATABASES lists", run=_databases),
+    Command(names=(".catalogs", "\\l"), argument="", summary="catalogs", run=_listing("CATALOGS")),
+    Command(names=(".databases",), argument="", summary="what SHOW DATABASES lists", run=_listing("DATABASES")),
     Command(names=("\\dn",), argument="[CATALOG|%PATTERN%]", summary="schemas", run=_listing("SCHEMAS", most=1)),
     Command(names=("\\dv",), argument="[SCHEMA|%PATTERN%]", summary="views", run=_listing("VIEWS", most=2)),
-    Command(names=("\\df",), argument="[%PATTERN%]", summary="functions", run=_functions),
+    Command(names=("\\df",), argument="[%PATTERN%]", summary="functions", run=_listing("FUNCTIONS")),
     Command(names=(".read", "\\i"), argument="FILE", summary="run a script (not in scripts)", run=_read),
     Command(names=(".format", "\\format"), argument="[NAME]", summary=", ".join(FORMATS), run=set_format),
     Command(

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
 from sqe_core.config.checks.catalogs import configured_catalogs
 from sqe_core.config.listeners import listeners
-from sqe_core.config.origin import Fault, KeyPath, Node
-from sqe_core.config.plugin_table import PluginTable
+from sqe_core.config.origin import Fault, KeyPath
 from sqe_core.config.sections.catalog import CatalogStorageConfig
 from sqe_core.config.sections.root import SqeConfig
+from sqe_core.config.walk import leaves
 from sqe_core.spi.identity import Secret
 from sqe_http.places import is_loopback
 
@@ -147,34 +146,28 @@ def refuse_unkeyed_hash_masks(config: SqeConfig) -> Iterator[Fault]:
 
 def refuse_example_secrets(config: SqeConfig) -> Iterator[Fault]:
     """Secrets that everybody knows from examples."""
-    for path, value in _secrets(config, ()):
+    for path, value in configured_secrets(config):
         if value.strip().lower() in _EXAMPLE_SECRETS:
             yield _refuse(path, "this is an example's secret")
 
 
-def _secrets(value: Any, path: KeyPath) -> Iterator[tuple[KeyPath, str]]:
-    if isinstance(value, Secret):
-        yield path, value.reveal()
-    elif isinstance(value, PluginTable):
-        # Only the plugin knows which of its keys are secrets; what is called one is one.
-        yield from _called_secrets(value.node, path[:-1])
-    elif isinstance(value, Mapping):
-        for key, item in value.items():
-            yield from _secrets(item, (*path, key))
-    elif isinstance(value, tuple):
-        for index, item in enumerate(value):
-            yield from _secrets(item, (*path, index))
-    elif is_dataclass(value):
-        for field in fields(value):
-            yield from _secrets(getattr(value, field.name), (*path, field.name))
+def configured_secrets(
+    config: SqeConfig, words: tuple[str, ...] = ("secret", "password", "token")
+) -> Iterator[tuple[KeyPath, str]]:
+    """Every secret, with its key; of a plugin's table, which only the plugin knows, what is called by such a word."""
+    for leaf in leaves(config):
+        if isinstance(leaf.value, Secret):
+            yield leaf.path, leaf.value.reveal()
+        elif leaf.metadata.get("raw"):
+            yield from _called(leaf.value, leaf.path, words)
 
 
-def _called_secrets(node: Node, path: KeyPath) -> Iterator[tuple[KeyPath, str]]:
-    for key, below in node.value.items():
-        if isinstance(below.value, dict):
-            yield from _called_secrets(below, (*path, key))
-        elif isinstance(below.value, str) and key.endswith(("secret", "password", "token")):
-            yield (*path, key), below.value
+def _called(value: Any, path: KeyPath, words: tuple[str, ...]) -> Iterator[tuple[KeyPath, str]]:
+    if isinstance(value, dict):
+        for key, below in value.items():
+            yield from _called(below, (*path, key), words)
+    elif isinstance(value, str) and str(path[-1]).endswith(words):
+        yield path, value
 
 
 def refuse_public_key_files(config: SqeConfig) -> Iterator[Fault]:

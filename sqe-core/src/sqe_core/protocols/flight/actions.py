@@ -9,10 +9,10 @@ from typing import Any
 
 import pyarrow as pa
 from google.protobuf.any_pb2 import Any as AnyMessage
-from google.protobuf.message import DecodeError, Message
+from google.protobuf.message import DecodeError
 
 from sqe_core.protocols.flight.leaving import OnEnd
-from sqe_core.protocols.flight.messages import schema_bytes
+from sqe_core.protocols.flight.messages import packed, schema_bytes
 from sqe_core.protocols.flight.session_options import get_options, set_options
 from sqe_core.protocols.flight.statements import Prepared, Statements, ensure_columns
 from sqe_core.protocols.flight.wire import flight_pb2 as flight
@@ -90,7 +90,7 @@ class Actions:
             ensure_columns(described)  # it would send a query without columns as an update
         handle = self._statements.prepare(session, Prepared(request.query, described))
         parameters = _for_java(described.parameters) if preparing.java else described.parameters
-        yield _packed(
+        yield packed(
             sql.ActionCreatePreparedStatementResult(
                 prepared_statement_handle=handle,
                 dataset_schema=schema_bytes(described.schema) if described.schema is not None else b"",
@@ -113,7 +113,7 @@ class Actions:
         request = _read(body, sql.ActionCancelQueryRequest)
         done = self._cancel(session, _parsed(request.info, flight.FlightInfo))
         result = sql.ActionCancelQueryResult
-        yield _packed(result(result=result.CANCEL_RESULT_CANCELLED if done else result.CANCEL_RESULT_NOT_CANCELLABLE))
+        yield packed(result(result=result.CANCEL_RESULT_CANCELLED if done else result.CANCEL_RESULT_NOT_CANCELLABLE))
 
     def _cancel(self, session: GatewaySession, info: flight.FlightInfo) -> bool:
         handles = [handle for endpoint in info.endpoint if (handle := _handle_of(endpoint)) is not None]
@@ -170,9 +170,9 @@ def _for_java(parameters: pa.Schema) -> pa.Schema:
 
 def _handle_of(endpoint: flight.FlightEndpoint) -> bytes | None:
     try:
-        packed = AnyMessage.FromString(endpoint.ticket.ticket)
-        if packed.TypeName() == sql.TicketStatementQuery.DESCRIPTOR.full_name:
-            return sql.TicketStatementQuery.FromString(packed.value).statement_handle
+        ticket = AnyMessage.FromString(endpoint.ticket.ticket)
+        if ticket.TypeName() == sql.TicketStatementQuery.DESCRIPTOR.full_name:
+            return sql.TicketStatementQuery.FromString(ticket.value).statement_handle
     except DecodeError:
         pass
     return None
@@ -187,18 +187,12 @@ def _query_id_of(info: flight.FlightInfo) -> str:
     return str(told.get("query_id", "")) if isinstance(told, dict) else text
 
 
-def _packed(message: Message) -> bytes:
-    packed = AnyMessage()
-    packed.Pack(message)
-    return packed.SerializeToString()
-
-
 def _read(body: bytes, kind: Any) -> Any:
     """Read a request; those of Flight SQL come packed, those of Flight itself bare."""
     try:
-        packed = AnyMessage.FromString(body)
-        if packed.TypeName() == kind.DESCRIPTOR.full_name:
-            return kind.FromString(packed.value)
+        holder = AnyMessage.FromString(body)
+        if holder.TypeName() == kind.DESCRIPTOR.full_name:
+            return kind.FromString(holder.value)
     except (DecodeError, ValueError):
         pass
     if kind.DESCRIPTOR.full_name.startswith("arrow.flight.protocol.sql."):

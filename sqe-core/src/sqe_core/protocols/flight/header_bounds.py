@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from sqe_core.protocols.flight.flatbuffer import Table
-from sqe_core.spi.errors import ResourcesError
+from sqe_core.spi.errors import ErrorCode, ResourcesError, UserError
 
 _SCHEMA_FIELDS, _SCHEMA_METADATA = 1, 2
 _FIELD_NAME, _FIELD_KIND, _FIELD_TYPE, _FIELD_CHILDREN, _FIELD_METADATA = 0, 2, 3, 5, 6
@@ -89,6 +89,10 @@ class HeaderWalk:
         self._text_bytes += table.text_bytes(number)
         if self._text_bytes > self._limits.text_bytes:
             raise _excess(f"The names and metadata of a message have more than {self._limits.text_bytes} bytes")
+
+
+def malformed(what: str) -> UserError:
+    return UserError(f"The stream of the client is malformed: {what}", code=ErrorCode.INVALID_ARGUMENTS)
 
 
 def _excess(message: str) -> ResourcesError:

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 from google.protobuf.message import DecodeError
 
-from sqe_core.protocols.flight.header_bounds import HeaderLimits
+from sqe_core.protocols.flight.header_bounds import HeaderLimits, malformed
 from sqe_core.protocols.flight.incoming_bytes import ByteBudget, HeldBytes
 from sqe_core.protocols.flight.message_bounds import MessageBounds
 from sqe_core.protocols.flight.wire import flight_pb2 as flight
@@ -64,7 +64,7 @@ class PutStream:
                 hint="send at least one batch, which may have no rows; a table or frame without rows has none",
             )
         if not first.HasField("flight_descriptor"):
-            raise _malformed("the first message has no descriptor")
+            raise malformed("the first message has no descriptor")
         size = first.flight_descriptor.ByteSize()
         if size > _MOST_REQUEST_BYTES:
             raise ResourcesError(f"The descriptor has {size} bytes; {_MOST_REQUEST_BYTES} are allowed")
@@ -118,7 +118,7 @@ class PutStream:
             raised = self._bytes.let_go()
             if raised is not None:
                 raise raised from None
-            raise _malformed(fault) from error
+            raise malformed(fault) from error
         except BaseException:
             self._bytes.let_go()
             raise
@@ -184,7 +184,7 @@ class _EncapsulatedMessages(io.RawIOBase):
                 elif message.data_header:
                     self._pending.extend(self._encapsulated(message))
                     return
-            raise _malformed("it has messages without data only")
+            raise malformed("it has messages without data only")
         except Exception:
             self._ended = True
             raise
@@ -206,7 +206,7 @@ def _ensure_known(schema: pa.Schema) -> None:
         try:
             _look_at(field)
         except UnicodeDecodeError:
-            raise _malformed("a column's name or time zone is no UTF-8") from None
+            raise malformed("a column's name or time zone is no UTF-8") from None
 
 
 def _look_at(field: pa.Field) -> None:
@@ -223,7 +223,7 @@ def _look_at_type(type: pa.DataType) -> None:
             hint="send intervals as month_day_nano_interval or duration",
         )
     if pa.types.is_decimal(type) and abs(type.scale) > _MOST_SCALE:
-        raise _malformed(f"a decimal has the scale {type.scale}")
+        raise malformed(f"a decimal has the scale {type.scale}")
     if pa.types.is_timestamp(type):
         _ = type.tz
     if isinstance(type, pa.BaseExtensionType):
@@ -237,7 +237,3 @@ def _look_at_type(type: pa.DataType) -> None:
 def _flight_data(message: bytes) -> flight.FlightData:
     data: flight.FlightData = parsed(message, flight.FlightData)
     return data
-
-
-def _malformed(what: str) -> UserError:
-    return UserError(f"The stream of the client is malformed: {what}", code=ErrorCode.INVALID_ARGUMENTS)

@@ -11,8 +11,8 @@ import struct
 from dataclasses import dataclass
 
 from sqe_core.protocols.flight.flatbuffer import Table
-from sqe_core.protocols.flight.header_bounds import HeaderLimits, HeaderWalk
-from sqe_core.spi.errors import ErrorCode, ResourcesError, UserError
+from sqe_core.protocols.flight.header_bounds import HeaderLimits, HeaderWalk, malformed
+from sqe_core.spi.errors import ResourcesError
 
 _VERSION_4, _VERSION_5 = 3, 4
 _SCHEMA, _DICTIONARY_BATCH, _RECORD_BATCH = 1, 2, 3
@@ -75,9 +75,9 @@ class MessageBounds:
             length = message.number(3, "<q")
             expanded = self._check(message, body)
         except (struct.error, IndexError) as error:
-            raise _malformed("a message cannot be read") from error
+            raise malformed("a message cannot be read") from error
         if length < 0 or not -8 < length - len(body) < 8:  # it may be padded or not
-            raise _malformed("a body has another length than its header says")
+            raise malformed("a body has another length than its header says")
         return Checked(length, expanded, sum(self._dictionaries.values()))
 
     def _sizes(self, header: bytes, body: bytes) -> None:
@@ -95,22 +95,22 @@ class MessageBounds:
     def _check(self, message: Table, body: bytes) -> int:
         version, kind, content = message.number(0, "<h"), message.number(1, "<B"), message.table(2)
         if version not in (_VERSION_4, _VERSION_5) or content is None:
-            raise _malformed("a message is of no version that is supported, or empty")
+            raise malformed("a message is of no version that is supported, or empty")
         walk = HeaderWalk(self._header)
         walk.metadata(message, _MESSAGE_METADATA)
         if kind == _SCHEMA:
             walk.schema(content)
             return len(body)
         if kind not in (_DICTIONARY_BATCH, _RECORD_BATCH):
-            raise _malformed("a message is neither a schema nor rows")
+            raise malformed("a message is neither a schema nor rows")
         if version == _VERSION_4 and message.has(_MESSAGE_METADATA):
             # There Arrow 0.17 said that a batch is compressed, and readers still take its word.
-            raise _malformed("a record batch of the old format has metadata")
+            raise malformed("a record batch of the old format has metadata")
         if kind == _RECORD_BATCH:
             return self._expanded(content, body)
         batch = content.table(1)
         if batch is None:
-            raise _malformed("a dictionary has no values")
+            raise malformed("a dictionary has no values")
         return self._dictionary(content, self._expanded(batch, body))
 
     def _dictionary(self, content: Table, size: int) -> int:
@@ -143,9 +143,5 @@ class MessageBounds:
             )
         if len(body) > sent + _MOST_PADDING * (buffers + 1):
             # Whoever keeps a value keeps all of the body, and counts the buffers.
-            raise _malformed("a body has more bytes than its buffers")
+            raise malformed("a body has more bytes than its buffers")
         return max(total, len(body))
-
-
-def _malformed(what: str) -> UserError:
-    return UserError(f"The stream of the client is malformed: {what}", code=ErrorCode.INVALID_ARGUMENTS)

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
+from google.protobuf.any_pb2 import Any as AnyMessage
+from google.protobuf.message import Message
 
 from sqe_core.spi.messages import message_of
 
@@ -22,6 +24,13 @@ _MOST_MESSAGE_BYTES = 8 << 20
 def schema_bytes(schema: pa.Schema) -> bytes:
     """Return a schema as an encapsulated IPC message, as FlightInfo and results of actions hold it."""
     return bytes(schema.serialize())
+
+
+def packed(message: Message) -> bytes:
+    """Return a message of Flight SQL as tickets, commands and actions hold it: with its type."""
+    holder = AnyMessage()
+    holder.Pack(message)
+    return holder.SerializeToString()
 
 
 def schema_message(schema: pa.Schema, app_metadata: bytes = b"") -> bytes:

@@ -17,49 +17,26 @@ from sqe_core.spi.catalog import ObjectType
 from sqe_core.spi.protocol import GatewaySession, ServerStatus, TableFilter
 
 
-def _required(name: str, type: pa.DataType) -> pa.Field[Any]:
-    return pa.field(name, type, nullable=False)
+def _schema(*columns: str, **types: pa.DataType) -> pa.Schema:
+    """Columns of text, but for `types`; a name that ends with `?` may be NULL."""
+    names = [(column.rstrip("?"), column.endswith("?")) for column in columns]
+    return pa.schema([pa.field(name, types.get(name, pa.string()), nullable=nullable) for name, nullable in names])
 
 
-_TEXT = pa.string()
-_CATALOGS = pa.schema([_required("catalog_name", _TEXT)])
-_SCHEMAS = pa.schema([pa.field("catalog_name", _TEXT), _required("db_schema_name", _TEXT)])
-_TABLES = pa.schema(
-    [
-        pa.field("catalog_name", _TEXT),
-        pa.field("db_schema_name", _TEXT),
-        _required("table_name", _TEXT),
-        _required("table_type", _TEXT),
-    ]
-)
-_TABLES_WITH_SCHEMA = _TABLES.append(_required("table_schema", pa.binary()))
-_TABLE_TYPES = pa.schema([_required("table_type", _TEXT)])
-_PRIMARY_KEYS = pa.schema(
-    [
-        pa.field("catalog_name", _TEXT),
-        pa.field("db_schema_name", _TEXT),
-        _required("table_name", _TEXT),
-        _required("column_name", _TEXT),
-        pa.field("key_name", _TEXT),
-        _required("key_sequence", pa.int32()),
-    ]
-)
-_FOREIGN_KEYS = pa.schema(
-    [
-        pa.field("pk_catalog_name", _TEXT),
-        pa.field("pk_db_schema_name", _TEXT),
-        _required("pk_table_name", _TEXT),
-        _required("pk_column_name", _TEXT),
-        pa.field("fk_catalog_name", _TEXT),
-        pa.field("fk_db_schema_name", _TEXT),
-        _required("fk_table_name", _TEXT),
-        _required("fk_column_name", _TEXT),
-        _required("key_sequence", pa.int32()),
-        pa.field("fk_key_name", _TEXT),
-        pa.field("pk_key_name", _TEXT),
-        _required("update_rule", pa.uint8()),
-        _required("delete_rule", pa.uint8()),
-    ]
+_CATALOGS = _schema("catalog_name")
+_SCHEMAS = _schema("catalog_name?", "db_schema_name")
+_TABLES = _schema("catalog_name?", "db_schema_name?", "table_name", "table_type")
+_TABLES_WITH_SCHEMA = _TABLES.append(pa.field("table_schema", pa.binary(), nullable=False))
+_TABLE_TYPES = _schema("table_type")
+_TABLE = ("catalog_name?", "db_schema_name?", "table_name", "column_name")
+_PRIMARY_KEYS = _schema(*_TABLE, "key_name?", "key_sequence", key_sequence=pa.int32())
+_FOREIGN_KEYS = _schema(
+    *(f"pk_{name}" for name in _TABLE),
+    *(f"fk_{name}" for name in _TABLE),
+    *("key_sequence", "fk_key_name?", "pk_key_name?", "update_rule", "delete_rule"),
+    key_sequence=pa.int32(),
+    update_rule=pa.uint8(),
+    delete_rule=pa.uint8(),
 )
 
 

@@ -32,7 +32,7 @@ from sqe_core.protocols.flight.connections import Connections
 from sqe_core.protocols.flight.idle import IdleWatch
 from sqe_core.protocols.flight.incoming import PutStream, read_request
 from sqe_core.protocols.flight.incoming_bytes import ByteBudget, HeldBytes
-from sqe_core.protocols.flight.messages import batch_messages, pieces, schema_bytes, schema_message
+from sqe_core.protocols.flight.messages import batch_messages, packed, pieces, schema_bytes, schema_message
 from sqe_core.protocols.flight.metadata import answer_to
 from sqe_core.protocols.flight.places import LoginPlaces, Places
 from sqe_core.protocols.flight.session_options import ENDPOINTS, endpoints_wanted
@@ -420,23 +420,18 @@ class FlightRpcs:
                 _refuse_transaction(command)
                 messages.close()
                 count = self._statements.update(call.session, call.statement(command.query), call.on_end)
-            case sql.CommandPreparedStatementUpdate():
+            case sql.CommandPreparedStatementUpdate() | sql.CommandPreparedStatementQuery():
                 handle = command.prepared_statement_handle
                 self._statements.prepared.get(call.session, handle)
                 stream.bound(MOST_PARAMETER_BYTES)
                 if stream.has_data:
                     self._statements.bind(call.session, handle, iter(stream), stream.schema, call.held.rows)
+                if isinstance(command, sql.CommandPreparedStatementQuery):
+                    return sql.DoPutPreparedStatementResult(prepared_statement_handle=handle)
                 messages.close()
                 count = self._statements.update_prepared(
                     call.session, handle, call.statement, call.on_end, call.held.rows
                 )
-            case sql.CommandPreparedStatementQuery():
-                handle = command.prepared_statement_handle
-                self._statements.prepared.get(call.session, handle)
-                stream.bound(MOST_PARAMETER_BYTES)
-                if stream.has_data:
-                    self._statements.bind(call.session, handle, iter(stream), stream.schema, call.held.rows)
-                return sql.DoPutPreparedStatementResult(prepared_statement_handle=handle)
             case sql.CommandStatementIngest():
                 _refuse_transaction(command)
                 batches = ClientBatches(iter(stream), call.context, self._watch)
@@ -519,9 +514,7 @@ def _to_bytes(message: Message | bytes) -> bytes:
 
 
 def _ticket_of(handle: bytes) -> bytes:
-    packed = AnyMessage()
-    packed.Pack(sql.TicketStatementQuery(statement_handle=handle))
-    return packed.SerializeToString()
+    return packed(sql.TicketStatementQuery(statement_handle=handle))
 
 
 def _command(descriptor: flight.FlightDescriptor) -> object:
@@ -532,10 +525,10 @@ def _command(descriptor: flight.FlightDescriptor) -> object:
 
 def _unpacked(data: bytes, what: str) -> object:
     try:
-        packed = AnyMessage.FromString(data)
-        message = _COMMANDS.get(packed.TypeName())
+        holder = AnyMessage.FromString(data)
+        message = _COMMANDS.get(holder.TypeName())
         if message is not None:
-            return message.FromString(packed.value)
+            return message.FromString(holder.value)
     except DecodeError:
         pass
     raise _bad_argument(
