@@ -17,7 +17,6 @@ from sqe_core.query.ingest.ingestion import Ingestion
 from sqe_core.query.run.result import StatementResult
 from sqe_core.query.run.running import EndReason
 from sqe_core.session.session import Session as StoredSession
-from sqe_core.session.session import SessionState
 from sqe_core.spi.errors import QueryCancelledError, QueryTimeoutError, ResourcesError, UserError
 from sqe_core.spi.protocol import ClientState, SessionChanges, StatementRequest, StatementState
 from sqe_core.spi.statement_kinds import StatementKind
@@ -36,11 +35,15 @@ class Service:
         self.read.append(sql)
 
 
-def connected(service: Service, take: Callable[[Any], None]) -> ConnectedSession:
-    state = SessionState(catalog="lake", schema=("default",))
-    live: Any = SimpleNamespace(session=SimpleNamespace(state=lambda: state), ensure_usable=lambda: None)
-    of_service: Any = service
-    return ConnectedSession(live, of_service, take=take, renew=lambda credential: None)
+def connected(service: Any, take: Callable[[Any], None] = lambda traffic: None) -> ConnectedSession:
+    session = StoredSession(
+        identity=make_identity("alice"),
+        engine=cast(Any, SimpleNamespace(open_session=None)),
+        catalogs=CatalogRegistry(),
+        catalog="lake",
+    )
+    live: Any = SimpleNamespace(session=session, ensure_usable=lambda: None)
+    return ConnectedSession(live, service, take=take, renew=lambda credential: None)
 
 
 @pytest.mark.rule("LIM-1")
@@ -105,17 +108,6 @@ class Executing(Service):
         )
 
 
-def session_of(service: Any) -> ConnectedSession:
-    session = StoredSession(
-        identity=make_identity("alice"),
-        engine=cast(Any, SimpleNamespace(open_session=None)),
-        catalogs=CatalogRegistry(),
-        catalog="lake",
-    )
-    live: Any = SimpleNamespace(session=session, ensure_usable=lambda: None)
-    return ConnectedSession(live, service, take=lambda traffic: None, renew=lambda credential: None)
-
-
 CHANGED = SessionChanges(
     schema=("sales",), set_properties={"dialect": "trino"}, added_prepared={"p": "SELECT 1"}, roles=("reader",)
 )
@@ -123,7 +115,7 @@ CHANGED = SessionChanges(
 
 def test_what_a_statement_changes_is_told_also_where_the_session_has_it() -> None:
     seen: list[Any] = []
-    session = session_of(Executing(seen))
+    session = connected(Executing(seen))
     with session.execute(StatementRequest(sql="x")) as statement:
         assert statement.changes == CHANGED
         assert statement.warnings == ("be careful",)
@@ -133,7 +125,7 @@ def test_what_a_statement_changes_is_told_also_where_the_session_has_it() -> Non
 
 def test_what_a_client_keeps_is_seen_by_its_statement_alone() -> None:
     seen: list[Any] = []
-    session = session_of(Executing(seen))
+    session = connected(Executing(seen))
     kept = ClientState(catalog="other", schema=("s",), prepared={"old": "SELECT 0"}, roles=("reader", "writer"))
     told = session.execute(StatementRequest(sql="x", state=kept)).changes
     assert (seen[0].catalog, seen[0].schema, seen[0].roles) == ("other", ("s",), ("reader", "writer"))
@@ -147,14 +139,14 @@ def test_what_a_client_keeps_is_seen_by_its_statement_alone() -> None:
 
 @pytest.mark.rule("JWT-9")
 def test_before_each_statement_its_session_is_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    session = session_of(Executing([]))
+    session = connected(Executing([]))
     looked: list[int] = []
     monkeypatch.setattr(session._live, "ensure_usable", lambda: looked.append(1))
     session.execute(StatementRequest(sql="x"))
     assert not looked, "whoever logged in a moment ago was looked at"
     session.execute(StatementRequest(sql="x"))
     assert len(looked) == 1
-    late = session_of(Executing([]))
+    late = connected(Executing([]))
     monkeypatch.setattr(late._live, "ensure_usable", lambda: looked.append(1))
     time.sleep(0.11)
     late.execute(StatementRequest(sql="x"))
@@ -164,7 +156,7 @@ def test_before_each_statement_its_session_is_looked_at_once(monkeypatch: pytest
 def test_the_states_of_a_statement() -> None:
     service = Executing([])
     service.batches = [pa.record_batch({"n": [1]})]
-    statement = session_of(service).begin(StatementRequest(sql="x"))
+    statement = connected(service).begin(StatementRequest(sql="x"))
     assert statement.query_id
     assert (statement.statement_kind, statement.schema, statement.columns) == ("", None, ())
     assert statement.progress().state is StatementState.QUEUED
@@ -173,18 +165,18 @@ def test_the_states_of_a_statement() -> None:
     assert [batch.num_rows for batch in statement] == [1]
     assert statement.progress().state is StatementState.FINISHED
 
-    ended = session_of(service).begin(StatementRequest(sql="x"))
+    ended = connected(service).begin(StatementRequest(sql="x"))
     ended.cancel()
     assert ended.state is StatementState.CANCELLED
     with pytest.raises(QueryCancelledError):
         ended.start()
     assert ended.progress().state is StatementState.CANCELLED
 
-    late = session_of(service).begin(StatementRequest(sql="x"))
+    late = connected(service).begin(StatementRequest(sql="x"))
     late._running.cancel(EndReason.TIMEOUT)
     assert late.state is StatementState.FAILED
 
-    failed = session_of(SimpleNamespace(execute=lambda *more, **options: 1 / 0)).begin(StatementRequest(sql="x"))
+    failed = connected(SimpleNamespace(execute=lambda *more, **options: 1 / 0)).begin(StatementRequest(sql="x"))
     with pytest.raises(ZeroDivisionError):
         failed.start()
     assert failed.progress().state is StatementState.FAILED
@@ -192,7 +184,7 @@ def test_the_states_of_a_statement() -> None:
 
 def test_one_that_is_closed_while_it_begins_is_ended() -> None:
     service = Executing([])
-    statement = session_of(service).begin(StatementRequest(sql="x"))
+    statement = connected(service).begin(StatementRequest(sql="x"))
     statement.close()
     with pytest.raises(QueryCancelledError):
         statement.start()

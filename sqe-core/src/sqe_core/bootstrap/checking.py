@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from sqe_core import __version__
@@ -47,14 +46,12 @@ def check_configuration(reading: Reading, plugins: PluginManager | None = None, 
         str(Fault(fault.path, fault.message, loaded.sources.place(*fault.path)))
         for fault in unbuilt(loaded.config, found.consumed)
     ]
-    tried = (*_own(loaded), *rehearse(found.found)) if rehearsed else ()
+    tried: list[str] = []
+    if rehearsed:
+        tried += (str(Fault(path, with_hint(fault), loaded.sources.place(*path))) for path, fault in own_faults(loaded))
+        tried += rehearse(found.found)
     return Checked(
         loaded=loaded,
         faults=tuple(dict.fromkeys((*reading.faults, *found.faults, *missing, *tried))),
         notes=without_effect(loaded.config, loaded.sources, found.consumed),
     )
-
-
-def _own(loaded: LoadedConfig) -> Iterator[str]:
-    for path, error in own_faults(loaded):
-        yield str(Fault(path, with_hint(error), loaded.sources.place(*path)))

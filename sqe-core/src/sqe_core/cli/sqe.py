@@ -7,7 +7,7 @@ import importlib.util
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
@@ -19,7 +19,6 @@ from sqe_core.config.loading import LoadedConfig, load, locate, read
 from sqe_core.spi.errors import ConfigError, SqeError
 
 if TYPE_CHECKING:
-    from sqe_core.cli.doctor.examinations import Finding
     from sqe_core.cli.keys import KeyPlace
 
     _Commands = argparse._SubParsersAction[argparse.ArgumentParser]
@@ -255,18 +254,14 @@ def _doctor(arguments: argparse.Namespace, here: Surroundings) -> int:
     from sqe_core.cli.doctor import doctor
     from sqe_core.cli.doctor.examinations import Level
 
-    findings = list(_reported(doctor.examine(locate(arguments.config, here.environ, here.folder), here.environ), here))
-    if any(finding.level is Level.FAULT for finding in findings):
-        return ExitCode.USAGE
-    return ExitCode.STATEMENT_FAILED if any(finding.level is Level.PROBLEM for finding in findings) else ExitCode.OK
-
-
-def _reported(findings: Iterator[Finding], here: Surroundings) -> Iterator[Finding]:
-    """Print each finding as soon as it is there: some take a moment."""
-    for finding in findings:
+    levels = set()
+    for finding in doctor.examine(locate(arguments.config, here.environ, here.folder), here.environ):
         here.print(f"{finding.level.value:<8} {finding.subject:<14} {finding.text}")
-        here.output.flush()
-        yield finding
+        here.output.flush()  # some take a moment
+        levels.add(finding.level)
+    if Level.FAULT in levels:
+        return ExitCode.USAGE
+    return ExitCode.STATEMENT_FAILED if Level.PROBLEM in levels else ExitCode.OK
 
 
 def _bench(arguments: Sequence[str], here: Surroundings) -> int:

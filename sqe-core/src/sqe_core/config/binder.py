@@ -265,7 +265,7 @@ class Binder:
 
     def _indexed(self, node: Node, path: KeyPath) -> list[Node] | None:
         """Entries that only the environment gives, as `…__0__TYPE`."""
-        if not _has_indices(node.value):
+        if not node.value or not all(key.isdecimal() for key in node.value):
             return None
         if sorted(map(int, node.value)) != list(range(len(node.value))):
             first = min(node.value.items(), key=lambda entry: -int(entry[0]))[1]
@@ -297,7 +297,3 @@ def _has_default(field: Field[Any]) -> bool:
 
 def _is_table(hint: Any) -> bool:
     return isinstance(hint, type) and is_dataclass(hint)
-
-
-def _has_indices(table: Mapping[str, Node]) -> bool:
-    return bool(table) and all(key.isdecimal() for key in table)

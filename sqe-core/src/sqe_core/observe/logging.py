@@ -100,13 +100,9 @@ class JsonFormatter(logging.Formatter):
             entry["request_id"] = request_id
         for name, value in getattr(record, "fields", {}).items():
             entry.setdefault(name, plain(value))
-        trace = self._trace(record)
-        if trace:
-            entry["error"] = trace
+        if record.exc_info and record.exc_info[0]:
+            entry["error"] = _shown(self.formatException(record.exc_info))
         return json.dumps(entry)
-
-    def _trace(self, record: logging.LogRecord) -> str:
-        return _shown(self.formatException(record.exc_info)) if record.exc_info and record.exc_info[0] else ""
 
 
 class TerminalFormatter(logging.Formatter):

@@ -68,8 +68,15 @@ class HookCalls:
     ) -> Iterator[tuple[ExtensionPoint, PluginFactory[Any, Any, Any]]]:
         """Return what one plugin contributes, at each place where it can stand."""
         for point, (hook, expected) in _PROVIDES.items():
-            for factory in self._collect(hook, label, context, expected):
-                yield point, factory
+            for implementation in self._implementations(hook):
+                if implementation.plugin_name != label:
+                    continue
+                try:
+                    answer = _call(implementation, context=context)
+                except Exception as exc:
+                    raise PluginError(f"The {label} failed in {hook}: {type(exc).__name__}: {exc}") from exc
+                for factory in _checked(answer, expected, f"The {label}: {hook}"):
+                    yield point, factory
 
     def query_event(self, event: QueryEvent) -> None:
         """Call `sqe_on_query_event` of every plugin, one by one; a failure is logged and counted."""
@@ -87,18 +94,6 @@ class HookCalls:
     def _implementations(self, hook: str) -> Sequence[pluggy.HookImpl]:
         implementations: Sequence[pluggy.HookImpl] = getattr(self._manager.hook, hook).get_hookimpls()
         return implementations
-
-    def _collect(self, hook: str, label: str, context: StartupContext, expected: type[Any]) -> list[Any]:
-        factories: list[Any] = []
-        for implementation in self._implementations(hook):
-            if implementation.plugin_name != label:
-                continue
-            try:
-                answer = _call(implementation, context=context)
-            except Exception as exc:
-                raise PluginError(f"The {label} failed in {hook}: {type(exc).__name__}: {exc}") from exc
-            factories.extend(_checked(answer, expected, f"The {label}: {hook}"))
-        return factories
 
 
 def _call(implementation: pluggy.HookImpl, **arguments: object) -> object:

@@ -65,11 +65,10 @@ def discover(path: Sequence[str] | None = None) -> tuple[DeclaredPlugin, ...]:
         name = _header(distribution, "Name")
         found.setdefault(name.lower().replace("_", "-").replace(".", "-") if name else f"#{place}", distribution)
     declared = [plugin for distribution in found.values() for plugin in _plugins_of(distribution)]
-    return tuple(sorted(declared, key=_core_first))
-
-
-def _core_first(plugin: DeclaredPlugin) -> tuple[bool, str, str]:
-    return plugin.distribution != CORE_DISTRIBUTION, plugin.name, plugin.distribution
+    # The core first.
+    return tuple(
+        sorted(declared, key=lambda each: (each.distribution != CORE_DISTRIBUTION, each.name, each.distribution))
+    )
 
 
 def find_fault(plugin: DeclaredPlugin) -> str | None:

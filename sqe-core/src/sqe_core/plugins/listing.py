@@ -9,7 +9,6 @@ from dataclasses import astuple, dataclass
 from typing import TextIO
 
 from sqe_core.plugins.discovery import CORE_DISTRIBUTION, DeclaredPlugin, discover, find_fault
-from sqe_core.plugins.kinds import Kind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,13 +44,9 @@ def list_plugins(declared: Sequence[DeclaredPlugin] | None = None) -> tuple[Plug
             status=_status(plugin, duplicated=kind is not None and owners[kind] > 1),
         )
         for plugin in plugins
-        for kind in _kinds_of(plugin)
+        for kind in plugin.kinds or (None,)
     ]
     return tuple(sorted(rows, key=lambda row: (row.kind == "-", row.kind, row.name, row.distribution)))
-
-
-def _kinds_of(plugin: DeclaredPlugin) -> Sequence[Kind | None]:
-    return list(plugin.kinds) or [None]
 
 
 def _status(plugin: DeclaredPlugin, *, duplicated: bool) -> str:

@@ -40,18 +40,15 @@ class Fingerprints:
 
         Clients that present nothing are told apart by their address: otherwise they would share one session.
         """
-        return self._hash(*_parts(credential, address))
+        digest = hmac.new(self._key, digestmod=hashlib.sha256)
+        for part in _parts(credential, address):
+            # With its length, so that ("ab", "c") and ("a", "bc") differ.
+            digest.update(len(part).to_bytes(8, "big") + part)
+        return digest.digest()
 
     def of_token(self, token: Secret) -> bytes:
         """Return the hash of a session's token, which is that of the bearer which presents it."""
         return self.of(BearerCredential(token=token))
-
-    def _hash(self, *parts: bytes) -> bytes:
-        digest = hmac.new(self._key, digestmod=hashlib.sha256)
-        for part in parts:
-            # With its length, so that ("ab", "c") and ("a", "bc") differ.
-            digest.update(len(part).to_bytes(8, "big") + part)
-        return digest.digest()
 
 
 def _parts(credential: Credential, address: str | None) -> tuple[bytes, ...]:

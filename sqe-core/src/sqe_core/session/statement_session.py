@@ -102,7 +102,9 @@ class StatementSession(HasState):
 
     def drop_prepared(self, name: str) -> bool:
         known = name in self.prepared
-        self.change(lambda state: replace(state, prepared=_without(state.prepared, name)))
+        self.change(
+            lambda state: replace(state, prepared={each: sql for each, sql in state.prepared.items() if each != name})
+        )
         return known
 
     # Views of the session
@@ -166,10 +168,6 @@ class StatementSession(HasState):
     @property
     def _current_side(self) -> EngineSide:
         return self._side or self.session.sides.first()
-
-
-def _without(prepared: Mapping[str, str], name: str) -> Mapping[str, str]:
-    return {each: text for each, text in prepared.items() if each != name}
 
 
 def _as_judged(identity: Identity) -> Identity:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import pytest
 
 from sqe_core.spi.auth import (
     AuthProvider,
-    AuthProviderFactory,
     AwsCredential,
     BasicCredential,
     BearerCredential,
@@ -21,12 +20,11 @@ from sqe_core.spi.auth import (
     SupportsDeviceLogin,
 )
 from sqe_core.spi.errors import InvalidCredentialsError, NotSupportedError
-from sqe_core.spi.factory import PluginContext
 from sqe_core.spi.identity import Secret
-from sqe_core.testing.contract import FactoryContract, assert_no_secret, in_threads
+from sqe_core.testing.contract import ProductContract, assert_no_secret, in_threads
 
 
-class AuthProviderContract(FactoryContract):
+class AuthProviderContract(ProductContract):
     """What every login provider promises.
 
     Fixtures to supply: `factory`, `config`, `accepted` (a login that succeeds), `foreign` (logins that are not this
@@ -52,13 +50,9 @@ class AuthProviderContract(FactoryContract):
         raise NotImplementedError("supply the fixture 'rejected', or do not declare 'rejects'")
 
     @pytest.fixture
-    def provider(
-        self, factory: AuthProviderFactory[Any], config: Any, context: PluginContext
-    ) -> Iterator[AuthProvider]:
+    def provider(self, product: AuthProvider) -> AuthProvider:
         """The provider under test."""
-        provider = factory.create(self.NAME, config, context)
-        yield provider
-        provider.close()
+        return product
 
     def test_is_a_provider(self, provider: AuthProvider) -> None:
         """The factory makes an AuthProvider that is ready."""
@@ -143,12 +137,6 @@ class AuthProviderContract(FactoryContract):
         """A mixin is there exactly when its capability is declared."""
         assert isinstance(provider, SupportsBrowserLogin) == self.can("browser_login")
         assert isinstance(provider, SupportsDeviceLogin) == self.can("device_login")
-
-    def test_closes_twice(self, factory: AuthProviderFactory[Any], config: Any, context: PluginContext) -> None:
-        """Closing is idempotent."""
-        provider = factory.create(self.NAME, config, context)
-        provider.close()
-        provider.close()
 
 
 def _secrets_of(credential: Credential) -> tuple[Secret | None, ...]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -18,14 +17,14 @@ from sqe_core.spi.catalog import (
 from sqe_core.spi.errors import NotSupportedError, ObjectNotFoundError, SqeError, UserError
 from sqe_core.spi.identity import Secret
 from sqe_core.spi.policy import SupportsGrants
-from sqe_core.testing.contract import FactoryContract, assert_no_secret, in_threads
+from sqe_core.testing.contract import ProductContract, assert_no_secret, in_threads
 from sqe_core.testing.fakes import make_identity
 
 ALICE = make_identity("alice", token="token-of-alice-5d1f")  # noqa: S106 - no real token
 BOB = make_identity("bob", token="token-of-bob-77c3")  # noqa: S106 - no real token
 
 
-class CatalogContract(FactoryContract):
+class CatalogContract(ProductContract):
     """What every catalog promises, without an engine.
 
     Fixtures to supply: `factory`, `config`, and with the capability `attach` also `attach_request`.
@@ -49,11 +48,9 @@ class CatalogContract(FactoryContract):
         raise NotImplementedError("supply the fixture 'attach_request', or do not declare 'attach'")
 
     @pytest.fixture
-    def backend(self, factory: CatalogFactory[Any], config: Any, context: CatalogContext) -> Iterator[CatalogBackend]:
+    def backend(self, product: CatalogBackend) -> CatalogBackend:
         """The catalog under test."""
-        backend = factory.create(self.NAME, config, context)
-        yield backend
-        backend.close()
+        return product
 
     def test_is_a_backend(self, backend: CatalogBackend) -> None:
         """The factory makes a CatalogBackend that can be used."""
@@ -155,12 +152,6 @@ class CatalogContract(FactoryContract):
         attach_request: AttachRequest = request.getfixturevalue("attach_request")
         with pytest.raises(UserError):
             factory.attach(replace(attach_request, options={**attach_request.options, "no_such_option": "1"}))
-
-    def test_closes_twice(self, factory: CatalogFactory[Any], config: Any, context: CatalogContext) -> None:
-        """Closing is idempotent."""
-        backend = factory.create(self.NAME, config, context)
-        backend.close()
-        backend.close()
 
 
 def vars_of(config: Any) -> dict[str, Any]:

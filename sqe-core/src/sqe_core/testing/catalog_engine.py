@@ -12,11 +12,11 @@ import pytest
 from sqe_core.bootstrap import EmbeddedSqe, open_embedded
 from sqe_core.catalog.registry import Mount
 from sqe_core.session.session import Session
-from sqe_core.spi.catalog import CatalogBackend, CatalogContext, CatalogFactory
+from sqe_core.spi.catalog import CatalogBackend, CatalogContext
 from sqe_core.spi.errors import ErrorCode, SqeError
 from sqe_core.spi.identity import Identity
 from sqe_core.testing.catalog import ALICE, BOB
-from sqe_core.testing.contract import FactoryContract
+from sqe_core.testing.contract import ProductContract
 
 Run = Callable[..., list[tuple[Any, ...]]]
 
@@ -58,7 +58,7 @@ def mounted(embedded: EmbeddedSqe, backend: CatalogBackend) -> Iterator[Run]:
         sqe.catalogs.remove(mount)
 
 
-class CatalogEngineContract(FactoryContract):
+class CatalogEngineContract(ProductContract):
     """What every catalog promises to those who query it.
 
     Fixtures to supply: `factory`, `config`; without the capability `writes` also `readable`, the name of a table that
@@ -87,11 +87,9 @@ class CatalogEngineContract(FactoryContract):
         raise NotImplementedError("supply the fixture 'denied', or do not declare 'denies'")
 
     @pytest.fixture
-    def backend(self, factory: CatalogFactory[Any], config: Any, context: CatalogContext) -> Iterator[CatalogBackend]:
+    def backend(self, product: CatalogBackend) -> CatalogBackend:
         """The catalog under test."""
-        backend = factory.create(self.NAME, config, context)
-        yield backend
-        backend.close()
+        return product
 
     @pytest.fixture
     def run(self, embedded: EmbeddedSqe, backend: CatalogBackend) -> Iterator[Run]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields, replace
 from pathlib import Path
@@ -129,6 +129,23 @@ class FactoryContract(ConfigContract):
         assert sorted(tmp_path.rglob("*")) == before
         if hasattr(made, "close"):
             made.close()
+
+
+class ProductContract(FactoryContract):
+    """The tests of what is closed at the end. The fixtures to supply are those of `ConfigContract`."""
+
+    @pytest.fixture
+    def product(self, factory: Any, config: Any, context: Any) -> Iterator[Any]:
+        """What the factory makes."""
+        product = factory.create(self.NAME, config, context)
+        yield product
+        product.close()
+
+    def test_closes_twice(self, factory: Any, config: Any, context: Any) -> None:
+        """Closing is idempotent."""
+        product = factory.create(self.NAME, config, context)
+        product.close()
+        product.close()
 
 
 def assert_no_secret(text: str, *secrets: Secret | None) -> None:

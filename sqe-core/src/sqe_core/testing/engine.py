@@ -116,32 +116,26 @@ class FakeCatalog(EngineCatalog):
         return found
 
     def list_namespaces(self, parent: tuple[str, ...] = ()) -> Sequence[tuple[str, ...]]:
-        """List the schemas directly below another one."""
         return [name for name in sorted(self.schemas) if name[:-1] == parent]
 
     def list_tables(self, namespace: tuple[str, ...]) -> Sequence[str]:
-        """List the tables of a schema."""
         self._require(namespace)
         return sorted(name for schema, name in self.tables if schema == namespace)
 
     def list_views(self, namespace: tuple[str, ...]) -> Sequence[str]:
-        """List the views of a schema."""
         self._require(namespace)
         return sorted(name for schema, name in self.views if schema == namespace)
 
     def load_table(self, namespace: tuple[str, ...], name: str) -> TableMetadata:
-        """Return a table."""
         return self._find(namespace, name)[0]
 
     def load_view(self, namespace: tuple[str, ...], name: str) -> ViewMetadata:
-        """Return a view."""
         found = self.views.get((namespace, name))
         if found is None:
             raise _missing(namespace, name)
         return found
 
     def load_namespace(self, namespace: tuple[str, ...]) -> Mapping[str, str]:
-        """Return the properties of a schema."""
         self._require(namespace)
         return self.schemas[namespace]
 
@@ -150,27 +144,22 @@ class FakeCatalog(EngineCatalog):
             raise ObjectNotFoundError(f"no {namespace}", code=ErrorCode.SCHEMA_NOT_FOUND)
 
     def create_namespace(self, namespace: tuple[str, ...], properties: Mapping[str, str]) -> None:
-        """Make a schema."""
         if namespace in self.schemas:
             raise UserError("taken", code=ErrorCode.DUPLICATE_TABLE)
         self.schemas[namespace] = dict(properties)
 
     def drop_namespace(self, namespace: tuple[str, ...]) -> None:
-        """Drop a schema."""
         del self.schemas[namespace]
 
     def set_namespace_properties(self, namespace: tuple[str, ...], properties: Mapping[str, str | None]) -> None:
-        """Set properties of a schema."""
         self._require(namespace)
         self.schemas[namespace] = _changed(self.schemas[namespace], properties)
 
     def drop_table(self, namespace: tuple[str, ...], name: str, *, purge: bool) -> None:
-        """Drop a table."""
         self._find(namespace, name)
         del self.tables[namespace, name]
 
     def rename_table(self, source: tuple[tuple[str, ...], str], target: tuple[tuple[str, ...], str]) -> None:
-        """Rename a table."""
         table, rows = self._find(*source)
         del self.tables[source]
         self.tables[target] = replace(table, namespace=target[0], name=target[1]), rows
@@ -187,7 +176,6 @@ class FakeCatalog(EngineCatalog):
         properties: Mapping[str, str],
         replace: bool,
     ) -> None:
-        """Make or replace a view."""
         if not replace and ((namespace, name) in self.views or (namespace, name) in self.tables):
             raise UserError(f"View {name} already exists", code=ErrorCode.DUPLICATE_TABLE)
         former = self.views.get((namespace, name))
@@ -204,17 +192,14 @@ class FakeCatalog(EngineCatalog):
         )
 
     def drop_view(self, namespace: tuple[str, ...], name: str) -> None:
-        """Drop a view."""
         self.load_view(namespace, name)
         del self.views[namespace, name]
 
     def rename_view(self, source: tuple[tuple[str, ...], str], target: tuple[tuple[str, ...], str]) -> None:
-        """Rename a view."""
         self.views[target] = replace(self.load_view(*source), namespace=target[0], name=target[1])
         del self.views[source]
 
     def set_view_properties(self, namespace: tuple[str, ...], name: str, properties: Mapping[str, str | None]) -> None:
-        """Set properties of a view."""
         view = self.load_view(namespace, name)
         changed = _changed(view.properties, properties)
         self.views[namespace, name] = replace(view, properties=changed, comment=changed.get("comment"))
@@ -222,13 +207,11 @@ class FakeCatalog(EngineCatalog):
     def create_table_like(
         self, namespace: tuple[str, ...], name: str, source: tuple[tuple[str, ...], str], properties: Mapping[str, str]
     ) -> None:
-        """Make an empty table with the columns of another."""
         self.put(".".join(namespace), name, self._find(*source)[1].slice(0, 0))
 
     def add_column(
         self, namespace: tuple[str, ...], name: str, column: str, type: str, *, default: Any, comment: str | None
     ) -> None:
-        """Add a column with a default value."""
         table, rows = self._find(namespace, name)
         values = pa.array([default] * rows.num_rows, _TYPES.get(type.lower(), pa.string()))
         added = Column(name=column, type=type, comment=comment, default=repr(default))
@@ -252,7 +235,6 @@ class FakeBackend(CatalogBackend):
         self.read_only = read_only
 
     def spark_properties(self, identity: Identity) -> Mapping[str, str]:
-        """Return the name."""
         return {_KEY: self.name}
 
 
@@ -285,11 +267,9 @@ class FakeEngine(Engine):
         """There is nothing to report."""
 
     def open_session(self) -> FakeEngineSession:
-        """Open a session."""
         return FakeEngineSession(self)
 
     def open_spool(self) -> Spool:
-        """Open a folder."""
         return _Folder()
 
     def stop(self) -> None:
@@ -341,7 +321,6 @@ class FakePlan(AnalysedPlan):
 
     @property
     def description(self) -> PlanDescription:
-        """What the plan consists of."""
         nodes: list[PlanNode] = []
         relations: list[Relation] = []
         functions: list[FunctionCall] = []
@@ -367,44 +346,36 @@ class FakePlan(AnalysedPlan):
 
     @property
     def schema(self) -> pa.Schema:
-        """The columns of the result."""
         assert self._schema is not None
         return self._schema
 
     @property
     def column_types(self) -> tuple[str, ...]:
-        """The columns' types."""
         words = {type: word for word, type in _TYPES.items()}
         return tuple(words.get(each.type, "string") for each in self.schema)
 
     @property
     def parameter_types(self) -> Mapping[int, pa.DataType]:
-        """Markers have no types here."""
         return {}
 
     @property
     def is_command(self) -> bool:
-        """Whether it changes something."""
         return self.tree.type.rpartition(".")[2] in _COMMANDS
 
     @property
     def is_divisible(self) -> bool:
-        """Never."""
         return False
 
     @property
     def is_constant(self) -> bool:
-        """Whether it reads nothing."""
         return not self.is_command and all(node.type != _RELATION for node in self.description.nodes)
 
     def lineage(self) -> PlanLineage:
-        """Say which columns the result is made of, and which ones conditions name."""
         indirect: list[SourceColumn] = []
         columns = _sources(self.tree, indirect)
         return PlanLineage(columns=tuple(columns.items()), indirect=tuple(dict.fromkeys(indirect)))
 
     def explain(self) -> Sequence[tuple[str, str]]:
-        """Return the names of the nodes, once for each plan."""
         text = " ".join(node.simple_type for node in self.description.nodes)
         return [("logical_plan", text), ("physical_plan", text)]
 
@@ -447,32 +418,26 @@ class FakeEngineSession(EngineSession):
         self._mounted: dict[str, FakeCatalog] = {}
 
     def mount(self, alias: str, properties: Mapping[str, str], *, token: Secret | None = None) -> None:
-        """Mount a catalog of the engine."""
         self._mounted[alias] = self._engine.catalogs[properties[_KEY]]
 
     def renew_token(self, alias: str, token: Secret) -> None:
         """Tokens are not looked at."""
 
     def unmount(self, alias: str) -> None:
-        """Forget a catalog."""
         self._mounted.pop(alias, None)
 
     def catalog(self, alias: str) -> EngineCatalog:
-        """Return a catalog."""
         return self._mounted[alias]
 
     def parse(self, sql: str, parameters: Mapping[str, Any] = _EMPTY) -> FakePlan:
-        """Parse a statement."""
         return FakePlan(_Parser(sql, parameters).statement(), sql=sql)
 
     def expression(self, sql: str, parameters: Mapping[str, Any], facts: PolicyFacts) -> FakePlan:
-        """Parse an expression of a policy."""
         tree = _logical("OneRowRelation")
         tree.functions = tuple(FunctionCall(parts=(name.lower(),)) for name in re.findall(r"(\w+)\(", sql))
         return FakePlan(tree, sql=sql)
 
     def conjuncts(self, plan: EnginePlan) -> Sequence[EnginePlan]:
-        """Take it for one."""
         return [plan]
 
     def judge(
@@ -483,7 +448,6 @@ class FakeEngineSession(EngineSession):
         *,
         tag: str,
     ) -> JudgedRelation:
-        """Say what is known of expressions above a relation: their columns have to be there."""
         plan = relation.plan if isinstance(relation, InlinedPlan) else self.parse(relation.sql)
         assert isinstance(plan, FakePlan)
         rows = self._rows(self._resolved(plan.tree))
@@ -511,7 +475,6 @@ class FakeEngineSession(EngineSession):
         )
 
     def rewrite(self, plan: EnginePlan, replacements: Sequence[Replacement]) -> FakePlan:
-        """Put what the core decided in the place of the relations."""
         assert isinstance(plan, FakePlan)
         by_index = {each.index: each for each in replacements}
         count = 0
@@ -569,7 +532,6 @@ class FakeEngineSession(EngineSession):
         check: Restriction | None = None,
         rows: Restriction | None = None,
     ) -> FakePlan:
-        """Resolve names and types."""
         assert isinstance(plan, FakePlan)
         tree = self._resolved(plan.tree)
         command = tree.type.rpartition(".")[2]
@@ -581,7 +543,6 @@ class FakeEngineSession(EngineSession):
         return FakePlan(tree, self._rows(tree).schema, plan.sql)
 
     def execute(self, plan: AnalysedPlan, *, tag: str, settings: Mapping[str, str] = _EMPTY) -> ResultStream:
-        """Run a plan."""
         assert isinstance(plan, FakePlan)
         self._engine.executed.append(plan.description)
         if not plan.is_command:
@@ -627,7 +588,6 @@ class FakeEngineSession(EngineSession):
         return None
 
     def _resolved(self, tree: _Tree) -> _Tree:
-        """Give names that are internal by now the nodes that they have when analysed."""
         below = [self._resolved(child) for child in tree.below]
         relation = tree.relation
         if relation is None:
@@ -678,15 +638,12 @@ class FakeEngineSession(EngineSession):
         """Nothing runs for long."""
 
     def statement_scope(self) -> nullcontext[None]:
-        """Nothing is loaded."""
         return nullcontext()
 
     def check_settings(self) -> bool:
-        """There are none."""
         return True
 
     def close(self) -> None:
-        """Forget all mounts."""
         self._mounted.clear()
 
 
@@ -719,7 +676,6 @@ class _Parser:
         self._at = 0
 
     def statement(self) -> _Tree:
-        """Read it."""
         tree = self._statement()
         if self._at != len(self._tokens):
             raise _failure("PARSE_SYNTAX_ERROR")

@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import pytest
 
 from sqe_core.spi.errors import NotSupportedError, UserError
-from sqe_core.spi.grants import GrantStore, GrantStoreContext, GrantStoreFactory
+from sqe_core.spi.grants import GrantStore, GrantStoreContext
 from sqe_core.spi.identity import Identity
 from sqe_core.spi.policy import Effect, Grant, Grantee, GrantTarget, Privilege
 from sqe_core.spi.sql import SqlExpression
-from sqe_core.testing.contract import FactoryContract, assert_no_secret
+from sqe_core.testing.contract import ProductContract, assert_no_secret
 
 ROLE = Grantee(type="role", name="sqe_contract")
 # None of these is a name that a path, a query or a document may be made of unchecked.
 _ODD_NAMES = ("a/../b", "..", "a%2fb", "a?b=c", "a\x1fb", "a\nb", "")
 
 
-class GrantStoreContract(FactoryContract):
+class GrantStoreContract(ProductContract):
     """What every grant store promises.
 
     Fixtures to supply: `factory`, `config`, `context` if it needs catalogs, `admin`: who may write there, with a token,
@@ -54,11 +53,9 @@ class GrantStoreContract(FactoryContract):
         raise NotImplementedError("supply the fixture 'user'")
 
     @pytest.fixture
-    def store(self, factory: GrantStoreFactory[Any], config: Any, context: GrantStoreContext) -> Iterator[GrantStore]:
+    def store(self, product: GrantStore) -> GrantStore:
         """The store under test."""
-        store = factory.create(self.NAME, config, context)
-        yield store
-        store.close()
+        return product
 
     def test_is_a_store(self, store: GrantStore, admin: Identity) -> None:
         """The factory makes a GrantStore that can be used, and that prints no secret."""
@@ -125,9 +122,3 @@ class GrantStoreContract(FactoryContract):
                 store.put_grant(grant, author=admin)
             with pytest.raises(UserError):
                 store.create_role(name, author=admin)
-
-    def test_closes_twice(self, factory: GrantStoreFactory[Any], config: Any, context: GrantStoreContext) -> None:
-        """Closing is idempotent."""
-        store = factory.create(self.NAME, config, context)
-        store.close()
-        store.close()

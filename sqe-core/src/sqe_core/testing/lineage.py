@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -13,7 +13,6 @@ from typing import Any, ClassVar
 import pytest
 
 from sqe_core.spi.catalog import Column
-from sqe_core.spi.factory import PluginContext
 from sqe_core.spi.identity import Secret
 from sqe_core.spi.lineage import (
     ColumnLineage,
@@ -23,10 +22,9 @@ from sqe_core.spi.lineage import (
     LineageEventType,
     LineageJob,
     LineageSink,
-    LineageSinkFactory,
     Transformation,
 )
-from sqe_core.testing.contract import FactoryContract
+from sqe_core.testing.contract import ProductContract
 
 Delivered = Callable[[], Sequence[Mapping[str, Any]]]
 _TOKEN = Secret("token-that-must-not-appear-5d1f")
@@ -57,7 +55,7 @@ def make_lineage_event(run: int = 1, type: LineageEventType = LineageEventType.C
     )
 
 
-class LineageSinkContract(FactoryContract):
+class LineageSinkContract(ProductContract):
     """What every lineage sink promises.
 
     Fixtures to supply: `factory`, `config`, and `delivered`: a function that returns the JSON documents that arrived
@@ -81,11 +79,9 @@ class LineageSinkContract(FactoryContract):
         raise NotImplementedError("supply the fixture 'broken', or do not declare 'remote'")
 
     @pytest.fixture
-    def sink(self, factory: LineageSinkFactory[Any], config: Any, context: PluginContext) -> Iterator[LineageSink]:
+    def sink(self, product: LineageSink) -> LineageSink:
         """The sink under test."""
-        sink = factory.create(self.NAME, config, context)
-        yield sink
-        sink.close()
+        return product
 
     def test_is_a_sink(self, sink: LineageSink) -> None:
         """The factory makes a LineageSink that can deliver."""
@@ -135,9 +131,3 @@ class LineageSinkContract(FactoryContract):
             list(pool.map(lambda run: sink.emit(make_lineage_event(run)), range(100)))
         sink.close()
         assert len({document["run"]["runId"] for document in delivered()}) == 100
-
-    def test_closes_twice(self, factory: LineageSinkFactory[Any], config: Any, context: PluginContext) -> None:
-        """Closing is idempotent."""
-        sink = factory.create(self.NAME, config, context)
-        sink.close()
-        sink.close()

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import pytest
 
 from sqe_core.spi.catalog import Column
 from sqe_core.spi.errors import UserError
-from sqe_core.spi.factory import PluginContext
 from sqe_core.spi.identity import Identity
 from sqe_core.spi.names import NamespaceName, ObjectName
 from sqe_core.spi.policy import (
@@ -23,7 +22,6 @@ from sqe_core.spi.policy import (
     GrantTarget,
     PartialMask,
     PolicyEnforcer,
-    PolicyEnforcerFactory,
     PolicyRequest,
     Privilege,
     RequestContext,
@@ -36,7 +34,7 @@ from sqe_core.spi.policy import (
     VisibilityRequest,
 )
 from sqe_core.spi.sql import SqlExpression
-from sqe_core.testing.contract import FactoryContract, in_threads
+from sqe_core.testing.contract import ProductContract, in_threads
 from sqe_core.testing.fakes import make_identity
 
 
@@ -66,7 +64,7 @@ def make_policy_request(
     )
 
 
-class PolicyEnforcerContract(FactoryContract):
+class PolicyEnforcerContract(ProductContract):
     """What every policy engine promises.
 
     Fixtures to supply: `factory`, `config`, `allowed` (a request about one table that is allowed), and by capability
@@ -113,13 +111,9 @@ class PolicyEnforcerContract(FactoryContract):
         raise NotImplementedError("supply the fixture 'grantee', or do not declare 'grants'")
 
     @pytest.fixture
-    def enforcer(
-        self, factory: PolicyEnforcerFactory[Any], config: Any, context: PluginContext
-    ) -> Iterator[PolicyEnforcer]:
+    def enforcer(self, product: PolicyEnforcer) -> PolicyEnforcer:
         """The engine under test."""
-        enforcer = factory.create(self.NAME, config, context)
-        yield enforcer
-        enforcer.close()
+        return product
 
     def test_is_an_enforcer(self, enforcer: PolicyEnforcer) -> None:
         """The factory makes a PolicyEnforcer that can decide."""
@@ -327,9 +321,3 @@ class PolicyEnforcerContract(FactoryContract):
         enforcer.object_dropped(new, uuid="1", author=author)
         enforcer.object_dropped(old.schema, uuid=None, author=author)
         assert enforcer.owner_of(new) is enforcer.owner_of(old.schema) is None
-
-    def test_closes_twice(self, factory: PolicyEnforcerFactory[Any], config: Any, context: PluginContext) -> None:
-        """Closing is idempotent."""
-        enforcer = factory.create(self.NAME, config, context)
-        enforcer.close()
-        enforcer.close()

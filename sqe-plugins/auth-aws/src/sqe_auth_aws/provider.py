@@ -6,7 +6,6 @@ import hashlib
 import json
 import logging
 import re
-from collections.abc import Iterable
 from dataclasses import replace
 from datetime import timedelta
 from types import MappingProxyType
@@ -51,7 +50,7 @@ class AwsProvider(AuthProvider):
         self._config = config
         self._clock = context.clock
         self._accounts = config.allowed_accounts
-        self._personal = _arns(config.personal_roles)
+        self._personal = {principal.arn for principal in map(read_arn, config.personal_roles) if principal}
         self._sts = SecurityTokenService(config) if config.validate_with_sts else None
         if self._sts is None:
             self.production_objection = f"the login provider '{name}' checks no key (`validate_with_sts` is false)"
@@ -177,11 +176,6 @@ class AwsProvider(AuthProvider):
         if not all(map(is_clean_name, (identity.issuer, identity.subject, identity.username))):
             raise InvalidCredentialsError
         return identity
-
-
-def _arns(arns: Iterable[str]) -> frozenset[str]:
-    """The ARNs in the form that is compared; what is none is nobody's."""
-    return frozenset(principal.arn for principal in map(read_arn, arns) if principal)
 
 
 def _keys_of_basic(username: str, password: Secret) -> AwsCredential:

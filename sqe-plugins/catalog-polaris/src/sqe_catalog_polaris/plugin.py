@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Any
 
 from sqe_catalog_polaris.config import HorizonConfig, NessieConfig, PolarisConfig, RestAuth, RestConfig, UnityConfig
 from sqe_core.spi import (
@@ -38,24 +38,18 @@ class _Factory(CatalogFactory[RestConfig]):
         request.check(required=("warehouse",), optional=("store",), secrets=("bearer",))
         if not request.location.startswith(("https://", "http://")):
             raise UserError("ATTACH of this type needs an http address in quotes", code=ErrorCode.INVALID_ARGUMENTS)
+        store: Any = request.options.get("store", "s3")
+        if store not in ("s3", "local"):
+            raise UserError("STORE is 's3' or 'local'", code=ErrorCode.INVALID_ARGUMENTS)
         auth = RestAuth()
         if request.secret is not None:
             auth = RestAuth(type="static", token=request.secret.values.get("token", Secret("")))
         try:
             return self.config_type(
-                catalog_url=request.location, warehouse=request.options["warehouse"], auth=auth, store=_store(request)
+                catalog_url=request.location, warehouse=request.options["warehouse"], auth=auth, store=store
             )
         except ValueError as error:
             raise UserError(str(error), code=ErrorCode.INVALID_ARGUMENTS) from error
-
-
-def _store(request: AttachRequest) -> Literal["s3", "local"]:
-    match request.options.get("store", "s3"):
-        case "s3":
-            return "s3"
-        case "local":
-            return "local"
-    raise UserError("STORE is 's3' or 'local'", code=ErrorCode.INVALID_ARGUMENTS)
 
 
 _KINDS: Mapping[str, type[RestConfig]] = {

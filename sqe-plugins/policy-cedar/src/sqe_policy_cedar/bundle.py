@@ -30,6 +30,7 @@ from sqe_policy_cedar.policies import (
     named_types,
     policy_set,
     read_policies,
+    shortened,
     used_context,
 )
 
@@ -110,7 +111,7 @@ def _schema(text: str | None) -> cedarpy.Schema:
         read = cedarpy.Schema.from_json_str if written.lstrip().startswith("{") else cedarpy.Schema.from_str
         return read(written)
     except ValueError as error:
-        raise PolicyFileError(f"schema: {_shortened(error)}") from error
+        raise PolicyFileError(f"schema: {shortened(error)}") from error
 
 
 def _validate(texts: Texts, schema: cedarpy.Schema) -> None:
@@ -143,7 +144,7 @@ def _probe(schema: cedarpy.Schema) -> None:
     """See that the schema knows everything that SQE tells and asks."""
     result = cedarpy.validate_policies(_WHAT_SQE_SETS, schema)
     if not result.validation_passed:
-        raise PolicyFileError(f"schema: it does not declare what SQE sets: {_shortened(result.errors[0].error)}")
+        raise PolicyFileError(f"schema: it does not declare what SQE sets: {shortened(result.errors[0].error)}")
     circumstances = circumstances_of("flight", datetime.now(UTC), "127.0.0.1")
     of_table = {**circumstances, "columns": ["a"], "ref": "main"}
     asked = [(action.value, EntityUid(TABLE, "c.s.t"), of_table) for action in Action]
@@ -162,9 +163,5 @@ def _probe(schema: cedarpy.Schema) -> None:
     ]
     for (action, _, _), answer in zip(asked, cedarpy.is_authorized_batch(requests, "", "[]", schema), strict=True):
         if answer.diagnostics.errors:
-            reason = _shortened(answer.diagnostics.errors[0])
+            reason = shortened(answer.diagnostics.errors[0])
             raise PolicyFileError(f'schema: it does not allow what SQE asks about Action::"{action}": {reason}')
-
-
-def _shortened(error: object) -> str:
-    return " ".join(str(error).split())[:200]

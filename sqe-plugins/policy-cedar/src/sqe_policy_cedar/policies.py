@@ -64,7 +64,7 @@ def _file(name: str, text: str, catalog: str | None) -> Iterator[Policy]:
         check_policy_text(text)
         parsed = json.loads(cedarpy.policies_to_json_str(text))
     except ValueError as error:
-        raise PolicyTextError(f"{name}: {_shortened(error)}") from error
+        raise PolicyTextError(f"{name}: {shortened(error)}") from error
     if parsed["templates"] or parsed["templateLinks"]:
         raise PolicyTextError(f"{name}: templates (?principal, ?resource) are not supported")
     trees = with_catalog(parsed["staticPolicies"], catalog)
@@ -177,5 +177,5 @@ def _nodes(tree: Json) -> Iterator[Json]:
             waiting.extend(node)
 
 
-def _shortened(error: Exception) -> str:
+def shortened(error: object) -> str:
     return " ".join(str(error).split())[:200]

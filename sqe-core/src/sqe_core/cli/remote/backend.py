@@ -114,7 +114,7 @@ class RemoteBackend(Backend):
                 raise InternalError("The server has spread the result in a way that sqe-cli cannot read")
             ticket = info.endpoint[0].ticket
             query_id = info.app_metadata.decode("utf-8", "replace")
-            if not _has_columns(info):
+            if not pa.ipc.read_schema(pa.py_buffer(info.schema)).names:
                 # It is done: neither Ctrl-C nor the end of the session can make it fail any more. Its ticket is used up
                 # all the same, and tells what kind of statement it was.
                 with contextlib.suppress(SqeError):
@@ -324,10 +324,6 @@ def open_remote(server: ServerOptions, environ: Mapping[str, str], *, interactiv
         close()
         raise
     return backend
-
-
-def _has_columns(info: flight.FlightInfo) -> bool:
-    return bool(pa.ipc.read_schema(pa.py_buffer(info.schema)).names)
 
 
 def _cancel_hint(running: _Running) -> str | None:

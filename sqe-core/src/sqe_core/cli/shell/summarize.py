@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sqe_core.cli.shell.execution import Executor, Outcome
 from sqe_core.cli.shell.names import quote_name
@@ -25,7 +25,8 @@ def summarize(executor: Executor, name: tuple[str, ...]) -> Outcome:
     described = executor.collect(f"DESCRIBE {quote_name(name)}")
     if described is None:
         return Outcome.FAILED
-    columns = [(str(row[0]), str(row[1])) for row in _tuples(described)]
+    names, types = (described.column(place).to_pylist() for place in (0, 1))
+    columns = list(zip(map(str, names), map(str, types), strict=True))
     rows: list[tuple[str | None, ...]] = []
     for start in range(0, len(columns), _COLUMNS_AT_ONCE):
         part = columns[start : start + _COLUMNS_AT_ONCE]
@@ -35,10 +36,6 @@ def summarize(executor: Executor, name: tuple[str, ...]) -> Outcome:
         rows.extend(_summaries(part, measured))
     executor.show(_table(rows))
     return Outcome.OK
-
-
-def _tuples(table: pa.Table) -> Iterator[tuple[Any, ...]]:
-    return zip(*(column.to_pylist() for column in table.columns), strict=True)
 
 
 def _is_ordered(type_name: str) -> bool:

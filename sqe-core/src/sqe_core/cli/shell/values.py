@@ -42,7 +42,7 @@ def write_values(array: pa.Array, notation: Notation) -> Texts:
     nested = _write_nested(array, notation)
     if nested is not None:
         return nested
-    if _is_text(kind):
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
         return _quoted(_strings(array), notation)
     if pa.types.is_boolean(kind) or pa.types.is_integer(kind) or pa.types.is_decimal(kind):
         return _numbers(array)
@@ -64,10 +64,6 @@ def json_object_members(names: Sequence[str]) -> list[str]:
         used.add(unique)
         members.append(json.dumps(unique, ensure_ascii=False) + ": ")
     return members
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 
 
 def _strings(array: pa.Array) -> Texts:

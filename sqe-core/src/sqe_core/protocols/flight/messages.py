@@ -49,7 +49,7 @@ def batch_messages(
     batch: pa.RecordBatch, options: pa.ipc.IpcWriteOptions = _UNCOMPRESSED, app_metadata: bytes = b""
 ) -> Iterator[bytes]:
     """Yield the messages of a batch: its dictionaries if it has some, then its rows."""
-    if options.compression is None and not _has_dictionaries(batch.schema):
+    if options.compression is None and not any(_is_dictionary(field.type) for field in batch.schema):
         yield _encode(message_of(batch) or pa.ipc.read_message(batch.serialize()), app_metadata)
         return
     sink = pa.BufferOutputStream()
@@ -69,10 +69,6 @@ def _encode(message: pa.ipc.Message, app_metadata: bytes) -> bytes:
     if body is not None and body.size:
         pieces += [_BODY, _varint(body.size), body]
     return b"".join(pieces)
-
-
-def _has_dictionaries(schema: pa.Schema) -> bool:
-    return any(_is_dictionary(field.type) for field in schema)
 
 
 def _is_dictionary(type: pa.DataType) -> bool:

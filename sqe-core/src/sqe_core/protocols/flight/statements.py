@@ -559,7 +559,7 @@ def _messages(ticket: Ticket, options: pa.ipc.IpcWriteOptions) -> Iterator[bytes
         yield from batch_messages(last, options, counts.told(last, done=done))
     if not done:
         # A batch of no rows: some clients cannot read a message of metadata alone.
-        yield from batch_messages(_no_rows(ticket.schema), options, counts.told(done=True))
+        yield from batch_messages(pa.RecordBatch.from_pylist([], ticket.schema), options, counts.told(done=True))
 
 
 class _Counts:
@@ -618,7 +618,3 @@ def _bytes_of(value: Any) -> int:
     if isinstance(value, pa.BinaryScalar | pa.StringScalar):
         return value.as_buffer().size if value.is_valid else 0
     return _SMALL_VALUE_BYTES
-
-
-def _no_rows(schema: pa.Schema) -> pa.RecordBatch:
-    return pa.RecordBatch.from_pylist([], schema=schema)
