@@ -8,12 +8,14 @@ from pathlib import Path
 import pytest
 from config_files import written
 
+from sqe_core.bootstrap.instances import configured_instances
 from sqe_core.config import load
 from sqe_core.config.origin import dotted
 from sqe_core.config.schema import UNREAD
 from sqe_core.config.sections.root import SqeConfig
 from sqe_core.config.status import unbuilt, without_effect
 from sqe_core.config.walk import keys
+from sqe_core.plugins.manager import PluginManager
 
 
 def stops(tmp_path: Path, text: str) -> list[str]:
@@ -189,7 +191,8 @@ def test_an_engine_that_leaves_nothing_to_the_catalog_is_told_in_vain_whose_it_i
     found = written(
         tmp_path, f'[policy]\nengine = {engine}\nuncovered = "maker"\n[policy.opa]\nurl = "http://127.0.0.1:1"\n'
     )
-    notes = [note for note in without_effect(found.config, found.sources) if "policy.uncovered" in note]
+    consumed = configured_instances(found, PluginManager()).consumed
+    notes = [note for note in without_effect(found.config, found.sources, consumed) if "policy.uncovered" in note]
     assert [note.partition("has no effect: ")[2] for note in notes] == [
-        "other engines than `grants` decide about every table by policies of their own"
+        "with engines other than `grants`, which decide about every table by policies of their own"
     ] * idle

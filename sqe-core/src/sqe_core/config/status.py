@@ -22,13 +22,11 @@ def unbuilt(config: SqeConfig, consumed: frozenset[KeyPath] = frozenset()) -> It
 def without_effect(config: SqeConfig, sources: Sources, consumed: frozenset[KeyPath] = frozenset()) -> tuple[str, ...]:
     """Name the keys that somebody wrote and that change nothing."""
     written = (leaf for leaf in leaves(config) if sources.is_written(*leaf.path) and not _is_consumed(leaf, consumed))
-    idle = ((leaf.path, why) for leaf in written if (why := _why_idle(leaf, config)))
+    idle = ((leaf.path, why) for leaf in written if (why := _why_idle(leaf)))
     return tuple(str(Fault(path, f"has no effect: {why}", sources.place(*path))) for path, why in idle)
 
 
-def _why_idle(leaf: Leaf, config: SqeConfig) -> str | None:
-    if leaf.path == ("policy", "uncovered") and not {"grants", "in-memory"} & set(config.policy.engines):
-        return "other engines than `grants` decide about every table by policies of their own"
+def _why_idle(leaf: Leaf) -> str | None:
     missing = leaf.unbuilt
     if missing is not None and missing.asked is False and missing.path != leaf.path and leaf.differs:
         return missing.sentence

@@ -25,8 +25,8 @@ class PolicyConfig:
     uncovered: Literal["maker", "catalog"] = setting(
         "maker",
         "Whose a table is that no grant covers, where the catalog cannot know who asks and `[auth]` is there:"
-        " `maker` = of whoever made it and of administrators, `catalog` = of everybody whom the catalog lets in."
-        " Counts for `grants` and `in-memory`: other engines decide about every table themselves.",
+        " `maker` = of whoever made it and of administrators, `catalog` = of everybody whom the catalog lets in.",
+        no_effect="with engines other than `grants`, which decide about every table by policies of their own",
     )
     mask_key: Secret | None = secret("HMAC key of hash masks.")
     mask_precedence: Literal["tag", "resource"] = setting("tag", "Which mask of one engine wins.")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from sqe_core.policy.grants.enforcer import GrantsEnforcer
 from sqe_core.policy.grants.evaluation import Precedence
@@ -21,22 +22,22 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GrantsConfig:
-    """The keys of `[policy.grants]`, and what `grants` needs of `[policy]`."""
+class MemoryConfig:
+    """What both kinds take of `[policy]`."""
+
+    mask_precedence: Precedence = setting("tag", "which of two masks wins, of tag and table")
+    uncovered: Literal["maker", "catalog"] = setting("maker", "whose a table is that no grant covers")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GrantsConfig(MemoryConfig):
+    """The keys of `[policy.grants]`."""
 
     path: Path | None = setting(None, "the file of the store; unset = `grants.db` in the server's state folder")
     url: Secret | None = setting(
         None, "a PostgreSQL database instead, `postgresql://user:password@host/db`", secret=True
     )
     timeout_secs: int = setting(5, "how long the store may take, and wait for others", minimum=1)
-    mask_precedence: Precedence = setting("tag", "which of two masks wins, of tag and table")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MemoryConfig:
-    """What `in-memory` needs of `[policy]`."""
-
-    mask_precedence: Precedence = setting("tag", "which of two masks wins, of tag and table")
 
 
 class GrantsFactory(PolicyEnforcerFactory[GrantsConfig]):
