@@ -6,11 +6,8 @@ what the identity provider hands out: the ID token says who logged in, and the a
 
 from __future__ import annotations
 
-import hashlib
 import hmac
 import secrets
-import threading
-from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -24,6 +21,7 @@ from sqe_auth_oidc.config import ExternalConfig, check_url
 from sqe_auth_oidc.endpoint import Refused, TokenAnswer, TokenEndpoint
 from sqe_auth_oidc.keys import ALGORITHMS
 from sqe_auth_oidc.provider import GrantedProvider, Idp, Surroundings, key_store
+from sqe_auth_oidc.remembered import Remembered
 from sqe_auth_oidc.verifier import TokenRules, TokenVerifier, VerifiedToken
 from sqe_core.spi import (
     BrowserLoginFinish,
@@ -65,7 +63,8 @@ class ExternalProvider(GrantedProvider, SupportsBrowserLogin, SupportsDeviceLogi
         super().__init__(config, surroundings, idp, config.token_endpoint, rules=rules, verifier=verifier)
         self._clock = clock
         self._lenient = lenient
-        self._unreadable = _Unreadable()
+        # Nothing about access tokens that only their issuer can read tells that they were withdrawn.
+        self._unreadable: Remembered[bool] = Remembered(_MOST_UNREADABLE)
         self._config = config
         self._authorization = idp.endpoint(config.authorization_endpoint, "authorization_endpoint")
         self._device_authorization = idp.endpoint(config.device_authorization_endpoint, "device_authorization_endpoint")
@@ -167,7 +166,7 @@ class ExternalProvider(GrantedProvider, SupportsBrowserLogin, SupportsDeviceLogi
     def is_revoked(self, identity: Identity) -> bool:
         """Whether the key was withdrawn that vouches for the token, as far as SQE can read it."""
         token = identity.access_token
-        return token is None or (not self._unreadable.holds(token) and super().is_revoked(identity))
+        return token is None or (not self._unreadable.find(token.reveal()) and super().is_revoked(identity))
 
     def check(self) -> None:
         self._authorization()
@@ -218,7 +217,7 @@ class ExternalProvider(GrantedProvider, SupportsBrowserLogin, SupportsDeviceLogi
                 return True
             except BadToken as error:
                 self.log_unread(error)
-        self._unreadable.add(answer.access_token)
+        self._unreadable.keep(answer.access_token.reveal(), True)
         return False
 
     def _end(self, answer: TokenAnswer, otherwise: datetime | None) -> datetime | None:
@@ -236,28 +235,6 @@ class ExternalProvider(GrantedProvider, SupportsBrowserLogin, SupportsDeviceLogi
                 f"The identity provider answered with an address that cannot be used: {error}"
             ) from None
         return url
-
-
-class _Unreadable:
-    """The access tokens that only their issuer can read: nothing about them tells that they were withdrawn."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._kept: OrderedDict[bytes, None] = OrderedDict()
-
-    def add(self, token: Secret) -> None:
-        with self._lock:
-            self._kept[_digest(token)] = None
-            while len(self._kept) > _MOST_UNREADABLE:
-                self._kept.popitem(last=False)
-
-    def holds(self, token: Secret) -> bool:
-        with self._lock:
-            return _digest(token) in self._kept
-
-
-def _digest(token: Secret) -> bytes:
-    return hashlib.sha256(token.reveal().encode("utf-8", "surrogatepass")).digest()
 
 
 def _rules_of_id_tokens(issuer: str, client: str) -> TokenRules:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
-import threading
-from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from sqe_auth_oidc.endpoint import TokenEndpoint
+from sqe_auth_oidc.remembered import Remembered
 from sqe_core.spi import ExternalError, Secret
 
 _MOST_KEPT = 10_000
@@ -46,8 +44,7 @@ class Introspection:
         self._monotonic = monotonic
         self._cache_secs = cache_secs
         self._grace_secs = max(grace_secs, cache_secs)
-        self._lock = threading.Lock()
-        self._kept: OrderedDict[bytes, _Kept] = OrderedDict()
+        self._kept: Remembered[_Kept] = Remembered(_MOST_KEPT)
 
     def ask(self, token: Secret, *, afresh: bool = False) -> Mapping[str, Any] | None:
         """Return the claims of a token that counts, None for one that does not.
@@ -55,10 +52,7 @@ class Introspection:
         Raises:
             ExternalError: the identity provider did not say.
         """
-        key = hashlib.sha256(token.reveal().encode("utf-8", "surrogatepass")).digest()
-        now = self._monotonic()
-        with self._lock:
-            kept = self._kept.get(key)
+        now, kept = self._monotonic(), self._kept.find(token.reveal())
         if kept is not None and not afresh and now - kept.at < self._cache_secs:
             return _claims(kept.answer)
         try:
@@ -67,11 +61,7 @@ class Introspection:
             if kept is None or now - kept.at >= self._grace_secs:
                 raise
             return _claims(kept.answer)
-        with self._lock:
-            self._kept[key] = _Kept(now, answer)
-            self._kept.move_to_end(key)
-            while len(self._kept) > _MOST_KEPT:
-                self._kept.popitem(last=False)
+        self._kept.keep(token.reveal(), _Kept(now, answer))
         return _claims(answer)
 
 

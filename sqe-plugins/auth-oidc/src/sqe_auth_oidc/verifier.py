@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import threading
-from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -13,6 +10,7 @@ from typing import Any
 
 from sqe_auth_oidc.compact import BadToken, read_compact
 from sqe_auth_oidc.keys import KeyStore, SigningKey
+from sqe_auth_oidc.remembered import Remembered
 from sqe_core.spi import Clock
 
 _MOST_REMEMBERED = 10_000
@@ -67,8 +65,7 @@ class TokenVerifier:
         self._keys = keys
         self._rules = rules
         self._clock = clock
-        self._lock = threading.Lock()
-        self._remembered: OrderedDict[bytes, VerifiedToken] = OrderedDict()
+        self._remembered: Remembered[VerifiedToken] = Remembered(_MOST_REMEMBERED)
 
     def verify(self, token: str, *, just_made: bool = False) -> VerifiedToken:
         """Accept a token.
@@ -81,19 +78,13 @@ class TokenVerifier:
             BadToken: it is refused.
             ExternalError: the issuer's keys are not known.
         """
-        digest = hashlib.sha256(token.encode("utf-8", "surrogatepass")).digest()
-        with self._lock:
-            known = self._remembered.get(digest)
+        known = self._remembered.find(token)
         if known is not None and known.key is not None:
             if known.expires_at > self._clock.now() and self._keys.holds(known.key):
                 return known
-            with self._lock:
-                self._remembered.pop(digest, None)
+            self._remembered.forget(token)
         accepted = self._judge(token, just_made=just_made)
-        with self._lock:
-            self._remembered[digest] = accepted
-            while len(self._remembered) > _MOST_REMEMBERED:
-                self._remembered.popitem(last=False)
+        self._remembered.keep(token, accepted)
         return accepted
 
     def is_withdrawn(self, token: str) -> bool:
