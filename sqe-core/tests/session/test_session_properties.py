@@ -2,7 +2,8 @@
 
 import pytest
 
-from sqe_core.session.properties import PROPERTIES, SessionProperties, duration_seconds
+from sqe_core.config.values import parse_duration
+from sqe_core.session.properties import PROPERTIES, SessionProperties
 from sqe_core.spi.errors import ErrorCode, UserError
 
 
@@ -45,7 +46,7 @@ def test_a_bad_value_is_refused_with_all_others(name: str, value: object) -> Non
 def test_values_are_normalised_listed_and_reset() -> None:
     properties = SessionProperties().changed({"dialect": "TRINO", "query_max_run_time": " 1.5 h "})
     assert properties["dialect"] == "trino"
-    assert duration_seconds(properties["query_max_run_time"]) == 5400
+    assert parse_duration(properties["query_max_run_time"]) == 5400
     assert ("dialect", "trino", "sqe") in [row[:3] for row in properties.rows()]
     assert properties.without("dialect")["dialect"] == "sqe"
 

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from sqe_core.catalog.registry import Mount
 from sqe_core.catalog.visible import VisibleCatalogs
+from sqe_core.config.values import parse_duration
 from sqe_core.engine.port import EngineState, Progress
 from sqe_core.observe.logging import of_statement
 from sqe_core.policy.authorizer import Circumstances
@@ -33,7 +34,6 @@ from sqe_core.query.run.running import Ending, EndReason, RunningStatement, new_
 from sqe_core.query.run.statement_run import StatementRun
 from sqe_core.query.statements.registry import HANDLERS
 from sqe_core.session.fingerprint import session_hash
-from sqe_core.session.properties import duration_seconds
 from sqe_core.session.session import Session
 from sqe_core.session.statement_session import StatementSession
 from sqe_core.spi.catalog import CatalogMetadata, Column, TableMetadata, ViewMetadata
@@ -391,7 +391,7 @@ class QueryService:
     def _set_deadline(self, session: Session | StatementSession, running: RunningStatement) -> Callable[[], None]:
         own = session.properties["query_max_run_time"]
         bounds = [
-            seconds for seconds in (self._parts.limits.timeout_secs, duration_seconds(own) if own else 0) if seconds
+            seconds for seconds in (self._parts.limits.timeout_secs, parse_duration(own) if own else 0) if seconds
         ]
         if not bounds:
             return lambda: None

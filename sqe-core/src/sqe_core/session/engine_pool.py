@@ -7,22 +7,13 @@ of all sessions are closed, and opened anew when their users come back.
 from __future__ import annotations
 
 import threading
-from typing import Protocol
+from typing import TYPE_CHECKING
 from weakref import WeakSet
 
+if TYPE_CHECKING:
+    from sqe_core.session.engine_sides import EngineSides
+
 MOST_OPEN = 256
-
-
-class HoldsEngineSessions(Protocol):
-    """The engine sessions of one session."""
-
-    def __len__(self) -> int: ...
-
-    def idle_since(self) -> float | None:
-        """When the longest unused one was needed last; None when all are in use."""
-
-    def close_one(self) -> bool:
-        """Close that one, unless something of the session runs; say whether it was closed."""
 
 
 class EnginePool:
@@ -31,9 +22,9 @@ class EnginePool:
     def __init__(self, most: int = MOST_OPEN) -> None:
         self._most = most
         self._lock = threading.Lock()
-        self._holders: WeakSet[HoldsEngineSessions] = WeakSet()
+        self._holders: WeakSet[EngineSides] = WeakSet()
 
-    def opened(self, holder: HoldsEngineSessions) -> None:
+    def opened(self, holder: EngineSides) -> None:
         """One more is open: close those of others that were not needed for longest, as long as there are too many."""
         with self._lock:
             self._holders.add(holder)

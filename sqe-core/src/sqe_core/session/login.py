@@ -243,8 +243,7 @@ class LoginChain:
         try:
             identity = self._in_time(lambda abandoned: self._guarded(name, ask))
             if identity is not None:
-                self._refuse_unusable(identity, name)
-                identity = with_mapped_roles(identity, self._role_mappings)
+                identity = self._accepted(identity, name)
             status = "success" if identity is not None else "pending"
         except InvalidCredentialsError:
             status = "failure"
@@ -296,8 +295,7 @@ class LoginChain:
         try:
             renewed = self._in_time(lambda abandoned: self._guarded(identity.provider, ask), self._renewal_slots)
             if renewed is not None:
-                self._refuse_unusable(renewed, identity.provider)
-                renewed = with_mapped_roles(renewed, self._role_mappings)
+                renewed = self._accepted(renewed, identity.provider)
             status = "success" if renewed is not None else "unsupported"
         except InvalidCredentialsError:
             status = "failure"
@@ -325,8 +323,7 @@ class LoginChain:
                 break
             identity = self._guarded(name, partial(provider.authenticate, request))
             if identity is not None:
-                self._refuse_unusable(identity, name)
-                return with_mapped_roles(identity, self._role_mappings)
+                return self._accepted(identity, name)
         raise InvalidCredentialsError(reason="no provider takes it")
 
     def _guarded(self, name: str, call: Callable[[], T]) -> T:
@@ -347,13 +344,14 @@ class LoginChain:
             _log.error("login provider %s failed: %s%s", name, type(error).__name__, where)
             raise _broken() from None
 
-    def _refuse_unusable(self, identity: Identity, name: str) -> None:
+    def _accepted(self, identity: Identity, name: str) -> Identity:
         fault = _fault_of(identity, name)
         if fault:
             _log.error("login provider %s made an identity that cannot be used: %s", name, fault)
             raise _broken()
         if identity.expires_at is not None and identity.expires_at <= self._clock.now():
             raise InvalidCredentialsError
+        return with_mapped_roles(identity, self._role_mappings)
 
     def _in_time(self, call: Callable[[threading.Event], T], slots: threading.BoundedSemaphore | None = None) -> T:
         """Make a call that a hanging identity provider cannot hold on to; its thread is given up."""

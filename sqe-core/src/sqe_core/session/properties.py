@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from sqe_core.config.values import parse_duration
 from sqe_core.spi.errors import ErrorCode, UserError
 from sqe_core.spi.protocol import MOST_PARTS
 from sqe_core.sql.text.time_zone import is_utc
@@ -14,22 +15,13 @@ from sqe_core.sql.text.time_zone import is_utc
 DIALECTS = ("sqe", "trino", "spark")
 _CODECS = ("zstd", "snappy", "gzip", "lz4", "none")
 _DURATION = re.compile(r"^\s*(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)\s*$")
-_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
 
 def _duration(value: Any) -> str:
     match = _DURATION.match(value) if isinstance(value, str) else None
-    if match is None or duration_seconds(value) <= 0:
+    if match is None or parse_duration(value) <= 0:
         raise ValueError("a duration above zero such as '90s', '5m' or '1h'")
     return f"{match[1]}{match[2]}"
-
-
-def duration_seconds(text: str) -> float:
-    """Return the seconds of a duration as Trino writes it: `5m`, `1.5h`."""
-    match = _DURATION.match(text)
-    if match is None:
-        raise ValueError(text)
-    return float(match[1]) * _SECONDS[match[2]]
 
 
 def _one_of(*values: str) -> Callable[[Any], str]:

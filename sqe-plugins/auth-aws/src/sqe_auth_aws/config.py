@@ -77,9 +77,8 @@ class AwsConfig:
 
     def _check_endpoint(self) -> None:
         parts = urlsplit(self.endpoint_url or "")
-        if parts.username is not None or parts.password is not None or parts.query or parts.fragment:
-            raise ValueError("endpoint_url holds a host and a port only")
-        if parts.path not in ("", "/"):
+        more = parts.username is not None or parts.password is not None or parts.query or parts.fragment
+        if more or parts.path not in ("", "/"):
             raise ValueError("endpoint_url holds a host and a port only")
         if parts.scheme == "http" and not is_loopback(parts.hostname or ""):
             raise ValueError("endpoint_url has to be https, or on this machine")

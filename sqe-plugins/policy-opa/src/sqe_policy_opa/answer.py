@@ -82,9 +82,7 @@ def read_all(result: Any, resources: Mapping[str, Resource], read_only: Collecti
 def _one(result: Any, columns: Sequence[Column]) -> Decision:
     given = _table(result, _ONE, "result")
     _refuse_case_variants(given)
-    version = given.get("version", _VERSION)
-    if type(version) is not int or version != _VERSION:
-        raise _Malformed("has a version that SQE does not know")
+    _check_version(given)
     if "restricted_columns" in given and "hidden_columns" in given:
         raise _Malformed("names hidden columns twice")
     hidden = _names(given, "restricted_columns" if "restricted_columns" in given else "hidden_columns", columns)
@@ -95,9 +93,7 @@ def _one(result: Any, columns: Sequence[Column]) -> Decision:
 
 def _all(result: Any, resources: Mapping[str, Resource], read_only: Collection[str]) -> dict[str, Decision]:
     given = _table(result, frozenset({"version", "per_table"}), "result")
-    version = given.get("version", _VERSION)
-    if type(version) is not int or version != _VERSION:
-        raise _Malformed("has a version that SQE does not know")
+    _check_version(given)
     if "per_table" not in given:
         raise _Malformed("has no per_table")
     entries = _table(given["per_table"], frozenset(resources), "per_table")
@@ -108,6 +104,12 @@ def _all(result: Any, resources: Mapping[str, Resource], read_only: Collection[s
         else Decision.deny("opa: no entry in per_table")
         for key, resource in resources.items()
     }
+
+
+def _check_version(given: Mapping[str, Any]) -> None:
+    version = given.get("version", _VERSION)
+    if type(version) is not int or version != _VERSION:
+        raise _Malformed("has a version that SQE does not know")
 
 
 def _entry(value: Any, columns: Sequence[Column], *, reads: bool) -> Decision:
@@ -123,9 +125,7 @@ def _entry(value: Any, columns: Sequence[Column], *, reads: bool) -> Decision:
 
 def _decision(given: Mapping[str, Any], hidden: frozenset[str], masks_key: str, columns: Sequence[Column]) -> Decision:
     ttl = given.get("ttl_s")
-    if ttl is not None and (type(ttl) is not int or not 0 <= ttl <= _LONGEST_TTL):
-        raise _Malformed("has a ttl_s that is no whole number of seconds")
-    if "ttl_s" in given and ttl is None:
+    if "ttl_s" in given and (type(ttl) is not int or not 0 <= ttl <= _LONGEST_TTL):
         raise _Malformed("has a ttl_s that is no whole number of seconds")
     return Decision(
         effect=Effect.ALLOW,

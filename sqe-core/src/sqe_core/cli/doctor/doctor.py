@@ -8,7 +8,7 @@ from pathlib import Path
 
 from sqe_core import __version__
 from sqe_core.bootstrap import engine_options
-from sqe_core.bootstrap.checking import Checked, check_configuration
+from sqe_core.bootstrap.checking import check_configuration
 from sqe_core.cli.doctor.examinations import EXAMINATIONS, Finding, Level, Patient
 from sqe_core.cli.doctor.reachability import examine_servers
 from sqe_core.config.checks import PRODUCTION
@@ -24,7 +24,10 @@ def examine(path: Path | None, environ: Mapping[str, str]) -> Iterator[Finding]:
     yield Finding(Level.OK, "SQE", f"sqe-core {__version__}")
     reading = read(path, environ=environ)
     checked = check_configuration(reading)
-    yield from _configuration(checked, path)
+    yield from (Finding(Level.FAULT, "configuration", fault) for fault in checked.faults)
+    if not checked.faults:
+        yield Finding(Level.OK, "configuration", str(path) if path else "no file; defaults and environment")
+    yield from (Finding(Level.NOTE, "configuration", note) for note in checked.notes)
     loaded = checked.loaded or _without_faults(path, environ)
     if not reading.faults:
         yield from _weaknesses(loaded)
@@ -67,13 +70,3 @@ def _weaknesses(loaded: LoadedConfig) -> Iterator[Finding]:
     if loaded.path is not None and not weak:
         text = "nothing would be refused; set coordinator.production_mode = true"
         yield Finding(Level.NOTE, subject, text)
-
-
-def _configuration(checked: Checked, path: Path | None) -> Iterator[Finding]:
-    subject = "configuration"
-    for fault in checked.faults:
-        yield Finding(Level.FAULT, subject, fault)
-    if not checked.faults:
-        yield Finding(Level.OK, subject, str(path) if path else "no file; defaults and environment")
-    for note in checked.notes:
-        yield Finding(Level.NOTE, subject, note)

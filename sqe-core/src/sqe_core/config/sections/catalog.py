@@ -11,6 +11,8 @@ from sqe_core.spi.factory import setting
 from sqe_core.spi.identity import Secret
 
 READER = "Parquet and S3 readers take it where Iceberg has the option"
+NO_STORE = "this store is not built yet"
+NO_DEFAULT = "this default of new tables is not built yet"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,16 +39,12 @@ class CatalogStorageConfig:
     s3_secret_key: Secret | None = secret("Secret key.")
     s3_path_style: bool = setting(False, "Bucket in the path, not in the host name.")
     s3_allow_http: bool = setting(False, "Allow an endpoint without TLS.")
-    azure_account: str | None = setting(None, "Storage account.", unbuilt="this store is not built yet")
-    azure_access_key: Secret | None = secret("Account key.", unbuilt="this store is not built yet")
-    azure_sas_token: Secret | None = secret("Shared access signature.", unbuilt="this store is not built yet")
-    azure_use_emulator: bool = setting(False, "Azurite instead of Azure.", unbuilt="this store is not built yet")
-    gcs_service_account_path: str | None = setting(
-        None, "File of a service account key.", unbuilt="this store is not built yet"
-    )
-    gcs_service_account_key: Secret | None = secret(
-        "Service account key, as JSON text.", unbuilt="this store is not built yet"
-    )
+    azure_account: str | None = setting(None, "Storage account.", unbuilt=NO_STORE)
+    azure_access_key: Secret | None = secret("Account key.", unbuilt=NO_STORE)
+    azure_sas_token: Secret | None = secret("Shared access signature.", unbuilt=NO_STORE)
+    azure_use_emulator: bool = setting(False, "Azurite instead of Azure.", unbuilt=NO_STORE)
+    gcs_service_account_path: str | None = setting(None, "File of a service account key.", unbuilt=NO_STORE)
+    gcs_service_account_key: Secret | None = secret("Service account key, as JSON text.", unbuilt=NO_STORE)
     coalesce_threshold: int = size("1MB", "Gap below which two reads become one.", no_effect=READER)
     footer_cache_size: int = size("256MB", "Cache of Parquet footers.", no_effect=READER)
     concurrent_requests_per_file: int = setting(4, "Requests per file.", minimum=1, no_effect=READER)
@@ -87,20 +85,14 @@ class CatalogConfig:
         30, "How long table metadata is served from the cache.", minimum=0, no_effect=UNREAD
     )
     default_table_format_version: Literal[2, 3] = setting(
-        2,
-        "Iceberg format of new tables.",
-        spark="table property at CREATE",
-        unbuilt="this default of new tables is not built yet",
+        2, "Iceberg format of new tables.", spark="table property at CREATE", unbuilt=NO_DEFAULT
     )
     trust_sort_order: bool = setting(False, "Believe the sort order that a table declares.", no_effect=UNREAD)
     small_file_threshold_mb: int = setting(
         3, "Below this a data file counts as small; 0 = off.", minimum=0, no_effect=UNREAD
     )
     parquet_compression: Literal["zstd", "lz4", "snappy", "none"] = setting(
-        "zstd",
-        "Compression of new data files (zstd: level 3).",
-        spark="table property at CREATE",
-        unbuilt="this default of new tables is not built yet",
+        "zstd", "Compression of new data files (zstd: level 3).", spark="table property at CREATE", unbuilt=NO_DEFAULT
     )
     manifest_concurrency: int = setting(
         64, "Manifests read at a time.", minimum=1, spark="Iceberg planning threads", no_effect=UNREAD

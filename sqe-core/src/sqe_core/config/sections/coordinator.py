@@ -66,8 +66,7 @@ class ProtocolConfig:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CoordinatorConfig:
     bind_address: str = setting(
-        "",
-        "IP address that the protocols listen on; empty = every one with `[auth]`, loopback without.",
+        "", "IP address that the protocols listen on; empty = every one with `[auth]`, loopback without."
     )
     flight_sql_port: int = port(50051, "Arrow Flight SQL; 0 = off.", protocol="flight")
     trino_http_port: int = port(8080, "Trino HTTP; 0 = off.", protocol="trino")

@@ -12,6 +12,7 @@ from sqe_core.spi.factory import required, setting
 from sqe_core.spi.identity import Secret
 
 OF_SINK = "only the sink `openlineage` reads it"
+NO_PART = "this part of the audit log is not built yet"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,20 +25,13 @@ class AuditConfig:
         "What an audit log that cannot be written means: `alert` logs and counts it; with `refuse` nothing is done "
         "that cannot be recorded.",
     )
-    gdpr_tags: tuple[str, ...] = setting(
-        (), "Tags of columns that hold personal data.", unbuilt="this part of the audit log is not built yet"
-    )
+    gdpr_tags: tuple[str, ...] = setting((), "Tags of columns that hold personal data.", unbuilt=NO_PART)
     gdpr_identifier_mode: Literal["tokenize", "drop", "keep"] = setting(
-        "tokenize", "What happens to identifiers.", unbuilt="this part of the audit log is not built yet"
+        "tokenize", "What happens to identifiers.", unbuilt=NO_PART
     )
-    superdebug_log_results: bool = setting(
-        False, "Results in the log (development).", unbuilt="this part of the audit log is not built yet"
-    )
+    superdebug_log_results: bool = setting(False, "Results in the log (development).", unbuilt=NO_PART)
     dashboard_access_audit_window_secs: int = setting(
-        300,
-        "One event per reader of the web UI and this long.",
-        minimum=1,
-        unbuilt="this part of the audit log is not built yet",
+        300, "One event per reader of the web UI and this long.", minimum=1, unbuilt=NO_PART
     )
 
 

@@ -11,6 +11,8 @@ from sqe_core.spi.factory import setting
 from sqe_core.spi.identity import Secret
 
 READER = "Parquet and S3 readers take it where Iceberg has the option"
+NO_CACHE = "the cache of results is not built yet"
+NO_ADMISSION = "admission by memory is not built yet"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,16 +74,10 @@ class QueryConfig:
         2, "Sorted writes at a time.", minimum=1, unbuilt="a limit of sorted writes is not built yet"
     )
     per_user_memory_budget: int = size(
-        "1GB",
-        'Memory of all statements of one user; "0" = off.',
-        spark="estimate for admission",
-        unbuilt="admission by memory is not built yet",
+        "1GB", 'Memory of all statements of one user; "0" = off.', spark="estimate for admission", unbuilt=NO_ADMISSION
     )
     max_query_memory: int = size(
-        "256MB",
-        "Memory of one statement.",
-        spark="estimate for admission, no hard cap",
-        unbuilt="admission by memory is not built yet",
+        "256MB", "Memory of one statement.", spark="estimate for admission, no hard cap", unbuilt=NO_ADMISSION
     )
     slow_query_threshold_secs: int = setting(30, "From here a statement is logged as slow.", minimum=0)
     query_profile: Literal["off", "slow", "all"] = setting(
@@ -157,16 +153,10 @@ class OptimizerConfig:
 class QueryCacheConfig:
     """`[query_cache]`: results."""
 
-    enabled: bool = setting(True, "Keep results.", no_effect="the cache of results is not built yet")
-    max_memory_mb: int = setting(
-        256, "Memory of all results.", minimum=1, no_effect="the cache of results is not built yet"
-    )
-    max_entry_mb: int = setting(
-        5, "Largest result that is kept.", minimum=1, no_effect="the cache of results is not built yet"
-    )
-    ttl_secs: int = setting(
-        300, "How long a result is kept.", minimum=1, no_effect="the cache of results is not built yet"
-    )
+    enabled: bool = setting(True, "Keep results.", no_effect=NO_CACHE)
+    max_memory_mb: int = setting(256, "Memory of all results.", minimum=1, no_effect=NO_CACHE)
+    max_entry_mb: int = setting(5, "Largest result that is kept.", minimum=1, no_effect=NO_CACHE)
+    ttl_secs: int = setting(300, "How long a result is kept.", minimum=1, no_effect=NO_CACHE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

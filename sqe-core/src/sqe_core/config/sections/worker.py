@@ -10,6 +10,8 @@ from sqe_core.config.values import Share
 from sqe_core.spi.factory import setting
 from sqe_core.spi.identity import Secret
 
+FRACTION = "part of `spark.memory.fraction`"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerMemoryConfig:
@@ -18,17 +20,11 @@ class WorkerMemoryConfig:
     process_headroom: Share = setting(
         Share(bytes=2 << 30), "Memory that is no budget's.", spark="executor memory overhead"
     )
-    scan_budget: Share = setting(Share(percent=20), "Memory of scans.", spark="part of `spark.memory.fraction`")
-    flight_budget: Share = setting(Share(percent=10), "Memory of transfers.", spark="part of `spark.memory.fraction`")
-    operator_budget: Share = setting(
-        Share(percent=40), "Memory of joins, sorts, aggregations.", spark="part of `spark.memory.fraction`"
-    )
-    shuffle_memory_budget: Share = setting(
-        Share(percent=20), "Memory of shuffles.", spark="part of `spark.memory.fraction`"
-    )
-    spill_io_budget: Share | None = setting(
-        None, "Buffers of spilling; unset = the rest (10%).", spark="part of `spark.memory.fraction`"
-    )
+    scan_budget: Share = setting(Share(percent=20), "Memory of scans.", spark=FRACTION)
+    flight_budget: Share = setting(Share(percent=10), "Memory of transfers.", spark=FRACTION)
+    operator_budget: Share = setting(Share(percent=40), "Memory of joins, sorts, aggregations.", spark=FRACTION)
+    shuffle_memory_budget: Share = setting(Share(percent=20), "Memory of shuffles.", spark=FRACTION)
+    spill_io_budget: Share | None = setting(None, "Buffers of spilling; unset = the rest (10%).", spark=FRACTION)
     budget_granularity: int = size(
         "64KB", "Step in which budgets are handed out.", above=0, no_effect="Spark's memory manager has its own pages"
     )
