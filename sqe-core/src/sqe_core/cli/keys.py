@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -33,16 +33,6 @@ class KeyPlace:
     prefix: str = DEFAULT_PREFIX
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KeyRequest:
-    """Whose key it shall be."""
-
-    user: str
-    groups: tuple[str, ...] = ()
-    roles: tuple[str, ...] = ()
-    description: str = ""
-
-
 def place_of(loaded: LoadedConfig) -> KeyPlace:
     """Return the keys file of a configuration. Raises ConfigError when it has none, or several."""
     providers = [entry for entry in login_chain(loaded.config) if entry.kind == "api_key"]
@@ -57,20 +47,22 @@ def place_of(loaded: LoadedConfig) -> KeyPlace:
     return KeyPlace(path=settings.keys_file.expanduser(), prefix=settings.key_prefix)
 
 
-def make(place: KeyPlace, request: KeyRequest) -> tuple[Secret, str]:
+def make(
+    place: KeyPlace, *, user: str, groups: Sequence[str] = (), roles: Sequence[str] = (), description: str = ""
+) -> tuple[Secret, str]:
     """Make a key and keep its hash; return the key, which nobody can read again, and a note for people."""
-    if not all(map(is_clean_name, (request.user, *request.groups, *request.roles))):
+    if not all(map(is_clean_name, (user, *groups, *roles))):
         raise ConfigError(("a user, group or role is empty, too long, or holds control characters",))
     key = make_key(place.prefix)
     entry = KeyEntry(
         key=Secret(hash_key(key)),
-        user=request.user,
-        description=request.description,
-        groups=request.groups,
-        roles=request.roles,
+        user=user,
+        description=description,
+        groups=tuple(groups),
+        roles=tuple(roles),
     )
     append_entry(place.path, entry)
-    return key, f"Key {entry_id(entry)} of {request.user}: {place.path} holds its hash, it is shown only now"
+    return key, f"Key {entry_id(entry)} of {user}: {place.path} holds its hash, it is shown only now"
 
 
 def lines(place: KeyPlace) -> Iterator[str]:

@@ -189,13 +189,13 @@ def _show(arguments: argparse.Namespace, here: Surroundings) -> int:
 def _make_key(arguments: argparse.Namespace, here: Surroundings) -> int:
     from sqe_core.cli import keys
 
-    request = keys.KeyRequest(
+    key, note = keys.make(
+        _key_place(arguments, here),
         user=arguments.user,
-        groups=tuple(arguments.group),
-        roles=tuple(arguments.role),
+        groups=arguments.group,
+        roles=arguments.role,
         description=arguments.description,
     )
-    key, note = keys.make(_key_place(arguments, here), request)
     here.print(key.reveal())
     here.complain(note)
     return ExitCode.OK

@@ -506,7 +506,8 @@ class SessionStore:
             # What is wrong with the credential is wrong for all; a limit or a wish of another client is not.
             if isinstance(building.error, InvalidCredentialsError):
                 raise InvalidCredentialsError
-            if isinstance(building.error, (ExternalError, InternalError)) or _was_too_slow(building.error):
+            too_slow = isinstance(building.error, ResourcesError) and building.error.code is ErrorCode.QUERY_TIMEOUT
+            if too_slow or isinstance(building.error, (ExternalError, InternalError)):
                 raise unavailable()
 
     def _fresh(self, login: LoginKey) -> LiveSession | None:
@@ -691,10 +692,6 @@ def _same_rights(old: Identity, new: Identity) -> bool:
         new.roles,
         new.groups,
     )
-
-
-def _was_too_slow(error: BaseException | None) -> bool:
-    return isinstance(error, ResourcesError) and error.code is ErrorCode.QUERY_TIMEOUT
 
 
 def _expired() -> UserError:

@@ -40,12 +40,13 @@ class IdpConfig:
     )
     timeout_secs: int = setting(10, "Time for one request to it.", minimum=1, maximum=300)
 
-    def check_urls(self, *names: str) -> None:
-        """Refuse addresses that others could read or answer. Raises ValueError."""
+    def check_urls(self, *names: str, way_out: str = "tls_skip_verify") -> None:
+        """Refuse addresses that others could read or answer, unless the key `way_out` says so. Raises ValueError."""
+        plain = self.tls_skip_verify or getattr(self, way_out)
         for name in names:
             url = getattr(self, name)
             if url is not None:
-                check_url(name, url, plain_http=self.tls_skip_verify)
+                check_url(name, url, plain_http=plain, way_out=way_out)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,11 +165,7 @@ class BearerConfig(TokenConfig):
         elif self.client_id is not None or self.client_secret is not None:
             raise ValueError("client_id and client_secret mean nothing without introspect")
         self.check_urls("introspection_url")
-        for name in ("issuer", "jwks_url"):
-            url = getattr(self, name)
-            if url is not None:
-                plain = self.tls_skip_verify or self.allow_insecure_jwks
-                check_url(name, url, plain_http=plain, way_out="allow_insecure_jwks")
+        self.check_urls("issuer", "jwks_url", way_out="allow_insecure_jwks")
         self.check_tokens()
 
 
@@ -230,11 +227,7 @@ class ExternalConfig(IdpConfig):
 
     def __post_init__(self) -> None:
         names = ("issuer", "authorization_endpoint", "token_endpoint", "device_authorization_endpoint")
-        for name in names:
-            url = getattr(self, name)
-            if url is not None:
-                plain = self.tls_skip_verify or self.accept_invalid_certs
-                check_url(name, url, plain_http=plain, way_out="accept_invalid_certs")
+        self.check_urls(*names, way_out="accept_invalid_certs")
         if "openid" not in self.scopes or "openid" not in self.device.scopes:
             raise ValueError('scopes need "openid": without it nobody says who logged in')
 

@@ -81,14 +81,14 @@ class ManagementClient:
 
     def __init__(self, config: PolarisConfig, context: PluginContext) -> None:
         parts = urlsplit(config.catalog_url)
-        self._base = parts.path.removesuffix("/api/catalog") + "/api/management/v1"
-        self._origin = f"{parts.scheme}://{parts.netloc}"
-        self._headers = config.own_headers
-        self._transport = Transport(config.catalog_url, "Polaris", config, context)
+        self.base = parts.path.removesuffix("/api/catalog") + "/api/management/v1"
+        self.origin = f"{parts.scheme}://{parts.netloc}"
+        self.headers = config.own_headers
+        self.transport = Transport(config.catalog_url, "Polaris", config, context)
 
     def probe(self) -> None:
         """Raise when nobody is there; a refused login shows that somebody is."""
-        answer = self._transport.send("GET", f"{self._base}/principal-roles", headers=self._headers)
+        answer = self.transport.send("GET", f"{self.base}/principal-roles", headers=self.headers)
         refused = (HTTPStatus.OK, HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
         if answer.status not in refused:
             raise ExternalError(
@@ -98,21 +98,10 @@ class ManagementClient:
 
     def conversation(self, login: Login, author: Identity) -> Conversation:
         """Return what one statement uses: all its requests together have the time of one."""
-        return Conversation(self, login, author, self._transport.deadline())
-
-    def send(
-        self, login: Login, author: Identity, method: str, path: Sequence[str], body: Any, deadline: float, again: bool
-    ) -> Answer:
-        target = "/".join((self._base, *(quote(part, safe="") for part in path)))
-        headers = {**self._headers, **login.headers(author, method, self._origin + target)}
-        content = None
-        if body is not None:
-            headers["Content-Type"] = "application/json"
-            content = json.dumps(body).encode()
-        return self._transport.send(method, target, headers=headers, body=content, deadline=deadline, again=again)
+        return Conversation(self, login, author, self.transport.deadline())
 
     def close(self) -> None:
-        self._transport.close()
+        self.transport.close()
 
 
 class Conversation:
@@ -233,7 +222,15 @@ class Conversation:
     def _send(self, method: str, path: Sequence[str], body: Any = None, *, again: bool = True) -> Answer:
         for part in path:
             check_name(part)
-        return self._client.send(self._login, self._author, method, path, body, self._deadline, again)
+        client, content = self._client, None
+        target = "/".join((client.base, *(quote(part, safe="") for part in path)))
+        headers = {**client.headers, **self._login.headers(self._author, method, client.origin + target)}
+        if body is not None:
+            headers["Content-Type"] = "application/json"
+            content = json.dumps(body).encode()
+        return client.transport.send(
+            method, target, headers=headers, body=content, deadline=self._deadline, again=again
+        )
 
     def _deleted(self, answer: Answer, what: str) -> bool:
         if answer.status == HTTPStatus.NOT_FOUND:

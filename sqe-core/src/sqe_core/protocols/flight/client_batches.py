@@ -6,9 +6,10 @@ import math
 import time
 from collections.abc import Callable, Iterator
 
+import grpc
 import pyarrow as pa
 
-from sqe_core.protocols.flight.idle import Endable, IdleWatch
+from sqe_core.protocols.flight.idle import IdleWatch
 from sqe_core.spi.protocol import Statement, StatementState
 
 # Who sends something by then is told why the statement was ended; a call that is ended has no place for that.
@@ -29,7 +30,7 @@ class ClientBatches:
     def __init__(
         self,
         batches: Iterator[pa.RecordBatch],
-        call: Endable,
+        call: grpc.RpcContext,
         idle: IdleWatch,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:

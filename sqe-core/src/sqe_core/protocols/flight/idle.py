@@ -7,16 +7,10 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Protocol
+
+import grpc
 
 _LOOK_SECS = 0.5
-
-
-class Endable(Protocol):
-    """A call as gRPC knows it."""
-
-    def cancel(self) -> object:
-        """End it; whoever waits in it is woken."""
 
 
 class IdleWatch:
@@ -25,7 +19,7 @@ class IdleWatch:
     def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._monotonic = monotonic
         # Without a lock: `waiting` may end in a finalizer, in the middle of whatever its thread does.
-        self._waits: dict[int, tuple[float, Endable, Callable[[], bool]]] = {}
+        self._waits: dict[int, tuple[float, grpc.RpcContext, Callable[[], bool]]] = {}
         self._numbers = itertools.count()
         self._stopped = threading.Event()
         self._thread: threading.Thread | None = None
@@ -39,7 +33,7 @@ class IdleWatch:
         self._stopped.set()
 
     @contextmanager
-    def waiting(self, call: Endable, secs: float, over: Callable[[], bool] = lambda: False) -> Iterator[None]:
+    def waiting(self, call: grpc.RpcContext, secs: float, over: Callable[[], bool] = lambda: False) -> Iterator[None]:
         """End the call unless this block ends within the time, and before `over` says that it is of no use."""
         number = next(self._numbers)
         self._waits[number] = (self._monotonic() + secs, call, over)
