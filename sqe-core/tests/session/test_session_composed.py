@@ -154,7 +154,7 @@ def test_the_limits_of_the_file(make_store) -> None:
     store = make_store(CHAIN + keys + "expiry_sweep_interval_secs = 3\n")
     limits = store._limits
     assert (limits.idle_secs, limits.absolute_secs, limits.sweep_secs) == (5, 9, 3)
-    assert store._chain.timeout_secs == 7
+    assert store.chain.timeout_secs == 7
 
 
 @pytest.mark.rule("SESS-6")

@@ -104,7 +104,7 @@ class HttpListener:
         self._routes = routes
         self._tls = tls
         self._bearer = bearer
-        self._bounds = bounds or HttpBounds()
+        self.bounds = bounds or HttpBounds()
         self._server: _Server | None = None
 
     def start(self) -> None:
@@ -139,10 +139,6 @@ class HttpListener:
         except Exception:  # noqa: BLE001 - the request boundary: whoever asks learns nothing of it (ERR-1)
             _log.exception("the %s listener could not answer %s", self.name, request.path)
             return HttpAnswer.of_text("internal error", HTTPStatus.INTERNAL_SERVER_ERROR)
-
-    @property
-    def bounds(self) -> HttpBounds:
-        return self._bounds
 
     def encrypted(self, connection: socket.socket) -> socket.socket:
         """Shake hands, when this listener speaks TLS."""

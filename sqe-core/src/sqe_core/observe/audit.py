@@ -53,7 +53,7 @@ class AuditLog:
 
     def __init__(self, path: Path, *, refuse: bool = False, metrics: Metrics | None = None) -> None:
         self._path = path
-        self._refuse = refuse
+        self.refuses = refuse
         self._metrics = metrics or NoMetrics()
         self._lock = threading.Lock()
         self._waiting: deque[Mapping[str, Any]] = deque()
@@ -73,11 +73,6 @@ class AuditLog:
         threading.Thread(target=self._sync_now_and_then, name="sqe-audit-sync", daemon=True).start()
 
     @property
-    def refuses(self) -> bool:
-        """Whether nothing may happen that cannot be recorded."""
-        return self._refuse
-
-    @property
     def head(self) -> Link:
         """The last event: its number and its hash, to be kept elsewhere."""
         with self._lock:
@@ -89,7 +84,7 @@ class AuditLog:
         Raises:
             ExternalError: the log cannot be written, and `refuse` was asked for.
         """
-        if not self._refuse:
+        if not self.refuses:
             return
         with self._lock:
             if self._failing:
@@ -116,7 +111,7 @@ class AuditLog:
             self._waiting.append(cleaned)
             self._write_waiting()
             failing = self._failing
-        if failing and must and self._refuse:
+        if failing and must and self.refuses:
             raise _unwritable()
 
     def close(self) -> None:
@@ -171,8 +166,8 @@ class AuditLog:
             _log.error(
                 "the audit log cannot be written: %s; %s",
                 error.strerror or error,
-                "nothing that it should tell of is done" if self._refuse else "what happens is not recorded",
-                extra={"fields": {"event": "audit_failed", "refusing": self._refuse}},
+                "nothing that it should tell of is done" if self.refuses else "what happens is not recorded",
+                extra={"fields": {"event": "audit_failed", "refusing": self.refuses}},
             )
 
     def _follow_rotation(self) -> None:

@@ -154,16 +154,12 @@ class WaitingBrowserLogins(_WaitingLogins[_InBrowser]):
 
     def __init__(self, chain: LoginChain, store: SessionStore, *, redirect_uri: str, **more: Any) -> None:
         super().__init__(chain, store, **more)
-        self._redirect_uri = redirect_uri
+        self.redirect_uri = redirect_uri
         self._by_state: Shelf[_InBrowser] = Shelf(self._monotonic)
-
-    @property
-    def redirect_uri(self) -> str:
-        return self._redirect_uri
 
     def begin(self, *, redirect_uri: str, client: ClientInfo) -> BrowserLogin:
         self._chain.refuse_readable(client)
-        if redirect_uri != self._redirect_uri:
+        if redirect_uri != self.redirect_uri:
             # A client that chooses where codes are sent to may send other people's to itself.
             raise AccessDeniedError("Browsers come back to the configured address only")
         id, state, verifier = (secrets.token_urlsafe(_BYTES) for _ in range(3))
@@ -191,7 +187,7 @@ class WaitingBrowserLogins(_WaitingLogins[_InBrowser]):
             login.identity = self._chain.finish_browser_login(
                 BrowserLoginFinish(
                     code=code,
-                    redirect_uri=self._redirect_uri,
+                    redirect_uri=self.redirect_uri,
                     nonce=login.nonce,
                     code_verifier=login.verifier,
                 )

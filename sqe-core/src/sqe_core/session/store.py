@@ -200,7 +200,7 @@ class SessionStore:
         clock: Clock | None = None,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._chain = chain
+        self.chain = chain
         self._open_session = open_session
         self._close_session = close_session
         self._expire_session = expire_session or close_session
@@ -247,7 +247,7 @@ class SessionStore:
         """
         self._ensure_running()
         try:
-            self._chain.refuse_plaintext(credential, client)
+            self.chain.refuse_plaintext(credential, client)
             digest = self._fingerprints.of(credential, client.address)
             live = self._of_token(digest, credential, client) if isinstance(credential, BearerCredential) else None
             if live is None:
@@ -288,7 +288,7 @@ class SessionStore:
         if not self._alive(live):
             self.end_when_over(live)
             raise _expired()
-        if self._chain.is_revoked(live.session.identity):
+        if self.chain.is_revoked(live.session.identity):
             self.end(live, expired=True)
             raise InvalidCredentialsError
         live.last_used = live.session.last_used = self._monotonic()
@@ -368,7 +368,7 @@ class SessionStore:
             self.end_when_over(live)
             if not self.is_busy(live):
                 live.session.trim()
-        self._chain.attempts.sweep()
+        self.chain.attempts.sweep()
 
     def close(self) -> None:
         """End every session, refuse new ones, and close the login providers. Idempotent."""
@@ -380,11 +380,7 @@ class SessionStore:
         for live in lives:
             self.end(live)
         if not was_closed:
-            self._chain.close()
-
-    @property
-    def chain(self) -> LoginChain:
-        return self._chain
+            self.chain.close()
 
     @property
     def count(self) -> int:
@@ -417,7 +413,7 @@ class SessionStore:
             SqeError: as `authenticate` raises.
         """
         try:
-            identity = self._chain.authenticate(LoginRequest(credential=credential, client=client))
+            identity = self.chain.authenticate(LoginRequest(credential=credential, client=client))
             old = live.session.identity
             if (identity.key, identity.provider, identity.username) != (old.key, old.provider, old.username):
                 raise InvalidCredentialsError
@@ -452,12 +448,12 @@ class SessionStore:
         account = account_of(credential)
         if account is not None:
             # Before the lookup: it would tell a right password from a wrong one as often as somebody asks.
-            self._chain.attempts.check(client.address, account)
+            self.chain.attempts.check(client.address, account)
         if own:
             login = LoginKey(digest, client.protocol, None, None)
             return self._open(self._ask(credential, client, login), login, client, own)
         login = LoginKey(digest, client.protocol, client.label, None if client.label else client.connection)
-        deadline = self._monotonic() + 2 * self._chain.timeout_secs
+        deadline = self._monotonic() + 2 * self.chain.timeout_secs
         return self._alone(login, deadline, self._fresh, lambda: self._log_in(login, deadline, credential, client))
 
     def _log_in(self, login: LoginKey, deadline: float, credential: Credential, client: ClientInfo) -> LiveSession:
@@ -542,7 +538,7 @@ class SessionStore:
 
     def _ask(self, credential: Credential, client: ClientInfo, login: LoginKey) -> Vouched:
         try:
-            identity = self._chain.authenticate(LoginRequest(credential=credential, client=client))
+            identity = self.chain.authenticate(LoginRequest(credential=credential, client=client))
         except InvalidCredentialsError:
             # What was said before counts for nobody any more: each session of it is asked for again.
             with self._lock:

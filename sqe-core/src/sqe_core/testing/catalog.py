@@ -15,6 +15,7 @@ from sqe_core.spi.catalog import (
     SupportsDiscovery,
 )
 from sqe_core.spi.errors import NotSupportedError, ObjectNotFoundError, SqeError, UserError
+from sqe_core.spi.factory import PluginContext
 from sqe_core.spi.identity import Secret
 from sqe_core.spi.policy import SupportsGrants
 from sqe_core.testing.contract import ProductContract, assert_no_secret, in_threads
@@ -33,14 +34,10 @@ class CatalogContract(ProductContract):
     `quick_metadata` (listings before the engine is up), `discovery`, `grants`.
     """
 
+    CONTEXT: ClassVar[type[PluginContext]] = CatalogContext
     KNOWN_CAPABILITIES: ClassVar[frozenset[str]] = frozenset(
         {"attach", "views", "writes", "per_user", "quick_metadata", "discovery", "grants"}
     )
-
-    @pytest.fixture
-    def context(self) -> CatalogContext:
-        """What the core offers."""
-        return CatalogContext()
 
     @pytest.fixture
     def attach_request(self) -> AttachRequest:

@@ -14,6 +14,7 @@ from sqe_core.catalog.registry import Mount
 from sqe_core.session.session import Session
 from sqe_core.spi.catalog import CatalogBackend, CatalogContext
 from sqe_core.spi.errors import ErrorCode, SqeError
+from sqe_core.spi.factory import PluginContext
 from sqe_core.spi.identity import Identity
 from sqe_core.testing.catalog import ALICE, BOB
 from sqe_core.testing.contract import ProductContract
@@ -69,12 +70,8 @@ class CatalogEngineContract(ProductContract):
     Capabilities: `writes`, `views`, `denies` (the catalog itself decides who sees what).
     """
 
+    CONTEXT: ClassVar[type[PluginContext]] = CatalogContext
     KNOWN_CAPABILITIES: ClassVar[frozenset[str]] = frozenset({"writes", "views", "denies"})
-
-    @pytest.fixture
-    def context(self) -> CatalogContext:
-        """What the core offers."""
-        return CatalogContext()
 
     @pytest.fixture
     def readable(self) -> str:

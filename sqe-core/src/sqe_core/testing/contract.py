@@ -113,10 +113,13 @@ class FactoryContract(ConfigContract):
     NAME: ClassVar[str] = "under-test"
     """The name that objects are created with."""
 
+    CONTEXT: ClassVar[type[PluginContext]] = PluginContext
+    """What the core offers to factories of this kind."""
+
     @pytest.fixture
     def context(self) -> PluginContext:
         """What the core offers; override it to turn the clock."""
-        return PluginContext()
+        return self.CONTEXT()
 
     def test_kind_is_a_plain_word(self, factory: Any) -> None:
         """The kind can be written in TOML and in entry points."""

@@ -8,6 +8,7 @@ from typing import ClassVar
 import pytest
 
 from sqe_core.spi.errors import NotSupportedError, UserError
+from sqe_core.spi.factory import PluginContext
 from sqe_core.spi.grants import GrantStore, GrantStoreContext
 from sqe_core.spi.identity import Identity
 from sqe_core.spi.policy import Effect, Grant, Grantee, GrantTarget, Privilege
@@ -30,12 +31,8 @@ class GrantStoreContract(ProductContract):
         restricts: grants with columns, masks and row filters are kept.
     """
 
+    CONTEXT: ClassVar[type[PluginContext]] = GrantStoreContext
     KNOWN_CAPABILITIES: ClassVar[frozenset[str]] = frozenset({"restricts"})
-
-    @pytest.fixture
-    def context(self) -> GrantStoreContext:
-        """What the core offers."""
-        return GrantStoreContext()
 
     @pytest.fixture
     def admin(self) -> Identity:

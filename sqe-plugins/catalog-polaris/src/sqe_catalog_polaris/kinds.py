@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from sqe_catalog_polaris.client import RestClient
 from sqe_catalog_polaris.config import RestConfig, UnityConfig
 from sqe_catalog_polaris.listing import RestListing, Verdicts
-from sqe_catalog_polaris.login import AwsLogin, Login, NoLogin, UserLogin, make_login
+from sqe_catalog_polaris.login import AwsLogin, NoLogin, UserLogin, make_login
 from sqe_core.spi import (
     CatalogBackend,
     CatalogContext,
@@ -50,11 +50,11 @@ class RestBackend(CatalogBackend, SupportsDiscovery, SupportsReadRestrictions, S
     def __init__(self, name: str, config: RestConfig, context: CatalogContext) -> None:
         self.uri = config.catalog_url
         self._name = name
-        self._config = config
+        self.config = config
         self._context = context
-        self._login = make_login(config, context)
-        self.identity_mode = self._login.identity_mode
-        if isinstance(self._login, AwsLogin) and config.auth.service in _LOWER_CASE:
+        self.login = make_login(config, context)
+        self.identity_mode = self.login.identity_mode
+        if isinstance(self.login, AwsLogin) and config.auth.service in _LOWER_CASE:
             self.ignores_case = True
         if config.access_delegation != "none" or context.require_vended_credentials:
             wanted = "vended-credentials" if context.require_vended_credentials else config.access_delegation
@@ -63,28 +63,19 @@ class RestBackend(CatalogBackend, SupportsDiscovery, SupportsReadRestrictions, S
             delegation = {}
         self._headers = {**config.headers, **config.own_headers, **delegation}
         self._properties = self._fixed_properties()
-        self._client = RestClient(config, self._login, context, self._headers)
+        self._client = RestClient(config, self.login, context, self._headers)
         self._verdicts = Verdicts(self._client)
-        if isinstance(self._login, AwsLogin) and not self._login.signs:
+        if isinstance(self.login, AwsLogin) and not self.login.signs:
             self.lists_without_engine = False
-        if not isinstance(self._login, NoLogin):
+        if not isinstance(self.login, NoLogin):
             refuse_readable(f"catalog {name}", "catalog_url", config.catalog_url, context)
         if config.auth.type in ("token_exchange", "client_credentials"):
             refuse_readable(f"catalog {name}", "auth.token_endpoint", config.auth.token_endpoint or "", context)
         if context.production_mode and config.store == "local":
             raise ConfigError((f'catalog {name}: store = "local" is refused by production_mode',))
 
-    @property
-    def config(self) -> RestConfig:
-        """Where the catalog is, and what it is called there."""
-        return self._config
-
-    @property
-    def login(self) -> Login:
-        return self._login
-
     def _fixed_properties(self) -> Mapping[str, str]:
-        config, context = self._config, self._context
+        config, context = self.config, self._context
         millis = str(config.timeout_secs * 1000)
         properties = {
             **context.storage,
@@ -115,21 +106,21 @@ class RestBackend(CatalogBackend, SupportsDiscovery, SupportsReadRestrictions, S
         return properties
 
     def spark_properties(self, identity: Identity) -> Mapping[str, str]:
-        return {**self._properties, **self._login.properties(identity)}
+        return {**self._properties, **self.login.properties(identity)}
 
     def required_jars(self) -> Sequence[str]:
         """Return the AWS SDK, where the files are in S3 or the requests are signed."""
-        return ("aws",) if self._config.store == "s3" or isinstance(self._login, AwsLogin) else ()
+        return ("aws",) if self.config.store == "s3" or isinstance(self.login, AwsLogin) else ()
 
     def quick_metadata(self, identity: Identity) -> CatalogMetadata | None:
         if not self.lists_without_engine:
             return None
-        filtered = self._config.namespace_visibility_filter and isinstance(self._login, UserLogin)
-        return RestListing(self._client, identity, self._login.key(identity), self._verdicts if filtered else None)
+        filtered = self.config.namespace_visibility_filter and isinstance(self.login, UserLogin)
+        return RestListing(self._client, identity, self.login.key(identity), self._verdicts if filtered else None)
 
     def check(self) -> None:
         """Ask for the catalog's configuration, as nobody where users bring their own tokens."""
-        knows = not isinstance(self._login, UserLogin) and self.lists_without_engine
+        knows = not isinstance(self.login, UserLogin) and self.lists_without_engine
         self._client.probe(_NOBODY if knows else None)
 
     def discover(self, name: str, identity: Identity) -> CatalogBackend | None:
@@ -140,7 +131,7 @@ class RestBackend(CatalogBackend, SupportsDiscovery, SupportsReadRestrictions, S
             return None
         if not self._client.knows_warehouse(name, identity):
             return None
-        return type(self)(name, replace(self._config, warehouse=name), self._context)
+        return type(self)(name, replace(self.config, warehouse=name), self._context)
 
     def is_same(self, other: CatalogBackend, identity: Identity) -> bool:
         """Whether requests to another catalog go where those to this one go, whatever its warehouse is called."""
@@ -152,7 +143,7 @@ class RestBackend(CatalogBackend, SupportsDiscovery, SupportsReadRestrictions, S
             return True
 
     def read_restrictions(self, namespace: tuple[str, ...], name: str, identity: Identity) -> ReadRestrictions | None:
-        if not self._config.read_restrictions:
+        if not self.config.read_restrictions:
             return None
         if not self.lists_without_engine:
             raise ExternalError(
@@ -163,10 +154,10 @@ class RestBackend(CatalogBackend, SupportsDiscovery, SupportsReadRestrictions, S
 
     def forget_login(self, identity: Identity) -> None:
         """Forget the token that this login earned, and what it was told. A service account's stay."""
-        if not isinstance(self._login, UserLogin) or not identity.access_token:
+        if not isinstance(self.login, UserLogin) or not identity.access_token:
             return
-        key = self._login.key(identity)
-        self._login.forget(identity)
+        key = self.login.key(identity)
+        self.login.forget(identity)
         self._verdicts.forget(key)
         self._client.forget(key)
 
@@ -177,7 +168,7 @@ class RestBackend(CatalogBackend, SupportsDiscovery, SupportsReadRestrictions, S
     def close(self) -> None:
         self._verdicts.clear()
         self._client.close()
-        self._login.close()
+        self.login.close()
 
 
 class UnityBackend(RestBackend):

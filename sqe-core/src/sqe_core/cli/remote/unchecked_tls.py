@@ -24,19 +24,16 @@ class UncheckedTls:
     def __init__(self, host: str, port: int, context: ssl.SSLContext) -> None:
         self._host, self._port, self._context = host, port, context
         self._folder = Path(tempfile.mkdtemp(prefix="sqe-"))  # mode 0700
-        self._path = self._folder / "tls"
+        path = self._folder / "tls"
+        self.target = f"unix:{path}"
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self._listener.bind(str(self._path))
+        self._listener.bind(str(path))
         self._listener.listen()
         self._loop = asyncio.new_event_loop()
         self._stop = asyncio.Event()
         self._carriers: set[asyncio.Task[None]] = set()
         self._thread = threading.Thread(target=self._run, name="sqe-tls", daemon=True)
         self._thread.start()
-
-    @property
-    def target(self) -> str:
-        return f"unix:{self._path}"
 
     def close(self) -> None:
         """End every connection. Idempotent."""

@@ -109,12 +109,8 @@ class Connections:
         self._seen = float("-inf")
         self._logging_in: Counter[int] = Counter()
         self._strangers: dict[int, float] = {}
-        self._count = 0
-
-    @property
-    def count(self) -> int:
+        self.count = 0
         """How many there were at the last look; 0 where nobody knows."""
-        return self._count
 
     def login(self, peer: str, authenticate: Callable[[str | None], GatewaySession]) -> GatewaySession:
         """Let somebody log in; unless that raises, the connection has a place from then on.
@@ -175,7 +171,7 @@ class Connections:
     def look(self) -> bool:
         """End the strangers that are too many or have been there for too long; tell whether there were some."""
         there = self._sockets.established()
-        self._count = len(there)
+        self.count = len(there)
         now = self._monotonic()
         with self._lock:
             self._see(now, there)
