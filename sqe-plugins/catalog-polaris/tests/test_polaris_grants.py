@@ -679,7 +679,9 @@ def test_sqe_doctor_asks_the_management_api(polaris: StandInPolaris, tmp_path: P
 def test_the_settings_reach_the_store(tmp_path: Path) -> None:
     text = '[access_control]\nbackend = "polaris"\nurl = "https://p"\n{}[access_control.polaris]\nrealm = "east"\n{}'
     (tmp_path / "sqe.toml").write_text(text.format("timeout_secs = 7\n", ""))
-    settings, faults = bind(load(tmp_path / "sqe.toml", environ={}).part("access_control", "polaris"), PolarisGrantsConfig)
+    settings, faults = bind(
+        load(tmp_path / "sqe.toml", environ={}).part("access_control", "polaris"), PolarisGrantsConfig
+    )
     assert (settings, faults) == (PolarisGrantsConfig(url="https://p", timeout_secs=7, realm="east"), ())
     (tmp_path / "sqe.toml").write_text(text.format("", "relm = 1\n"))
     assert "relm" in str(configured_instances(load(tmp_path / "sqe.toml", environ={}), PluginManager()).faults)
