@@ -177,7 +177,7 @@ def test_limits(session: SparkEngineSession, clause: str, expected: list[int]) -
 def test_a_limit_looks_at_few_partitions(session: SparkEngineSession) -> None:
     stream = start(session, "SELECT id FROM range(0, 1000000, 1, 500) WHERE id % 2 = 0 LIMIT 10")
     assert sum(batch.num_rows for batch in stream) == 10
-    wait_until(lambda: stream.progress().tasks > 0 or True, 1)
+    wait_until(lambda: stream.progress().tasks > 0, 10)
     assert stream.progress().tasks <= 5
 
 
