@@ -8,8 +8,10 @@ from contextlib import suppress
 
 import adbc_driver_flightsql.dbapi as flight_sql
 import pytest
-from identity.people import ALICE, BOB, Bed, RawClient, Server
+from identity.people import ALICE, BOB, Bed, Server
+from testbed.flight_client import RawClient
 from testbed.keycloak import CLIENT, Keycloak
+from testbed.making import each_ended
 from testbed.nessie import Nessie
 from testbed.seaweedfs import BROWSE, READ, SeaweedFS
 
@@ -82,12 +84,6 @@ def bob(connect: Callable[[str], flight_sql.Connection]) -> flight_sql.Connectio
 @pytest.fixture
 def raw(server: Server, tables: None) -> Iterator[Callable[..., RawClient]]:
     """Make clients that can send everything."""
-    made: list[RawClient] = []
-
-    def make(user: str, *headers: tuple[bytes, bytes]) -> RawClient:
-        made.append(RawClient(server, user, headers))
-        return made[-1]
-
-    yield make
-    for each in made:
-        each.client.close()
+    yield from each_ended(
+        lambda user, *headers: RawClient(server.uri, user, user, *headers), lambda each: each.flight.close()
+    )

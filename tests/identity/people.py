@@ -11,17 +11,11 @@ from typing import Any
 
 import adbc_driver_flightsql.dbapi as flight_sql
 import psutil
-import pyarrow as pa
-import pyarrow.flight as flight
 import pytest
-from google.protobuf.any_pb2 import Any as AnyMessage
 from testbed.keycloak import CLIENT_SECRET, SUBJECTS, Keycloak
 from testbed.nessie import Nessie
 from testbed.seaweedfs import REGION, SeaweedFS
 from testbed.sqe_server import SqeServer
-
-from sqe_core.protocols.flight.wire import flight_pb2
-from sqe_core.protocols.flight.wire import flight_sql_pb2 as sql
 
 ALICE, BOB = SUBJECTS["alice"], SUBJECTS["bob"]
 KEYS_SECS = 30
@@ -125,51 +119,3 @@ s3_allow_http = true
 s3_access_key = "{bed.store.access_key}"
 s3_secret_key = "{bed.store.secret_key}"
 """
-
-
-class RawClient:
-    """Flight without SQL: whatever one client has in its hands, another can try."""
-
-    def __init__(self, server: Server, user: str, headers: Sequence[tuple[bytes, bytes]] = ()) -> None:
-        self.client = flight.FlightClient(server.uri)
-        bearer = self.client.authenticate_basic_token(user, user)
-        self.options = flight.FlightCallOptions(headers=[bearer, *headers], timeout=60)
-
-    def info(self, message: Any) -> flight.FlightInfo:
-        """Ask for a statement, or for whatever else a message says."""
-        return self.client.get_flight_info(flight.FlightDescriptor.for_command(packed(message)), self.options)
-
-    def read(self, ticket: flight.Ticket) -> pa.Table:
-        return self.client.do_get(ticket, self.options).read_all()
-
-    def query(self, text: str) -> list[dict[str, Any]]:
-        rows: list[dict[str, Any]] = self.read(self.ticket(text)).to_pylist()
-        return rows
-
-    def ticket(self, text: str) -> flight.Ticket:
-        return self.info(sql.CommandStatementQuery(query=text)).endpoints[0].ticket
-
-    def prepare(self, text: str) -> bytes:
-        """Prepare a statement and return its handle."""
-        request = packed(sql.ActionCreatePreparedStatementRequest(query=text))
-        (answer,) = self.do("CreatePreparedStatement", request)
-        found = AnyMessage.FromString(answer)
-        result = sql.ActionCreatePreparedStatementResult()
-        found.Unpack(result)
-        return bytes(result.prepared_statement_handle)
-
-    def do(self, action: str, body: bytes) -> list[bytes]:
-        results = self.client.do_action(flight.Action(action, body), self.options)
-        return [result.body.to_pybytes() for result in results]
-
-    def cancel(self, info: flight.FlightInfo) -> int:
-        """Cancel a statement and return the status that the server answers."""
-        request = flight_pb2.CancelFlightInfoRequest(info=flight_pb2.FlightInfo.FromString(info.serialize()))
-        (answer,) = self.do("CancelFlightInfo", request.SerializeToString())
-        return int(flight_pb2.CancelFlightInfoResult.FromString(answer).status)
-
-
-def packed(message: Any) -> bytes:
-    command = AnyMessage()
-    command.Pack(message)
-    return command.SerializeToString()

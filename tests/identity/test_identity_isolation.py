@@ -12,7 +12,8 @@ import adbc_driver_flightsql.dbapi as flight_sql
 import pyarrow as pa
 import pyarrow.flight as flight
 import pytest
-from identity.people import ALICE, BOB, Bed, RawClient, Server
+from identity.people import ALICE, BOB, Bed, Server
+from testbed.flight_client import RawClient
 
 from sqe_core.protocols.flight.wire import flight_sql_pb2 as sql
 
@@ -170,7 +171,7 @@ def test_a_prepared_statement_is_its_users(raw: Callable[..., RawClient]) -> Non
 
 def test_a_query_id_is_its_users(raw: Callable[..., RawClient]) -> None:
     alice, bob = raw("alice"), raw("bob")
-    info = alice.info(sql.CommandStatementQuery(query="SELECT sum(amount) AS s FROM lake.fin.pay"))
+    info = alice.info("SELECT sum(amount) AS s FROM lake.fin.pay")
     ticket = info.endpoints[0].ticket
     foreign = refused_or_status(lambda: bob.cancel(info))
     made_up = flight.FlightInfo(

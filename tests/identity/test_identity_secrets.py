@@ -56,8 +56,7 @@ def run_of_both(server: Server, connect: Callable[[str], flight_sql.Connection],
     return [*texts, str(raised.value)]
 
 
-@pytest.mark.rule("ERR-6")
-@pytest.mark.rule("OBS-2")
+@pytest.mark.rule("ERR-6", "OBS-2")
 def test_nothing_that_is_shown_holds_a_secret(bed: Bed, server: Server, run_of_both: list[str]) -> None:
     places = {
         "answers": "\n".join([*run_of_both, *server.errors]),
