@@ -25,11 +25,9 @@ class Reader:
     """Implements `SqlReader`. Holds no state: one serves all sessions."""
 
     def read(self, sql: str, *, dialect: str, limits: TextLimits) -> Statement:
-        """Recognise and translate one statement; raise an error with a position in `sql`."""
         return recognise(self._read_text(sql, dialect, limits))
 
     def translate_view(self, representations: Mapping[str, str]) -> str:
-        """Return the Spark SQL of a stored view, from its `spark` or else its `trino` text (VIEW-4)."""
         for name, dialect in (("spark", Dialect.SPARK), ("trino", Dialect.TRINO)):
             found = next((sql for key, sql in representations.items() if key.lower() == name), None)
             if found is None:
@@ -50,7 +48,6 @@ class Reader:
         return statement.engine.expression(statement)
 
     def translate_filter(self, text: str, *, dialect: str, sizes: Sequence[int] | None) -> tuple[str, Sequence[str]]:
-        """Return the Spark SQL of a row filter that may look into tables, and that of each of its queries (POL-5)."""
         statement = self._read_text(text, dialect, TextLimits())
         return statement.engine.filter(statement, sizes)
 
@@ -62,7 +59,6 @@ class Reader:
         return StatementText(text=text, tokens=tokens, dialect=chosen, engine=_translator(), depth=depth)
 
     def canonical(self, text: str, *, dialect: str) -> str:
-        """Return an expression of a policy without comments and layout, as it is stored (POL-15)."""
         source = Text(text)
         tokens = [token for token in tokenize(source, _dialect(dialect).lexicon) if token.end > token.start]
         pieces: list[str] = []
@@ -78,7 +74,6 @@ class Reader:
         return written if same or dialect == Dialect.SPARK.value else text
 
     def split(self, script: str) -> Sequence[ScriptStatement]:
-        """Split a script at its semicolons; strings, comments and quoted names are respected."""
         return split(script)
 
 

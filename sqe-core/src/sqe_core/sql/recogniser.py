@@ -28,7 +28,6 @@ _QUERY_STARTS = frozenset(("select", "with", "values", "table", "from"))
 
 
 def recognise(statement: StatementText) -> Statement:
-    """Return what the statement is."""
     cursor = statement.cursor()
     first = cursor.token
     if first.kind is Kind.END:

@@ -63,7 +63,6 @@ class Statement:
     kind: StatementKind = StatementKind.UTILITY
 
     def __init_subclass__(cls, *, kind: StatementKind = StatementKind.UTILITY) -> None:
-        """Make the class a dataclass."""
         cls.__annotations__["kind"] = "StatementKind"
         setattr(cls, "kind", kind)  # noqa: B010 - frozen are its instances
         dataclass(frozen=True, kw_only=True)(cls)

@@ -99,7 +99,6 @@ class EngineContext(SparkContext):  # type: ignore[misc]  # PySpark is not type-
 
     @cached_property
     def statements(self) -> Statements:
-        """What runs statements."""
         return Statements(self.bridge)
 
     @property

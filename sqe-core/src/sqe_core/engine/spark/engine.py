@@ -90,7 +90,6 @@ class SparkEngine(Engine):
 
     @property
     def pid(self) -> int | None:
-        """The process id of the JVM."""
         process = self._process
         return None if process is None else process.pid
 

@@ -140,7 +140,6 @@ def _merged(jars: Sequence[Jar], known: Sequence[LockedJar]) -> tuple[list[Path]
 
 
 def sha256_of(path: Path) -> str:
-    """Return the checksum of a file."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 

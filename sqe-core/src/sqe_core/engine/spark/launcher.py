@@ -419,7 +419,6 @@ class EngineProcess:
 
 
 def read_tail(path: Path, lines: int = 15) -> str:
-    """Return the last lines of a log."""
     try:
         with path.open("rb") as file:
             file.seek(0, os.SEEK_END)

@@ -38,7 +38,6 @@ def default_cache_dir(environ: Mapping[str, str] | None = None) -> Path:
 
 
 def home_dir() -> Path | None:
-    """Return the user's home, if the user has one."""
     try:
         return Path.home()
     except RuntimeError:

@@ -14,8 +14,6 @@ from sqe_core.sql.grammar.strict_parser import EXPRESSION_END, NAME_TOKENS
 
 
 class CallGrammar(JsonGrammar):
-    """Reads function calls and windows."""
-
     def _call(self) -> exp.Expression:
         token = self._curr
         parts = [token.text]

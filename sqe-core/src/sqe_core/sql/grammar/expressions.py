@@ -30,7 +30,6 @@ class ExpressionGrammar(StrictParser):
     """Reads expressions; queries and calls inside are read by the classes below."""
 
     def read_expression(self) -> exp.Expression:
-        """Read one expression."""
         return self._expression()
 
     @abstractmethod

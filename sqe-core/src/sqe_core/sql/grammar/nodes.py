@@ -44,7 +44,6 @@ class Conversion(exp.Expression):
 
     @property
     def target(self) -> SqlType:
-        """The type."""
         target = self.args["to"]
         assert isinstance(target, SqlType)
         return target

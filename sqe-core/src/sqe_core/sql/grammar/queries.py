@@ -15,8 +15,6 @@ _ROW_ENDS = frozenset((*EXPRESSION_END, *QUERY_TAIL, *NAME_TOKENS, TokenType.ALI
 
 
 class QueryGrammar(TableGrammar):
-    """Reads queries."""
-
     def read_query(self) -> exp.Expression:
         """Read [WITH ...] SELECT ..., VALUES, TABLE t, with set operations, ORDER BY and LIMIT."""
         with_ = self._with()

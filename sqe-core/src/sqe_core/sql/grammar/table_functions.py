@@ -18,7 +18,6 @@ _LATER = ("read_parquet", "read_csv", "read_json", "read_avro", "read_delta", "q
 
 
 def write_table_function(writer: Writer, call: Call) -> str:
-    """Write a call in FROM."""
     name = str(call.this)
     metadata = name.removeprefix("table_")
     if name.startswith("table_") and metadata in _METADATA:

@@ -14,8 +14,6 @@ from sqe_core.sql.grammar.strict_parser import NAME_TOKENS
 
 
 class TableGrammar(CallGrammar):
-    """Reads FROM clauses."""
-
     @abstractmethod
     def _row(self) -> exp.Expression:
         """Read one row of VALUES."""

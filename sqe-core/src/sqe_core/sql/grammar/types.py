@@ -128,13 +128,10 @@ class SqlType:
 
 
 def spark_identifier(part: str) -> str:
-    """Quote one part of a name for Spark."""
     return "`" + part.replace("`", "``") + "`"
 
 
 class TypeReader:
-    """Reads one type from a cursor."""
-
     def __init__(self, cursor: Cursor, *, decimal_scale: int) -> None:
         self._cursor = cursor
         self._decimal_scale = decimal_scale

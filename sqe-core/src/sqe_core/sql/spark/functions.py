@@ -99,7 +99,6 @@ def repeated(text: str) -> int:
 
 
 def is_name(text: str) -> bool:
-    """Whether the text is only the name of another function."""
     return _IDENTIFIER.fullmatch(text) is not None
 
 

@@ -146,7 +146,6 @@ def lower_order(select: exp.Select) -> exp.Select:
 
 
 def taken(query: exp.Expression, *clauses: str) -> dict[str, exp.Expression | None]:
-    """Take clauses off a query."""
     found = {key: query.args.get(key) for key in clauses}
     for key in clauses:
         query.set(key, None)

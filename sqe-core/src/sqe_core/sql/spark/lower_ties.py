@@ -12,7 +12,6 @@ _RANK = "_sqe_rank"
 
 
 def lower_ties(query: exp.Expression, statement: StatementText) -> exp.Expression:
-    """Return the query that keeps the ties."""
     limit = query.args["limit"]
     if query.args.get("order") is None:
         raise statement.text.error("WITH TIES needs ORDER BY", place_of(limit) or 0)

@@ -16,7 +16,6 @@ def quote_string(value: str) -> str:
 
 
 def quote_name(name: Sequence[str]) -> str:
-    """Write a name with its parts quoted."""
     return ".".join(spark_identifier(part) for part in name)
 
 

@@ -52,7 +52,6 @@ class Writer:
         self.copies = 1  # how often what is written now will stand in the plan
 
     def write(self, node: Any) -> str:
-        """Write one node."""
         found = self.RULES.get(type(node))
         if found is None:
             self.refuse(f"{type(node).__name__} is not supported", node)
@@ -71,7 +70,6 @@ class Writer:
         return "" if start is None else mark(start)
 
     def writes(self, nodes: Iterable[Any], separator: str = ", ") -> str:
-        """Write several nodes."""
         return separator.join(self.write(node) for node in nodes)
 
     def refuse(self, message: str, node: Any = None, *, hint: str | None = None) -> NoReturn:

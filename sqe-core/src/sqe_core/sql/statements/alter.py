@@ -46,7 +46,6 @@ class _Alter:
     if_exists: bool
 
     def engine(self, action: str) -> Statement:
-        """The statement with that action."""
         self.cursor.done()
         sql = f"ALTER TABLE {self.table.sql} {action}"
         made = self.statement.engine.composed(self.statement, StatementKind.ALTER_TABLE, sql)
@@ -54,7 +53,6 @@ class _Alter:
 
 
 def alter(statement: StatementText) -> Statement:
-    """ALTER TABLE or ALTER VIEW."""
     cursor = statement.cursor(1)
     if cursor.accept("view"):
         return _alter_view(statement, cursor)

@@ -30,7 +30,6 @@ class DiscreetCursor(Cursor):
     """A cursor whose errors tell what was expected, and where, but never what stands there."""
 
     def fail(self, expected: str | None = None, *, hint: str | None = None) -> NoReturn:
-        """Raise a syntax error at the next token."""
         found = "The statement ends too early" if self.at_end else "Unexpected text"
         message = f"{found}, expected {expected}" if expected else found
         raise self.text.error(message, self.token.start, hint=hint)

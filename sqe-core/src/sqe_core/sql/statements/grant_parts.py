@@ -198,7 +198,6 @@ def expression(
 
 
 def bracketed_expression(statement: StatementText, cursor: Cursor, what: str) -> SqlExpression:
-    """Read an expression that stands in brackets."""
     cursor.expect_symbol("(")
     found = expression(statement, cursor, what, ends=lambda cursor: cursor.at_symbol(")"))
     cursor.expect_symbol(")")

@@ -58,7 +58,6 @@ _SHOW_HINTS = {
 
 
 def show(statement: StatementText) -> Statement:
-    """SHOW …"""
     cursor = statement.cursor(1)
     governance = show_governance(cursor)
     if governance is not None:

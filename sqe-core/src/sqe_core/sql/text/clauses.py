@@ -32,7 +32,6 @@ class MarkedName:
 
 
 def marked_name(cursor: Cursor, what: str = "the name of a table", *, most: int = 3) -> MarkedName:
-    """Read a name."""
     start = cursor.token.start
     name = cursor.name(what, most=most)
     return MarkedName(name, mark(start) + quote_name(name))

@@ -24,7 +24,6 @@ class Dialect(Enum):
 
     @property
     def lexicon(self) -> Lexicon:
-        """How this dialect quotes."""
         return Lexicon.SPARK if self is Dialect.SPARK else Lexicon.ANSI
 
 
@@ -49,7 +48,6 @@ class StatementText:
         return len(self.tokens) - 1
 
     def cursor(self, index: int = 0) -> Cursor:
-        """Begin to read."""
         return Cursor(self.text, self.tokens, index)
 
     def read_type(self, cursor: Cursor) -> SqlType:

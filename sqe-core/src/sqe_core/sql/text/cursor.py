@@ -33,7 +33,6 @@ class Cursor:
         return self.tokens[min(self.index + distance, len(self.tokens) - 1)]
 
     def advance(self) -> Token:
-        """Read one token."""
         token = self.tokens[self.index]
         if token.kind is not Kind.END:
             self.index += 1
@@ -41,7 +40,6 @@ class Cursor:
 
     @property
     def at_end(self) -> bool:
-        """Whether everything was read."""
         return self.token.kind is Kind.END
 
     def at(self, *words: str) -> bool:
@@ -72,18 +70,15 @@ class Cursor:
                 self.fail(word.upper())
 
     def at_symbol(self, symbol: str) -> bool:
-        """Whether this symbol comes next."""
         return self.token.is_symbol(symbol)
 
     def accept_symbol(self, symbol: str) -> bool:
-        """Read this symbol if it comes next."""
         if not self.at_symbol(symbol):
             return False
         self.index += 1
         return True
 
     def expect_symbol(self, symbol: str) -> None:
-        """Read this symbol or fail."""
         if not self.accept_symbol(symbol):
             self.fail(f'"{symbol}"')
 
@@ -126,7 +121,6 @@ class Cursor:
         return tuple(parts)
 
     def string(self, what: str = "a string in single quotes") -> str:
-        """Read a string literal."""
         if self.token.kind is not Kind.STRING:
             self.fail(what)
         return self.advance().value
@@ -139,7 +133,6 @@ class Cursor:
         return sign * int(self.advance().value)
 
     def if_exists(self) -> bool:
-        """Read IF EXISTS if it comes next."""
         return self.accept("if", "exists")
 
     def if_not_exists(self, *, replace: bool = False) -> bool:

@@ -88,7 +88,6 @@ class _DepthCounter:
         self.deepest = 0
 
     def count(self, token: Token) -> None:
-        """Look at the next token."""
         kind, value = token.kind, token.value
         if kind is Kind.SYMBOL:
             self._symbol(token, value)

@@ -13,7 +13,6 @@ _HINT = "such as 0, 'text', TRUE or DATE '2026-01-01'"
 
 
 def literal_value(cursor: Cursor, *, what: str = "A default") -> Any:
-    """Read a literal and return its value."""
     token = cursor.token
     for word, value in (("true", True), ("false", False), ("null", None)):
         if cursor.accept(word):

@@ -31,7 +31,6 @@ class Marks:
         self._sources = [source for _, source in places]
 
     def locate(self, start: int | None, fragment: str | None) -> Position | None:
-        """Return where the user wrote what stands at `start` or reads `fragment`; None if unknown."""
         if start is None:
             start = self._sql.find(fragment) if fragment else -1
         if start < 0 or not self._written:
@@ -57,7 +56,6 @@ class Shifts:
         self._places = places  # (offset in the Spark text, offset in the user's), the first is (0, 0)
 
     def locate(self, start: int | None, fragment: str | None) -> Position | None:
-        """Return where the user wrote what stands at `start` or reads `fragment`; None if unknown."""
         if start is None:
             start = self._sql.find(fragment) if fragment else -1
         if start < 0:

@@ -48,7 +48,6 @@ class Token:
         return self.kind is Kind.WORD and self.value == word
 
     def is_symbol(self, symbol: str) -> bool:
-        """Whether this is the symbol."""
         return self.kind is Kind.SYMBOL and self.value == symbol
 
 
