@@ -17,7 +17,7 @@ class SqlMathTest {
   @ParameterizedTest
   @CsvSource({"2.5, 0, 3", "-2.5, 0, -3", "0.285, 2, 0.28", "1234.5, -2, 1200", "1e300, 2, 1e300", "0.1, -400, 0"})
   void roundsAsTheNumberIsStored(double value, int digits, double expected) {
-    assertEquals(expected, SqlMath.roundDigits(value, digits));
+    assertEquals(expected, SqlMath.round(value, digits));
   }
 
   @Test

@@ -47,10 +47,10 @@ class SqlTextTest {
   @ParameterizedTest
   @CsvSource({"1, 2, ab", "2, 9, bcd", "-2, 1, c", "0, 1, ''", "5, 1, ''", "-5, 1, ''", "1, 0, ''"})
   void substringsOutsideOfTheTextAreEmpty(long start, long length, String expected) {
-    assertEquals(text(expected), SqlText.substringOf(text("abcd"), start, length));
+    assertEquals(text(expected), SqlText.substring(text("abcd"), start, length));
     assertArrayEquals(
         expected.getBytes(StandardCharsets.UTF_8),
-        SqlText.substringBytesOf("abcd".getBytes(StandardCharsets.UTF_8), start, length));
+        SqlText.substringBytes("abcd".getBytes(StandardCharsets.UTF_8), start, length));
   }
 
   @Test

@@ -16,6 +16,14 @@ class SqlTimeTest {
     return UTF8String.fromString(value);
   }
 
+  private static UTF8String format(String style, long time, UTF8String format) {
+    return SqlTime.format(time, format, text(style));
+  }
+
+  private static long parse(String style, UTF8String time, UTF8String format) {
+    return SqlTime.parse(time, format, text(style));
+  }
+
   private static long micros(String time) {
     LocalDateTime at = LocalDateTime.parse(time);
     return at.toEpochSecond(ZoneOffset.UTC) * 1000000 + at.getNano() / 1000;
@@ -29,21 +37,21 @@ class SqlTimeTest {
     "100%q%%, 100q%",
   })
   void mysqlFormats(String format, String expected) {
-    assertEquals(text(expected), SqlTime.formatMysql(micros("1969-02-03T14:05:06.000007"), text(format)));
+    assertEquals(text(expected), format("mysql", micros("1969-02-03T14:05:06.000007"), text(format)));
   }
 
   @Test
   void whatIsFormattedIsParsed() {
     long time = micros("2024-02-29T23:59:58");
     String mysql = "%Y-%m-%d %H:%i:%s";
-    assertEquals(time, SqlTime.parseMysql(SqlTime.formatMysql(time, text(mysql)), text(mysql)));
+    assertEquals(time, parse("mysql", format("mysql", time, text(mysql)), text(mysql)));
     String joda = "yyyy-MM-dd'T'HH:mm:ss";
-    assertEquals(text("2024-02-29T23:59:58"), SqlTime.formatJoda(time, text(joda)));
-    assertEquals(time, SqlTime.parseJoda(text("2024-02-29T23:59:58"), text(joda)));
+    assertEquals(text("2024-02-29T23:59:58"), format("joda", time, text(joda)));
+    assertEquals(time, parse("joda", text("2024-02-29T23:59:58"), text(joda)));
     String teradata = "yyyy/mm/dd hh24:mi:ss";
-    assertEquals(time, SqlTime.parseTeradata(SqlTime.formatTeradata(time, text(teradata)), text(teradata)));
-    assertThrows(Refusal.class, () -> SqlTime.formatMysql(time, text("%U")));
-    assertThrows(Refusal.class, () -> SqlTime.formatJoda(time, text("'open")));
+    assertEquals(time, parse("teradata", format("teradata", time, text(teradata)), text(teradata)));
+    assertThrows(Refusal.class, () -> format("mysql", time, text("%U")));
+    assertThrows(Refusal.class, () -> format("joda", time, text("'open")));
   }
 
   @ParameterizedTest

@@ -30,6 +30,12 @@ public final class SqlJson {
     }
   }
 
+  private static JsonNode required(UTF8String text) {
+    JsonNode node = read(text);
+    if (node == null) throw Refusal.ofArgument("The text is no JSON");
+    return node;
+  }
+
   private static UTF8String write(JsonNode node) {
     try {
       return UTF8String.fromString(MAPPER.writeValueAsString(node));
@@ -137,9 +143,7 @@ public final class SqlJson {
   }
 
   public static Boolean isScalar(UTF8String text) {
-    JsonNode node = read(text);
-    if (node == null) throw Refusal.ofArgument("The text is no JSON");
-    return !node.isContainerNode();
+    return !required(text).isContainerNode();
   }
 
   /** IS JSON. */
@@ -156,9 +160,7 @@ public final class SqlJson {
 
   /** json_parse: the same text, or an error when it is no JSON. */
   public static UTF8String checked(UTF8String text) {
-    JsonNode node = read(text);
-    if (node == null) throw Refusal.ofArgument("The text is no JSON");
-    return write(node);
+    return write(required(text));
   }
 
   /** A member of an object by its key, or of an array by its number, along the keys; NULL for nothing. */

@@ -65,12 +65,8 @@ public final class SqlMath {
     return Decimal.apply(new scala.math.BigDecimal(quotient), precision, scale);
   }
 
-  public static double round(double value) {
-    return roundDigits(value, 0);
-  }
-
   /** The number as it is stored decides, not the digits that it is written with: 0.285 is a little less. */
-  public static double roundDigits(double value, int digits) {
+  public static double round(double value, int digits) {
     double factor = Math.pow(10, digits);
     double scaled = Math.abs(value) * factor;
     if (!(scaled < Long.MAX_VALUE) || factor == 0) return scaled == scaled && factor == 0 ? 0 : value;
@@ -102,10 +98,6 @@ public final class SqlMath {
 
   public static double ln(double value) {
     return Math.log(value);
-  }
-
-  public static double log2(double value) {
-    return Math.log(value) / Math.log(2);
   }
 
   public static double log10(double value) {

@@ -108,12 +108,8 @@ public final class SqlText {
     return UTF8String.fromString(new String(bytes, StandardCharsets.UTF_8));
   }
 
-  public static UTF8String substring(UTF8String text, long start) {
-    return substringOf(text, start, Long.MAX_VALUE);
-  }
-
   /** From `start`, counted from 1, or from the end when negative; outside of the text it is empty. */
-  public static UTF8String substringOf(UTF8String text, long start, long length) {
+  public static UTF8String substring(UTF8String text, long start, long length) {
     long size = text.numChars();
     if (start == 0 || length <= 0 || size == 0) return UTF8String.EMPTY_UTF8;
     long first = start > 0 ? start - 1 : size + start;
@@ -122,11 +118,7 @@ public final class SqlText {
     return text.substring((int) first, (int) last);
   }
 
-  public static byte[] substringBytes(byte[] bytes, long start) {
-    return substringBytesOf(bytes, start, Long.MAX_VALUE);
-  }
-
-  public static byte[] substringBytesOf(byte[] bytes, long start, long length) {
+  public static byte[] substringBytes(byte[] bytes, long start, long length) {
     long size = bytes.length;
     long first = start > 0 ? start - 1 : size + start;
     if (start == 0 || length <= 0 || first < 0 || first >= size) return new byte[0];

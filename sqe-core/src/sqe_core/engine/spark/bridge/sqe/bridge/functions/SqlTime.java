@@ -34,45 +34,19 @@ import sqe.bridge.Refusal;
 public final class SqlTime {
   private static final long SECOND = 1000000L;
   private static final int MAX_FORMATS = 1000;
-  private static final Map<String, DateTimeFormatter> FORMATS = new ConcurrentHashMap<>(); // by kind and pattern
+  private static final Map<String, DateTimeFormatter> FORMATS = new ConcurrentHashMap<>(); // by style and pattern
   private static final Pattern DURATION = Pattern.compile("\\s*(\\d+(?:\\.\\d+)?)\\s*(ns|us|ms|s|m|h|d)\\s*");
 
   private SqlTime() {}
 
-  private static UTF8String format(char kind, long micros, UTF8String format) {
+  /** date_format with MySQL's codes, format_datetime with Joda's letters, to_char with Teradata's codes. */
+  public static UTF8String format(long micros, UTF8String format, UTF8String style) {
     ZonedDateTime time = DateTimeUtils.microsToLocalDateTime(micros).atZone(ZoneOffset.UTC);
-    return UTF8String.fromString(formatter(kind, format.toString()).format(time));
+    return UTF8String.fromString(formatter(style, format).format(time));
   }
 
-  /** date_format with MySQL's codes. */
-  public static UTF8String formatMysql(long micros, UTF8String format) {
-    return format('m', micros, format);
-  }
-
-  public static long parseMysql(UTF8String text, UTF8String format) {
-    return parse('m', text, format);
-  }
-
-  /** format_datetime with Joda's letters. */
-  public static UTF8String formatJoda(long micros, UTF8String format) {
-    return format('j', micros, format);
-  }
-
-  public static long parseJoda(UTF8String text, UTF8String format) {
-    return parse('j', text, format);
-  }
-
-  /** to_char and to_timestamp with Teradata's codes. */
-  public static UTF8String formatTeradata(long micros, UTF8String format) {
-    return format('t', micros, format);
-  }
-
-  public static long parseTeradata(UTF8String text, UTF8String format) {
-    return parse('t', text, format);
-  }
-
-  private static long parse(char kind, UTF8String text, UTF8String format) {
-    DateTimeFormatter formatter = formatter(kind, format.toString());
+  public static long parse(UTF8String text, UTF8String format, UTF8String style) {
+    DateTimeFormatter formatter = formatter(style, format);
     return read(
         () -> {
           TemporalAccessor found = formatter.parse(text.toString());
@@ -124,14 +98,17 @@ public final class SqlTime {
     return found.isSupported(field) ? found.get(field) : otherwise;
   }
 
-  private static DateTimeFormatter formatter(char kind, String pattern) {
-    String key = kind + pattern;
+  private static DateTimeFormatter formatter(UTF8String style, UTF8String format) {
+    String pattern = format.toString();
+    String key = style + pattern;
     DateTimeFormatter known = FORMATS.get(key);
     if (known != null) return known;
     DateTimeFormatterBuilder builder = new DateTimeFormatterBuilder().parseCaseInsensitive();
-    if (kind == 'm') TimeFormats.mysql(builder, pattern);
-    else if (kind == 'j') TimeFormats.joda(builder, pattern);
-    else TimeFormats.teradata(builder, pattern);
+    switch (style.toString()) {
+      case "mysql" -> TimeFormats.mysql(builder, pattern);
+      case "joda" -> TimeFormats.joda(builder, pattern);
+      default -> TimeFormats.teradata(builder, pattern);
+    }
     DateTimeFormatter made = builder.toFormatter(Locale.ENGLISH).withResolverStyle(ResolverStyle.SMART);
     if (FORMATS.size() < MAX_FORMATS) FORMATS.put(key, made);
     return made;

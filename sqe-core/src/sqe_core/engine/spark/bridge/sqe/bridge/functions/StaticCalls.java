@@ -16,7 +16,10 @@ import org.apache.spark.sql.types.DecimalType;
 import scala.Option;
 import sqe.bridge.plan.Trees;
 
-/** Calls of static methods: `SqlMath.method(type, type) -> type`, where a type may be empty to leave the argument alone. */
+/**
+ * Calls of static methods: `SqlMath.method(type, type, literal) -> type`, where a type may be empty to leave the argument
+ * alone, and literals are arguments more.
+ */
 final class StaticCalls {
   private static final Map<String, Class<?>> OWNERS =
       Map.of("SqlMath", SqlMath.class, "SqlText", SqlText.class, "SqlTime", SqlTime.class, "SqlJson", SqlJson.class);
@@ -33,6 +36,8 @@ final class StaticCalls {
       String type = types[Math.min(i, types.length - 1)].trim();
       arguments.add(type.isEmpty() ? values[i] : cast(values[i], CatalystSqlParser$.MODULE$.parseDataType(type)));
     }
+    for (int i = Math.max(1, values.length); i < types.length; i++)
+      arguments.add(CatalystSqlParser$.MODULE$.parseExpression(types[i].trim()));
     String result = text.substring(close + 5).trim();
     DataType type;
     if (result.equals("quotient")) {
