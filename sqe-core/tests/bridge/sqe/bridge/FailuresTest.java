@@ -28,7 +28,17 @@ class FailuresTest {
     String text = "Total size of serialized results of 2 tasks (3.0 GiB) is bigger than spark.driver.maxResultSize 1 GiB";
     assertEquals("SQE_TOO_BIG_TO_COLLECT", condition(new ExecutionException(new SparkException(text))));
     assertEquals("SQE_TOO_BIG_TO_COLLECT", condition(new SparkException(text)));
+    assertEquals("SQE_TOO_BIG_TO_COLLECT", condition(new SparkException("Job aborted due to stage failure: " + text)));
     assertEquals("IllegalStateException", condition(new IllegalStateException(text)));
+  }
+
+  @Test
+  void whatAFailedTaskSaysNamesNothing() throws Exception {
+    String task = "Job aborted due to stage failure: Task 0 in stage 1.0 failed 1 times, most recent failure: Lost task";
+    String value = "The value 'is bigger than spark.driver.maxResultSize' of the type";
+    SparkException failed = new SparkException(task + ": " + value, new ArithmeticException(value));
+    assertEquals("ArithmeticException", condition(failed));
+    assertFalse(Failures.has(failed, Set.of("SQE_TOO_BIG_TO_COLLECT")));
   }
 
   @Test

@@ -103,6 +103,20 @@ class StreamTest {
   }
 
   @Test
+  void whatIsMadeTouchesItBeforeItIsSent() throws Throwable {
+    StreamSink sink = new StreamSink(1, "tag");
+    assertTrue(sink.isUntouched());
+    sink.push(0, 10, batch(1));
+    assertEquals(0, sink.rows());
+    assertEquals(false, sink.isUntouched());
+    sink.complete(0, 10);
+    sink.finish(1);
+    assertEquals(1, sink.poll(1).rows);
+    assertEquals(StreamBatch.END, sink.poll(1));
+    assertEquals(false, sink.isUntouched());
+  }
+
+  @Test
   void ofTwoAttemptsOneIsSent() throws Throwable {
     StreamSink sink = new StreamSink(1, "tag");
     sink.push(0, 10, batch(1));

@@ -28,6 +28,12 @@ public final class Failures {
               + "|javax\\.net\\.ssl\\.|java\\.net\\.(?:Connect|UnknownHost|NoRouteToHost|SocketTimeout|Socket)Exception$"
               + "|org\\.apache\\.iceberg\\.hive\\.RuntimeMetaException$");
 
+  // As it begins: what a failed task says may end in a user's words, and is in the job's text.
+  private static final Pattern TOO_BIG_TO_COLLECT =
+      Pattern.compile(
+          "(?:Job aborted due to stage failure: )?Total size of serialized results of \\d+ tasks \\([^()]*\\)"
+              + " is bigger than spark\\.driver\\.maxResultSize\\b");
+
   private Failures() {}
 
   public static String describe(Throwable thrown) {
@@ -84,7 +90,7 @@ public final class Failures {
   private static boolean isTooBigToCollect(Throwable thrown) {
     return thrown instanceof SparkException spark
         && spark.getCondition() == null
-        && String.valueOf(spark.getMessage()).contains("bigger than spark.driver.maxResultSize");
+        && TOO_BIG_TO_COLLECT.matcher(String.valueOf(spark.getMessage())).lookingAt();
   }
 
   private static boolean isWrapper(SparkThrowable thrown) {

@@ -387,13 +387,13 @@ public final class Exec implements Runnable {
 
   /**
    * Spark guesses how big the sides of a join are, and gives every task the whole of one that is small. What is guessed
-   * too low fails before a row was sent or written; then the same plan runs again, with both sides sorted.
+   * too low fails before a row was made or written; then the same plan runs again, with both sides sorted.
    */
   private <T> T attempt(QueryExecution execution, Attempt<T> body) throws Exception {
     try {
       return body.with(execution);
     } catch (Throwable error) {
-      if (sink.rows() > 0 || !Failures.has(error, TOO_BIG)) throw error;
+      if (!sink.isUntouched() || !Failures.has(error, TOO_BIG)) throw error;
       requireRunning();
       owner.overlay(NO_BROADCASTS);
       try {

@@ -346,6 +346,11 @@ public final class StreamSink {
     return bytes;
   }
 
+  /** Whether no task has begun to hand rows over; those of two plans are never parts of one result. */
+  public synchronized boolean isUntouched() {
+    return partitions.isEmpty() && head == 0;
+  }
+
   public synchronized boolean isOpen() {
     return state == State.OPEN;
   }
