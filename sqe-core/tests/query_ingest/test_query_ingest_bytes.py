@@ -285,6 +285,16 @@ def test_a_batch_is_converted_piece_by_piece(tmp_path: Path, conversions: Conver
     assert sum(conversions.rows) == 50_000
 
 
+@pytest.mark.rule("FLT-7")
+@pytest.mark.parametrize("bomb", [ONCE, views(WORD.encode(), 500)], ids=["dictionary", "views"])
+def test_each_batch_is_checked_before_it_is_decoded(tmp_path: Path, conversions: Conversions, bomb: pa.Array) -> None:
+    batch, kept = pa.record_batch([bomb], ["w"]), pa.schema({"w": pa.string()})
+    files = RowFiles(tmp_path, sent=batch.schema, kept=kept, limits=LIMITS, check=lambda: None)
+    with files, pytest.raises(ResourcesError, match="bytes when decoded"):
+        files.append(batch)
+    assert not conversions.rows
+
+
 class Row:
     """An INSERT of one row of VALUES with a marker."""
 
