@@ -3,75 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
+from testbed.composed import ComposedServer
 
-from sqe_core.bootstrap import Sqe, compose, session_store
-from sqe_core.config.loading import load
 from sqe_core.engine.spark.engine import SparkEngine
-from sqe_core.plugins.manager import PluginManager
 from sqe_core.session.fingerprint import session_hash
-from sqe_core.session.store import LiveSession, SessionStore
-from sqe_core.spi import BearerCredential, ClientInfo, ErrorCode, NoCredential, Secret, SqeError
+from sqe_core.spi import ErrorCode
 
 CONFIG = """
-[auth]
-admin_roles = ["boss"]
-[[auth.providers]]
-type = "api_key"
-keys_file = "{folder}/keys.toml"
-[[auth.providers]]
-type = "anonymous"
-[catalogs.lake]
-type = "sqlite"
-directory = "{folder}/lake"
 [policy]
 uncovered = "catalog"
 [policy.grants]
 path = "{folder}/grants.db"
 """
-KEYS = "\n".join(
-    f'[[keys]]\nkey = "sqe_{user}-0123456789"\nuser = "{user}"\nroles = {roles}'
-    for user, roles in (("root", '["boss"]'), ("alice", "[]"), ("bob", "[]"))
-)
-
-
-class Server:
-    """A server without protocols."""
-
-    def __init__(self, folder: Path, engine: SparkEngine) -> None:
-        (folder / "keys.toml").write_text(KEYS)
-        (folder / "keys.toml").chmod(0o600)
-        (folder / "sqe.toml").write_text(CONFIG.format(folder=folder))
-        loaded, plugins = load(folder / "sqe.toml", environ={}), PluginManager()
-        self.sqe: Sqe = compose(loaded, plugins, engine=engine)
-        self.store: SessionStore = session_store(self.sqe, loaded, plugins)
-
-    def log_in(self, user: str | None, label: str = "") -> LiveSession:
-        credential = NoCredential() if user is None else BearerCredential(token=Secret(f"sqe_{user}-0123456789"))
-        return self.store.authenticate(credential, ClientInfo(protocol="flight", address="127.0.0.1", label=label))
-
-    def rows(self, live: LiveSession, sql: str) -> list[dict[str, Any]]:
-        with self.sqe.service.execute(live.session, sql) as result:
-            return [row for batch in result for row in batch.to_pylist()]
-
-    def fails(self, live: LiveSession, sql: str) -> SqeError:
-        with pytest.raises(SqeError) as caught:
-            self.rows(live, sql)
-        return caught.value
-
-    def close(self) -> None:
-        self.store.close()
-        self.sqe.release()
 
 
 @pytest.fixture
-def server(engine: SparkEngine, tmp_path: Path) -> Iterator[Server]:
-    made = Server(tmp_path, engine)
-    yield made
-    made.close()
+def server(tmp_path: Path, engine: SparkEngine) -> Iterator[ComposedServer]:
+    with closing(ComposedServer(tmp_path, CONFIG, engine)) as made:
+        yield made
 
 
 def users(rows: list[dict[str, Any]]) -> set[str]:
@@ -80,7 +34,7 @@ def users(rows: list[dict[str, Any]]) -> set[str]:
 
 @pytest.mark.rule("TRI-9")
 @pytest.mark.parametrize("table", ["queries", "sessions"])
-def test_everybody_selects_their_own_and_administrators_all(server: Server, table: str) -> None:
+def test_everybody_selects_their_own_and_administrators_all(server: ComposedServer, table: str) -> None:
     alice, bob, root = server.log_in("alice"), server.log_in("bob"), server.log_in("root")
     nobody, other = server.log_in(None), server.log_in(None, label="second")
     for live in (alice, bob, root, nobody, other):
@@ -102,7 +56,7 @@ def test_everybody_selects_their_own_and_administrators_all(server: Server, tabl
     assert users(server.rows(alice, "SELECT * FROM v.all_of_it")) == {"alice"}
 
 
-def test_the_rows_are_those_of_show(server: Server) -> None:
+def test_the_rows_are_those_of_show(server: ComposedServer) -> None:
     alice = server.log_in("alice")
     server.rows(alice, "SHOW CATALOGS")
     server.fails(alice, "SELECT * FROM nothing")
@@ -124,7 +78,7 @@ def test_the_rows_are_those_of_show(server: Server) -> None:
     assert list(sessions[0]) == list(server.rows(alice, "SHOW SESSIONS")[0])
 
 
-def test_they_are_queried_like_any_table(server: Server) -> None:
+def test_they_are_queried_like_any_table(server: ComposedServer) -> None:
     alice = server.log_in("alice")
     server.rows(alice, "CREATE SCHEMA s")
     server.rows(alice, "CREATE TABLE s.t AS SELECT 1 AS id UNION ALL SELECT 2")
@@ -145,7 +99,7 @@ def test_they_are_queried_like_any_table(server: Server) -> None:
     assert server.rows(alice, "SELECT count(*) AS n FROM t") == [{"n": 2}]
 
 
-def test_they_can_be_found_and_described(server: Server) -> None:
+def test_they_can_be_found_and_described(server: ComposedServer) -> None:
     alice = server.log_in("alice")
     assert server.rows(alice, "SHOW SCHEMAS FROM system") == [{"schema": "runtime"}]
     assert server.rows(alice, "SHOW TABLES FROM system.runtime") == [{"table": "queries"}, {"table": "sessions"}]
@@ -161,7 +115,7 @@ def test_they_can_be_found_and_described(server: Server) -> None:
 @pytest.mark.parametrize(
     "name", ["system.runtime.tasks_of_others", "system.runtime.queries$files", "system.other.queries", "system.queries"]
 )
-def test_other_names_are_not_there(server: Server, name: str) -> None:
+def test_other_names_are_not_there(server: ComposedServer, name: str) -> None:
     quoted = ".".join(f'"{part}"' for part in name.split("."))
     assert server.fails(server.log_in("root"), f"SELECT * FROM {quoted}").code is ErrorCode.TABLE_NOT_FOUND
 
@@ -192,16 +146,15 @@ def test_other_names_are_not_there(server: Server, name: str) -> None:
         "COMMENT ON TABLE system.runtime.queries IS 'x'",
     ],
 )
-def test_nobody_changes_them(server: Server, sql: str) -> None:
+def test_nobody_changes_them(server: ComposedServer, sql: str) -> None:
     root = server.log_in("root")
     error = server.fails(root, sql)
     assert error.kind.value == "USER_ERROR", error
     assert server.rows(root, "SELECT count(*) > 0 AS some FROM system.runtime.queries") == [{"some": True}]
 
 
-@pytest.mark.rule("SESS-1")
-@pytest.mark.rule("OBS-2")
-def test_no_secret_is_in_them(server: Server) -> None:
+@pytest.mark.rule("SESS-1", "OBS-2")
+def test_no_secret_is_in_them(server: ComposedServer) -> None:
     alice, root = server.log_in("alice"), server.log_in("root")
     server.fails(alice, "SELECT 'canary-literal-51fa' FROM nothing")
     told = repr(server.rows(root, "SELECT * FROM system.runtime.sessions"))

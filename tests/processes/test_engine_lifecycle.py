@@ -18,6 +18,7 @@ import py4j.java_gateway
 import pytest
 from pyspark import SparkContext
 from testbed.clocks import wait_for
+from testbed.making import each_ended
 
 from sqe_core.engine.port import EngineState
 from sqe_core.engine.spark.conf import PINNED_SESSION_SETTINGS, engine_settings
@@ -138,8 +139,7 @@ def test_what_is_fixed_is_set(hurt: SparkEngine) -> None:
     assert conf.get("spark.sql.warehouse.dir") == f"file:{hurt.run_dir}/warehouse"
 
 
-@pytest.mark.rule("ISO-10")
-@pytest.mark.rule("ISO-11")
+@pytest.mark.rule("ISO-10", "ISO-11")
 def test_it_listens_on_loopback_only(hurt: SparkEngine) -> None:
     listening = {
         connection.laddr.ip.removeprefix("::ffff:")
@@ -282,15 +282,7 @@ class Parent:
 
 @pytest.fixture
 def parent(tmp_path: Path) -> Iterator[Callable[..., Parent]]:
-    parents: list[Parent] = []
-
-    def make(before: str = "") -> Parent:
-        parents.append(Parent(tmp_path, before))
-        return parents[-1]
-
-    yield make
-    for each in parents:
-        each.end()
+    yield from each_ended(lambda before="": Parent(tmp_path, before), lambda each: each.end())
 
 
 @pytest.mark.parametrize(
