@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
 import pytest
 from handler_lake import BOB, Lake
 
+from sqe_core.catalog.registry import Mount
 from sqe_core.spi.errors import SqeError
+from sqe_core.spi.protocol import IngestMode, IngestRequest
+from sqe_core.testing.engine import FakeBackend
 
-_HIDDEN, _MISSING = "other", "nowhr"  # equally far from what is visible
+_HIDDEN, _MISSING = "other", "othey"  # as close to what is visible, for the hints
+_VISIBLE = "othex"
 _STATEMENTS = [
     "SELECT * FROM {}.default.t",
     'SELECT * FROM {}.default."t$files"',
@@ -44,6 +49,8 @@ _STATEMENTS = [
     "SHOW SCHEMAS FROM {}",
     "SHOW CREATE VIEW {}.default.t",
     "DESCRIBE {}.default.t",
+    'DESCRIBE {}.default."t$files"',
+    'EXPLAIN ACCESS SHOW COLUMNS FROM {}.default."t$files"',
     "CALL {}.system.rollback_to_snapshot('default', 't', 1)",
     "EXPLAIN ACCESS SELECT * FROM {}.default.t",
     "EXPLAIN ACCESS DROP TABLE IF EXISTS {}.default.t",
@@ -53,6 +60,11 @@ _STATEMENTS = [
     "EXPLAIN ACCESS ALTER TABLE people RENAME TO {}.default.made",
     "GRANT SELECT ON {}.default.t TO ROLE r",
     "CHECK ACCESS SELECT ON {}.default.t",
+    "SHOW TAGS ON {}.default.t",
+    'SHOW TAGS ON {}.default."t$files"',
+    "SHOW GRANTS ON {}.default.t",
+    "SHOW EFFECTIVE POLICY ON {}.default.t",
+    "ALTER TABLE {}.default.t SET AUTHORIZATION bob",
 ]
 
 
@@ -67,9 +79,32 @@ def told(lake: Lake, sql: str, name: str) -> tuple[object, ...]:
 @pytest.mark.rule("ERR-5", "ERR-7")
 @pytest.mark.parametrize("sql", _STATEMENTS)
 def test_a_hidden_catalog(lake: Lake, sql: str) -> None:
-    lake.root("CREATE VIEW v AS SELECT id FROM people", "DENY USE ON CATALOG other TO USER bob")
-    assert lake.run(BOB, "SHOW CATALOGS") == [("lake",)]
+    hide_other(lake)
+    assert lake.run(BOB, "SHOW CATALOGS") == [("lake",), (_VISIBLE,)]
     assert told(lake, sql, _HIDDEN) == told(lake, sql, _MISSING)
+
+
+@pytest.mark.rule("ERR-5", "ERR-7")
+@pytest.mark.parametrize("mode", IngestMode)
+@pytest.mark.parametrize("table", ["t", "t$files", "t$nope"])
+def test_rows_for_a_hidden_catalog(lake: Lake, mode: IngestMode, table: str) -> None:
+    hide_other(lake)
+    rows = pa.record_batch({"id": [1]})
+
+    def answer(catalog: str) -> tuple[str, ...]:
+        request = IngestRequest(table=table, schema="default", catalog=catalog, mode=mode)
+        with pytest.raises(SqeError) as caught:
+            lake.sqe.service.ingest(lake.session(BOB), request, rows.schema, iter([rows]))
+        error = caught.value
+        return tuple(str(each).replace(catalog, "{}") for each in (error.code, error.message, error.hint))
+
+    assert answer(_HIDDEN) == answer(_MISSING)
+
+
+def hide_other(lake: Lake) -> None:
+    lake.engine.catalogs[_VISIBLE] = type(lake.engine.catalogs["lake"])()
+    lake.sqe.catalogs.add(Mount(name=_VISIBLE, backend=FakeBackend(_VISIBLE)))
+    lake.root("CREATE VIEW v AS SELECT id FROM people", "DENY USE ON CATALOG other TO USER bob")
 
 
 @pytest.mark.rule("ERR-5", "ERR-7")

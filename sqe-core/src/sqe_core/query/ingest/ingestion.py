@@ -141,6 +141,8 @@ class Ingestion:
         if request.catalog is not None:
             parts.insert(0, request.catalog)
         resolved = self.context.resolver.object(parts, names)
+        if not self.context.visible.shows(resolved.mount):
+            raise table_not_found(parts, hint=self.context.near.hint(resolved))
         if resolved.metadata_table is not None:
             raise NotSupportedError(f"{shown('.'.join(parts))} is read-only")
         return resolved

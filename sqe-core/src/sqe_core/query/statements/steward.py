@@ -175,7 +175,8 @@ class Steward:
     def find_object(self, name: Name, *, must_exist: bool = True) -> tuple[ResolvedName, Loaded | None]:
         resolved = self.seen.resolver.object(name, self.context.names)
         if resolved.metadata_table is not None or not _may_be_governed(resolved.name.namespace):
-            raise table_not_found(name)
+            shown = self.seen.visible.shows(resolved.mount)
+            raise table_not_found(name, hint=None if shown else self.context.near.hint(resolved))
         loaded = self.seen.visible.find(resolved.mount, resolved.name)
         if loaded is None and must_exist:
             raise table_not_found(name, hint=self.context.near.hint(resolved))
