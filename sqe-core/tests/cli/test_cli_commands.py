@@ -349,7 +349,7 @@ def test_what_may_be_a_denial_names_its_query_and_other_mistakes_do_not() -> Non
 
 def test_progress_texts() -> None:
     progress = Progress(stages=2, stages_done=1, tasks=8, tasks_done=2, tasks_active=3, rows=12345)
-    expected = "[#####...............]  25%  7 s  12,345 rows  2/8 tasks, 3 running  1/2 stages  Ctrl-C cancels"
+    expected = "[#####...............]  25%  7 s  Ctrl-C cancels  12,345 rows  2/8 tasks, 3 running  1/2 stages"
     assert describe(progress, 7.9) == expected
     assert describe(Progress(), 1) == "1 s  Ctrl-C cancels"
     assert bar(1.7) == "[####################] 100%"

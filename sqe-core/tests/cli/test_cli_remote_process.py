@@ -203,7 +203,7 @@ def test_progress_and_ctrl_c_in_the_shell(open_shell: Callable[..., PtyShell]) -
     shell = open_shell()
     shell.expect("sqe>")
     shell.type("SELECT slow;\r")
-    shell.expect(r"\[########\.+\]  40%  \d+ s  1,234 rows  4/10 tasks, 2 running  Ctrl-C cancels")
+    shell.expect(r"\[########\.+\]  40%  \d+ s  Ctrl-C cancels  1,234 rows  4/10 tasks, 2 running")
     shell.type("\x03")
     shell.expect("QUERY_CANCELLED: The statement was cancelled")
     shell.expect("sqe>")

@@ -42,14 +42,13 @@ def describe(progress: Progress, seconds: float) -> str:
     """Say in one line how far a statement is."""
     # What matters most comes first: a narrow terminal cuts the end.
     parts = [bar(progress.tasks_done / progress.tasks)] if progress.tasks else []
-    parts.append(f"{int(seconds)} s")
+    parts += [f"{int(seconds)} s", "Ctrl-C cancels"]
     if progress.rows:
         parts.append(f"{progress.rows:,} rows")
     if progress.tasks:
         parts.append(f"{progress.tasks_done}/{progress.tasks} tasks, {progress.tasks_active} running")
     if progress.stages:
         parts.append(f"{progress.stages_done}/{progress.stages} stages")
-    parts.append("Ctrl-C cancels")
     return "  ".join(parts)
 
 
