@@ -51,6 +51,8 @@ prometheus_port = 0
 max_result_rows = 100000000
 max_concurrent_per_user = 100
 max_queued_queries = 100
+[session]
+max_sessions_per_user = 10000
 [catalogs.iceberg]
 type = "sqlite"
 directory = "{folder}"
