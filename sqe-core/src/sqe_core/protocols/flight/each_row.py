@@ -47,6 +47,7 @@ class _EachRow:
     def plan(self) -> None:
         self._statement.plan()
         if self._statement.schema is None:
+            self.close()  # nobody else knows of it
             raise UserError(
                 "This statement returns no rows", code=ErrorCode.INVALID_ARGUMENTS, hint="send its rows as an update"
             )
