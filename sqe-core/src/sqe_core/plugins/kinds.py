@@ -77,6 +77,7 @@ _DISTRIBUTIONS = {
     ),
     "sqe-policy-opa": ("policy.opa",),
     "sqe-policy-cedar": ("policy.cedar",),
+    "sqe-protocol-trino": ("protocol.trino",),
 }
 
 KNOWN_DISTRIBUTIONS: Mapping[Kind, str] = {

@@ -1,0 +1,70 @@
+"""The thread of a statement: runs it, and hands its rows over."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+
+from sqe_core.spi import ColumnType, ResultColumn, SqeError, Statement
+from sqe_protocol_trino.chain import Chain
+from sqe_protocol_trino.json_rows import json_chunks
+from sqe_protocol_trino.type_signature import column
+from sqe_protocol_trino.update_type import COUNTED
+
+_log = logging.getLogger("sqe_core.trino")
+_ROWS = ResultColumn(name="rows", type=ColumnType(text="bigint", name="bigint"), nullable=False)
+
+
+def run(chain: Chain, *, parametric: bool) -> None:
+    """Run a statement to its end, whatever that is.
+
+    Args:
+        chain: where its rows go.
+        parametric: whether its client knows of digits of time.
+    """
+    statement = chain.statement
+    error: BaseException | None = None
+    try:
+        with statement:
+            statement.start()
+            _tell(chain, statement, parametric)
+            if statement.schema is not None:
+                _deliver(chain, statement, parametric)
+            elif (count := _written(statement)) is not None:
+                chain.put(b"[%d]" % count)
+        _end(chain, statement)
+    except SqeError as failure:
+        error = failure
+    except Exception as failure:  # noqa: BLE001 - the border of a thread: the client reads that something failed
+        _log.exception("statement %s failed in the protocol", chain.id)
+        error = failure
+    chain.finish(error)
+
+
+def _tell(chain: Chain, statement: Statement, parametric: bool) -> None:
+    outcome = chain.outcome
+    outcome.kind = statement.statement_kind
+    outcome.affected_rows = statement.affected_rows
+    columns: Iterable[ResultColumn] | None = statement.columns if statement.schema is not None else None
+    if columns is None and _written(statement) is not None:
+        columns = (_ROWS,)
+    if columns is not None:
+        outcome.columns = [column(each, parametric=parametric) for each in columns]
+
+
+def _written(statement: Statement) -> int | None:
+    return statement.affected_rows if statement.statement_kind in COUNTED else None
+
+
+def _deliver(chain: Chain, statement: Statement, parametric: bool) -> None:
+    types = [each.type for each in statement.columns]
+    for batch in statement:
+        for _, rows in json_chunks(batch, types, parametric=parametric):
+            if not chain.put(rows):
+                return
+
+
+def _end(chain: Chain, statement: Statement) -> None:
+    outcome = chain.outcome
+    outcome.affected_rows = statement.affected_rows
+    outcome.changes, outcome.warnings = statement.changes, statement.warnings
