@@ -1,7 +1,7 @@
 """One statement on its way to its client: pages with growing numbers, each of which can be asked for twice.
 
-A thread of its own runs the statement and puts rows in as JSON; it waits while the client is behind. The event loop takes
-pages out; a page is what is there when its client asks, up to a size, after a moment in which more may come.
+A thread of its own runs the statement and puts rows in as JSON; it waits while the client is behind. The event loop
+takes pages out; a page is what is there when its client asks, up to a size, after a moment in which more may come.
 """
 
 from __future__ import annotations
