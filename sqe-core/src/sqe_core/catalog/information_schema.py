@@ -9,41 +9,11 @@ from typing import Any
 import pyarrow as pa
 
 from sqe_core.catalog.registry import Mount
+from sqe_core.catalog.sqe_tables import SCHEMAS
 from sqe_core.catalog.types import datetime_precision, display_type, numeric_precision
 from sqe_core.catalog.visible import INFORMATION_SCHEMA, VisibleCatalogs, each_apart
 from sqe_core.spi.catalog import Column, ObjectType, TableMetadata, ViewMetadata
 from sqe_core.spi.names import ObjectName
-
-_TEXT, _LONG = pa.string(), pa.int64()
-
-
-def _schema(**columns: pa.DataType) -> pa.Schema:
-    return pa.schema(list(columns.items()))
-
-
-SCHEMAS: Mapping[str, pa.Schema] = {
-    "schemata": _schema(catalog_name=_TEXT, schema_name=_TEXT),
-    "tables": _schema(table_catalog=_TEXT, table_schema=_TEXT, table_name=_TEXT, table_type=_TEXT),
-    "views": _schema(table_catalog=_TEXT, table_schema=_TEXT, table_name=_TEXT, view_definition=_TEXT),
-    "columns": _schema(
-        table_catalog=_TEXT,
-        table_schema=_TEXT,
-        table_name=_TEXT,
-        column_name=_TEXT,
-        ordinal_position=_LONG,
-        is_nullable=_TEXT,
-        data_type=_TEXT,
-        character_maximum_length=_LONG,
-        numeric_precision=_LONG,
-        numeric_scale=_LONG,
-        datetime_precision=_LONG,
-        column_default=_TEXT,
-        udt_name=_TEXT,
-    ),
-    "df_settings": _schema(name=_TEXT, value=_TEXT),
-}
-
-_SPARK_TYPES = {_TEXT: "string", _LONG: "bigint"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,10 +94,6 @@ def _column_row(column: Column, position: int) -> tuple[Any, ...]:
         column.default,
         shown.partition("(")[0],
     )
-
-
-def system_columns(table: str) -> tuple[Column, ...]:
-    return tuple(Column(name=field.name, type=_SPARK_TYPES[field.type]) for field in SCHEMAS[table])
 
 
 def view_text(view: ViewMetadata) -> str | None:

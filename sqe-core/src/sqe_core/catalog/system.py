@@ -11,14 +11,13 @@ from types import MappingProxyType
 import pyarrow as pa
 
 from sqe_core.catalog.registry import Mount
-from sqe_core.spi.catalog import CatalogBackend, Column
+from sqe_core.spi.catalog import CatalogBackend
 from sqe_core.spi.errors import NotSupportedError
 from sqe_core.spi.identity import Identity
 
 RUNTIME = ("runtime",)
 
 _TEXT, _LONG, _TIME = pa.string(), pa.int64(), pa.timestamp("us", tz="UTC")
-_SPARK_TYPES = {_TEXT: "string", _LONG: "bigint", _TIME: "timestamp_ltz", pa.bool_(): "boolean"}
 
 TABLES: Mapping[str, pa.Schema] = MappingProxyType(
     {
@@ -79,7 +78,3 @@ class _Ours(CatalogBackend):
 
 SYSTEM = Mount(name="system", backend=_Ours())
 """What `system` means where no catalog of that name is mounted."""
-
-
-def runtime_columns(table: str) -> tuple[Column, ...]:
-    return tuple(Column(name=field.name, type=_SPARK_TYPES[field.type]) for field in TABLES[table])

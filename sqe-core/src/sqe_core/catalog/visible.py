@@ -8,8 +8,10 @@ from dataclasses import dataclass, replace
 from operator import itemgetter
 from typing import TypeVar
 
+from sqe_core.catalog.own_tables import OwnTables
 from sqe_core.catalog.registry import CatalogRegistry, Mount
-from sqe_core.catalog.system import RUNTIME, SYSTEM, TABLES
+from sqe_core.catalog.sqe_tables import SQE_TABLES
+from sqe_core.catalog.system import SYSTEM
 from sqe_core.engine.port import EngineExecutionError
 from sqe_core.spi.catalog import CatalogMetadata, Column, ObjectType, TableMetadata, ViewMetadata
 from sqe_core.spi.errors import (
@@ -49,6 +51,7 @@ class VisibleCatalogs:
         enforced: whether any policy may keep something from this user.
         refused: is told of names that were looked for and are hidden, for the audit.
         discovered: further catalogs, which this session found by their names.
+        own: the tables of ours, as this dialect has them.
     """
 
     registry: CatalogRegistry
@@ -59,6 +62,7 @@ class VisibleCatalogs:
     enforced: bool
     refused: Callable[[AnyName], None] = lambda name: None
     discovered: Callable[[], Sequence[Mount]] = tuple
+    own: OwnTables = SQE_TABLES
 
     def without_policies(self) -> VisibleCatalogs:
         """Return what the catalogs alone show: who grants has to find what nobody has been granted yet."""
@@ -72,9 +76,12 @@ class VisibleCatalogs:
 
     def mounts(self) -> list[Mount]:
         """List the catalogs, by name."""
-        mounts = sorted((*self.registry.mounts(), *self.discovered()), key=lambda mount: mount.name)
+        mounts = [*self.registry.mounts(), *self.discovered()]
         visible = self.visible_of([_namespace(mount) for mount in mounts])
-        return [mount for mount in mounts if _namespace(mount) in visible]
+        listed = [mount for mount in mounts if _namespace(mount) in visible]
+        if self.own.lists_system and all(mount.name != SYSTEM.name for mount in mounts):
+            listed.append(SYSTEM)
+        return sorted(listed, key=lambda mount: mount.name)
 
     def shows(self, mount: Mount, namespace: tuple[str, ...] = ()) -> bool:
         """Whether a catalog, and a schema of it, may be known to this user; it may be missing."""
@@ -88,7 +95,7 @@ class VisibleCatalogs:
         if not self.shows(mount):
             return []
         if mount is SYSTEM:
-            return [RUNTIME]
+            return [(name,) for name in sorted(self.own.system)]
         found = sorted(self.listing_of(mount).all_namespaces())
         visible = self.visible_of([_namespace(mount, namespace) for namespace in found])
         return [*(name for name in found if _namespace(mount, name) in visible), (INFORMATION_SCHEMA,)]
@@ -96,7 +103,7 @@ class VisibleCatalogs:
     def has_schema(self, mount: Mount, namespace: tuple[str, ...]) -> bool:
         """Whether a schema exists for this user."""
         if mount is SYSTEM:
-            return namespace == RUNTIME
+            return ".".join(namespace) in self.own.system
         if namespace == (INFORMATION_SCHEMA,):
             return self.shows(mount)
         if not self.shows(mount, namespace):
@@ -121,7 +128,7 @@ class VisibleCatalogs:
         Policies are not asked about names that do not match.
         """
         if mount is SYSTEM:
-            return _system_objects(namespace, kinds, matches)
+            return self._system_objects(namespace, kinds, matches)
         if not self.shows(mount, namespace):
             self.refused(_namespace(mount, namespace))
             raise ObjectNotFoundError(f"Schema {_namespace(mount, namespace)} does not exist")
@@ -137,7 +144,9 @@ class VisibleCatalogs:
     ) -> Iterator[tuple[ObjectName, ObjectType]]:
         """List tables and views of all schemas, by schema and name; `information_schema` is not among them."""
         if mount is SYSTEM:
-            yield from _system_objects(RUNTIME, kinds, matches) if in_schema(RUNTIME[0]) else ()
+            for namespace in self.schemas(mount):
+                if namespace != (INFORMATION_SCHEMA,) and in_schema(namespace[0]):
+                    yield from self._system_objects(namespace, kinds, matches)
             return
         metadata = self.listing_of(mount)
         found: list[tuple[ObjectName, ObjectType]] = []
@@ -152,6 +161,17 @@ class VisibleCatalogs:
                 yield from self._allowed(found)
                 found = []
         yield from self._allowed(found)
+
+    def _system_objects(
+        self, namespace: tuple[str, ...], kinds: Collection[ObjectType], matches: Callable[[str], bool]
+    ) -> list[tuple[ObjectName, ObjectType]]:
+        tables = self.own.system.get(".".join(namespace))
+        if tables is None:
+            raise ObjectNotFoundError(f"Schema {_namespace(SYSTEM, namespace)} does not exist")
+        names = sorted(name for name in tables if matches(name)) if ObjectType.TABLE in kinds else []
+        return [
+            (ObjectName(catalog=SYSTEM.name, namespace=namespace, name=name), ObjectType.SYSTEM_TABLE) for name in names
+        ]
 
     def _allowed(self, listed: list[tuple[ObjectName, ObjectType]]) -> list[tuple[ObjectName, ObjectType]]:
         allowed = self.visible_of([name for name, _ in listed])
@@ -215,15 +235,6 @@ def each_apart(
             yield name, seen
     if failure is not None and fails_all:
         raise failure
-
-
-def _system_objects(
-    namespace: tuple[str, ...], kinds: Collection[ObjectType], matches: Callable[[str], bool]
-) -> list[tuple[ObjectName, ObjectType]]:
-    if namespace != RUNTIME:
-        raise ObjectNotFoundError(f"Schema {_namespace(SYSTEM, namespace)} does not exist")
-    names = sorted(name for name in TABLES if matches(name)) if ObjectType.TABLE in kinds else []
-    return [(ObjectName(catalog=SYSTEM.name, namespace=RUNTIME, name=name), ObjectType.SYSTEM_TABLE) for name in names]
 
 
 def _objects(

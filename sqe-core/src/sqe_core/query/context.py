@@ -79,6 +79,11 @@ class StatementContext:
         return self.session.identity
 
     @property
+    def trino(self) -> bool:
+        """Whether Trino's own columns and words are expected."""
+        return self.dialect == "trino"
+
+    @property
     def is_admin(self) -> bool:
         return self.parts.admins(self.identity)
 

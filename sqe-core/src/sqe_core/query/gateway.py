@@ -19,10 +19,10 @@ import pyarrow as pa
 
 from sqe_core.auth.certificate import read_certificate
 from sqe_core.catalog.arrow_types import arrow_schema
-from sqe_core.catalog.information_schema import SCHEMAS, system_columns
+from sqe_core.catalog.own_tables import own_columns
 from sqe_core.catalog.registry import Mount
+from sqe_core.catalog.sqe_tables import SCHEMAS
 from sqe_core.catalog.visible import INFORMATION_SCHEMA, VisibleCatalogs, each_apart
-from sqe_core.query.answers.like import like_filter
 from sqe_core.query.run.division import divide
 from sqe_core.query.run.result import StatementPlan, StatementResult
 from sqe_core.query.run.running import RunningStatement, new_query_id
@@ -54,6 +54,7 @@ from sqe_core.spi.protocol import (
     TableListing,
 )
 from sqe_core.spi.types import ResultColumn, result_columns
+from sqe_core.sql.text.like import like_filter
 
 _SYSTEM_TABLES = sorted(SCHEMAS)
 _JUST_NOW_SECS = 0.1
@@ -224,7 +225,7 @@ class ConnectedSession:
 
         def columns(name: ObjectName) -> Sequence[Column] | None:
             if kinds[name] is ObjectType.SYSTEM_TABLE:
-                return system_columns(name.name)
+                return own_columns(SCHEMAS[name.name])
             loaded = visible.load(mount, name)  # what was listed may be known
             return columns_of(name, loaded) if loaded is not None else None  # it went away meanwhile
 

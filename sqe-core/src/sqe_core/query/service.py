@@ -14,6 +14,7 @@ from weakref import WeakKeyDictionary
 import pyarrow as pa
 
 from sqe_core.catalog.registry import Mount
+from sqe_core.catalog.trino_tables import TRINO_TABLES
 from sqe_core.catalog.visible import VisibleCatalogs
 from sqe_core.config.values import parse_duration
 from sqe_core.engine.port import EngineState, Progress
@@ -227,6 +228,8 @@ class QueryService:
     ) -> StatementContext:
         seen.find_roles(self._with_roles)
         visible = self.visible(seen, running.query_id, trail)
+        if dialect == "trino":
+            visible = replace(visible, own=TRINO_TABLES)
         return StatementContext(
             parts=self._parts,
             handlers=HANDLERS,

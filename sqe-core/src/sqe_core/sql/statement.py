@@ -10,10 +10,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, Literal, Protocol, dataclass_transform
+from typing import TYPE_CHECKING, Any, Literal, Protocol, dataclass_transform
 
 from sqe_core.spi.errors import Position
 from sqe_core.spi.statement_kinds import StatementKind as StatementKind
+
+if TYPE_CHECKING:
+    from sqe_core.sql.simple_query import SimpleQuery
 
 Name = tuple[str, ...]
 
@@ -86,6 +89,8 @@ class EngineStatement(Statement):
     """For INSERT OVERWRITE: None lets `query` choose by the target's partitioning."""
     if_exists: bool = False
     """ALTER TABLE IF EXISTS and the like, which Spark cannot say: a missing target is no error."""
+    simple: SimpleQuery | None = None
+    """The same, where it is simple enough to be answered without the engine."""
     exact_writes: bool = False
     """Whether values that would lose digits in their columns are refused; Spark's own dialect cuts them."""
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
+from sqe_core.query.answers import trino_shapes
 from sqe_core.query.answers.grant_text import (
     grantee_text,
     mask_text,
@@ -16,6 +17,7 @@ from sqe_core.query.answers.grant_text import (
     target_text,
 )
 from sqe_core.query.answers.metadata import text_table
+from sqe_core.query.answers.trino_grants import grantee_columns
 from sqe_core.query.statements.handler import denied
 from sqe_core.query.statements.steward import Steward
 from sqe_core.spi.errors import ErrorCode, UserError
@@ -84,6 +86,8 @@ class GovernanceAnswers:
             steward.find(statement.object or GrantObject(scope="object", name=()))
         if not steward.is_admin:
             listed = [grant for grant in listed if steward.is_me(grant.grantee)]
+        if steward.context.trino:
+            return text_table(trino_shapes.GRANTS, _in_trino(grant for grant, _, _ in _Shown(steward).all(listed)))
         return text_table(
             GRANT_COLUMNS,
             [
@@ -126,10 +130,13 @@ class GovernanceAnswers:
 
     def roles(self, statement: ShowRoles) -> pa.Table:
         """SHOW ROLES, SHOW CURRENT ROLES, SHOW ROLE GRANTS."""
-        identity = self.steward.identity
+        identity, trino = self.steward.identity, self.steward.context.trino
         held = identity.roles if identity.all_roles is None else identity.all_roles
+        title = ("Role",) if trino else ("role",)
         if statement.which == "current":
-            return text_table(("role",), [(role,) for role in sorted(identity.roles)])
+            return text_table(title, [(role,) for role in sorted(identity.roles)])
+        if statement.which == "grants" and trino:
+            return text_table(("Role Grants",), [(role,) for role in sorted(held)])
         stores: Sequence[SupportsRoles] = self.steward.authorizer.stores(SupportsRoles)
         outside = self.steward.outside
         if outside is not None:
@@ -139,7 +146,7 @@ class GovernanceAnswers:
             names = set(held)
             if self.steward.is_admin:
                 names.update(one.name for store in stores for one in store.list_roles(author=identity))
-            return text_table(("role",), [(role,) for role in sorted(names)])
+            return text_table(title, [(role,) for role in sorted(names)])
         return self._role_grants(identity, held, stores)
 
     def _role_grants(self, identity: Identity, held: frozenset[str], stores: Sequence[SupportsRoles]) -> pa.Table:
@@ -168,6 +175,18 @@ class GovernanceAnswers:
             if not policies:
                 raise UserError(f"Policy {statement.name} does not exist", code=ErrorCode.INVALID_ARGUMENTS)
         return text_table(POLICY_COLUMNS, [_policy_row(policy) for policy in policies])
+
+
+def _in_trino(grants: Iterable[Grant]) -> Iterator[Sequence[str | None]]:
+    for grant in grants:
+        target = grant.target
+        for privilege in privileges_of(grant):
+            yield (
+                *(grant.granted_by, "USER" if grant.granted_by else None, *grantee_columns(grant)),
+                *(target.catalog, ".".join(target.namespace) or None, target.name),
+                privilege if grant.effect is Effect.ALLOW else f"DENY {privilege}",
+                "YES" if grant.with_grant_option else "NO",
+            )
 
 
 def _policy_row(policy: StoredPolicy) -> Sequence[str | None]:

@@ -2,30 +2,39 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from sqe_core.catalog.information_schema import SCHEMAS, InformationSchema, system_columns
-from sqe_core.catalog.system import RUNTIME, SYSTEM, TABLES, runtime_columns
+from sqe_core.catalog.information_schema import InformationSchema, to_table
+from sqe_core.catalog.own_tables import OwnTables, own_columns
+from sqe_core.catalog.sqe_tables import SQE_TABLES
+from sqe_core.catalog.system import SYSTEM
 from sqe_core.catalog.visible import INFORMATION_SCHEMA
 from sqe_core.query.answers.sessions import RuntimeTables
+from sqe_core.query.answers.trino_tables import TrinoTables
 from sqe_core.query.context import StatementContext
 from sqe_core.query.judge.names import ResolvedName
 from sqe_core.spi.catalog import Column
 from sqe_core.spi.names import ObjectName
+from sqe_core.sql.simple_query import EVERYTHING, Wanted
 
 if TYPE_CHECKING:
     from sqe_core.query.run.judging import Judging
 
 
+@dataclass(frozen=True, slots=True)
 class NoSystemRows:
     """Tables without rows, for who only wants to know what a view makes of them."""
 
+    own: OwnTables = SQE_TABLES
+
     def rows(self, name: ObjectName) -> pa.Table | None:
-        schema = SCHEMAS.get(name.name) or TABLES.get(name.name)
-        return schema.empty_table() if schema is not None else None
+        schema = ".".join(name.namespace)
+        tables = self.own.information_schema if schema == INFORMATION_SCHEMA else self.own.system.get(schema, {})
+        return tables[name.name].empty_table() if name.name in tables else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,24 +45,37 @@ class SystemTables:
     judging: Judging
 
     def rows(self, name: ObjectName) -> pa.Table | None:
-        mount = self.context.resolver.catalog(name.catalog)
-        if mount is SYSTEM:
-            return RuntimeTables(self.context).rows(name) if name.namespace == RUNTIME else None
+        resolved = ResolvedName(name=name, mount=self.context.resolver.catalog(name.catalog))
+        schema = self.schema(resolved)
+        if schema is None:
+            return None
+        if self.context.trino:
+            return to_table(schema, list(self.stream(resolved, EVERYTHING)))
+        if resolved.mount is SYSTEM:
+            return RuntimeTables(self.context).rows(name)
         listing = InformationSchema(
             visible=self.context.visible,
             visible_columns=self.judging.columns_of,
             visible_text=self.judging.text_of,
             settings=[(row[0], row[1]) for row in self.context.session.properties.rows()],
         )
-        return listing.rows(mount, name.name)
+        return listing.rows(resolved.mount, name.name)
+
+    def stream(self, resolved: ResolvedName, wanted: Wanted) -> Iterator[Sequence[Any]]:
+        """Yield the rows of one of Trino's tables one by one, those that are wanted."""
+        return TrinoTables(self.context, self.judging).rows(resolved.mount, resolved.name, wanted)
+
+    def schema(self, resolved: ResolvedName) -> pa.Schema | None:
+        """Return the columns of a table, or None when the name is none of theirs."""
+        own, name = self.context.visible.own, resolved.name
+        if resolved.metadata_table:
+            return None
+        if resolved.mount is SYSTEM:
+            return own.system.get(".".join(name.namespace), {}).get(name.name)
+        if name.namespace != (INFORMATION_SCHEMA,) or not self.context.visible.shows(resolved.mount):
+            return None
+        return own.information_schema.get(name.name)
 
     def columns(self, resolved: ResolvedName) -> tuple[Column, ...] | None:
-        """Return the columns of a table, or None when the name is none of theirs."""
-        if resolved.mount is SYSTEM:
-            known = resolved.name.namespace == RUNTIME and resolved.name.name in TABLES
-            return runtime_columns(resolved.name.name) if known and not resolved.metadata_table else None
-        if resolved.name.namespace != (INFORMATION_SCHEMA,) or resolved.name.name not in SCHEMAS:
-            return None
-        if resolved.metadata_table or not self.context.visible.shows(resolved.mount):
-            return None
-        return system_columns(resolved.name.name)
+        schema = self.schema(resolved)
+        return None if schema is None else own_columns(schema)

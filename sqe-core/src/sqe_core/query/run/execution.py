@@ -99,6 +99,48 @@ class Execution:
         ending.tell(None, rows.num_rows if rows is not None else None)
         return result
 
+    def streamed(
+        self, statement: Statement, schema: pa.Schema, batches: Iterator[pa.RecordBatch], ending: Ending
+    ) -> StatementResult:
+        """Answer rows that are made while they are read; until their end the statement has its slot."""
+        self.context.watch.planned(statement.kind, None)
+        self.context.running.state = StatementState.RUNNING
+        ended = threading.Event()
+
+        def end(error: SqeError | None, rows: int | None) -> None:
+            if not ended.is_set():
+                ended.set()
+                ending.tell(error, rows)
+
+        return StatementResult(
+            query_id=self.context.running.query_id,
+            kind=statement.kind,
+            schema=schema,
+            batches=self._checked(batches, end),
+            on_close=lambda: end(self.context.running.end_error(), None),
+            on_cancel=self.context.running.cancel,
+        )
+
+    def _checked(
+        self, batches: Iterator[pa.RecordBatch], end: Callable[[SqeError | None, int | None], None]
+    ) -> Iterator[pa.RecordBatch]:
+        rows = 0
+        try:
+            for batch in bounded(batches, self._max_rows(), self.context.parts.limits.max_result_bytes):
+                self.context.running.check()
+                rows += batch.num_rows
+                yield batch
+            self.context.resolver.ensure_mounted()
+        except GeneratorExit:
+            raise
+        except Exception as error:
+            shown = explained(self.context, error)
+            end(shown, rows)
+            if shown is error:
+                raise
+            raise shown from None
+        end(None, rows)
+
     def nothing(self, statement: EngineStatement, ending: Ending) -> StatementResult:
         return self.done(statement, ending, 0 if statement.kind is StatementKind.CREATE_TABLE_AS else None)
 

@@ -156,7 +156,7 @@ class Judging:
                 self.new_judge(),
                 session=context.session.as_of(somebody),
                 circumstances=context.circumstances.of_another().unrecorded(),
-                system=NoSystemRows(),
+                system=NoSystemRows(context.visible.own),
             )
             return bool(ViewSights().of(name, view, judge).columns)
 
@@ -170,6 +170,8 @@ class Judging:
         with self.scope():
             # What a listing leaves out is no refusal of the statement, and no view of listings lists for itself.
             judge = replace(
-                self.new_judge(), circumstances=self.context.circumstances.unrecorded(), system=NoSystemRows()
+                self.new_judge(),
+                circumstances=self.context.circumstances.unrecorded(),
+                system=NoSystemRows(self.context.visible.own),
             )
             return self.context.sights.of(name, view, judge)

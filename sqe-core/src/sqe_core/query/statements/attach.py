@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from sqe_core.catalog.registry import Mount
-from sqe_core.query.answers.like import like_filter
 from sqe_core.query.answers.metadata import text_table
 from sqe_core.query.context import StatementContext
 from sqe_core.query.run.judging import Judging
@@ -15,6 +14,7 @@ from sqe_core.query.statements.handler import answer, change
 from sqe_core.query.statements.traits import DDL
 from sqe_core.spi.errors import ErrorCode, UserError
 from sqe_core.sql.statements.attachments import Attach, CreateSecret, Detach, DropSecret, ShowSecrets
+from sqe_core.sql.text.like import like_filter
 
 
 @answer(ShowSecrets, admin="see secrets")

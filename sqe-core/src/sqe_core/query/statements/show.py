@@ -7,11 +7,9 @@ from typing import NoReturn
 
 import pyarrow as pa
 
-from sqe_core.catalog.information_schema import SCHEMAS
 from sqe_core.catalog.types import display_type
 from sqe_core.catalog.visible import INFORMATION_SCHEMA
-from sqe_core.query.answers import create_text
-from sqe_core.query.answers.like import like_filter
+from sqe_core.query.answers import create_text, trino_create, trino_shapes
 from sqe_core.query.answers.metadata import Metadata, text_table
 from sqe_core.query.context import StatementContext
 from sqe_core.query.judge.names import schema_not_found
@@ -32,13 +30,14 @@ from sqe_core.sql.statement import (
     ShowStats,
     ShowTables,
 )
+from sqe_core.sql.text.like import like_filter
 
 
 @answer(ShowCatalogs)
 def show_catalogs(statement: ShowCatalogs, context: StatementContext) -> pa.Table:
     matches = like_filter(statement.like)
     names = (mount.name for mount in context.visible.mounts())
-    return text_table(("catalog",), [(name,) for name in names if matches(name)])
+    return text_table(_titled(context, "catalog"), [(name,) for name in names if matches(name)])
 
 
 @answer(ShowSchemas)
@@ -46,7 +45,7 @@ def show_schemas(statement: ShowSchemas, context: StatementContext) -> pa.Table:
     mount = context.resolver.catalog(statement.catalog or context.session.catalog)
     matches = like_filter(statement.like)
     names = sorted(".".join(namespace) for namespace in context.visible.schemas(mount))
-    return text_table(("schema",), [(name,) for name in names if matches(name)])
+    return text_table(_titled(context, "schema"), [(name,) for name in names if matches(name)])
 
 
 @answer(ShowTables)
@@ -57,7 +56,7 @@ def show_tables(statement: ShowTables, context: StatementContext) -> pa.Table:
         statement.schema or (session.catalog, ".".join(session.schema)), context.names
     )
     if schema.namespace == (INFORMATION_SCHEMA,):
-        names = [] if statement.views_only else sorted(SCHEMAS)
+        names = [] if statement.views_only else sorted(visible.own.information_schema)
     else:
         kinds = (ObjectType.VIEW,) if statement.views_only else (ObjectType.TABLE, ObjectType.VIEW)
         try:
@@ -68,7 +67,7 @@ def show_tables(statement: ShowTables, context: StatementContext) -> pa.Table:
         names = sorted({*names, *(view.name for view in session.views())})
     matches = like_filter(statement.like)
     column = "view" if statement.views_only else "table"
-    return text_table((column,), [(name,) for name in names if matches(name)])
+    return text_table(_titled(context, column), [(name,) for name in names if matches(name)])
 
 
 def _show_columns_needs(statement: ShowColumns) -> Sequence[Need]:
@@ -78,13 +77,15 @@ def _show_columns_needs(statement: ShowColumns) -> Sequence[Need]:
 @answer(ShowColumns, needs=_show_columns_needs)
 def show_columns(statement: ShowColumns, context: StatementContext) -> pa.Table:
     matches = like_filter(statement.like)
+    columns = [column for column in Metadata(context).find_columns(statement.name) if matches(column.name)]
+    if context.trino:
+        return text_table(
+            trino_shapes.COLUMNS,
+            [(column.name, display_type(column.type), "", column.comment or "") for column in columns],
+        )
     return text_table(
         ("column_name", "data_type", "is_nullable"),
-        [
-            (column.name, display_type(column.type), "YES" if column.nullable else "NO")
-            for column in Metadata(context).find_columns(statement.name)
-            if matches(column.name)
-        ],
+        [(column.name, display_type(column.type), "YES" if column.nullable else "NO") for column in columns],
     )
 
 
@@ -92,6 +93,8 @@ def show_columns(statement: ShowColumns, context: StatementContext) -> pa.Table:
 def show_functions(statement: ShowFunctions, context: StatementContext) -> pa.Table:
     matches = like_filter(statement.like)
     listed = [row for row in context.parts.functions() if matches(row[0])]
+    if context.trino:
+        return trino_shapes.functions(listed)
     return text_table(("function", "kind", "description"), listed)
 
 
@@ -99,7 +102,12 @@ def show_functions(statement: ShowFunctions, context: StatementContext) -> pa.Ta
 def show_session(statement: ShowSession, context: StatementContext) -> pa.Table:
     matches = like_filter(statement.like)
     rows = [row for row in context.session.properties.rows() if matches(row[0])]
-    return text_table(("name", "value", "default", "type", "description"), rows)
+    return text_table(_session_columns(context), rows)
+
+
+def _session_columns(context: StatementContext) -> tuple[str, ...]:
+    columns = ("name", "value", "default", "type", "description")
+    return tuple(column.title() for column in columns) if context.trino else columns
 
 
 @answer(ShowStats)
@@ -120,7 +128,8 @@ def show_create(statement: ShowCreate, context: StatementContext) -> pa.Table:
         mount, schema = context.resolver.schema(statement.name, context.names)
         if not context.visible.has_schema(mount, schema.namespace):
             raise schema_not_found(schema)
-        return text_table(("create_schema",), [(f"CREATE SCHEMA {schema}",)])
+        title = _titled(context, "create_schema")
+        return text_table(title, [(f"CREATE SCHEMA {schema}",)])
     resolved = context.resolver.object(statement.name, context.names)
     loaded = Metadata(context).load(resolved, statement.name)
     wanted = ViewMetadata if statement.object == "view" else TableMetadata
@@ -129,14 +138,24 @@ def show_create(statement: ShowCreate, context: StatementContext) -> pa.Table:
         raise UserError(
             f"{resolved.name} is a {other}", code=ErrorCode.SEMANTIC_ERROR, hint=f"use SHOW CREATE {other.upper()}"
         )
-    return text_table((f"create_{statement.object}",), [(_created(context, resolved.name, loaded),)])
+    title = _titled(context, f"create_{statement.object}")
+    return text_table(title, [(_created(context, resolved.name, loaded),)])
 
 
 def _created(context: StatementContext, name: ObjectName, loaded: TableMetadata | ViewMetadata) -> str:
     judging = Judging(context)
     if isinstance(loaded, TableMetadata):
+        if context.trino:
+            return trino_create.table_text(name, loaded, judging.columns_of(name, loaded))
         return create_text.table_text(name, loaded, judging.columns_of(name, loaded))
     text = judging.text_of(name, loaded)
     if text is None:
         raise unreadable_view(str(name))
+    if context.trino:
+        return trino_create.view_text(name, loaded, text)
     return create_text.view_text(name, loaded, text)
+
+
+def _titled(context: StatementContext, column: str) -> tuple[str]:
+    """The one column of an answer, which Trino writes like a title."""
+    return (column.replace("_", " ").title(),) if context.trino else (column,)

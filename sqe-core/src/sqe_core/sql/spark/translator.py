@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 
 from sqlglot import exp
 
 from sqe_core.spi.errors import UserError
 from sqe_core.sql.grammar.dml import SqeGrammar
 from sqe_core.sql.grammar.parsing import Parsing, with_stack
+from sqe_core.sql.simple_query import SimpleQuery
 from sqe_core.sql.spark.lowering import lower
 from sqe_core.sql.spark.rules import Writer
+from sqe_core.sql.spark.simple_queries import simple_query
 from sqe_core.sql.spark.writer import MappingQueries
 from sqe_core.sql.statement import (
     POLICY_FUNCTIONS,
@@ -47,12 +50,12 @@ class Translator:
         part = statement.part(first, last)
         if statement.dialect is Dialect.SPARK:
             return self.unchanged(part, kind)
-        marked, kind = self._marked(part, kind)
-        return self.composed(part, kind, marked)
+        marked, kind, simple = self._translated(part, kind)
+        return replace(self.composed(part, kind, marked), simple=simple)
 
     def marked_query(self, statement: StatementText, first: int, last: int) -> str:
         """Translate a query that becomes part of a composed statement."""
-        return self._marked(statement.part(first, last), StatementKind.QUERY, of=statement)[0]
+        return self._translated(statement.part(first, last), StatementKind.QUERY, of=statement)[0]
 
     def marked_expression(self, statement: StatementText, first: int, last: int) -> str:
         """Translate an expression that becomes part of a composed statement."""
@@ -142,25 +145,33 @@ class Translator:
             exact_writes=statement.dialect is not Dialect.SPARK,
         )
 
-    def _marked(
+    def _translated(
         self, part: StatementText, kind: StatementKind, of: StatementText | None = None
-    ) -> tuple[str, StatementKind]:
+    ) -> tuple[str, StatementKind, SimpleQuery | None]:
         """Translate a part; the kind changes where Spark says a statement with another one."""
         if part.dialect is Dialect.SPARK:
-            return part.own_text, kind
+            return part.own_text, kind, None
         writer = _writer(of or part)
 
-        def work() -> tuple[str, StatementKind]:
-            tree = lower(Parsing(part, 0, part.last).read(_READERS[kind]), part)
-            return writer.write(tree), StatementKind.MERGE if isinstance(tree, exp.Merge) else kind
+        def work() -> tuple[str, StatementKind, SimpleQuery | None]:
+            read = Parsing(part, 0, part.last).read(_READERS[kind])
+            simple = None
+            if part.dialect is Dialect.TRINO and kind is StatementKind.QUERY:
+                simple = simple_query(read, part.text.sql, _parameter_names(part))
+            tree = lower(read, part)
+            return writer.write(tree), StatementKind.MERGE if isinstance(tree, exp.Merge) else kind, simple
 
         return with_stack(part.depth, work)
 
 
 def _writer(statement: StatementText) -> Writer:
     writer = Writer(statement.text, statement.dialect)
-    writer.positional = {start: f"{PARAMETER_PREFIX}{number}" for start, number in _positional(statement).items()}
+    writer.positional = _parameter_names(statement)
     return writer
+
+
+def _parameter_names(statement: StatementText) -> dict[int, str]:
+    return {start: f"{PARAMETER_PREFIX}{number}" for start, number in _positional(statement).items()}
 
 
 def _replacements(statement: StatementText) -> Iterator[tuple[int, int, str]]:

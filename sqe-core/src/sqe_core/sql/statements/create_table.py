@@ -7,11 +7,13 @@ from dataclasses import dataclass, field
 from sqe_core.sql.grammar.types import SqlType
 from sqe_core.sql.spark.text import quote_properties, quote_string
 from sqe_core.sql.statement import CreateTableLike, Statement, StatementKind
+from sqe_core.sql.statements.trino_properties import ICEBERG_NAMES, REFUSED, property_value
 from sqe_core.sql.text.clauses import (
     MarkedName,
     Property,
     column,
     literal,
+    map_entries,
     marked_name,
     property_list,
     transform,
@@ -24,24 +26,7 @@ from sqe_core.sql.text.tokens import Kind, outside_brackets
 FORMAT_VERSION = "format-version"
 _DEFAULTS_NEED = 3  # the format version that stores default values
 
-# Trino's names of table properties; Iceberg's own names, which have a dot or a hyphen, pass as they are.
-_PROPERTIES = {
-    "format_version": FORMAT_VERSION,
-    "compression_codec": "write.parquet.compression-codec",
-    "max_commit_retry": "commit.retry.num-retries",
-    "delete_after_commit_enabled": "write.metadata.delete-after-commit.enabled",
-    "max_previous_versions": "write.metadata.previous-versions-max",
-    "parquet_bloom_filter_columns": "write.parquet.bloom-filter-columns",
-    "comment": "comment",
-}
-_REFUSED_PROPERTIES = {
-    "location": "the catalog chooses where a table's files lie",
-    "data_location": "the catalog chooses where a table's files lie",
-    "sorted_by": "use ALTER TABLE t WRITE ORDERED BY … after it",
-    "object_store_layout_enabled": None,
-    "identifier_field_ids": "use ALTER TABLE t SET IDENTIFIER FIELDS … after it",
-    "orc_bloom_filter_columns": "tables are stored as Parquet",
-}
+_SORTED = "use ALTER TABLE t WRITE ORDERED BY … after it"
 _CONSTRAINTS = ("primary", "unique", "foreign", "check", "constraint", "references", "generated", "identity", "collate")
 
 
@@ -202,15 +187,18 @@ def _property(cursor: Cursor, table: _Table, one: Property) -> None:
         if not isinstance(one.value, str) or one.value.lower() != "parquet":
             cursor.refuse("Tables are stored as Parquet", hint="leave format out", at=one.at)
         return
-    if key in _REFUSED_PROPERTIES:
-        cursor.refuse(f"The table property {key} is not supported", hint=_REFUSED_PROPERTIES[key], at=one.at)
-    known = _PROPERTIES.get(key)
+    if key == "extra_properties":
+        for each, value in map_entries(cursor, one):
+            table.properties[each] = value
+        return
+    if key == "sorted_by":
+        cursor.refuse("The table property sorted_by is not supported", hint=_SORTED, at=one.at)
+    if key in REFUSED:
+        cursor.refuse(f"The table property {key} is not supported", hint=REFUSED[key], at=one.at)
+    known = "comment" if key == "comment" else ICEBERG_NAMES.get(key)
     if known is None and "." not in key and "-" not in key:
         cursor.refuse(f"Unknown table property {key}", hint="the table properties are listed in docs/sql.md", at=one.at)
-    value = ",".join(one.value) if isinstance(one.value, tuple) else one.value
-    if value is None:
-        cursor.refuse(f"The table property {key} needs a value", at=one.at)
-    table.properties[known or key] = value
+    table.properties[known or key] = property_value(cursor, one)
 
 
 def _like(statement: StatementText, cursor: Cursor, table: _Table) -> Statement:

@@ -28,6 +28,7 @@ from sqe_core.sql.statements.session_control import ShowQueries, ShowSessions
 from sqe_core.sql.statements.show_governance import explain_access, show_governance
 from sqe_core.sql.text.context import Dialect, StatementText
 from sqe_core.sql.text.cursor import Cursor
+from sqe_core.sql.text.like import escaped_pattern
 from sqe_core.sql.text.similar import meant
 from sqe_core.sql.text.tokens import Kind
 
@@ -157,11 +158,12 @@ def _like(statement: StatementText, cursor: Cursor) -> str | None:
     pattern = cursor.string("a pattern in single quotes")
     escape = cursor.string("one character in single quotes") if cursor.accept("escape") else None
     if escape is None:
+        if statement.dialect is Dialect.TRINO:
+            return pattern.replace("\\", "\\\\")  # nothing escapes there unless it is said
         return pattern.replace("*", "%") if spark else pattern
     if len(escape) != 1:
         cursor.fail("one character after ESCAPE")
-    literal = pattern.replace("\\", "\\\\") if escape != "\\" else pattern
-    return literal.replace(escape, "\\") if escape != "\\" else literal
+    return escaped_pattern(pattern, escape)
 
 
 def describe(statement: StatementText) -> Statement:

@@ -50,11 +50,12 @@ def column(cursor: Cursor) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Property:
-    """A key and its value; the value of ARRAY[…] is a tuple, DEFAULT is None."""
+    """A key and its value; the value of ARRAY[…] is a tuple, that of MAP(…) pairs, DEFAULT is None."""
 
     key: str
     value: str | tuple[str, ...] | None
     at: Token
+    pairs: tuple[tuple[str, str], ...] | None = None
 
 
 def property_list(cursor: Cursor, *, brackets: bool = True) -> list[Property]:
@@ -66,7 +67,43 @@ def _property(cursor: Cursor) -> Property:
     at = cursor.token
     key = property_key(cursor)
     cursor.accept_symbol("=")
+    if cursor.at("map") and cursor.peek().is_symbol("("):
+        return Property(key, None, at, _map(cursor))
     return Property(key, _property_value(cursor), at)
+
+
+def map_entries(cursor: Cursor, one: Property) -> tuple[tuple[str, str], ...]:
+    """Return the entries of a property that is a map."""
+    if one.pairs is None:
+        cursor.refuse(f"{one.key} has to be MAP(ARRAY['key', …], ARRAY['value', …])", at=one.at)
+    return one.pairs
+
+
+def _map(cursor: Cursor) -> tuple[tuple[str, str], ...]:
+    at = cursor.token
+    cursor.expect("map")
+    cursor.expect_symbol("(")
+    cursor.expect("array")
+    keys = _strings(cursor)
+    cursor.expect_symbol(",")
+    cursor.expect("array")
+    values = _strings(cursor)
+    cursor.expect_symbol(")")
+    if len(keys) != len(values) or len(set(keys)) != len(keys):
+        cursor.refuse("A map needs a value for each of its keys, which differ", at=at)
+    return tuple(zip(keys, values, strict=True))
+
+
+def _strings(cursor: Cursor) -> tuple[str, ...]:
+    """Read ['a', 'b']."""
+    cursor.expect_symbol("[")
+    items: list[str] = []
+    while not cursor.at_symbol("]"):
+        items.append(cursor.string())
+        if not cursor.accept_symbol(","):
+            break
+    cursor.expect_symbol("]")
+    return tuple(items)
 
 
 def property_key(cursor: Cursor) -> str:
@@ -89,14 +126,7 @@ def _property_value(cursor: Cursor) -> str | tuple[str, ...] | None:
     if cursor.at_any("true", "false"):
         return cursor.advance().value
     if cursor.accept("array"):
-        cursor.expect_symbol("[")
-        items: list[str] = []
-        while not cursor.at_symbol("]"):
-            items.append(cursor.string())
-            if not cursor.accept_symbol(","):
-                break
-        cursor.expect_symbol("]")
-        return tuple(items)
+        return _strings(cursor)
     sign = "-" if cursor.accept_symbol("-") else ""
     if cursor.token.kind is Kind.NUMBER:
         return sign + cursor.advance().value

@@ -29,6 +29,19 @@ def like_filter(pattern: str | None) -> Callable[[str], bool]:
     return lambda name: matcher.fullmatch(name) is not None
 
 
+def escaped_pattern(pattern: str, escape: str) -> str:
+    """Return a pattern of LIKE whose escape is the backslash."""
+    written: list[str] = []
+    characters = iter(pattern)
+    for character in characters:
+        if character == escape:
+            following = next(characters, "")
+            written.append(f"\\{following}" if following in ("%", "_", "\\") else following or "\\\\")
+        else:
+            written.append("\\\\" if character == "\\" else character)
+    return "".join(written)
+
+
 def _texts(pattern: str) -> list[str]:
     """What stands between the `%`, as regular expressions."""
     texts = [""]

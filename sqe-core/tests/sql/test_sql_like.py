@@ -6,8 +6,8 @@ import random
 
 import pytest
 
-from sqe_core.query.answers.like import like_filter
 from sqe_core.spi.errors import UserError
+from sqe_core.sql.text.like import like_filter
 
 
 def by_the_book(pattern: list[str], name: str) -> bool:

@@ -1,0 +1,227 @@
+"""From a tree to a simple query, where it is one (sql/simple_query.py)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+from sqlglot import exp
+
+from sqe_core.sql.grammar.nodes import Call
+from sqe_core.sql.simple_query import (
+    Alike,
+    Compared,
+    Condition,
+    Joined,
+    Listed,
+    Missing,
+    Negated,
+    Ordering,
+    Output,
+    SimpleQuery,
+    Term,
+)
+
+_COMPARISONS: Mapping[type[exp.Expression], str] = {
+    exp.EQ: "=",
+    exp.NEQ: "<>",
+    exp.LT: "<",
+    exp.LTE: "<=",
+    exp.GT: ">",
+    exp.GTE: ">=",
+}
+_SELECT = frozenset(("expressions", "from_", "where", "order", "limit", "offset", "distinct"))
+_TABLE = frozenset(("this", "db", "catalog", "alias"))
+
+
+class _NotSimpleError(Exception):
+    """It is something else."""
+
+
+def simple_query(tree: exp.Expression, source: str, parameters: Mapping[int, str]) -> SimpleQuery | None:
+    """Return a query as a simple one, or None.
+
+    Args:
+        tree: as it was read, before anything was lowered.
+        source: the user's text, whose names answers have.
+        parameters: the name of the parameter at each place of the text.
+    """
+    if not isinstance(tree, exp.Select) or not _only(tree, _SELECT):
+        return None
+    try:
+        return _Builder(source, parameters).query(tree)
+    except _NotSimpleError:
+        return None
+
+
+def _only(node: exp.Expression, allowed: frozenset[str]) -> bool:
+    return all(not value or key in allowed for key, value in node.args.items())
+
+
+class _Builder:
+    def __init__(self, source: str, parameters: Mapping[int, str]) -> None:
+        self._source = source
+        self._parameters = parameters
+        self._table = ""
+
+    def query(self, tree: exp.Select) -> SimpleQuery:
+        from_ = tree.args.get("from_")
+        table = from_.this if from_ is not None else None
+        if not isinstance(table, exp.Table) or not _only(table, _TABLE):
+            raise _NotSimpleError
+        parts = [table.args.get(key) for key in ("catalog", "db", "this")]
+        name = tuple(part.this for part in parts if isinstance(part, exp.Identifier))
+        if len(name) != sum(part is not None for part in parts):
+            raise _NotSimpleError
+        alias = table.args.get("alias")
+        if alias is not None and (not _only(alias, frozenset(("this",)))):
+            raise _NotSimpleError
+        self._table = alias.this.this if alias is not None else name[-1]
+        where = tree.args.get("where")
+        condition = self._condition(where.this) if where is not None else None
+        if _counts(tree.expressions):
+            if any(tree.args.get(key) for key in ("order", "limit", "offset", "distinct")):
+                raise _NotSimpleError
+            (one,) = tree.expressions
+            called = self._written(one.args["alias"]) if isinstance(one, exp.Alias) else "_col0"
+            return SimpleQuery(table=name, outputs=(Output(called, Term(value=0)),), condition=condition, counts=True)
+        outputs = tuple(self._output(at, each) for at, each in enumerate(tree.expressions))
+        order = tree.args.get("order")
+        return SimpleQuery(
+            table=name,
+            outputs=outputs,
+            condition=condition,
+            ordering=tuple(self._ordering(each, outputs) for each in (order.expressions if order is not None else ())),
+            limit=self._number(tree.args.get("limit")),
+            offset=self._number(tree.args.get("offset")) or 0,
+            distinct=tree.args.get("distinct") is not None,
+        )
+
+    @staticmethod
+    def _number(node: exp.Expression | None) -> int | None:
+        if node is None:
+            return None
+        count = node.expression
+        if not _only(node, frozenset(("expression",))) or not isinstance(count, exp.Literal) or count.is_string:
+            raise _NotSimpleError
+        if not count.this.isdigit():
+            raise _NotSimpleError
+        return int(count.this)
+
+    def _output(self, at: int, node: exp.Expression) -> Output:
+        if isinstance(node, exp.Star) and _only(node, frozenset()):
+            return Output("", None)
+        if isinstance(node, exp.Alias):
+            return Output(self._written(node.args["alias"]), self._term(node.this))
+        term = self._term(node)
+        if isinstance(node, exp.Column):
+            return Output(self._written(node.this), term)
+        return Output(f"_col{at}", term)
+
+    def _written(self, name: exp.Expression) -> str:
+        """A name as it stands in the text: without quotes too it keeps its case."""
+        start, end = name.meta.get("start"), name.meta.get("end")
+        folded = str(name.this)
+        if start is None or end is None:
+            return folded
+        text = self._source[start:end]
+        return text if text.lower() == folded else folded
+
+    def _ordering(self, node: exp.Expression, outputs: tuple[Output, ...]) -> Ordering:
+        if not isinstance(node, exp.Ordered) or not _only(node, frozenset(("this", "desc", "nulls_first"))):
+            raise _NotSimpleError
+        descending, nulls_first = bool(node.args.get("desc")), bool(node.args.get("nulls_first"))
+        by = node.this
+        if isinstance(by, exp.Literal) and not by.is_string and by.this.isdigit():
+            return Ordering(None, int(by.this), descending, nulls_first)
+        term = self._term(by)
+        if isinstance(by, exp.Column) and not by.args.get("table"):
+            places = [at for at, each in enumerate(outputs, 1) if each.name.lower() == term.column]
+            if len(places) > 1:
+                raise _NotSimpleError
+            if places and not any(each.term is None for each in outputs[: places[0]]):
+                return Ordering(None, places[0], descending, nulls_first)
+            if places:
+                return Ordering(outputs[places[0] - 1].term, None, descending, nulls_first)
+        if term.column is None:
+            raise _NotSimpleError
+        return Ordering(term, None, descending, nulls_first)
+
+    def _term(self, node: exp.Expression) -> Term:
+        match node:
+            case exp.Paren():
+                return self._term(node.this)
+            case exp.Column():
+                table = node.args.get("table")
+                if node.args.get("db") or not isinstance(node.this, exp.Identifier):
+                    raise _NotSimpleError
+                if table is not None and table.this != self._table:
+                    raise _NotSimpleError
+                return Term(column=node.this.this.lower())
+            case exp.Literal():
+                if node.is_string:
+                    return Term(value=node.this)
+                if not node.this.isdigit():
+                    raise _NotSimpleError
+                return Term(value=int(node.this))
+            case exp.Null():
+                return Term()
+            case exp.Boolean():
+                return Term(value=bool(node.this))
+            case exp.Placeholder():
+                name = self._parameters.get(node.meta.get("start", -1))
+                if name is None:
+                    raise _NotSimpleError
+                return Term(parameter=name)
+            case Call():
+                word = node.this
+                if word not in ("upper", "lower") or not _only(node, frozenset(("this", "expressions"))):
+                    raise _NotSimpleError
+                if len(node.expressions) != 1:
+                    raise _NotSimpleError
+                inner = self._term(node.expressions[0])
+                if inner.case is not None:
+                    raise _NotSimpleError
+                case: Literal["upper", "lower"] = "upper" if word == "upper" else "lower"
+                return Term(column=inner.column, value=inner.value, parameter=inner.parameter, case=case)
+        raise _NotSimpleError
+
+    def _condition(self, node: exp.Expression) -> Condition:
+        comparison = _COMPARISONS.get(type(node))
+        if comparison is not None:
+            return Compared(self._term(node.this), comparison, self._term(node.expression))
+        match node:
+            case exp.Paren():
+                return self._condition(node.this)
+            case exp.And() | exp.Or():
+                parts = (self._condition(node.this), self._condition(node.expression))
+                return Joined(parts, enough=isinstance(node, exp.Or))
+            case exp.Not():
+                return Negated(self._condition(node.this))
+            case exp.Is() if isinstance(node.expression, exp.Null):
+                return Missing(self._term(node.this))
+            case exp.In() if _only(node, frozenset(("this", "expressions"))) and node.expressions:
+                return Listed(self._term(node.this), tuple(map(self._term, node.expressions)))
+            case exp.Like():
+                return Alike(self._term(node.this), self._term(node.expression), None)
+            case exp.Escape() if isinstance(node.this, exp.Like) and isinstance(node.expression, exp.Literal):
+                escape = node.expression.this
+                if len(escape) != 1:
+                    raise _NotSimpleError
+                return Alike(self._term(node.this.this), self._term(node.this.expression), escape)
+        raise _NotSimpleError
+
+
+def _counts(projections: list[exp.Expression]) -> bool:
+    """Whether it is count(*) and nothing else."""
+    if len(projections) != 1:
+        return False
+    one = projections[0].this if isinstance(projections[0], exp.Alias) else projections[0]
+    return (
+        isinstance(one, Call)
+        and one.this == "count"
+        and _only(one, frozenset(("this", "expressions")))
+        and len(one.expressions) == 1
+        and isinstance(one.expressions[0], exp.Star)
+        and _only(one.expressions[0], frozenset())
+    )

@@ -1,0 +1,251 @@
+"""Statements of Trino's clients: their shapes, and that nobody learns by them what is hidden."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pytest
+from handler_lake import ALICE, BOB, ROOT
+
+from sqe_core.spi.catalog import Column, PartitionField
+from sqe_core.spi.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from conftest import Trino
+
+SHAPES = {
+    "SHOW CATALOGS LIKE 'l%'": (["Catalog"], [("lake",)]),
+    "SHOW SCHEMAS LIKE 'information$_%' ESCAPE '$'": (["Schema"], [("information_schema",)]),
+    "SHOW SCHEMAS FROM system": (
+        ["Schema"],
+        [("information_schema",), ("jdbc",), ("metadata",), ("runtime",)],
+    ),
+    "SHOW TABLES": (["Table"], [("people",)]),
+    "SHOW COLUMNS FROM people LIKE 'n%'": (["Column", "Type", "Extra", "Comment"], [("name", "varchar", "", "")]),
+    "DESCRIBE hr.pay": (
+        ["Column", "Type", "Extra", "Comment"],
+        [("id", "integer", "", ""), ("amount", "varchar", "", "")],
+    ),
+    "DESC system.jdbc.table_types": (
+        ["Column", "Type", "Extra", "Comment"],
+        [("table_type", "varchar", "", "")],
+    ),
+    "SHOW FUNCTIONS LIKE 'uppe_'": (
+        ["Function", "Return Type", "Argument Types", "Function Type", "Deterministic", "Description"],
+        [("upper", "varchar", "string", "scalar", True, "upper(string) -> varchar")],
+    ),
+    "SHOW CREATE SCHEMA hr": (["Create Schema"], [("CREATE SCHEMA lake.hr",)]),
+    "SHOW CURRENT ROLES": (["Role"], [("analyst",)]),
+    "SHOW ROLES": (["Role"], [("analyst",)]),
+    "SHOW ROLE GRANTS": (["Role Grants"], [("analyst",)]),
+}
+
+
+@pytest.mark.parametrize("sql", SHAPES)
+def test_shapes(trino: Trino, sql: str) -> None:
+    assert trino.ask(ALICE, sql) == SHAPES[sql]
+
+
+def test_the_other_dialect_keeps_its_own(trino: Trino) -> None:
+    assert trino.lake.run(ALICE, "SHOW CATALOGS") == [("lake",), ("other",)]
+    assert trino.lake.run(ALICE, "SHOW SCHEMAS FROM system") == [("runtime",)]
+    assert trino.lake.refusal(ALICE, "SELECT * FROM system.jdbc.tables").code is ErrorCode.TABLE_NOT_FOUND
+
+
+def test_a_backslash_escapes_only_when_it_is_said(trino: Trino) -> None:
+    trino.lake.root("CREATE TABLE a_b AS SELECT id FROM hr.pay", "CREATE TABLE axb AS SELECT id FROM hr.pay")
+    assert trino.rows(ALICE, r"SHOW TABLES LIKE 'a\_b'") == []
+    assert trino.rows(ALICE, r"SHOW TABLES LIKE 'a\_b' ESCAPE '\'") == [("a_b",)]
+    assert trino.rows(ALICE, "SHOW TABLES LIKE 'a##_b' ESCAPE '#'") == []
+
+
+def test_show_create_table(trino: Trino) -> None:
+    people = trino.lake.engine.catalogs["lake"].tables
+    table, rows = people[("default",), "people"]
+    people[("default",), "people"] = (
+        replace(
+            table,
+            columns=(*table.columns[:2], Column(name="My City", type="string", nullable=False, comment="it's home")),
+            partitioning=(
+                PartitionField(name="d", source="id", transform="bucket[4]"),
+                PartitionField(name="n", source="name", transform="identity"),
+            ),
+            properties={
+                "write.parquet.compression-codec": "zstd",
+                "write.target-file-size-bytes": "536870912",
+                "write.delete.mode": "merge-on-read",
+                "write.metadata.path": "s3://secret",
+                "owner": "root",
+            },
+            comment="who",
+        ),
+        rows,
+    )
+    ((text,),) = trino.rows(ALICE, "SHOW CREATE TABLE people")
+    assert text == (
+        "CREATE TABLE lake.default.people (\n"
+        "   id integer,\n"
+        "   name varchar,\n"
+        "   \"My City\" varchar NOT NULL COMMENT 'it''s home'\n"
+        ")\n"
+        "COMMENT 'who'\n"
+        "WITH (\n"
+        "   format = 'PARQUET',\n"
+        "   format_version = 2,\n"
+        "   partitioning = ARRAY['bucket(id, 4)','name'],\n"
+        "   compression_codec = 'ZSTD',\n"
+        "   target_max_file_size = '512MB',\n"
+        "   extra_properties = MAP(ARRAY['write.delete.mode'], ARRAY['merge-on-read'])\n"
+        ")"
+    )
+
+
+def test_grants(trino: Trino) -> None:
+    trino.lake.root("GRANT SELECT ON people TO ROLE analyst WITH GRANT OPTION", "GRANT SELECT ON hr.pay TO USER bob")
+    row = ("root", "USER", "analyst", "ROLE", "lake", "default", "people", "SELECT", "YES")
+    assert trino.rows(ALICE, "SHOW GRANTS ON people") == [row]
+    assert trino.rows(ALICE, "SHOW GRANTS") == [row]
+    assert trino.rows(ALICE, "SELECT * FROM information_schema.table_privileges") == [(*row, None)]
+    assert len(trino.rows(ROOT, "SELECT * FROM information_schema.table_privileges")) == 2
+
+
+JDBC_COLUMNS = (
+    "SELECT TABLE_CAT, TABLE_SCHEM, TABLE_NAME, COLUMN_NAME, DATA_TYPE, TYPE_NAME, COLUMN_SIZE, ORDINAL_POSITION\n"
+    "FROM system.jdbc.columns\n"
+    r"WHERE TABLE_CAT = 'lake' AND TABLE_SCHEM LIKE 'def\%' ESCAPE '\' AND TABLE_NAME LIKE '%' ESCAPE '\'"
+    "\nORDER BY TABLE_CAT, TABLE_SCHEM, TABLE_NAME, ORDINAL_POSITION"
+)
+
+
+def test_what_drivers_ask_needs_no_engine(trino: Trino) -> None:
+    for sql, expected in {
+        "SELECT TABLE_CAT FROM system.jdbc.catalogs ORDER BY TABLE_CAT": [("lake",), ("other",), ("system",)],
+        "SELECT table_type FROM system.jdbc.table_types": [("TABLE",), ("VIEW",)],
+        "SELECT TABLE_NAME, TABLE_TYPE FROM system.jdbc.tables WHERE TABLE_CAT = 'lake' AND TABLE_SCHEM = 'hr'": [
+            ("pay", "TABLE")
+        ],
+        "SELECT * FROM system.jdbc.udts": [],
+        "SELECT * FROM system.metadata.materialized_views": [],
+        "SELECT count(*) FROM system.jdbc.types WHERE type_name IN ('bigint', 'varchar')": [(2,)],
+        "SELECT schema_name FROM information_schema.schemata WHERE NOT schema_name LIKE 'info%' ORDER BY 1 DESC": [
+            ("hr",),
+            ("default",),
+        ],
+        "SELECT DISTINCT table_schema FROM lake.information_schema.tables WHERE table_schema <> 'hr'": [
+            ("default",),
+            ("information_schema",),
+        ],
+        "SELECT table_name FROM information_schema.tables ORDER BY table_name OFFSET 1 LIMIT 2": [
+            ("columns",),
+            ("enabled_roles",),
+        ],
+        JDBC_COLUMNS: [],
+        JDBC_COLUMNS.replace(r"def\%", "def%").replace(", COLUMN_SIZE", "", 1): [
+            ("lake", "default", "people", "id", 4, "integer", 1),
+            ("lake", "default", "people", "name", 12, "varchar", 2),
+            ("lake", "default", "people", "city", 12, "varchar", 3),
+        ],
+        "SELECT comment FROM system.metadata.table_comments WHERE catalog_name = 'lake' AND schema_name = 'hr'": [
+            (None,)
+        ],
+    }.items():
+        assert trino.rows(ALICE, sql) == expected, sql
+    assert trino.lake.engine.executed == []
+
+
+def test_values_of_parameters(trino: Trino) -> None:
+    sql = 'SELECT "column_name", UPPER("is_nullable") AS "is_nullable" FROM information_schema.columns'
+    where = ' WHERE "table_schema" = ? AND "table_name" = ? ORDER BY ordinal_position DESC'
+    expected = [("amount", "YES"), ("id", "YES")]
+    assert trino.rows(ALICE, sql + where, pa.scalar("hr"), pa.scalar("pay")) == expected
+    assert trino.rows(ALICE, f"EXECUTE IMMEDIATE '{sql}{where}' USING 'hr', 'pay'") == expected
+    assert trino.rows(ALICE, sql + where, "hr", "pay' OR '1' = '1") == []
+    assert trino.lake.engine.executed == []
+
+
+def test_names_are_as_they_were_written(trino: Trino) -> None:
+    names, _ = trino.ask(ALICE, 'SELECT TABLE_CAT, table_cat AS "Cat", upper(table_cat) FROM system.jdbc.catalogs')
+    assert names == ["TABLE_CAT", "Cat", "_col2"]
+
+
+def test_unknown_columns_and_types_are_told_as_ever(trino: Trino) -> None:
+    assert trino.refusal(ALICE, "SELECT nothing FROM information_schema.tables").kind.value == "USER_ERROR"
+    assert trino.refusal(ALICE, "SELECT * FROM information_schema.nothing").code is ErrorCode.TABLE_NOT_FOUND
+    assert trino.refusal(ALICE, "SELECT * FROM system.jdbc.nothing").code is ErrorCode.TABLE_NOT_FOUND
+
+
+HIDDEN = [
+    "SELECT table_name FROM information_schema.tables WHERE table_schema = 'hr'",
+    "SELECT column_name FROM information_schema.columns WHERE table_schema = 'hr' AND table_name = 'pay'",
+    "SELECT table_name FROM system.jdbc.tables WHERE table_cat = 'lake' AND table_schem = 'hr' AND table_name = 'pay'",
+    "SELECT column_name FROM system.jdbc.columns WHERE table_schem LIKE 'h%' AND table_name = 'pay'",
+    "SELECT comment FROM system.metadata.table_comments WHERE schema_name = 'hr' AND table_name = 'pay'",
+    "SELECT table_name FROM information_schema.table_privileges WHERE table_name = 'pay'",
+    "SHOW TABLES FROM hr LIKE 'pay'",
+]
+
+
+@pytest.mark.rule("STMT-9", "ERR-5")
+@pytest.mark.parametrize("sql", HIDDEN)
+def test_a_hidden_table_is_nowhere(trino: Trino, sql: str) -> None:
+    trino.lake.root("GRANT SELECT ON hr.pay TO USER alice")
+    assert trino.rows(ALICE, sql) != []
+    assert trino.rows(BOB, sql) == []
+    trino.lake.root("DENY SELECT ON hr.pay TO USER alice")
+    assert trino.rows(ALICE, sql) == []
+
+
+@pytest.mark.rule("STMT-9")
+def test_a_hidden_column_is_nowhere(trino: Trino) -> None:
+    trino.lake.root("GRANT SELECT (id, name) ON people TO USER alice")
+    for sql, expected in {
+        "SELECT column_name FROM information_schema.columns WHERE table_name = 'people'": [("id",), ("name",)],
+        "SELECT column_name FROM system.jdbc.columns WHERE table_name = 'people'": [("id",), ("name",)],
+        "SELECT count(*) FROM system.jdbc.columns WHERE table_name = 'people' AND column_name = 'city'": [(0,)],
+    }.items():
+        assert trino.rows(ALICE, sql) == expected
+    assert [row[0] for row in trino.rows(ALICE, "DESCRIBE people")] == ["id", "name"]
+    ((text,),) = trino.rows(ALICE, "SHOW CREATE TABLE people")
+    assert "city" not in text
+
+
+@pytest.mark.rule("NAME-4", "NAME-6")
+@pytest.mark.parametrize(
+    "name", ["people$files", "_sqe_metadata_files", "../hr/pay", "people#x", "PEOPLE", "people.x", "", "default.people"]
+)
+def test_names_that_are_none_find_nothing(trino: Trino, name: str) -> None:
+    for schema in ("default", "default.x", "../default", "_sqe_x"):
+        sql = "SELECT column_name FROM information_schema.columns WHERE table_schema = ? AND table_name = ?"
+        assert trino.rows(ALICE, sql, schema, name) == []
+
+
+def test_rows_come_while_they_are_looked_for(trino: Trino, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A listing of everything holds no more of it than a batch, and ends when nobody reads on."""
+    catalog = trino.lake.engine.catalogs["lake"]
+    rows = pa.table({"id": pa.array([1], pa.int32())})
+    for number in range(3000):
+        catalog.put("many", f"t{number:05}", rows)
+    loaded: list[str] = []
+    load = type(catalog).load_table
+
+    def counting(catalog: object, namespace: tuple[str, ...], name: str) -> object:
+        loaded.append(name)
+        return load(catalog, namespace, name)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(type(catalog), "load_table", counting)
+    sql = "SELECT * FROM information_schema.columns WHERE table_schema = 'many'"
+    service, session = trino.lake.sqe.service, trino.lake.session(ALICE)
+    result = service.execute(session, sql, dialect="trino")
+    assert service.is_running(session)
+    first = next(iter(result))
+    assert first.num_rows == 1000
+    assert len(loaded) < 1100
+    result.close()
+    assert not service.is_running(session)
+    loaded.clear()
+    assert len(trino.rows(ALICE, sql)) == 3000
+    loaded.clear()
+    assert trino.rows(ALICE, f"{sql} AND table_name = 't00007'")[0][2] == "t00007"
+    assert loaded == ["t00007"]
