@@ -7,13 +7,29 @@ import http.client
 import json
 from collections.abc import Iterator, Mapping
 from datetime import datetime
-from typing import Any
+from typing import Any, Protocol
 from urllib.parse import urlsplit
 
-from sqe_core.spi import BasicCredential, BearerCredential, Credential, Endpoint, NoCredential, Secret
+from sqe_core.spi import (
+    BasicCredential,
+    BearerCredential,
+    Credential,
+    Endpoint,
+    NoCredential,
+    ProtocolContext,
+    Secret,
+)
 from sqe_core.testing.protocol import soon
 
 ALICE = BasicCredential(username="alice", password=Secret("wonderland"))
+MALLORY = BasicCredential(username="mallory", password=Secret("wonderland"))
+
+
+class Serve(Protocol):
+    """Starts a server."""
+
+    def __call__(self, context: ProtocolContext | None = None, **keys: object) -> Endpoint:
+        """Start one, with keys of its configuration, or with a context."""
 
 
 class StatementFailed(Exception):

@@ -10,6 +10,8 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from sqe_core.spi.names import quote_part
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
@@ -123,7 +125,8 @@ def _read_fields(
         if place:
             at = _skipped(text, at, ", ")
         if names is None:
-            at = _skipped(text, at, f"{field.name} ")
+            quoted = text.startswith('"', at)
+            at = _skipped(text, at, f"{quote_part(field.name) if quoted else field.name} ")
         found, at = _read(text, at, field.type)
         fields.append((names[place] if names else field.name, found))
     return tuple(fields), _skipped(text, at, ")")

@@ -18,6 +18,7 @@ from typing import Any
 from sqe_core.spi import QueryCancelledError, SessionChanges, Statement
 from sqe_protocol_trino.budget import Budget
 
+_PIECE_BYTES = 1 << 20
 _AHEAD = 2
 """How many pages a statement may be ahead of its client."""
 
@@ -93,6 +94,11 @@ class Chain:
         self._error: BaseException | None = None
         self._news: set[asyncio.Event] = set()
         self.on_end: Callable[[], None] = lambda: None
+
+    @property
+    def piece_bytes(self) -> int:
+        """How large the pieces are that pages are made of."""
+        return min(_PIECE_BYTES, self._bounds.page_bytes)
 
     # -- the statement's thread
 
@@ -213,8 +219,9 @@ class Chain:
             if self._stopped:
                 return
             self._stopped = True
-            if not self._over and error is not None:
+            if not self._over:
                 self._over, self._error = True, error
+            if error is not None:
                 self._drop()
             self._lock.notify_all()
         self._tell()

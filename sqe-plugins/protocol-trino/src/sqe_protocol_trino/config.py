@@ -20,8 +20,8 @@ class TrinoConfig:
         "auto", "gzip and zstd of answers, where a client takes them; auto: not for clients on this machine"
     )
     max_connections: int = setting(4096, "connections at once", minimum=1)
-    max_strangers: int = setting(256, "connections at once on which nobody has logged in yet", minimum=1)
-    max_strangers_per_address: int = setting(64, "such connections of one address", minimum=1)
+    max_strangers: int = setting(1024, "connections at once on which nobody has logged in yet", minimum=1)
+    max_strangers_per_address: int = setting(256, "such connections of one address", minimum=1)
     head_timeout_secs: int = setting(10, "time for the head of a request", minimum=1)
     body_timeout_secs: int = setting(30, "time for the text of a statement", minimum=1)
     idle_timeout_secs: int = setting(300, "a connection without requests ends after this long", minimum=1)

@@ -6,7 +6,7 @@ import asyncio
 from collections import OrderedDict
 from typing import Any
 
-from aiohttp.web import RequestHandler, Server
+from aiohttp.web import BaseRequest, RequestHandler, Response, Server, StreamResponse
 
 from sqe_protocol_trino.config import TrinoConfig
 
@@ -30,9 +30,9 @@ class Connections:
             return False
         of_address = [each for each, where in self._strangers.items() if where == address]
         if len(of_address) >= self._config.max_strangers_per_address:
-            of_address[0].end()
+            _end_one(of_address)
         elif len(self._strangers) >= self._config.max_strangers or len(self._all) >= self._config.max_connections:
-            next(iter(self._strangers)).end()
+            _end_one(list(self._strangers))
         self._all.add(connection)
         self._strangers[connection] = address
         return True
@@ -49,6 +49,11 @@ class Connections:
     def is_stranger(self, connection: GuardedHandler) -> bool:
         """Whether nobody has logged in on it."""
         return connection in self._strangers
+
+
+def _end_one(strangers: list[GuardedHandler]) -> None:
+    """Make room: the oldest of those that say nothing goes first, and who waits for an answer to a login last."""
+    next((each for each in strangers if not each.is_busy), strangers[0]).end()
 
 
 class GuardedHandler(RequestHandler):
@@ -94,6 +99,19 @@ class GuardedHandler(RequestHandler):
         if self._head_timer is not None:
             self._head_timer.cancel()
             self._head_timer = None
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a request of it is being answered."""
+        return self._current_request is not None
+
+    def handle_error(
+        self, request: BaseRequest, status: int = 500, exc: BaseException | None = None, message: str | None = None
+    ) -> StreamResponse:
+        """Answer what is no request with a number, and nothing about this server."""
+        response = Response(text="Bad request\n", status=status, headers={"Server": "SQE"})
+        response.force_close()
+        return response
 
     def _end_stranger(self) -> None:
         if self._connected.is_stranger(self):

@@ -16,13 +16,12 @@ from sqe_core.spi import ColumnType
 from sqe_protocol_trino import json_times
 from sqe_protocol_trino.type_signature import trino_name
 
-_CHUNK_BYTES = 1 << 20
 _NULL = "null"
 _ESCAPES = {chr(code): f"\\u{code:04x}" for code in range(0x20)} | {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
 def json_chunks(
-    batch: pa.RecordBatch, types: Sequence[ColumnType], *, parametric: bool = True
+    batch: pa.RecordBatch, types: Sequence[ColumnType], *, parametric: bool = True, at_most: int = 1 << 20
 ) -> Iterator[tuple[int, bytes]]:
     """Yield the rows of a batch as JSON, some at a time: how many, and `[1,"a"],[2,"b"]`.
 
@@ -30,11 +29,12 @@ def json_chunks(
         batch: the rows.
         types: of the columns.
         parametric: whether the client knows of digits of time; it reads milliseconds otherwise.
+        at_most: bytes of Arrow for one piece, which JSON makes more or less of.
     """
     rows = batch.num_rows
     if not rows:
         return
-    at_once = max(1, min(rows, rows * _CHUNK_BYTES // max(1, batch.nbytes)))
+    at_once = max(1, min(rows, rows * at_most // max(1, batch.nbytes)))
     for start in range(0, rows, at_once):
         part = batch.slice(start, at_once)
         yield part.num_rows, _rows(part, types, parametric)
@@ -85,7 +85,15 @@ def json_values(values: pa.Array, type: ColumnType, parametric: bool = True) -> 
         return _quoted(_base64(values))
     if pa.types.is_string(arrow) or pa.types.is_large_string(arrow):
         return _quoted(_escaped(_padded(values, type) if name == "char" else values))
-    return _quoted(values.cast(pa.string()))
+    return _quoted(_decimal_texts(values) if pa.types.is_decimal(arrow) else values.cast(pa.string()))
+
+
+def _decimal_texts(values: pa.Array) -> pa.Array:
+    texts = values.cast(pa.string())
+    if not pc.any(pc.match_substring(texts, "E")).as_py():
+        return texts
+    # Very small ones: the kernel writes 1E-38, and clients show what they read.
+    return pa.array([None if value is None else f"{value:f}" for value in values.to_pylist()], pa.string())
 
 
 def _quoted(texts: pa.Array) -> pa.Array:

@@ -48,6 +48,7 @@ T = TypeVar("T")
 _PARAMETRIC = "PARAMETRIC_DATETIME"
 _FIRST_WAIT_SECS, _WAIT_SECS, _LONGEST_WAIT_SECS = 1.0, 1.0, 10.0
 _PREFIXES = ("X-Trino-", "X-Presto-")
+_EVERY_ANSWER = {"Server": "SQE", "Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
 
 
 class NotFoundError(Exception):
@@ -85,6 +86,11 @@ class Routes:
 
     async def handle(self, request: BaseRequest) -> Response:
         """Answer a request."""
+        response = await self._answer(request)
+        response.headers.update(_EVERY_ANSWER)
+        return response
+
+    async def _answer(self, request: BaseRequest) -> Response:
         protocol = request.protocol
         if isinstance(protocol, GuardedHandler):
             protocol.head_arrived()

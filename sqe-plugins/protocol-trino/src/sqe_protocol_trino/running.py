@@ -59,7 +59,7 @@ def _written(statement: Statement) -> int | None:
 def _deliver(chain: Chain, statement: Statement, parametric: bool) -> None:
     types = [each.type for each in statement.columns]
     for batch in statement:
-        for _, rows in json_chunks(batch, types, parametric=parametric):
+        for _, rows in json_chunks(batch, types, parametric=parametric, at_most=chain.piece_bytes):
             if not chain.put(rows):
                 return
 
