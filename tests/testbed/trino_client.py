@@ -1,4 +1,4 @@
-"""A client of Trino's protocol that hides nothing: columns as the server names their types, values as its JSON has them."""
+"""A client of Trino's protocol that hides nothing: types as the server names them, values as its JSON has them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The statements that are compared with Trino (tests/trino/corpus), and what Trino 476 answered (tests/trino/answers)."""
+"""The statements that are compared with Trino (tests/trino/corpus), and what it answered (tests/trino/answers)."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from testbed.trino_client import Answer
 FOLDER = Path(__file__).parent.parent / "trino"
 _TYPES_ONLY = "--@ types"
 _STATEMENT = re.compile(
-    r"(?i)\(?(select|selec|with|values|table|insert|update|delete|merge|create|drop|alter|comment|truncate|show|describe|desc"
-    r"|explain|use|set session|set path|set role|set time|reset|prepare|execute|deallocate|start|commit|rollback|grant|revoke"
+    r"(?i)\(?(select|selec|with|values|table|insert|update|delete|merge|create|drop|alter|comment|truncate|show|describe"
+    r"|desc|explain|use|set session|set path|set role|set time|reset|prepare|execute|deallocate|start|commit|rollback|grant|revoke"
     r"|deny|call|analyze|refresh)\b(?!\s*\()"
 )
 

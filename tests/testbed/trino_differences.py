@@ -1,4 +1,4 @@
-"""The file of the differences that are known (tests/trino/differences.toml): each has a reason, and no other is accepted."""
+"""The differences that are known (tests/trino/differences.toml): each has a reason, and no other is accepted."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 
-from testbed.trino_corpus import FOLDER, Case, cases, files
+from testbed.trino_corpus import FOLDER, cases, files
 from testbed.trino_runner import Difference
 
 FILE = FOLDER / "differences.toml"
@@ -89,5 +89,3 @@ def write(found: Mapping[str, Difference]) -> None:
 
 def _quoted(text: str) -> str:
     return f"'{text}'" if "'" not in text else json.dumps(text, ensure_ascii=False)
-
-

@@ -1,4 +1,4 @@
-"""A real Trino 476 beside an Iceberg REST catalog, to record what it answers. No test starts it: tests/trino/record.py does."""
+"""A real Trino 476 beside an Iceberg REST catalog, to record what it answers. tests/trino/record.py starts it, no test."""
 
 from __future__ import annotations
 

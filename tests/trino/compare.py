@@ -1,4 +1,4 @@
-"""Compares SQE with what Trino answered, and writes tests/trino/differences.toml anew: `python tests/trino/compare.py [--print]`.
+"""Compares SQE with what Trino answered, and writes tests/trino/differences.toml anew: `python tests/trino/compare.py`.
 
 Differences that are still there keep their reason. New ones stand below "not explained", which the test refuses.
 """

@@ -1,4 +1,4 @@
-"""Records what a real Trino 476 answers to the corpus: `python tests/trino/record.py --java HOME [FILE …]`. By hand, never in CI.
+"""Records what a real Trino 476 answers to the corpus: `python tests/trino/record.py --java HOME [FILE …]`.
 
 The statements of a file run one after the other in a schema of its own, of a catalog that an Iceberg REST server keeps.
 """
