@@ -16,8 +16,8 @@ FOLDER = Path(__file__).parent.parent / "trino"
 _TYPES_ONLY = "--@ types"
 _STATEMENT = re.compile(
     r"(?i)\(?(select|selec|with|values|table|insert|update|delete|merge|create|drop|alter|comment|truncate|show|describe"
-    r"|desc|explain|use|set session|set path|set role|set time|reset|prepare|execute|deallocate|start|commit|rollback|grant|revoke"
-    r"|deny|call|analyze|refresh)\b(?!\s*\()"
+    r"|desc|explain|use|set session|set path|set role|set time|reset|prepare|execute|deallocate|start|commit"
+    r"|rollback|grant|revoke|deny|call|analyze|refresh)\b(?!\s*\()"
 )
 
 

@@ -1,4 +1,4 @@
-"""A real Trino 476 beside an Iceberg REST catalog, to record what it answers. tests/trino/record.py starts it, no test."""
+"""A real Trino 476 beside an Iceberg REST catalog, to record what it answers. tests/trino/record.py starts it."""
 
 from __future__ import annotations
 
