@@ -15,10 +15,9 @@ from sqe_core.sql.spark.text import quote_string
 from sqe_core.sql.spark.time_rules import local
 from sqe_core.sql.spark.write_calls import argument
 from sqe_core.sql.spark.writer import Writer, operand, rule, says
+from sqe_core.sql.text.time_zone import has_zone
 
 _ROUNDED = ("tinyint", "smallint", "integer", "bigint")
-_ZONED = re.compile(r"(?:[+-]\d{1,2}(?::?\d{2})?|Z|[A-Za-z][A-Za-z_]*(?:/[A-Za-z_+\-0-9]+)*)\s*$")
-_MOST_TIME_CHARACTERS = 200  # a longer text is no time, and would be searched from each of its places
 _BEYOND_MICROS = re.compile(r"\.\d{6}0*[1-9]")
 _PERIOD_UNITS = {"quarter": ("month", 3)}
 _PERIOD_TEXT = re.compile(r"\s*[+-]?\d+(?:\.\d+)?\s*[a-zA-Z]+(?:\s+[+-]?\d+(?:\.\d+)?\s*[a-zA-Z]+)*\s*")
@@ -168,7 +167,7 @@ def _typed_literal(writer: Writer, node: Any) -> str:
     if name in ("date", "time"):
         return f"{name.upper()} {literal}"
     if name in ("timestamp", "timestamp with time zone"):
-        zoned = name != "timestamp" or _ZONED.search(text[10:_MOST_TIME_CHARACTERS]) is not None
+        zoned = name != "timestamp" or has_zone(text)
         return f"{'TIMESTAMP_LTZ' if zoned else 'TIMESTAMP_NTZ'} {literal}"
     if name == "json":
         return f"_sqe_json_parse({literal})"

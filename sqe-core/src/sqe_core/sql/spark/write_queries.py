@@ -9,8 +9,11 @@ from sqlglot import exp
 from sqe_core.sql.grammar.nodes import Call, Frame
 from sqe_core.sql.grammar.table_functions import is_generated, table_function_alias, write_table_function
 from sqe_core.sql.spark import functions
+from sqe_core.sql.spark.declared import declared_type
+from sqe_core.sql.spark.text import quote_string
 from sqe_core.sql.spark.write_calls import write_call
 from sqe_core.sql.spark.writer import Writer, condition, operand, rule
+from sqe_core.sql.text.context import Dialect
 
 _TAIL = ("order", "limit", "offset")
 _RANKING = frozenset(
@@ -23,7 +26,7 @@ def _select(writer: Writer, node: Any) -> str:
     pieces = [write_with(writer, node), "SELECT "]
     if node.args.get("distinct") is not None:
         pieces.append("DISTINCT ")
-    pieces.append(writer.writes(node.expressions))
+    pieces.append(", ".join(_selected(writer, each) for each in node.expressions))
     source = node.args.get("from_")
     if source is not None:
         pieces.append(f" FROM {write_joined(writer, source.this)}")
@@ -35,6 +38,16 @@ def _select(writer: Writer, node: Any) -> str:
         pieces.append(" WINDOW " + ", ".join(_named_window(writer, window) for window in windows))
     pieces.append(_tail(writer, node))
     return "".join(pieces)
+
+
+def _selected(writer: Writer, node: Any) -> str:
+    """Write a column of a result, with the type that it declares to Trino's clients."""
+    value = node.this if isinstance(node, exp.Alias) else node
+    declared = declared_type(value) if writer.dialect is Dialect.TRINO else None
+    if declared is None:
+        return writer.write(node)
+    written = f"_sqe_declared({writer.write(value)}, {quote_string(declared)})"
+    return f"{written} AS {writer.write(node.args['alias'])}" if isinstance(node, exp.Alias) else written
 
 
 def write_condition(writer: Writer, node: Any, key: str) -> str:

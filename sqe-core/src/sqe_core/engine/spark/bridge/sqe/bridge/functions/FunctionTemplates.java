@@ -106,6 +106,7 @@ public final class FunctionTemplates {
     private Expression build(Rule rule, Expression[] values) {
       if (rule.template.startsWith("java:")) return StaticCalls.build(rule.template.substring(5), values);
       if (rule.template.startsWith("operator:")) return Operators.build(rule.template.substring(9), values);
+      if (rule.template.equals("declared:")) return DeclaredTypes.declare(values[0], TypeClasses.literal(values[1]));
       if (rule.template.startsWith("error:")) throw Refusal.ofArgument(rule.template.substring(6));
       return parse(TypeClasses.fill(rule.template, values), values);
     }

@@ -51,6 +51,8 @@ public final class ArrowTypes {
       Type type = origins.of(column);
       Metadata metadata = column.metadata();
       if (type != null) metadata = with(metadata, ICEBERG, written(type));
+      String declared = origins.declared(column);
+      if (declared != null) metadata = with(metadata, SQL_TYPE, declared);
       String[] table = origins.tableOf(column);
       if (table != null) metadata = new MetadataBuilder().withMetadata(metadata).putStringArray(TABLE, table).build();
       columns = columns.add(column.name(), column.dataType(), column.nullable(), metadata);

@@ -4,6 +4,7 @@ import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Optional;
 import java.util.Set;
 import org.apache.iceberg.Schema;
@@ -16,6 +17,7 @@ import org.apache.spark.sql.catalyst.plans.logical.SubqueryAlias;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
 import sqe.bridge.catalog.IcebergFields;
+import sqe.bridge.functions.DeclaredTypes;
 import sqe.bridge.plan.Columns;
 import sqe.bridge.plan.Trees;
 
@@ -43,6 +45,20 @@ final class ColumnOrigins {
   /** The type of Iceberg that a column certainly has; null where Spark's type says all, or nothing is certain. */
   Type of(NamedExpression column) {
     return types.isEmpty() ? null : of(column.exprId()).orElse(null);
+  }
+
+  /** The type that the statement declares for a column, on all sides of a union; null for most. */
+  String declared(NamedExpression column) {
+    return declared(column.exprId(), new HashSet<>());
+  }
+
+  private String declared(ExprId column, Set<ExprId> seen) {
+    Expression value = columns.valueOf(column);
+    if (value == null || !seen.add(column)) return null;
+    String type = DeclaredTypes.of(value);
+    if (type == null && value instanceof AttributeReference name) type = declared(name.exprId(), seen);
+    for (Attribute other : columns.besides(column)) if (!Objects.equals(declared(other.exprId(), seen), type)) return null;
+    return type;
   }
 
   private Optional<Type> of(ExprId column) {
