@@ -17,6 +17,7 @@ from typing import Any
 
 from sqe_core.spi import QueryCancelledError, SessionChanges, Statement
 from sqe_protocol_trino.budget import Budget
+from sqe_protocol_trino.spooling.segments import Spool
 
 _PIECE_BYTES = 1 << 20
 _AHEAD = 2
@@ -37,6 +38,8 @@ class ChainBounds:
 
     page_bytes: int
     linger_secs: float
+    segments_bytes: int = 64 << 20
+    """Of the segments that one page names."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,18 +78,21 @@ class Chain:
         *,
         bounds: ChainBounds,
         budget: Budget,
-        spooled: str | None = None,
         loop: asyncio.AbstractEventLoop,
     ) -> None:
-        self.statement, self.owner, self.spooled = statement, owner, spooled
+        self.statement, self.owner = statement, owner
+        self.encoding: str | None = None
+        """What segments are written in, when the rows are segments; set before the first of them."""
+        self.spool: Spool | None = None
         self.id = statement.query_id
         self.slug_key = secrets.token_bytes(16)
         self.outcome = Outcome()
         self.touched = time.monotonic()
         self._bounds, self._budget, self._loop = bounds, budget, loop
         self._lock = threading.Condition()
-        self._items: deque[bytes] = deque()
-        self._waiting_bytes = 0
+        self._items: deque[tuple[bytes, int]] = deque()
+        self._waiting_bytes = 0  # in memory
+        self._waiting_weight = 0  # what they stand for
         self._first_at = 0.0
         self._last_page: Page | None = None
         self._over = False
@@ -94,6 +100,8 @@ class Chain:
         self._error: BaseException | None = None
         self._news: set[asyncio.Event] = set()
         self.on_end: Callable[[], None] = lambda: None
+        self.on_waste: Callable[[], None] = lambda: None
+        """Is called when nobody will come for what its pages point to."""
 
     @property
     def piece_bytes(self) -> int:
@@ -102,8 +110,13 @@ class Chain:
 
     # -- the statement's thread
 
-    def put(self, rows: bytes) -> bool:
-        """Hand over rows, when their client has caught up; False when nobody wants them any more."""
+    def put(self, rows: bytes, weight: int | None = None) -> bool:
+        """Hand over rows, when their client has caught up; False when nobody wants them any more.
+
+        Args:
+            rows: some, or a segment.
+            weight: how many bytes a segment has, which may lie elsewhere.
+        """
         with self._lock:
             while not self._stopped and self._waiting_bytes and not self._has_room(len(rows)):
                 self._lock.wait(1.0)
@@ -111,8 +124,9 @@ class Chain:
                 return False
             if not self._items:
                 self._first_at = time.monotonic()
-            self._items.append(rows)
+            self._items.append((rows, len(rows) if weight is None else weight))
             self._waiting_bytes += len(rows)
+            self._waiting_weight += self._items[-1][1]
             self._budget.take(len(rows))
         self._tell()
         return True
@@ -137,6 +151,10 @@ class Chain:
             event.set()
 
     # -- the event loop
+
+    def touch(self) -> None:
+        """Note that its client is there."""
+        self.touched = time.monotonic()
 
     @property
     def ended(self) -> bool:
@@ -165,7 +183,7 @@ class Chain:
         with self._lock:
             if self._last_page is not None and number <= self._last_page.number:
                 return 0.0
-            if self._over or self._waiting_bytes >= self._bounds.page_bytes:
+            if self._over or self._waiting_weight >= self._page_weight or self._is_bare(number):
                 return 0.0
             return self._first_at + self._bounds.linger_secs if self._items else float("inf")
 
@@ -192,6 +210,14 @@ class Chain:
             self.on_end()
         return page
 
+    @property
+    def _page_weight(self) -> int:
+        return self._bounds.page_bytes if self.encoding is None else self._bounds.segments_bytes
+
+    def _is_bare(self, number: int) -> bool:
+        """Whether a page has no segments, whatever waits: clients do not look for any in the answer to a statement."""
+        return number == 0 and self.encoding is not None
+
     def _next(self, number: int) -> Page:
         if self._error is not None:
             # What was not fetched goes with the error, as at Trino.
@@ -199,17 +225,21 @@ class Chain:
             return Page(number=number, items=(), last=True, error=self._error)
         items: list[bytes] = []
         size = 0
-        while self._items and (not items or size + len(self._items[0]) <= self._bounds.page_bytes):
-            items.append(self._items.popleft())
-            size += len(items[-1])
-        self._waiting_bytes -= size
+        while (
+            self._items and not self._is_bare(number) and (not items or size + self._items[0][1] <= self._page_weight)
+        ):
+            item, weight = self._items.popleft()
+            items.append(item)
+            size += weight
+        self._waiting_bytes -= sum(map(len, items))
+        self._waiting_weight -= size
         self._first_at = time.monotonic()
         return Page(number=number, items=tuple(items), last=self._over and not self._items)
 
     def _drop(self) -> None:
         self._items.clear()
         self._budget.give(self._waiting_bytes)
-        self._waiting_bytes = 0
+        self._waiting_bytes = self._waiting_weight = 0
 
     # -- any thread
 
@@ -230,10 +260,13 @@ class Chain:
     def cancel(self) -> None:
         """End it for its client, who said so."""
         self.stop(QueryCancelledError("The statement was cancelled"))
+        self.on_waste()
 
     def forget(self) -> None:
         """Free what still waits; nobody asks again."""
         self.stop(QueryCancelledError("The statement was abandoned"))
+        if not self.ended or (self._last_page is not None and self._last_page.error is not None):
+            self.on_waste()
         with self._lock:
             self._drop()
             if self._last_page is not None:

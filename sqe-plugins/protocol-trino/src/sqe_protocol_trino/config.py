@@ -2,10 +2,35 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
-from sqe_core.spi import setting
+from sqe_core.spi import Secret, setting
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpoolingConfig:
+    """`[protocols.trino.spooling]`."""
+
+    enabled: bool = setting(True, "large results as segments, for clients that ask for them")
+    location: str | None = setting(
+        None,
+        "a folder, or `s3://bucket/prefix`; unset: a folder beside what the server keeps",
+        pattern=(r"/.*|s3://[^/]+(/.*)?", "a path from the root, or `s3://bucket/prefix`"),
+    )
+    s3_endpoint: str | None = setting(None, "where S3 is; unset: at AWS", url=("http", "https"))
+    s3_region: str | None = setting(None, "its region; unset: as the machine says")
+    s3_access_key: Secret | None = setting(None, "the key to it; unset: as the machine says")
+    s3_secret_key: Secret | None = setting(None, "its secret")
+    inline_bytes: int = setting(1 << 20, "bytes of rows that a result has at least to be spooled", minimum=1)
+    first_segment_bytes: int = setting(8 << 20, "bytes of rows in the first segment", minimum=1 << 10)
+    segment_bytes: int = setting(16 << 20, "bytes of rows in a segment", minimum=1 << 10, maximum=256 << 20)
+    max_statement_bytes: int = setting(4 << 30, "bytes that wait for one client; more go into pages", minimum=0)
+    max_bytes: int = setting(16 << 30, "bytes that wait for all clients", minimum=0)
+    min_free_bytes: int = setting(1 << 30, "what stays free on the disk", minimum=0)
+    ttl_secs: int = setting(900, "segments that nobody came for are deleted after this long", minimum=1)
+    max_downloads: int = setting(128, "segments that are read at once", minimum=1)
+    download_idle_secs: int = setting(60, "a client that reads nothing for this long is disconnected", minimum=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,3 +50,4 @@ class TrinoConfig:
     head_timeout_secs: int = setting(10, "time for the head of a request", minimum=1)
     body_timeout_secs: int = setting(30, "time for the text of a statement", minimum=1)
     idle_timeout_secs: int = setting(300, "a connection without requests ends after this long", minimum=1)
+    spooling: SpoolingConfig = field(default_factory=SpoolingConfig, metadata={"doc": "Large results as segments."})

@@ -12,7 +12,7 @@ from functools import partial
 from http import HTTPStatus
 from typing import Any, TypeVar
 
-from aiohttp.web import BaseRequest, HTTPException, Response
+from aiohttp.web import BaseRequest, HTTPException, Response, StreamResponse
 
 from sqe_core.spi import (
     AccessDeniedError,
@@ -38,6 +38,10 @@ from sqe_protocol_trino.client_headers import ClientHeaders, credential
 from sqe_protocol_trino.config import TrinoConfig
 from sqe_protocol_trino.connections import Connections, GuardedHandler
 from sqe_protocol_trino.places import Places, is_slug
+from sqe_protocol_trino.spooling import encodings
+from sqe_protocol_trino.spooling.routes import NoSegmentError, SpooledRoutes
+from sqe_protocol_trino.spooling.segments import Segments
+from sqe_protocol_trino.spooling.writer import KEY_HEADER, SegmentWriter
 from sqe_protocol_trino.statement_page import Answer, answer
 from sqe_protocol_trino.statements import Statements
 from sqe_protocol_trino.stats import statement_stats
@@ -77,14 +81,19 @@ class Routes:
         statements: Statements,
         connections: Connections,
         threads: ThreadPoolExecutor,
+        segments: Segments | None,
     ) -> None:
         self._config, self._context, self._gateway = config, context, gateway
         self._places, self._statements, self._connections = places, statements, connections
         self._threads = threads
         self._budget = Budget(config.cache_bytes)
         self._bounds = ChainBounds(page_bytes=config.page_bytes, linger_secs=config.page_linger_millis / 1000)
+        self._segments = segments
+        self._spooled = (
+            SpooledRoutes(config.spooling, segments, gateway, self._in_thread) if segments is not None else None
+        )
 
-    async def handle(self, request: BaseRequest) -> Response:
+    async def handle(self, request: BaseRequest) -> StreamResponse:
         """Answer a request."""
         response = await self._answer(request)
         response.headers.update(_EVERY_ANSWER)
@@ -100,6 +109,8 @@ class Routes:
             return await self._route(request)(request)
         except SqeError as error:
             return self._refused(request, error)
+        except NoSegmentError:
+            return _text("Segment not found", HTTPStatus.NOT_FOUND)
         except (NotFoundError, NoPageError):
             return _text("Query not found", HTTPStatus.NOT_FOUND)
         except GoneError:
@@ -112,13 +123,17 @@ class Routes:
             _log.exception("the Trino listener could not answer")
             return _text("Internal error", HTTPStatus.INTERNAL_SERVER_ERROR)
 
-    def _route(self, request: BaseRequest) -> Callable[[BaseRequest], Awaitable[Response]]:
+    def _route(self, request: BaseRequest) -> Callable[[BaseRequest], Awaitable[StreamResponse]]:
         path = request.path
         match request.method, path.split("/")[1:]:
             case "POST", ["v1", "statement"]:
                 return self._post
             case "GET", ["v1", "statement", ("queued" | "executing") as phase, query_id, slug, number]:
                 return partial(self._get_page, phase=phase, query_id=query_id, slug=slug, number=number)
+            case "HEAD", ["v1", "statement", ("queued" | "executing") as phase, query_id, slug, number]:
+                return partial(self._beat, phase=phase, query_id=query_id, slug=slug, number=number)
+            case "GET", ["v1", "spooled", ("download" | "ack") as what, id]:
+                return partial(self._segment, what=what, id=id)
             case "DELETE", ["v1", "statement", ("queued" | "executing") as phase, query_id, slug, number]:
                 return partial(self._delete_page, phase=phase, query_id=query_id, slug=slug, number=number)
             case "DELETE", ["v1", "statement", "executing", "partialCancel", query_id, _, slug, _]:
@@ -147,14 +162,7 @@ class Routes:
         headers = ClientHeaders(request.headers, prefix)
         if len(request.headers.getall("Authorization", [])) > 1:
             raise InvalidCredentialsError
-        client = ClientInfo(
-            protocol="trino",
-            address=self._places.client_address(request),
-            secure=self._places.is_secure(request),
-            source=headers.source,
-            user_agent=request.headers.get("User-Agent", "")[:256] or None,
-            requested_user=headers.user,
-        )
+        client = self._client(request, headers)
         shown = credential(request.headers.get("Authorization"))
         if isinstance(shown, NoCredential):
             shown = _certificate(request) or shown
@@ -162,6 +170,16 @@ class Routes:
         if isinstance(request.protocol, GuardedHandler):
             self._connections.logged_in(request.protocol)
         return Caller(session=session, headers=headers, client=client)
+
+    def _client(self, request: BaseRequest, headers: ClientHeaders | None = None) -> ClientInfo:
+        return ClientInfo(
+            protocol="trino",
+            address=self._places.client_address(request),
+            secure=self._places.is_secure(request),
+            source=headers.source if headers else None,
+            user_agent=request.headers.get("User-Agent", "")[:256] or None,
+            requested_user=headers.user if headers else None,
+        )
 
     async def _in_thread(self, call: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._threads, call)
@@ -217,8 +235,48 @@ class Routes:
             loop=asyncio.get_running_loop(),
         )
         parametric = _PARAMETRIC in caller.headers.capabilities
-        self._statements.add(chain, partial(running.run, chain, parametric=parametric))
+        run = partial(running.run, chain, parametric=parametric, segments=self._writer(request, caller, chain))
+        self._statements.add(chain, run)
         return await self._page(request, caller, chain, 0, _FIRST_WAIT_SECS)
+
+    def _writer(self, request: BaseRequest, caller: Caller, chain: Chain) -> SegmentWriter | None:
+        encoding = encodings.wanted(caller.headers.listed("Query-Data-Encoding"))
+        if self._segments is None or encoding is None:
+            return None
+        spool = chain.spool = self._segments.open(chain.owner, caller.session.token)
+        spool.on_use = chain.touch
+        chain.on_waste = partial(self._segments.drop, spool)
+        return SegmentWriter(
+            chain,
+            spool,
+            segments=self._segments,
+            encoding=encoding,
+            config=self._config.spooling,
+            budget=self._budget,
+            base=self._places.base(request),
+        )
+
+    async def _segment(self, request: BaseRequest, *, what: str, id: str) -> StreamResponse:
+        if self._spooled is None:
+            raise NoSegmentError
+        client = self._client(request)
+        segment, key = await self._spooled.found(id, request.headers.get(KEY_HEADER), client)
+        if "Authorization" in request.headers:
+            # Clients send none; who does is the owner, or nobody.
+            caller = await self._caller(request)
+            if caller.session.identity.key != segment.spool.owner:
+                raise NoSegmentError
+        if isinstance(request.protocol, GuardedHandler):
+            self._connections.logged_in(request.protocol)
+        if what == "ack":
+            return await self._spooled.acknowledge(segment)
+        return await self._spooled.download(request, segment, key)
+
+    async def _beat(self, request: BaseRequest, *, phase: str, query_id: str, slug: str, number: str) -> Response:
+        """A client that has not come for the next page yet is still there."""
+        _, chain, _ = await self._asked(request, phase, query_id, slug, number)
+        chain.touch()
+        return Response()
 
     def _failed_at_once(self, request: BaseRequest, error: dict[str, Any]) -> Response:
         base = self._places.base(request)
@@ -255,6 +313,8 @@ class Routes:
             raise NotFoundError
         if not is_slug(slug, chain.slug_key, phase, int(number)):
             raise NotFoundError
+        if chain.spool is not None:
+            chain.spool.token = caller.session.token
         return caller, chain, int(number)
 
     async def _delete_page(

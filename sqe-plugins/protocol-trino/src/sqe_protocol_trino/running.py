@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from sqe_core.spi import ColumnType, ResultColumn, SqeError, Statement
 from sqe_protocol_trino.chain import Chain
 from sqe_protocol_trino.json_rows import json_chunks
+from sqe_protocol_trino.spooling.writer import SegmentWriter
 from sqe_protocol_trino.type_signature import column
 from sqe_protocol_trino.update_type import COUNTED
 
@@ -15,12 +16,13 @@ _log = logging.getLogger("sqe_core.trino")
 _ROWS = ResultColumn(name="rows", type=ColumnType(text="bigint", name="bigint"), nullable=False)
 
 
-def run(chain: Chain, *, parametric: bool) -> None:
+def run(chain: Chain, *, parametric: bool, segments: SegmentWriter | None = None) -> None:
     """Run a statement to its end, whatever that is.
 
     Args:
         chain: where its rows go.
         parametric: whether its client knows of digits of time.
+        segments: what makes segments of rows, for a client that asks for them.
     """
     statement = chain.statement
     error: BaseException | None = None
@@ -29,7 +31,7 @@ def run(chain: Chain, *, parametric: bool) -> None:
             statement.start()
             _tell(chain, statement, parametric)
             if statement.schema is not None:
-                _deliver(chain, statement, parametric)
+                _deliver(chain, statement, parametric, segments)
             elif (count := _written(statement)) is not None:
                 chain.put(b"[%d]" % count)
         _end(chain, statement)
@@ -38,6 +40,9 @@ def run(chain: Chain, *, parametric: bool) -> None:
     except Exception as failure:  # noqa: BLE001 - the border of a thread: the client reads that something failed
         _log.exception("statement %s failed in the protocol", chain.id)
         error = failure
+    finally:
+        if segments is not None:
+            segments.abandon()
     chain.finish(error)
 
 
@@ -56,12 +61,14 @@ def _written(statement: Statement) -> int | None:
     return statement.affected_rows if statement.statement_kind in COUNTED else None
 
 
-def _deliver(chain: Chain, statement: Statement, parametric: bool) -> None:
+def _deliver(chain: Chain, statement: Statement, parametric: bool, segments: SegmentWriter | None) -> None:
     types = [each.type for each in statement.columns]
     for batch in statement:
-        for _, rows in json_chunks(batch, types, parametric=parametric, at_most=chain.piece_bytes):
-            if not chain.put(rows):
+        for count, rows in json_chunks(batch, types, parametric=parametric, at_most=chain.piece_bytes):
+            if not (chain.put(rows) if segments is None else segments.put(count, rows)):
                 return
+    if segments is not None:
+        segments.end()
 
 
 def _end(chain: Chain, statement: Statement) -> None:

@@ -16,6 +16,8 @@ from sqe_protocol_trino.config import TrinoConfig
 from sqe_protocol_trino.connections import Connections, GuardedServer
 from sqe_protocol_trino.places import Places
 from sqe_protocol_trino.routes import Routes
+from sqe_protocol_trino.spooling.opening import open_segments
+from sqe_protocol_trino.spooling.segments import Segments
 from sqe_protocol_trino.statements import Statements
 
 _THREADS = 32
@@ -34,6 +36,7 @@ class TrinoServer(ProtocolServer):
         self._http: GuardedServer | None = None
         self._statements: Statements | None = None
         self._threads: ThreadPoolExecutor | None = None
+        self._segments: Segments | None = None
 
     def start(self, gateway: QueryGateway) -> Endpoint:
         """Bind, and serve in threads."""
@@ -44,6 +47,11 @@ class TrinoServer(ProtocolServer):
         except ListenError as error:
             listening.close()
             raise StartupError(str(error)) from None
+        try:
+            self._segments = open_segments(self._config.spooling, context)
+        except StartupError:
+            listening.close()
+            raise
         loop = self._loop = asyncio.new_event_loop()
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="sqe-trino-call")
         self._thread = threading.Thread(target=loop.run_forever, name="sqe-trino", daemon=True)
@@ -75,6 +83,7 @@ class TrinoServer(ProtocolServer):
             statements=self._statements,
             connections=connections,
             threads=self._threads,
+            segments=self._segments,
         )
         self._http = GuardedServer(
             routes.handle,
@@ -95,6 +104,8 @@ class TrinoServer(ProtocolServer):
         while True:
             await asyncio.sleep(pause)
             statements.sweep()
+            if self._segments is not None:
+                self._segments.sweep()
 
     def stop(self, drain_secs: float) -> None:
         """Begin nothing new, let clients fetch what is theirs, close."""
@@ -108,6 +119,8 @@ class TrinoServer(ProtocolServer):
         loop.close()
         if self._threads is not None:
             self._threads.shutdown(wait=False, cancel_futures=True)
+        if self._segments is not None:
+            self._segments.close()
 
     async def _close(self, drain_secs: float) -> None:
         if self._statements is not None:

@@ -74,6 +74,6 @@ def _add_update(document: dict[str, Any], chain: Chain) -> None:
 
 def _data(chain: Chain, page: Page) -> bytes:
     rows = b",".join(page.items)
-    if chain.spooled is None:
+    if chain.encoding is None:
         return b"[" + rows + b"]"
-    return b'{"encoding":"' + chain.spooled.encode() + b'","segments":[' + rows + b"]}"
+    return b'{"encoding":"' + chain.encoding.encode() + b'","metadata":{},"segments":[' + rows + b"]}"
