@@ -13,6 +13,8 @@ from typing import Any
 import lz4.block
 import pyarrow as pa
 import pytest
+import trino.auth
+import trino.dbapi
 import zstandard
 from trino_client import ALICE, Connection, HttpRefused
 
@@ -461,3 +463,19 @@ def test_a_failing_statement_fails(endpoint: Endpoint, gateway: TwoUsers) -> Non
 def test_a_plain_error_is_plain(endpoint: Endpoint) -> None:
     with pytest.raises(HttpRefused):
         Reader(endpoint).ask("GET", "/v1/spooled/other/x")
+
+
+@pytest.mark.parametrize("encoding", ["json", "json+lz4", "json+zstd", None])
+def test_python_reads_them(endpoint: Endpoint, encoding: str | None, tmp_path: Path) -> None:
+    cursor = trino.dbapi.connect(
+        host=endpoint.host,
+        port=endpoint.port,
+        user="alice",
+        auth=trino.auth.BasicAuthentication("alice", "wonderland"),
+        allow_insecure_auth=True,
+        http_scheme="http",
+        encoding=encoding,
+    ).cursor()
+    assert cursor.execute("small").fetchall() == [[n, f"zeile ü {n}"] for n in range(100)]
+    assert cursor.execute("large").fetchall() == [[n, f"zeile ü {n}"] for n in range(ROWS)]
+    assert soon(lambda: not files(tmp_path)), "it acknowledges what it read"
