@@ -99,7 +99,7 @@ class Routes:
         response.headers.update(_EVERY_ANSWER)
         return response
 
-    async def _answer(self, request: BaseRequest) -> Response:
+    async def _answer(self, request: BaseRequest) -> StreamResponse:
         protocol = request.protocol
         if isinstance(protocol, GuardedHandler):
             protocol.head_arrived()

@@ -78,7 +78,7 @@ class SpooledRoutes:
                 await self._in_thread(stored.close)
 
     async def _sent(self, request: BaseRequest, segment: Segment, frames: Iterator[bytes]) -> StreamResponse:
-        response = StreamResponse(headers={"Cache-Control": "no-store"})
+        response = StreamResponse(headers={"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"})
         response.content_type = "application/octet-stream"
         response.content_length = segment.size
         try:
