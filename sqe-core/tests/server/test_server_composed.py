@@ -169,7 +169,7 @@ def test_a_port_that_nobody_wrote_is_off_and_said(tmp_path: Path) -> None:
     assert server._parts.protocols == []
     assert list(server._parts.off) == [
         "the protocol 'flight' is off: nobody provides it",
-        "the protocol 'trino' is off: nobody provides it",
+        "the protocol 'trino' is off: it is not installed (pip install sqe-protocol-trino)",
     ]
 
 
@@ -177,7 +177,7 @@ def test_a_port_that_nobody_wrote_is_off_and_said(tmp_path: Path) -> None:
 def test_a_port_that_somebody_wrote_needs_its_plugin(tmp_path: Path, in_environment: bool) -> None:
     text = "" if in_environment else "[coordinator]\ntrino_http_port = 8081\n"
     environ = {"SQE_COORDINATOR__TRINO_HTTP_PORT": "8081"} if in_environment else {}
-    told = r"coordinator\.trino_http_port: The protocol 'trino' is not known, and no installed plugin provides it"
+    told = r"coordinator\.trino_http_port: The protocol 'trino' is not installed \(pip install sqe-protocol-trino\)"
     with pytest.raises(ConfigError, match=told):
         serve(tmp_path, text, **environ)
 
