@@ -12,6 +12,7 @@ from typing import Any
 
 from testbed.trino_client import Answer
 
+USER = "alice"
 FOLDER = Path(__file__).parent.parent / "trino"
 _TYPES_ONLY = "--@ types"
 _STATEMENT = re.compile(

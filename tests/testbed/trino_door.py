@@ -1,68 +1,67 @@
-"""SQE as the corpus asks it: in this process, in the dialect of Trino, with a schema for each file."""
+"""SQE as clients of Trino meet it: its door on loopback, in front of a core on the engine of the test run."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
-from testbed.connected import composed
-from testbed.trino_client import Answer
-from testbed.trino_corpus import answers, cases
+from testbed.trino_client import TrinoClient
+from testbed.trino_corpus import USER, answers, cases
 from testbed.trino_differences import by_key, fail_alone
-from testbed.trino_json import json_value
-from testbed.trino_runner import UNNAMED, Difference, differences
+from testbed.trino_runner import Difference, differences
 
+from sqe_core.bootstrap import compose, session_store
+from sqe_core.config.loading import load
 from sqe_core.engine.spark.engine import SparkEngine
-from sqe_core.session.session import Session
-from sqe_core.spi import SqeError
-from sqe_core.spi.types import result_columns
-from sqe_core.testing.fakes import make_identity
+from sqe_core.plugins.manager import PluginManager
+from sqe_core.query.gateway import Gateway
+from sqe_core.server import StatusBoard
+from sqe_core.spi import ProtocolContext
+from sqe_protocol_trino.config import TrinoConfig
+from sqe_protocol_trino.server import TrinoServer
+
+_SETTINGS = """
+[policy]
+engine = "passthrough"
+i_understand_no_enforcement = true
+[[auth.providers]]
+type = "anonymous"
+user = "{user}"
+[catalogs.lake]
+type = "sqlite"
+directory = "{folder}/lake"
+"""
 
 
 class Door:
     """A SQE with an empty catalog `lake`."""
 
     def __init__(self, engine: SparkEngine, folder: Path) -> None:
-        self._sqe = composed(engine, folder, f'[catalogs.lake]\ntype = "sqlite"\ndirectory = "{folder}/lake"\n')
+        file = folder / "sqe.toml"
+        file.write_text(_SETTINGS.format(folder=folder, user=USER))
+        loaded, plugins = load(file, environ={}), PluginManager()
+        self._sqe = compose(loaded, plugins, engine=engine)
+        self._store = session_store(self._sqe, loaded, plugins)
+        status = StatusBoard(engine, "476.0")
+        gateway = Gateway(store=self._store, service=self._sqe.service, status=status.current)
+        self._server = TrinoServer(TrinoConfig(page_linger_millis=1), ProtocolContext())
+        self._url = f"http://127.0.0.1:{self._server.start(gateway).port}"
+
+    def client(self, schema: str | None = None) -> TrinoClient:
+        """Return a new connection."""
+        return TrinoClient(self._url, USER, schema=schema)
 
     def differences(self, file: str) -> dict[str, Difference]:
         """Run the statements of a file; return what differs, by the key of its statement."""
-        session = self._sqe.open_session(make_identity("alice"), catalog="lake", protocol="test")
-
-        def ask(sql: str) -> Answer:
-            return self._ask(session, sql)
-
-        try:
-            for sql in (f"CREATE SCHEMA lake.{file}", f"USE lake.{file}"):
-                made = ask(sql)
-                assert made.error is None, made
-            return by_key(file, differences(cases(file), answers(file), ask, fail_alone(file)))
-        finally:
-            self._sqe.service.close_session(session)
-
-    def _ask(self, session: Session, sql: str) -> Answer:
-        try:
-            result = self._sqe.service.execute(session, sql, dialect="trino")
-            if result.schema is None:
-                result.close()
-                return Answer(count=result.affected_rows)
-            table = result.read_all()
-        except SqeError as error:
-            return Answer(error=UNNAMED, message=f"{error.code.name}: {str(error).splitlines()[0]}")
-        columns = tuple((column.name, column.type.text) for column in result_columns(result.schema))
-        values = [_values(column) for column in table.columns]
-        return Answer(columns=columns, rows=tuple([list(row) for row in zip(*values, strict=True)]))
+        made = self.client()(f"CREATE SCHEMA lake.{file}")
+        assert made.error is None, made
+        ask = self.client(file)
+        return by_key(file, differences(cases(file), answers(file), ask, fail_alone(file)))
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._server.stop(0)
+        self._store.close()
         self._sqe.release()
-
-
-def _values(column: Any) -> list[Any]:
-    try:
-        return [json_value(value, column.type) for value in column.to_pylist()]
-    except OverflowError:
-        # Python's dates end before those of SQL.
-        return [None if value is None else str(value) for value in column.cast("string").to_pylist()]

@@ -15,10 +15,8 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from testbed.rest_fixture import RestFixture
 from testbed.trino_client import TrinoClient
-from testbed.trino_corpus import FOLDER, cases, files, line_of
+from testbed.trino_corpus import FOLDER, USER, cases, files, line_of
 from testbed.trino_server import TrinoServer
-
-USER = "alice"
 
 
 def main() -> None:
