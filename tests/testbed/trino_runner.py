@@ -15,7 +15,7 @@ Ask = Callable[[str], Answer]
 _BATCH = 40
 _FRACTION = re.compile(r"(?<=[0-9]{2}:[0-9]{2}:[0-9]{2})\.([0-9]*?)0+(?= |$)")
 _LENGTH = re.compile(r"\b(varchar|char)\b(\(\d+\))?")
-_FIELD = re.compile(r"(?<=[(,])(col\d+|\d+|key|value) (?=[a-z])")
+_FIELD = re.compile(r"(?<=[(,])(\d+|key|value) (?=[a-z])")
 _PRECISION = re.compile(r"\b(timestamp|time)\(\d+\)")
 
 
@@ -87,9 +87,9 @@ def _kind(case: Case, trino: Answer, sqe: Answer) -> str | None:
     return None if (trino.update, trino.count) == (sqe.update, sqe.count) else "update"
 
 
-def columns(answer: Answer) -> tuple[tuple[str, str], ...] | None:
+def columns(answer: Answer) -> tuple[tuple[str, str], ...]:
     """Names and types, as they are compared: see the head of tests/trino/differences.toml."""
-    return answer.columns and tuple((name, _common(kind)) for name, kind in answer.columns)
+    return tuple((name, _common(kind)) for name, kind in answer.columns or ())
 
 
 def _common(kind: str) -> str:

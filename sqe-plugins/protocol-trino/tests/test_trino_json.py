@@ -183,7 +183,7 @@ def argument(kind: str, value: Any) -> dict[str, Any]:
         (
             'row(a integer, "b c" date)',
             pa.struct([("a", pa.int32()), ("b c", pa.date32())]),
-            'row("a" integer, "b c" date)',
+            "row(a integer, b c date)",
             [
                 argument(
                     "NAMED_TYPE", {"fieldName": {"name": name}, "typeSignature": {"rawType": raw, "arguments": []}}

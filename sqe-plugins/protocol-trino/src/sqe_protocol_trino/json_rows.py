@@ -104,6 +104,10 @@ def _floating(values: pa.Array) -> pa.Array:
     if pa.types.is_float16(values.type):
         values = values.cast(pa.float32())
     texts = values.cast(pa.string())
+    # Clients without types of their own tell 1.0 from 1 by its point.
+    if pc.any(whole := pc.equal(values, pc.trunc(values))).as_py():
+        pointed = pc.match_substring_regex(texts, "[.en]")
+        texts = pc.if_else(pc.and_not(whole, pointed), pc.binary_join_element_wise(texts, ".0", ""), texts)
     finite = pc.is_finite(values)
     if pc.all(finite).as_py() is not False:
         return texts

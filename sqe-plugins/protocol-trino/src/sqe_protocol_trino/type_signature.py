@@ -38,7 +38,7 @@ def type_text(type: ColumnType, *, parametric: bool = True) -> str:
         case "array" | "map" as name:
             return f"{name}({', '.join(type_text(inner, parametric=parametric) for _, inner in type.fields)})"
         case "row":
-            fields = (f"{_field_name(name)}{type_text(inner, parametric=parametric)}" for name, inner in type.fields)
+            fields = (f"{name} {type_text(inner, parametric=parametric)}".lstrip() for name, inner in named(type))
             return f"row({', '.join(fields)})"
         case name if name in _PRECISE:
             first, _, rest = name.partition(" ")
@@ -58,9 +58,11 @@ def precision(type: ColumnType) -> int:
     return type.arguments[0] if type.arguments else 3
 
 
-def _field_name(name: str) -> str:
-    """Return the name of a field of a row, with the space after it; some have none."""
-    return '"' + name.replace('"', '""') + '" ' if name else ""
+def named(type: ColumnType) -> tuple[tuple[str, ColumnType], ...]:
+    """Return the fields of a row; the engine calls those without a name col1, col2, …"""
+    if all(name == f"col{at}" for at, (name, _) in enumerate(type.fields, 1)):
+        return tuple(("", inner) for _, inner in type.fields)
+    return type.fields
 
 
 def signature(type: ColumnType, *, parametric: bool = True) -> dict[str, Any]:
@@ -76,7 +78,7 @@ def signature(type: ColumnType, *, parametric: bool = True) -> dict[str, Any]:
                     "typeSignature": signature(inner, parametric=parametric),
                 },
             }
-            for field, inner in type.fields
+            for field, inner in named(type)
         ]
     elif type.fields:
         arguments = [{"kind": "TYPE", "value": signature(inner, parametric=parametric)} for _, inner in type.fields]

@@ -11,9 +11,8 @@ _NAMES = {
     StatementKind.TRANSACTION.value: "START TRANSACTION",
     StatementKind.ROLE.value: "SET ROLE",
 }
-COUNTED = frozenset(
-    kind.value for kind in (StatementKind.INSERT, StatementKind.UPDATE, StatementKind.DELETE, StatementKind.MERGE)
-)
+_WRITES = (StatementKind.INSERT, StatementKind.UPDATE, StatementKind.DELETE, StatementKind.MERGE)
+COUNTED = frozenset(kind.value for kind in (*_WRITES, StatementKind.CREATE_TABLE_AS))
 """Statements that answer a row with how many rows they wrote."""
 
 
