@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from sqe_bench import flight, latency, policy, session, soak, stream
+from sqe_bench import flight, latency, policy, session, soak, stream, trino
 from sqe_core.spi.errors import SqeError
 
 
@@ -16,7 +16,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one benchmark; exit code 1 when it shows less than it must."""
     parser = argparse.ArgumentParser(prog="sqe-bench", description="Measures SQE; every number is a ratio in one run.")
     commands = parser.add_subparsers(dest="command", required=True)
-    for module in (latency, stream, flight, soak, policy, session):
+    for module in (latency, stream, flight, soak, policy, session, trino):
         command = commands.add_parser(module.NAME, help=module.__doc__)
         module.add_arguments(command)
         command.add_argument("--json", type=Path, help="also write the report to this file")

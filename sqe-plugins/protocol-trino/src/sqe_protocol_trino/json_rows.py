@@ -1,12 +1,14 @@
 """Rows as Trino's JSON, made from Arrow by columns: each step is one call into C++ for a whole column.
 
-A column becomes a column of JSON texts (`json_values`), the columns of a row are joined, then the rows.
+A column becomes a column of JSON texts, the columns of a row are joined, then the rows.
 """
 
 from __future__ import annotations
 
 import base64
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -43,14 +45,39 @@ def json_chunks(
 def _rows(batch: pa.RecordBatch, types: Sequence[ColumnType], parametric: bool) -> bytes:
     if not types:
         return b",".join([b"[]"] * batch.num_rows)
-    values = [json_values(column, type, parametric) for column, type in zip(batch.columns, types, strict=True)]
+    values = [_texts(column, type, parametric) for column, type in zip(batch.columns, types, strict=True)]
     return b"[" + _joined(_beside(values), "],[") + b"]"
 
 
-def _beside(values: Sequence[pa.Array]) -> pa.Array:
-    if len(values) == 1:
-        return pc.fill_null(values[0], _NULL)
-    return pc.binary_join_element_wise(*values, ",", null_handling="replace", null_replacement=_NULL)
+@dataclass(frozen=True, slots=True)
+class _Texts:
+    """The texts of a column, and whether they stand in quotes."""
+
+    texts: pa.Array
+    quoted: bool
+
+    def written(self) -> pa.Array:
+        """Return them with their quotes."""
+        if not self.quoted:
+            return self.texts
+        return pc.binary_join_element_wise('"', self.texts, '"', "")
+
+
+def _beside(columns: Sequence[_Texts]) -> pa.Array:
+    """Put the columns of each row side by side. Quotes are written on the way, where nothing in a column is NULL."""
+    pieces: list[str | pa.Array] = []
+    before = ""
+    for each in columns:
+        quote = '"' if each.quoted and not each.texts.null_count else ""
+        pieces += [before + quote, each.texts if quote else each.written()]
+        before = quote + ","
+    pieces += [before[:-1]]
+    return pc.binary_join_element_wise(
+        *(piece for piece in pieces if not isinstance(piece, str) or piece),
+        "",
+        null_handling="replace",
+        null_replacement=_NULL,
+    )
 
 
 def _joined(texts: pa.Array, separator: str) -> bytes:
@@ -60,7 +87,7 @@ def _joined(texts: pa.Array, separator: str) -> bytes:
     return bytes(buffer) if buffer is not None else b""
 
 
-def json_values(values: pa.Array, type: ColumnType, parametric: bool = True) -> pa.Array:
+def _texts(values: pa.Array, type: ColumnType, parametric: bool) -> _Texts:
     """Return the JSON text of each value; NULL stays NULL."""
     if isinstance(values, pa.DictionaryArray):
         values = values.dictionary_decode()
@@ -68,24 +95,24 @@ def json_values(values: pa.Array, type: ColumnType, parametric: bool = True) -> 
         values = values.storage
     name, arrow = trino_name(type), values.type
     if pa.types.is_null(arrow):
-        return pa.nulls(len(values), pa.string())
+        return _Texts(pa.nulls(len(values), pa.string()), False)
     if name in ("array", "map", "row") and pa.types.is_nested(arrow):
-        return _nested(values, type, parametric)
+        return _Texts(_nested(values, type, parametric), False)
     if pa.types.is_floating(arrow):
-        return _floating(values)
+        return _Texts(_floating(values), False)
     if pa.types.is_boolean(arrow) or pa.types.is_integer(arrow):
-        return values.cast(pa.string())
+        return _Texts(values.cast(pa.string()), False)
     if pa.types.is_timestamp(arrow) or pa.types.is_time(arrow):
-        return _quoted(json_times.moment_texts(values, type, parametric))
+        return _Texts(json_times.moment_texts(values, type, parametric), True)
     if pa.types.is_duration(arrow):
-        return _quoted(json_times.duration_texts(values))
+        return _Texts(json_times.duration_texts(values), True)
     if pa.types.is_interval(arrow):
-        return _quoted(json_times.interval_texts(values))
+        return _Texts(json_times.interval_texts(values), True)
     if pa.types.is_binary(arrow) or pa.types.is_large_binary(arrow) or pa.types.is_fixed_size_binary(arrow):
-        return _quoted(_base64(values))
+        return _Texts(_base64(values), True)
     if pa.types.is_string(arrow) or pa.types.is_large_string(arrow):
-        return _quoted(_escaped(_padded(values, type) if name == "char" else values))
-    return _quoted(_decimal_texts(values) if pa.types.is_decimal(arrow) else values.cast(pa.string()))
+        return _Texts(_escaped(_padded(values, type) if name == "char" else values).cast(pa.string()), True)
+    return _Texts(_decimal_texts(values) if pa.types.is_decimal(arrow) else values.cast(pa.string()), True)
 
 
 def _decimal_texts(values: pa.Array) -> pa.Array:
@@ -94,10 +121,6 @@ def _decimal_texts(values: pa.Array) -> pa.Array:
         return texts
     # Very small ones: the kernel writes 1E-38, and clients show what they read.
     return pa.array([None if value is None else f"{value:f}" for value in values.to_pylist()], pa.string())
-
-
-def _quoted(texts: pa.Array) -> pa.Array:
-    return pc.binary_join_element_wise('"', texts.cast(pa.string()), '"', "")
 
 
 def _floating(values: pa.Array) -> pa.Array:
@@ -120,24 +143,24 @@ def _padded(values: pa.Array, type: ColumnType) -> pa.Array:
 
 
 def _escaped(texts: pa.Array) -> pa.Array:
-    if not _has_specials(texts):
-        return texts
-    texts = pc.replace_substring(pc.replace_substring(texts, "\\", "\\\\"), '"', '\\"')
-    for character, escape in _ESCAPES.items():
-        if pc.any(pc.match_substring(texts, character)).as_py():
-            texts = pc.replace_substring(texts, character, escape)
+    octets = _octets(texts)
+    if (octets == 0x5C).any():
+        texts = pc.replace_substring(texts, "\\", "\\\\")
+    if (octets == 0x22).any():
+        texts = pc.replace_substring(texts, '"', '\\"')
+    if (octets < 0x20).any():
+        for code in np.unique(octets[octets < 0x20]):
+            texts = pc.replace_substring(texts, chr(code), _ESCAPES[chr(code)])
     return texts
 
 
-def _has_specials(texts: pa.Array) -> bool:
-    """Whether a quote, a backslash or a control character is anywhere: looked for in all bytes at once."""
+def _octets(texts: pa.Array) -> Any:
+    """Return the bytes of all texts: whether anything has to be escaped is seen in all of them at once."""
     _, offsets, data = texts.buffers()
     if data is None or not len(texts):
-        return False
+        return np.empty(0, np.uint8)
     places = np.frombuffer(offsets, np.int64 if pa.types.is_large_string(texts.type) else np.int32)
-    start, end = places[texts.offset], places[texts.offset + len(texts)]
-    octets = np.frombuffer(data, np.uint8)[start:end]
-    return bool((octets < 0x20).any() or (octets == 0x22).any() or (octets == 0x5C).any())
+    return np.frombuffer(data, np.uint8)[places[texts.offset] : places[texts.offset + len(texts)]]
 
 
 def _base64(values: pa.Array) -> pa.Array:
@@ -150,23 +173,24 @@ def _base64(values: pa.Array) -> pa.Array:
 def _nested(values: pa.Array, type: ColumnType, parametric: bool) -> pa.Array:
     if pa.types.is_struct(values.type):
         inside = [
-            json_values(pc.struct_field(values, [place]), inner, parametric)
-            for place, (_, inner) in enumerate(type.fields)
+            _texts(pc.struct_field(values, [place]), inner, parametric) for place, (_, inner) in enumerate(type.fields)
         ]
         texts = pc.binary_join_element_wise("[", _beside(inside), "]", "") if inside else pa.array(["[]"] * len(values))
         return pc.if_else(pc.is_valid(values), texts, pa.scalar(None, pa.string()))
     if pa.types.is_map(values.type):
-        keys = _keys(json_values(_slice_of(values, values.keys), type.fields[0][1], parametric))
-        items = pc.fill_null(json_values(_slice_of(values, values.items), type.fields[1][1], parametric), _NULL)
-        inside_texts, opening, closing = pc.binary_join_element_wise(keys, items, ":"), "{", "}"
+        # Keys of an object are texts, whatever their type.
+        keys = _texts(_slice_of(values, values.keys), type.fields[0][1], parametric)
+        keys = keys if keys.quoted else _Texts(_escaped(keys.texts), True)
+        items = pc.fill_null(_texts(_slice_of(values, values.items), type.fields[1][1], parametric).written(), _NULL)
+        joined, opening, closing = pc.binary_join_element_wise(keys.written(), items, ":"), "{", "}"
     else:
         if not pa.types.is_list(values.type):
             values = values.cast(pa.list_(values.type.value_type))
-        inside_texts = pc.fill_null(json_values(_slice_of(values, values.values), type.fields[0][1], parametric), _NULL)
-        opening, closing = "[", "]"
+        inner = _texts(_slice_of(values, values.values), type.fields[0][1], parametric)
+        joined, opening, closing = pc.fill_null(inner.written(), _NULL), "[", "]"
     offsets = pc.subtract(values.offsets, values.offsets[0]) if len(values) else values.offsets
-    joined = pc.binary_join(pa.ListArray.from_arrays(offsets, inside_texts), ",")
-    texts = pc.binary_join_element_wise(opening, joined, closing, "")
+    lists = pc.binary_join(pa.ListArray.from_arrays(offsets, joined), ",")
+    texts = pc.binary_join_element_wise(opening, lists, closing, "")
     return pc.if_else(pc.is_valid(values), texts, pa.scalar(None, pa.string()))
 
 
@@ -176,10 +200,3 @@ def _slice_of(values: pa.Array, inside: pa.Array) -> pa.Array:
         return inside.slice(0, 0)
     start, end = values.offsets[0].as_py(), values.offsets[-1].as_py()
     return inside.slice(start, end - start)
-
-
-def _keys(texts: pa.Array) -> pa.Array:
-    """Return keys of an object: all are texts there."""
-    if not len(texts) or texts[0].as_py().startswith('"'):
-        return texts
-    return pc.binary_join_element_wise('"', _escaped(texts), '"', "")
