@@ -212,7 +212,10 @@ def test_a_segment_needs_its_own_key(endpoint: Endpoint) -> None:
     assert reader.fetch({**first, "headers": {}})[0] == 404
     # A login in place of the key is not enough: who has the session does not have to have the segment.
     assert Connection(endpoint).send("GET", first["uri"])[0] == 404
-    assert reader.fetch(first)[0] == 200
+    answer = Connection(endpoint, NoCredential())
+    assert answer.send("GET", first["uri"], **{KEY_HEADER: first["headers"][KEY_HEADER][0]})[0] == 200
+    assert answer.answered["Server"] == "SQE"
+    assert answer.answered["Cache-Control"] == "no-store"
 
 
 @pytest.mark.parametrize("guess", ["", "x", "../../etc/passwd", "%2e%2e%2fx", "A" * 32, "a" * 4000])

@@ -90,7 +90,9 @@ class Routes:
         self._bounds = ChainBounds(page_bytes=config.page_bytes, linger_secs=config.page_linger_millis / 1000)
         self._segments = segments
         self._spooled = (
-            SpooledRoutes(config.spooling, segments, gateway, self._in_thread) if segments is not None else None
+            SpooledRoutes(config.spooling, segments, gateway, self._in_thread, _EVERY_ANSWER)
+            if segments is not None
+            else None
         )
 
     async def handle(self, request: BaseRequest) -> StreamResponse:

@@ -6,7 +6,7 @@ import asyncio
 import base64
 import binascii
 import logging
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
@@ -34,10 +34,19 @@ class SpooledRoutes:
         segments: what is there.
         gateway: knows which sessions are alive.
         in_thread: runs what waits.
+        headers: of every answer.
     """
 
-    def __init__(self, config: SpoolingConfig, segments: Segments, gateway: QueryGateway, in_thread: InThread) -> None:
-        self._config, self._segments, self._gateway, self._in_thread = config, segments, gateway, in_thread
+    def __init__(
+        self,
+        config: SpoolingConfig,
+        segments: Segments,
+        gateway: QueryGateway,
+        in_thread: InThread,
+        headers: Mapping[str, str],
+    ) -> None:
+        self._config, self._segments, self._gateway = config, segments, gateway
+        self._in_thread, self._headers = in_thread, headers
         self._slots = asyncio.Semaphore(config.max_downloads)
 
     async def found(self, id: str, key_text: str | None, client: ClientInfo) -> tuple[Segment, bytes]:
@@ -78,7 +87,7 @@ class SpooledRoutes:
                 await self._in_thread(stored.close)
 
     async def _sent(self, request: BaseRequest, segment: Segment, frames: Iterator[bytes]) -> StreamResponse:
-        response = StreamResponse(headers={"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"})
+        response = StreamResponse(headers=self._headers)
         response.content_type = "application/octet-stream"
         response.content_length = segment.size
         try:
