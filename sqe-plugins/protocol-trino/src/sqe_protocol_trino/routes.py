@@ -19,6 +19,7 @@ from sqe_core.spi import (
     CertificateCredential,
     ClientInfo,
     Credential,
+    ErrorCode,
     GatewaySession,
     InvalidCredentialsError,
     NoCredential,
@@ -38,6 +39,7 @@ from sqe_protocol_trino.client_headers import ClientHeaders, credential
 from sqe_protocol_trino.config import TrinoConfig
 from sqe_protocol_trino.connections import Connections, GuardedHandler
 from sqe_protocol_trino.places import Places, is_slug
+from sqe_protocol_trino.sign_in import SignIn
 from sqe_protocol_trino.spooling import encodings
 from sqe_protocol_trino.spooling.routes import NoSegmentError, SpooledRoutes
 from sqe_protocol_trino.spooling.segments import Segments
@@ -94,6 +96,8 @@ class Routes:
             if segments is not None
             else None
         )
+        logins = gateway.browser_logins
+        self._sign_in = SignIn(logins, self._in_thread) if logins is not None else None
 
     async def handle(self, request: BaseRequest) -> StreamResponse:
         """Answer a request."""
@@ -127,6 +131,8 @@ class Routes:
 
     def _route(self, request: BaseRequest) -> Callable[[BaseRequest], Awaitable[StreamResponse]]:
         path = request.path
+        if self._sign_in is not None and request.method == "GET" and path == self._sign_in.callback_path:
+            return self._sign_in.callback
         match request.method, path.split("/")[1:]:
             case "POST", ["v1", "statement"]:
                 return self._post
@@ -154,6 +160,10 @@ class Routes:
                 return self._queries
             case "GET", ["v1", "query", query_id]:
                 return partial(self._query, query_id=query_id)
+            case "GET", ["oauth2", "token", "initiate", hash] if self._sign_in is not None:
+                return partial(self._initiate, hash=hash)
+            case "GET" | "DELETE", ["oauth2", "token", id] if self._sign_in is not None:
+                return partial(self._token, id=id)
         raise NotFoundError
 
     # -- logins
@@ -168,6 +178,9 @@ class Routes:
         shown = credential(request.headers.get("Authorization"))
         if isinstance(shown, NoCredential):
             shown = _certificate(request) or shown
+        if self._sign_in is not None and isinstance(shown, NoCredential):
+            # The way of such clients to ask how to log in: no attempt, which the core would count.
+            raise InvalidCredentialsError
         session = await self._in_thread(partial(self._gateway.authenticate, shown, client))
         if isinstance(request.protocol, GuardedHandler):
             self._connections.logged_in(request.protocol)
@@ -186,11 +199,25 @@ class Routes:
     async def _in_thread(self, call: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._threads, call)
 
+    async def _initiate(self, request: BaseRequest, *, hash: str) -> Response:
+        assert self._sign_in is not None
+        return await self._sign_in.initiate(request, hash, self._client(request))
+
+    async def _token(self, request: BaseRequest, *, id: str) -> Response:
+        assert self._sign_in is not None
+        if request.method == "DELETE":
+            return self._sign_in.forget(id)
+        return await self._sign_in.token(id, self._client(request), self._places.base(request))
+
     def _refused(self, request: BaseRequest, error: SqeError) -> Response:
         match error:
-            case InvalidCredentialsError():
+            case InvalidCredentialsError() | SqeError(code=ErrorCode.SESSION_EXPIRED):
                 response = _text("Unauthorized", HTTPStatus.UNAUTHORIZED)
                 response.headers.add("WWW-Authenticate", 'Basic realm="Trino"')
+                if self._sign_in is not None:
+                    response.headers.add("WWW-Authenticate", self._sign_in.challenge(self._places.base(request)))
+                    # What comes next may be long in coming, and a connection without a login ends soon.
+                    response.force_close()
                 return response
             case AccessDeniedError():
                 return _text(error.message, HTTPStatus.FORBIDDEN)

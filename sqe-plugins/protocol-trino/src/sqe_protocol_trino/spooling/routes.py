@@ -12,7 +12,7 @@ from typing import Any
 
 from aiohttp.web import BaseRequest, Response, StreamResponse
 
-from sqe_core.spi import BearerCredential, ClientInfo, InvalidCredentialsError, QueryGateway
+from sqe_core.spi import BearerCredential, ClientInfo, ErrorCode, InvalidCredentialsError, QueryGateway, SqeError
 from sqe_protocol_trino.config import SpoolingConfig
 from sqe_protocol_trino.spooling.seal import KEY_BYTES, DamagedError
 from sqe_protocol_trino.spooling.segments import Segment, Segments
@@ -62,7 +62,9 @@ class SpooledRoutes:
         session = BearerCredential(token=segment.spool.token)
         try:
             await self._in_thread(partial(self._gateway.authenticate, session, client))
-        except InvalidCredentialsError:
+        except SqeError as error:
+            if not isinstance(error, InvalidCredentialsError) and error.code is not ErrorCode.SESSION_EXPIRED:
+                raise
             self._segments.drop(segment.spool)
             raise NoSegmentError from None
         segment.spool.use()
