@@ -136,7 +136,7 @@ def logins(gateway: FakeGateway) -> Logins:
 def endpoint(gateway: FakeGateway, logins: Logins, monkeypatch: Any) -> Iterator[Endpoint]:
     monkeypatch.setattr(sign_in, "_WAIT_SECS", 1.0)
     # Tokens of tests do not go into the keyring of whoever runs them.
-    monkeypatch.setattr(trino.auth._OAuth2KeyRingTokenCache, "is_keyring_available", False)
+    monkeypatch.setattr(trino.auth._OAuth2KeyRingTokenCache, "is_keyring_available", lambda _: False)
     port = urlsplit(logins.redirect_uri).port
     assert port is not None
     server = TrinoFactory().create("trino", TrinoConfig(), ProtocolContext(port=port))
