@@ -184,6 +184,10 @@ class Routes:
         session = await self._in_thread(partial(self._gateway.authenticate, shown, client))
         if isinstance(request.protocol, GuardedHandler):
             self._connections.logged_in(request.protocol)
+        identity, original = session.identity, headers.text("Original-User")
+        if identity.personal and original not in (None, identity.username):
+            # SET SESSION AUTHORIZATION of a client: nobody works for somebody else here (AUTHN-9).
+            raise AccessDeniedError("The original user is not the one that logged in")
         return Caller(session=session, headers=headers, client=client)
 
     def _client(self, request: BaseRequest, headers: ClientHeaders | None = None) -> ClientInfo:

@@ -12,6 +12,7 @@ from typing import Any
 
 from sqe_core.spi import Endpoint, ProtocolContext, ProtocolServer, QueryGateway, StartupError
 from sqe_http.listener import ListenError, ListenerTls
+from sqe_protocol_trino.certificate_names import CertificateNames
 from sqe_protocol_trino.config import TrinoConfig
 from sqe_protocol_trino.connections import Connections, GuardedServer
 from sqe_protocol_trino.places import Places
@@ -79,7 +80,11 @@ class TrinoServer(ProtocolServer):
             config,
             context,
             gateway,
-            places=Places(public_url=context.public_url, trusted_proxies=context.trusted_proxies),
+            places=Places(
+                public_url=context.public_url,
+                trusted_proxies=context.trusted_proxies,
+                names=CertificateNames(context.tls.cert_file) if context.tls else (),
+            ),
             statements=self._statements,
             connections=connections,
             threads=self._threads,
