@@ -1,4 +1,4 @@
-"""One `sqe-server` for the official clients of Flight SQL, with API keys and anonymous users."""
+"""One `sqe-server` for the official clients of Flight SQL and of Trino, with API keys and anonymous users."""
 
 from __future__ import annotations
 
@@ -15,8 +15,10 @@ from typing import Any
 import adbc_driver_flightsql.dbapi
 import pyspark
 import pytest
+import trino
 from clients.go_toolchain import fetched_go, installed_go
 from testbed.making import each_ended
+from testbed.processes import free_ports
 from testbed.sqe_server import NO_POLICY, SqeServer, api_keys
 
 from sqe_core.engine.spark.jars import LockedJar, fetch_jars
@@ -35,7 +37,12 @@ class RunningServer(SqeServer):
         self.secure = "tls" in more
         lake = f'[catalogs.iceberg]\ntype = "sqlite"\ndirectory = "{folder / "lake"}"\n'
         rights = '[auth.role_mappings]\nroot = ["service_admin"]\n'
-        super().__init__(folder, f'{more}\n{lake}{NO_POLICY}{rights}{provider}[[auth.providers]]\ntype = "anonymous"\n')
+        (self.trino_port,) = free_ports(1)
+        super().__init__(
+            folder,
+            f'{more}\n{lake}{NO_POLICY}{rights}{provider}[[auth.providers]]\ntype = "anonymous"\n',
+            SQE_COORDINATOR__TRINO_HTTP_PORT=str(self.trino_port),
+        )
 
     @property
     def uri(self) -> str:
@@ -46,6 +53,19 @@ class RunningServer(SqeServer):
         login = {"username": user, "password": self.keys[user]} if user in self.keys else {}
         return adbc_driver_flightsql.dbapi.connect(self.uri, db_kwargs={**login, **more}, autocommit=True)
 
+    @property
+    def authority(self) -> Path:
+        """Who vouches for its certificate."""
+        return self.folder / "localhost.pem"
+
+    def connect_trino(self, user: str | None = "etl", **more: Any) -> trino.dbapi.Connection:
+        """A connection of Trino's Python client, which sends passwords over TLS only; None is nobody."""
+        if user is not None:
+            more = {"auth": trino.auth.BasicAuthentication(user, self.keys.get(user, "sqe_wrong")), **more}
+        place = {"catalog": "iceberg", "schema": "default", "user": user or "me"}
+        address = f"https://localhost:{self.trino_port}"
+        return trino.dbapi.connect(address, **{**place, "verify": str(self.authority), **more})
+
 
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
@@ -55,7 +75,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
 
 @pytest.fixture(scope="session")
 def tls_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
-    """A server whose certificate is its own authority, `localhost.pem` in its folder."""
+    """A server whose certificate is its own authority."""
     folder = tmp_path_factory.mktemp("tls")
     certificate, key = make_certificate(folder, "DNS:localhost", "IP:127.0.0.1")
     tls = f'[coordinator.tls]\ncert_file = "{certificate}"\nkey_file = "{key}"'
@@ -78,6 +98,15 @@ def adbc(connect: Callable[..., adbc_driver_flightsql.dbapi.Connection]) -> adbc
 def cursor(adbc: adbc_driver_flightsql.dbapi.Connection) -> Iterator[adbc_driver_flightsql.dbapi.Cursor]:
     with adbc.cursor() as cursor:
         yield cursor
+
+
+@pytest.fixture
+def connect_trino(tls_server: RunningServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Any]]:
+    """Opens connections of Trino's Python client that end with the test."""
+    # It counts for `requests` more than what a client says.
+    monkeypatch.delenv("REQUESTS_CA_BUNDLE", raising=False)
+    monkeypatch.delenv("CURL_CA_BUNDLE", raising=False)
+    yield from each_ended(tls_server.connect_trino)
 
 
 @pytest.fixture

@@ -249,3 +249,18 @@ def test_rows_come_while_they_are_looked_for(trino: Trino, monkeypatch: pytest.M
     loaded.clear()
     assert trino.rows(ALICE, f"{sql} AND table_name = 't00007'")[0][2] == "t00007"
     assert loaded == ["t00007"]
+
+
+def test_the_comment_of_a_column_is_there_for_who_names_it(trino: Trino) -> None:
+    tables = trino.lake.engine.catalogs["lake"].tables
+    for place in ((("default",), "people"), (("hr",), "pay")):
+        table, rows = tables[place]
+        noted = tuple(replace(column, comment=f"the {column.name}") for column in table.columns)
+        tables[place] = replace(table, columns=noted), rows
+    where = "FROM information_schema.columns WHERE table_name = 'people' AND column_name = 'id'"
+    assert trino.rows(ALICE, f"SELECT column_name, comment, extra_info {where}") == [("id", "the id", None)]
+    assert "comment" not in trino.ask(ALICE, f"SELECT * {where}")[0]
+    by_comment = "SELECT column_name FROM information_schema.columns WHERE comment = 'the amount'"
+    trino.lake.root("GRANT SELECT ON hr.pay TO USER alice")
+    assert trino.rows(ALICE, by_comment) == [("amount",)]
+    assert trino.rows(BOB, by_comment) == []

@@ -43,3 +43,15 @@ def test_columns_of_a_result() -> None:
         ),
     )
     assert result_columns(None) == ()
+
+
+def test_columns_that_tell_no_type() -> None:
+    types = [pa.int64(), pa.float32(), pa.timestamp("us", "UTC"), pa.list_(pa.int32()), pa.map_(pa.string(), pa.null())]
+    found = result_columns(pa.schema([("c", type) for type in types]))
+    assert [column.type.text for column in found] == [
+        "bigint",
+        "real",
+        "timestamp(6) with time zone",
+        "array(integer)",
+        "map(varchar, unknown)",
+    ]

@@ -6,7 +6,7 @@ Statements of Trino's dialect see Trino's tables with Trino's columns, as its dr
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 
@@ -43,6 +43,9 @@ class OwnTables:
     system: Mapping[str, Tables]
     lists_system: bool = False
     """Whether `system` is among the catalogs that are listed."""
+    hidden: Tables = field(default_factory=dict)
+    """Further columns of tables of `information_schema`, at the end of rows: who names them reads them, `*` has them not,
+    and queries for the engine neither."""
 
 
 def table(columns: str) -> pa.Schema:

@@ -110,4 +110,5 @@ TRINO_TABLES = OwnTables(
         "runtime": RUNTIME,
     },
     lists_system=True,
+    hidden={"columns": table("comment extra_info")},
 )

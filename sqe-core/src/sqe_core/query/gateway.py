@@ -53,6 +53,7 @@ from sqe_core.spi.protocol import (
     TableFilter,
     TableListing,
 )
+from sqe_core.spi.statement_kinds import StatementKind
 from sqe_core.spi.types import ResultColumn, result_columns
 from sqe_core.sql.text.like import like_filter
 
@@ -262,11 +263,12 @@ def _with_names(credential: Credential) -> Credential:
     return replace(credential, subject=read.subject, issuer=read.issuer, alternative_names=read.alternative_names)
 
 
-def _changes(before: SessionState, later: SessionState) -> SessionChanges:
+def _changes(before: SessionState, later: SessionState, *, named: bool) -> SessionChanges:
     then, now = before.properties.values, later.properties.values
+    moved = named or (later.catalog, later.schema) != (before.catalog, before.schema)
     return SessionChanges(
-        catalog=later.catalog if later.catalog != before.catalog else None,
-        schema=later.schema if (later.catalog, later.schema) != (before.catalog, before.schema) else None,
+        catalog=later.catalog if named or later.catalog != before.catalog else None,
+        schema=later.schema if moved else None,
         set_properties={name: str(value) for name, value in now.items() if then.get(name) != value},
         reset_properties=tuple(name for name in then if name not in now),
         added_prepared={name: text for name, text in later.prepared.items() if before.prepared.get(name) != text},
@@ -331,7 +333,11 @@ class _BegunStatement:
 
     @property
     def changes(self) -> SessionChanges:
-        return SessionChanges() if self._seen is None else _changes(self._seen.began, self._seen.state())
+        if self._seen is None:
+            return SessionChanges()
+        # Who says USE is told the names, those too that it has already: the client may not know them.
+        named = self.statement_kind == StatementKind.USE.value
+        return _changes(self._seen.began, self._seen.state(), named=named)
 
     @property
     def warnings(self) -> tuple[str, ...]:

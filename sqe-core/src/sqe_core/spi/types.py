@@ -68,7 +68,8 @@ def result_columns(schema: pa.Schema | None) -> tuple[ResultColumn, ...]:
 
 def _column(field: pa.Field[Any]) -> ResultColumn:
     told = field.metadata or {}
-    text = told.get(b"sql_type", str(field.type).encode()).decode()
+    said = told.get(b"sql_type")
+    text = said.decode() if said is not None else _arrow_text(field.type)
     comment = told.get(b"comment")
     return ResultColumn(
         name=field.name,
@@ -76,6 +77,33 @@ def _column(field: pa.Field[Any]) -> ResultColumn:
         nullable=field.nullable,
         comment=comment.decode() if comment is not None else None,
     )
+
+
+_ARROW_TEXTS = {
+    "bool": "boolean",
+    "int8": "tinyint",
+    "int16": "smallint",
+    "int32": "integer",
+    "int64": "bigint",
+    "float": "real",
+    "string": "varchar",
+    "large_string": "varchar",
+    "binary": "varbinary",
+    "date32[day]": "date",
+    "timestamp[us]": "timestamp(6)",
+    "timestamp[us, tz=UTC]": "timestamp(6) with time zone",
+    "null": "unknown",
+}
+
+
+def _arrow_text(type: Any) -> str:
+    """Return the text of the type of a column that tells none: of answers that are not the engine's."""
+    inside = [type.field(place).type for place in range(type.num_fields)]
+    if str(type).startswith("list<"):
+        return f"array({_arrow_text(inside[0])})"
+    if str(type).startswith("map<"):
+        return f"map({_arrow_text(type.key_type)}, {_arrow_text(type.item_type)})"
+    return _ARROW_TEXTS.get(str(type), str(type))
 
 
 def column_type(text: str, type: pa.DataType) -> ColumnType:

@@ -50,7 +50,7 @@ class SystemTables:
         if schema is None:
             return None
         if self.context.trino:
-            return to_table(schema, list(self.stream(resolved, EVERYTHING)))
+            return to_table(schema, [row[: len(schema)] for row in self.stream(resolved, EVERYTHING)])
         if resolved.mount is SYSTEM:
             return RuntimeTables(self.context).rows(name)
         listing = InformationSchema(
@@ -75,6 +75,14 @@ class SystemTables:
         if name.namespace != (INFORMATION_SCHEMA,) or not self.context.visible.shows(resolved.mount):
             return None
         return own.information_schema.get(name.name)
+
+    def schema_when_named(self, resolved: ResolvedName) -> pa.Schema | None:
+        """Return the columns of the rows of `stream`, those among them that `*` leaves out."""
+        schema = self.schema(resolved)
+        hidden = self.context.visible.own.hidden.get(resolved.name.name, ())
+        if schema is None or not hidden or resolved.name.namespace != (INFORMATION_SCHEMA,):
+            return schema
+        return pa.schema([*schema, *hidden])
 
     def columns(self, resolved: ResolvedName) -> tuple[Column, ...] | None:
         schema = self.schema(resolved)

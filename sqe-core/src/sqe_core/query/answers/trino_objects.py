@@ -132,7 +132,10 @@ class TrinoObjects:
         for name, columns in self.columns(mount, _STANDARD):
             for position, column in enumerate(columns, start=1):
                 nullable = "YES" if column.nullable else "NO"
-                yield (*_parts(name), column.name, position, column.default, nullable, display_type(column.type))
+                yield (
+                    *(*_parts(name), column.name, position, column.default, nullable, display_type(column.type)),
+                    *(column.comment, None),
+                )
 
     # What there is
 

@@ -47,7 +47,8 @@ def direct_answer(
     if resolved is None:
         return None
     system = SystemTables(context, Judging(context))
-    schema = system.schema(resolved)
+    stars = any(output.term is None for output in query.outputs)
+    schema = system.schema(resolved) if stars else system.schema_when_named(resolved)
     if schema is None:
         return None
     values = {name: value.as_py() if isinstance(value, pa.Scalar) else value for name, value in parameters.items()}
