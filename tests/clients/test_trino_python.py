@@ -6,9 +6,11 @@ import datetime
 import math
 import threading
 import time
+import uuid
 from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 import trino
@@ -17,6 +19,7 @@ from testbed.clocks import wait_for
 
 DAY, MOMENT = datetime.date(2026, 2, 3), datetime.datetime(2026, 2, 3, 4, 5, 6, 7)
 ZONED = MOMENT.replace(tzinfo=datetime.UTC)
+IDENTITY = uuid.UUID("12151fd2-7586-11e9-8f9e-2a86e4085a59")
 TWO_HOURS = datetime.timezone(datetime.timedelta(hours=2))
 LONG = (
     "SELECT count(*) FROM UNNEST(sequence(1, 100000)) AS a(x) CROSS JOIN UNNEST(sequence(1, 100000)) AS b(y) "
@@ -138,6 +141,13 @@ PARAMETERS: list[Any] = [
     MOMENT.time(),
     MOMENT,
     MOMENT.replace(tzinfo=TWO_HOURS),
+    MOMENT.replace(tzinfo=ZoneInfo("Europe/Berlin")),
+    ZONED,
+    math.inf,
+    [1, None, 3],
+    ["a", "b"],
+    {"a": 1, "b": None},
+    (1, "x"),
 ]
 
 
@@ -147,7 +157,8 @@ def test_parameters(connect_trino: Connect, legacy: bool) -> None:
     connection = connect_trino(legacy_prepared_statements=legacy)
     (found,) = rows(connection, f"SELECT {', '.join('?' * len(PARAMETERS))}", *PARAMETERS)
     assert found == PARAMETERS
-    assert [type(value) for value in found] == [type(value) for value in PARAMETERS]
+    assert [type(value) for value in found[:-1]] == [type(value) for value in PARAMETERS[:-1]]
+    assert rows(connection, "SELECT 1 WHERE ? = UUID '12151fd2-7586-11e9-8f9e-2a86e4085a59'", IDENTITY) == [[1]]
     assert rows(connection, "SELECT coalesce(?, 'nothing')", None) == [["nothing"]]
     assert rows(connection, "SELECT x FROM UNNEST(sequence(1, 9)) AS r(x) WHERE x > ? AND x < ?", 3, 5) == [[4]]
     # What would end the text, if somebody put it together.

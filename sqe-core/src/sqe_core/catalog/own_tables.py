@@ -44,8 +44,10 @@ class OwnTables:
     lists_system: bool = False
     """Whether `system` is among the catalogs that are listed."""
     hidden: Tables = field(default_factory=dict)
-    """Further columns of tables of `information_schema`, at the end of rows: who names them reads them, `*` has them not,
-    and queries for the engine neither."""
+    """Further columns of tables of `information_schema`, at the end of rows.
+
+    Who names them reads them; neither `*` nor queries for the engine have them.
+    """
 
 
 def table(columns: str) -> pa.Schema:

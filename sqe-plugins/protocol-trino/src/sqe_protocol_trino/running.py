@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 from sqe_core.spi import ColumnType, ResultColumn, SqeError, Statement
 from sqe_protocol_trino.chain import Chain
@@ -50,11 +50,11 @@ def _tell(chain: Chain, statement: Statement, parametric: bool) -> None:
     outcome = chain.outcome
     outcome.kind = statement.statement_kind
     outcome.affected_rows = statement.affected_rows
-    columns: Iterable[ResultColumn] | None = statement.columns if statement.schema is not None else None
-    if columns is None and _written(statement) is not None:
-        columns = (_ROWS,)
-    if columns is not None:
-        outcome.columns = [column(each, parametric=parametric) for each in columns]
+    columns: Sequence[ResultColumn] | None = statement.columns if statement.schema is not None else None
+    if columns is None:
+        # None at all is told too: JDBC waits for it.
+        columns = (_ROWS,) if _written(statement) is not None else ()
+    outcome.columns = [column(each, parametric=parametric) for each in columns]
 
 
 def _written(statement: Statement) -> int | None:

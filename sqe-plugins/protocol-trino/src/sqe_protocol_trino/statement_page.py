@@ -54,7 +54,7 @@ def answer(chain: Chain, page: Page, base: str, prefix: str) -> Answer:
     if page.error is not None:
         document["stats"]["state"] = "FAILED"
         document["error"] = error_names.told(page.error)
-    elif outcome.columns is None or outcome.kind in COUNTED:
+    elif not outcome.columns or outcome.kind in COUNTED:
         _add_update(document, chain)
     document["warnings"] = [{"warningCode": _WARNING, "message": text} for text in outcome.warnings]
     body = json.dumps(document, separators=(",", ":")).encode()

@@ -17,6 +17,7 @@ from sqe_core.catalog.types import display_type
 from sqe_core.query.context import StatementContext
 from sqe_core.query.run.judging import Judging
 from sqe_core.query.run.without_values import parameter_types, plan_without_values
+from sqe_core.query.statements.execute_values import parameters
 from sqe_core.query.statements.handler import Answer, answer, change, stands_for
 from sqe_core.spi.errors import ErrorCode, UserError
 from sqe_core.sql.statement import EngineStatement, Statement
@@ -65,12 +66,12 @@ def deallocate(statement: Deallocate, context: StatementContext) -> None:
 
 @stands_for(Execute)
 def execute(statement: Execute, context: StatementContext) -> tuple[str, Sequence[Any]]:
-    return _text(context, statement.name), statement.values
+    return _text(context, statement.name), parameters(statement.values)
 
 
 @stands_for(ExecuteImmediate)
 def execute_immediate(statement: ExecuteImmediate, context: StatementContext) -> tuple[str, Sequence[Any]]:
-    return statement.executed, statement.values
+    return statement.executed, parameters(statement.values)
 
 
 @answer(DescribePrepared)

@@ -12,12 +12,12 @@ from typing import Any, Literal
 
 from sqe_core.sql.statement import Statement, StatementKind
 from sqe_core.sql.statements.attachments import Attach, CreateSecret
+from sqe_core.sql.text.constants import constant
 from sqe_core.sql.text.context import StatementText
 from sqe_core.sql.text.cursor import Cursor
 from sqe_core.sql.text.literals import literal_value
 
 _A_NAME = "the name of a prepared statement"
-_VALUE = "A value of EXECUTE"
 
 
 class Prepare(Statement, kind=StatementKind.PREPARE):
@@ -88,7 +88,7 @@ def execute(statement: StatementText) -> Statement:
         name = ""
     else:
         name = cursor.part(_A_NAME)
-    values = cursor.items(lambda cursor: literal_value(cursor, what=_VALUE)) if cursor.accept("using") else ()
+    values = cursor.items(constant) if cursor.accept("using") else ()
     cursor.done()
     given = tuple(values)
     if text is not None:
