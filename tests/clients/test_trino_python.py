@@ -66,10 +66,10 @@ VALUES: dict[str, tuple[Any, str]] = {
     """JSON '{"a":1}'""": ('{"a":1}', "json"),
     "ARRAY[1, NULL]": ([1, None], "array(integer)"),
     "MAP(ARRAY[CAST('a' AS varchar)], ARRAY[1])": ({"a": 1}, "map(varchar, integer)"),
-    "CAST(ROW(1, 'x') AS ROW(a integer, b varchar))": ((1, "x"), 'row("a" integer, "b" varchar)'),
+    "CAST(ROW(1, 'x') AS ROW(a integer, b varchar))": ((1, "x"), "row(a integer, b varchar)"),
     "ARRAY[CAST(ROW(DATE '2026-02-03', 1.5) AS ROW(d date, p decimal(4,2)))]": (
         [(DAY, Decimal("1.50"))],
-        'array(row("d" date, "p" decimal(4,2)))',
+        "array(row(d date, p decimal(4,2)))",
     ),
     "NULL": (None, "unknown"),
 }
