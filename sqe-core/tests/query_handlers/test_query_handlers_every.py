@@ -18,6 +18,7 @@ VIEW = ErrorCode.VIEW_NOT_FOUND
 SCHEMA = ErrorCode.SCHEMA_NOT_FOUND
 DENIED = ErrorCode.ACCESS_DENIED
 ARGUMENTS = ErrorCode.INVALID_ARGUMENTS
+PROPERTY = ErrorCode.INVALID_SESSION_PROPERTY
 NEVER = ErrorCode.NOT_SUPPORTED
 
 # What root may and bob may not, and what bob reads. `t`, `v` and the schema mine are root's.
@@ -59,8 +60,10 @@ CASES: list[tuple[Identity, str, Identity, str, ErrorCode]] = [
     (BOB, "SHOW FUNCTIONS LIKE 'upper'", BOB, "SHOW FUNCTIONS upper", ErrorCode.SYNTAX_ERROR),
     (BOB, "SHOW SESSION", BOB, "SHOW SESSION x", ErrorCode.SYNTAX_ERROR),
     (BOB, "USE hr", BOB, "USE none", SCHEMA),
-    (BOB, "SET SESSION query_max_run_time = '1m'", BOB, "SET SESSION nothing = 1", ARGUMENTS),
-    (BOB, "RESET SESSION query_max_run_time", BOB, "RESET SESSION nothing", ARGUMENTS),
+    (BOB, "SET SESSION query_max_run_time = '1m'", BOB, "SET SESSION nothing = 1", PROPERTY),
+    (BOB, "RESET SESSION query_max_run_time", BOB, "RESET SESSION nothing", PROPERTY),
+    (BOB, "SET TIME ZONE 'Europe/Amsterdam'", BOB, "SET TIME ZONE 'Nowhere/Land'", ARGUMENTS),
+    (BOB, "SET PATH lake.default", BOB, "SET PATH 'lake'", ErrorCode.SYNTAX_ERROR),
     (BOB, "START TRANSACTION", BOB, "BEGIN SELECT 1", NEVER),
     (ROOT, "CREATE SCHEMA more", BOB, "CREATE SCHEMA mine", ErrorCode.DUPLICATE_TABLE),
     (ROOT, "DROP SCHEMA empty", BOB, "DROP SCHEMA none", SCHEMA),

@@ -104,10 +104,10 @@ def test_show_create_table(trino: Trino) -> None:
 
 def test_grants(trino: Trino) -> None:
     trino.lake.root("GRANT SELECT ON people TO ROLE analyst WITH GRANT OPTION", "GRANT SELECT ON hr.pay TO USER bob")
-    row = ("root", "USER", "analyst", "ROLE", "lake", "default", "people", "SELECT", "YES")
+    row = ("root", "USER", "analyst", "ROLE", "lake", "default", "people", "SELECT", "YES", None)
     assert trino.rows(ALICE, "SHOW GRANTS ON people") == [row]
     assert trino.rows(ALICE, "SHOW GRANTS") == [row]
-    assert trino.rows(ALICE, "SELECT * FROM information_schema.table_privileges") == [(*row, None)]
+    assert trino.rows(ALICE, "SELECT * FROM information_schema.table_privileges") == [row]
     assert len(trino.rows(ROOT, "SELECT * FROM information_schema.table_privileges")) == 2
 
 

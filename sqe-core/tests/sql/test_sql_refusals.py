@@ -18,8 +18,6 @@ def refusal(sql: str, dialect: str = "sqe") -> UserError:
 # fmt: off
 NOT_SUPPORTED = [
     # Other engines' statements
-    ("SET TIME ZONE 'Europe/Amsterdam'", "The time zone of a session cannot be changed: it is UTC", "for the time in a zone write x AT TIME ZONE 'Europe/Amsterdam'"),
-    ("SET TIME ZONE INTERVAL '1' HOUR", "The time zone of a session cannot be changed: it is UTC", "for the time in a zone write x AT TIME ZONE 'Europe/Amsterdam'"),
     ("PRAGMA table_info(t)", "PRAGMA is not supported", "use DESCRIBE t, SHOW SESSION or SET SESSION name = value"),
     ("SHOW ENGINES", "SHOW ENGINES is not supported", "SQE has one kind of table, Iceberg"),
     ("SHOW STATUS", "SHOW STATUS is not supported", "use SHOW SESSIONS and SHOW QUERIES"),

@@ -417,6 +417,9 @@ ROW_REFUSED = "sqe.row.not.allowed"
 # A setting for `execute`: those who share it share what they get of the engine (LIM-11).
 SCHEDULER_POOL = "spark.scheduler.pool"
 
+# An option for `analyse` and `execute`: the zone in which times without one are read, and clocks are.
+TIME_ZONE = "spark.sql.session.timeZone"
+
 # An option for `analyse`: a write whose values would lose digits in their columns is refused.
 EXACT_WRITES: Mapping[str, str] = MappingProxyType({"sqe.exact.writes": "true"})
 
@@ -523,8 +526,31 @@ class EngineSession(ABC):
         """Unmount everything and forget the session."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ColumnStatistics:
+    """What metadata tells of a column; None is what it does not tell. Bounds are texts."""
+
+    size: int | None = None
+    distinct: int | None = None
+    nulls: int | None = None
+    low: str | None = None
+    high: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableStatistics:
+    """What the metadata of a table tells of its current rows, which counts those that were deleted in place too."""
+
+    rows: int
+    columns: Mapping[str, ColumnStatistics]
+
+
 class EngineCatalog(CatalogMetadata):
     """Metadata of a mounted catalog, and the DDL that is not a statement of the engine's SQL."""
+
+    @abstractmethod
+    def table_statistics(self, namespace: tuple[str, ...], name: str) -> TableStatistics:
+        """Say what the metadata of a table tells; nothing runs."""
 
     @abstractmethod
     def create_namespace(self, namespace: tuple[str, ...], properties: Mapping[str, str]) -> None: ...

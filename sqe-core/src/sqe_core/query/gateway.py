@@ -32,6 +32,7 @@ from sqe_core.session.rate_limits import RateLimiter, Traffic
 from sqe_core.session.session import SessionState
 from sqe_core.session.statement_session import StatementSession
 from sqe_core.session.store import LiveSession, SessionStore
+from sqe_core.session.trino_properties import own_name
 from sqe_core.spi.auth import CertificateCredential, ClientInfo, Credential
 from sqe_core.spi.catalog import Column, ObjectType
 from sqe_core.spi.errors import ErrorCode, InvalidCredentialsError, NotSupportedError, QueryCancelledError, UserError
@@ -56,6 +57,7 @@ from sqe_core.spi.protocol import (
 from sqe_core.spi.statement_kinds import StatementKind
 from sqe_core.spi.types import ResultColumn, result_columns
 from sqe_core.sql.text.like import like_filter
+from sqe_core.sql.text.time_zone import zone_name
 
 _SYSTEM_TABLES = sorted(SCHEMAS)
 _JUST_NOW_SECS = 0.1
@@ -237,19 +239,25 @@ class ConnectedSession:
         """Return what a statement sees: the session as it is, or what its client keeps in the place of that."""
         if kept is None:
             return StatementSession(self._session)
-        state = self._session.state()
+        state, is_catalog = self._session.state(), self._is_catalog
+        named = ((own_name(name, is_catalog), value) for name, value in kept.properties.items())
         return StatementSession(
             self._session,
             kept=SessionState(
                 catalog=kept.catalog or state.catalog,
                 schema=kept.schema or state.schema,
-                properties=SessionProperties().changed(
-                    {name: _typed(name, value) for name, value in kept.properties.items()}
-                ),
+                properties=SessionProperties().changed({name: _typed(name, value) for name, value in named}),
                 prepared=kept.prepared,
                 roles=kept.roles,
+                zone=_zone_of(kept),
+                transaction=kept.transaction,
             ),
         )
+
+    def _is_catalog(self, name: str) -> bool:
+        visible = self._service.visible(self._session)
+        mount = visible.registry.find(name)
+        return mount is not None and visible.shows(mount)
 
 
 def _with_names(credential: Credential) -> Credential:
@@ -275,6 +283,9 @@ def _changes(before: SessionState, later: SessionState, *, named: bool) -> Sessi
         removed_prepared=tuple(name for name in before.prepared if name not in later.prepared),
         roles=later.roles if later.roles != before.roles else None,
         all_roles=later.roles is None and before.roles is not None,
+        path=later.path if later.path != before.path else None,
+        started_transaction=later.transaction if later.transaction != before.transaction else None,
+        cleared_transaction=later.transaction is None and before.transaction is not None,
     )
 
 
@@ -540,7 +551,14 @@ def _typed(name: str, value: str) -> Any:
     try:
         return int(value)
     except ValueError:
-        raise UserError(f"Session property {name} must be a number", code=ErrorCode.INVALID_ARGUMENTS) from None
+        raise UserError(f"Session property {name} must be a number", code=ErrorCode.INVALID_SESSION_PROPERTY) from None
+
+
+def _zone_of(kept: ClientState) -> str:
+    zone = "UTC" if kept.time_zone is None else zone_name(kept.time_zone)
+    if zone is None:
+        raise UserError(f"Time zone {(kept.time_zone or '')[:64]} does not exist", code=ErrorCode.INVALID_ARGUMENTS)
+    return zone
 
 
 def _quoted(name: str) -> str:

@@ -15,6 +15,7 @@ from sqe_core.query.run.admission import QueryLimits
 from sqe_core.query.run.record import Recorder
 from sqe_core.session.directory import SessionDirectory
 from sqe_core.session.known_names import KnownNames
+from sqe_core.session.transactions import Transactions
 from sqe_core.spi.identity import Identity
 from sqe_core.sql.statement import SqlReader, Statement, TextLimits
 
@@ -43,6 +44,7 @@ class QueryParts:
     sessions: SessionDirectory = field(default_factory=SessionDirectory)
     known: KnownNames = field(default_factory=KnownNames)
     outside: OutsideGrants | None = None
+    transactions: Transactions = field(default_factory=Transactions)
 
     def read(self, sql: str, dialect: str) -> Statement:
         """Read a statement that is not too long."""

@@ -10,7 +10,7 @@ from typing import Any
 from sqe_core.config.values import parse_duration
 from sqe_core.spi.errors import ErrorCode, UserError
 from sqe_core.spi.protocol import MOST_PARTS
-from sqe_core.sql.text.time_zone import is_utc
+from sqe_core.sql.text.time_zone import zone_name
 
 DIALECTS = ("sqe", "trino", "spark")
 _CODECS = ("zstd", "snappy", "gzip", "lz4", "none")
@@ -33,11 +33,11 @@ def _one_of(*values: str) -> Callable[[Any], str]:
     return check
 
 
-def _utc(value: Any) -> str:
-    # To accept another zone and stay in UTC would give wrong times.
-    if not isinstance(value, str) or not is_utc(value):
-        raise ValueError("UTC; for the time in a zone write x AT TIME ZONE 'Europe/Amsterdam'")
-    return "UTC"
+def _zone(value: Any) -> str:
+    found = zone_name(value) if isinstance(value, str) else None
+    if found is None:
+        raise ValueError("a time zone such as 'Europe/Amsterdam', '+02:00' or 'UTC'")
+    return found
 
 
 def _integer(low: int, high: int) -> Callable[[Any], int]:
@@ -95,8 +95,8 @@ PROPERTIES: Mapping[str, SessionProperty] = {
             name="time_zone",
             type="varchar",
             default="UTC",
-            description="The time zone of the session, which is UTC",
-            check=_utc,
+            description="The time zone in which times without one are read, and parts of times told",
+            check=_zone,
         ),
         SessionProperty(
             name="iceberg.compression_codec",
@@ -140,7 +140,7 @@ def _checked(name: str, value: Any) -> Any:
     try:
         return entry.check(value)
     except ValueError as fault:
-        raise UserError(f"Session property {name} must be {fault}", code=ErrorCode.INVALID_ARGUMENTS) from None
+        raise UserError(f"Session property {name} must be {fault}", code=ErrorCode.INVALID_SESSION_PROPERTY) from None
 
 
 def find_property(name: str) -> SessionProperty:
@@ -149,7 +149,7 @@ def find_property(name: str) -> SessionProperty:
     if entry is None:
         raise UserError(
             f"Session property {name} does not exist",
-            code=ErrorCode.INVALID_ARGUMENTS,
+            code=ErrorCode.INVALID_SESSION_PROPERTY,
             hint="known properties: " + ", ".join(PROPERTIES),
         )
     return entry

@@ -57,6 +57,12 @@ class SessionState:
     """Prepared statements, name to text."""
     roles: tuple[str, ...] | None = None
     """What SET ROLE chose: None is ALL, `()` is NONE."""
+    zone: str = "UTC"
+    """The time zone of the client, where SET TIME ZONE chose none."""
+    path: str | None = None
+    """What SET PATH said."""
+    transaction: str | None = None
+    """The transaction that the client is in."""
 
     def __post_init__(self) -> None:
         if len(self.prepared) > _MAX_PREPARED or sum(map(len, self.prepared.values())) > _MAX_PREPARED_TEXT:
@@ -86,6 +92,12 @@ class HasState(ABC):
     @property
     def properties(self) -> SessionProperties:
         return self._state.properties
+
+    @property
+    def time_zone(self) -> str:
+        """The time zone of what is asked and told; that of policies is always UTC."""
+        chosen = self._state.properties.values.get("time_zone")
+        return self._state.zone if chosen is None else str(chosen)
 
     def state(self) -> SessionState:
         """Return what is current; it stays as it is."""

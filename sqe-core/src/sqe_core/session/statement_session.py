@@ -78,6 +78,11 @@ class StatementSession(HasState):
     # Names and settings
 
     @property
+    def keeps_own_state(self) -> bool:
+        """Whether the client keeps its state itself, its transaction too."""
+        return self._apart
+
+    @property
     def prepared(self) -> Mapping[str, str]:
         return self._state.prepared
 

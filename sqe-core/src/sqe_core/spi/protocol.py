@@ -51,6 +51,8 @@ class ClientState:
         prepared: prepared statements, name to text, which is judged when it is executed (TRI-6).
         roles: those of the user's roles that count, as SET ROLE chooses them; None is all. What the user does not have
             is left out.
+        time_zone: the client's own, which `SET TIME ZONE LOCAL` means; None is UTC.
+        transaction: the id of the transaction that it began; unknown, foreign and expired ones are one error.
     """
 
     catalog: str | None = None
@@ -58,6 +60,8 @@ class ClientState:
     properties: Mapping[str, str] = field(default_factory=lambda: _EMPTY)
     prepared: Mapping[str, str] = field(default_factory=lambda: _EMPTY)
     roles: tuple[str, ...] | None = None
+    time_zone: str | None = None
+    transaction: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,6 +105,9 @@ class SessionChanges:
         removed_prepared: names of prepared statements that are gone.
         roles: the roles that SET ROLE chose, `()` for NONE.
         all_roles: SET ROLE ALL: every role counts again.
+        path: what SET PATH said.
+        started_transaction: the id of the transaction that begins, to be sent with each statement of it.
+        cleared_transaction: the transaction is over.
     """
 
     catalog: str | None = None
@@ -111,6 +118,9 @@ class SessionChanges:
     removed_prepared: tuple[str, ...] = ()
     roles: tuple[str, ...] | None = None
     all_roles: bool = False
+    path: str | None = None
+    started_transaction: str | None = None
+    cleared_transaction: bool = False
 
 
 class StatementState(Enum):

@@ -27,6 +27,7 @@ SESSION_FUNCTIONS = (
     "current_schema",
     "current_database",
     "current_role",
+    "current_timezone",
     "version",
 )
 """Functions that are literals of the server's session (FUNC-2). `spark_sql` holds each as the marker `:_sqe_<name>`,
@@ -166,12 +167,28 @@ class ResetSession(Statement, kind=StatementKind.SESSION):
     name: str | None = None
 
 
+class SetTimeZone(Statement, kind=StatementKind.SESSION):
+    """SET TIME ZONE; None is LOCAL, the client's own."""
+
+    zone: str | None
+
+
+class SetPath(Statement, kind=StatementKind.SESSION):
+    """SET PATH: where functions are looked for, which are all built in."""
+
+    path: str
+
+
 class TransactionControl(Statement, kind=StatementKind.TRANSACTION):
-    """BEGIN, START TRANSACTION, COMMIT, ROLLBACK: accepted, do nothing."""
+    """BEGIN, START TRANSACTION, COMMIT, ROLLBACK; for clients that keep no transaction they do nothing."""
+
+    what: Literal["start", "commit", "rollback"]
+    read_only: bool = False
+    isolation: str | None = None
 
 
 class NoOperation(Statement, kind=StatementKind.UTILITY):
-    """Accepted and without effect: SET TIME ZONE, DROP MATERIALIZED VIEW IF EXISTS. ANALYZE names its table."""
+    """Accepted and without effect: DROP MATERIALIZED VIEW IF EXISTS. ANALYZE names its table."""
 
     must_exist: Name | None = None
 

@@ -24,6 +24,7 @@ import pyarrow as pa
 
 from sqe_core.engine.port import (
     AnalysedPlan,
+    ColumnStatistics,
     Engine,
     EngineCatalog,
     EngineExecutionError,
@@ -51,6 +52,7 @@ from sqe_core.engine.port import (
     SecuredTable,
     SourceColumn,
     Spool,
+    TableStatistics,
     TimeTravel,
 )
 from sqe_core.spi.catalog import CatalogBackend, Column, TableMetadata, ViewMetadata
@@ -128,6 +130,11 @@ class FakeCatalog(EngineCatalog):
 
     def load_table(self, namespace: tuple[str, ...], name: str) -> TableMetadata:
         return self._find(namespace, name)[0]
+
+    def table_statistics(self, namespace: tuple[str, ...], name: str) -> TableStatistics:
+        rows = self._find(namespace, name)[1]
+        columns = {each: ColumnStatistics(nulls=rows.column(each).null_count) for each in rows.column_names}
+        return TableStatistics(rows=rows.num_rows, columns=columns)
 
     def load_view(self, namespace: tuple[str, ...], name: str) -> ViewMetadata:
         found = self.views.get((namespace, name))

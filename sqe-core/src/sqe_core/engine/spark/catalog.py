@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from sqe_core.engine.port import EngineCatalog, EngineExecutionError
+from sqe_core.engine.port import ColumnStatistics, EngineCatalog, EngineExecutionError, TableStatistics
 from sqe_core.engine.spark.context import EngineContext
 from sqe_core.engine.spark.failures import engine_errors
 from sqe_core.engine.spark.literals import encode
@@ -121,6 +121,12 @@ class SparkEngineCatalog(EngineCatalog):
         with self._errors(namespace, name, missing="NoSuchTableException"):
             answer = self._catalogs.loadTable(json.dumps(namespace), name)
         return decode_table(namespace, name, json.loads(answer))
+
+    def table_statistics(self, namespace: tuple[str, ...], name: str) -> TableStatistics:
+        with self._errors(namespace, name, missing="NoSuchTableException"):
+            found = json.loads(self._catalogs.tableStatistics(json.dumps(namespace), name))
+        columns = {column.pop("name"): ColumnStatistics(**column) for column in found["columns"]}
+        return TableStatistics(rows=found["rows"], columns=columns)
 
     def load_view(self, namespace: tuple[str, ...], name: str) -> ViewMetadata:
         with self._errors(namespace, name, missing="NoSuchViewException"):

@@ -185,7 +185,7 @@ def _in_trino(grants: Iterable[Grant]) -> Iterator[Sequence[str | None]]:
                 *(grant.granted_by, "USER" if grant.granted_by else None, *grantee_columns(grant)),
                 *(target.catalog, ".".join(target.namespace) or None, target.name),
                 privilege if grant.effect is Effect.ALLOW else f"DENY {privilege}",
-                "YES" if grant.with_grant_option else "NO",
+                *("YES" if grant.with_grant_option else "NO", None),
             )
 
 

@@ -51,7 +51,7 @@ def _properties(table: TableMetadata, columns: Sequence[Column]) -> Iterator[tup
     if len(columns) != len(table.columns):
         return
     if table.sort_order:
-        yield "sorted_by", _array(table.sort_order)
+        yield "sorted_by", _array([_sorted_by(each) for each in table.sort_order])
     yield from _others(table.properties)
 
 
@@ -83,6 +83,11 @@ def _transform(field: PartitionField) -> str | None:
     if name == "void":
         return None
     return f"{name}({source}, {argument})" if argument else f"{name}({source})"
+
+
+def _sorted_by(field: str) -> str:
+    column, *order = field.rsplit(" ", 3)
+    return " ".join((column if "(" in column else quote_part(column), *order))
 
 
 def _path(source: str) -> str:

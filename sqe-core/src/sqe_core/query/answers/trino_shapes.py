@@ -19,6 +19,7 @@ GRANTS = (
     "Table",
     "Privilege",
     "Grantable",
+    "With Hierarchy",
 )
 _FUNCTIONS = pa.schema(
     [

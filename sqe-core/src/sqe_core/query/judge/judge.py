@@ -18,6 +18,7 @@ from sqe_core.catalog.registry import Mount
 from sqe_core.catalog.visible import VisibleCatalogs
 from sqe_core.engine.port import (
     EXACT_WRITES,
+    TIME_ZONE,
     AnalysedPlan,
     EnginePlan,
     EngineSession,
@@ -51,7 +52,7 @@ from sqe_core.query.statements.columns_in_use import ColumnsInUse
 from sqe_core.session.session import SessionView
 from sqe_core.session.statement_session import StatementSession
 from sqe_core.spi.catalog import TableMetadata, ViewMetadata
-from sqe_core.spi.errors import ResourcesError, UserError
+from sqe_core.spi.errors import NotSupportedError, ResourcesError, UserError
 from sqe_core.spi.names import ObjectName
 from sqe_core.spi.policy import Action
 from sqe_core.sql.statement import (
@@ -112,6 +113,8 @@ class Judge:
     """Rows of the client that this statement reads, by the name that its text has for them."""
     command: Action | None = None
     """What the statement does with a table that its plan names as a command's."""
+    trino: bool = False
+    """Whether Trino's own columns are expected."""
     mappings: Mappings = field(default_factory=Mappings)
     """What the row filters of this statement found in other tables."""
 
@@ -125,6 +128,10 @@ class Judge:
         promise.findings.note_text(statement.spark_sql)
         plan = self.rewrite(parsed, statement.kind, self.names, statement.positions, promise, views=())
         settings = self._settings(statement, promise.bound)
+        if settings[TIME_ZONE] != "UTC" and (promise.check is not None or promise.rows is not None):
+            raise NotSupportedError(
+                "A table of which you see some rows is changed in UTC only", hint="SET TIME ZONE 'UTC' first"
+            )
         analysed = self.engine.analyse(plan, tag=self.tag, settings=settings, check=promise.check, rows=promise.rows)
         verify(analysed.description, expected=promise.expected, kind=statement.kind, spools=promise.spools)
         if_not_exists = bool(promise.command.get("ignoreIfExists"))
@@ -312,14 +319,17 @@ class Judge:
             "current_schema": schema,
             "current_database": schema,
             "current_role": ",".join(sorted(session.identity.roles)) or None,
+            "current_timezone": session.time_zone,
             "version": f"SQE {__version__}",
         }
         return {session_marker(name): values[name] for name in SESSION_FUNCTIONS}
 
     def _settings(self, statement: EngineStatement, bound: Sequence[BoundRelation]) -> Mapping[str, str]:
+        # UTC is said too: what was cancelled in this engine session may be about to end, with another zone.
+        settings = {TIME_ZONE: self.session.time_zone}
         if statement.kind is StatementKind.QUERY:
-            return {}  # they are all about what is written
-        settings: dict[str, str] = dict(EXACT_WRITES) if statement.exact_writes else {}
+            return settings  # the others are about what is written
+        settings |= EXACT_WRITES if statement.exact_writes else {}
         codec = self.session.properties["iceberg.compression_codec"]
         if codec != "zstd":
             settings["spark.sql.iceberg.compression-codec"] = "uncompressed" if codec == "none" else codec

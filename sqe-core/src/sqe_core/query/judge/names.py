@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from sqe_core.catalog.registry import CatalogRegistry, Mount
 from sqe_core.catalog.system import SYSTEM
 from sqe_core.query.errors.suggestions import did_you_mean
+from sqe_core.query.judge.metadata_projections import METADATA_TABLES
 from sqe_core.spi.errors import (
     AccessDeniedError,
     ErrorCode,
@@ -19,7 +20,6 @@ from sqe_core.spi.errors import (
 from sqe_core.spi.names import RESERVED_PREFIXES, NamespaceName, ObjectName, quote_part
 from sqe_core.spi.policy import Action
 
-METADATA_TABLES = ("snapshots", "manifests", "history", "files", "partitions", "refs")
 _IN_SQL = {
     Action.INSERT: "INSERT into",
     Action.DELETE: "DELETE from",

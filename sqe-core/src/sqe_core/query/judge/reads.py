@@ -6,13 +6,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
 from sqe_core.engine.port import AnalysedPlan, InlinedRows, InlinedSpool, SecuredTable, TimeTravel
 from sqe_core.policy.authorizer import AccessRequest, Verdict
 from sqe_core.query.judge.bind import BoundRelation, SpooledRows
+from sqe_core.query.judge.metadata_projections import PROPERTIES, metadata_projection
 from sqe_core.query.judge.names import table_not_found
 from sqe_core.query.judge.promise import Promise
 from sqe_core.query.judge.relation_text import (
-    METADATA_PROJECTIONS,
     all_columns_text,
     metadata_name,
     metadata_text,
@@ -28,6 +30,7 @@ from sqe_core.spi.sql import SqlExpression
 if TYPE_CHECKING:
     from sqe_core.query.judge.judge import Judge
 
+_PROPERTIES = pa.schema([("key", pa.string()), ("value", pa.string())])
 # Reads as nothing, and still derives from the column.
 _VEIL = SqlMask(expression=SqlExpression(text="CASE WHEN false THEN {col} END"))
 
@@ -114,19 +117,22 @@ def _restricted_table(
 
 def metadata_table(
     judge: Judge, entry: BoundRelation, kind: str, table: TableMetadata, promise: Promise
-) -> SecuredTable:
+) -> SecuredTable | InlinedRows:
     """Return one of a table's metadata tables, for somebody who sees all of the table."""
     if entry.relation.time_travel is not None:
         raise NotSupportedError("Metadata tables have no versions to travel to")
     parts, marker, name = judge.alias_parts(entry), new_marker(), entry.name
+    visible = (name.catalog, *name.namespace, f"{name.name}${kind}")
+    if kind == PROPERTIES:
+        rows = pa.table({"key": list(table.properties), "value": list(table.properties.values())}, schema=_PROPERTIES)
+        return InlinedRows(index=entry.relation.index, rows=rows, visible_name=visible)
+    columns = metadata_projection(kind, table, trino=judge.trino)
     identity = (*parts, metadata_name(kind))
-    promise.expect(
-        ExpectedRelation(identity=identity, marker=marker, columns=METADATA_PROJECTIONS[kind], metadata=True)
-    )
+    promise.expect(ExpectedRelation(identity=identity, marker=marker, columns=columns, metadata=True))
     return SecuredTable(
         index=entry.relation.index,
-        sql=metadata_text(parts, kind, marker=marker, partitioned=bool(table.partitioning)),
-        visible_name=(name.catalog, *name.namespace, f"{name.name}${kind}"),
+        sql=metadata_text(parts, kind, columns, marker=marker, partitioned=bool(table.partitioning)),
+        visible_name=visible,
     )
 
 

@@ -14,48 +14,6 @@ from sqe_core.engine.port import TimeTravel
 from sqe_core.sql.grammar.types import spark_identifier as quote
 from sqe_core.sql.spark.text import quote_name, quote_string
 
-# Iceberg's metadata tables, projected to the columns that docs/sql.md names.
-METADATA_PROJECTIONS: dict[str, tuple[str, ...]] = {
-    "snapshots": (
-        "r.committed_at",
-        "r.snapshot_id",
-        "r.parent_id",
-        "r.operation",
-        "r.manifest_list",
-        "to_json(r.summary) AS summary",
-    ),
-    "history": ("r.made_current_at", "r.snapshot_id", "r.parent_id", "r.is_current_ancestor"),
-    "refs": ("r.name", "r.type", "r.snapshot_id", "r.max_reference_age_in_ms"),
-    "manifests": (
-        "r.path AS manifest_path",
-        "r.length AS manifest_length",
-        "r.partition_spec_id",
-        "r.added_snapshot_id",
-        "r.added_data_files_count",
-        "r.existing_data_files_count",
-        "r.deleted_data_files_count",
-    ),
-    "files": (
-        "r.file_path",
-        "r.file_format",
-        "r.record_count",
-        "r.file_size_in_bytes",
-        "to_json(r.column_sizes) AS column_sizes",
-        "to_json(r.value_counts) AS value_counts",
-        "to_json(r.null_value_counts) AS null_value_counts",
-        "{partition} AS partition",
-        "to_json(r.lower_bounds) AS lower_bounds",
-        "to_json(r.upper_bounds) AS upper_bounds",
-    ),
-    "partitions": (
-        "{partition} AS partition",
-        "r.record_count",
-        "r.file_count",
-        "r.total_data_file_size_in_bytes AS total_size",
-    ),
-}
-
-
 # The last part of the name under which a target is changed by who sees some of its rows. Users cannot write it.
 VISIBLE_ROWS = "_sqe_visible_rows"
 
@@ -92,10 +50,10 @@ def metadata_name(kind: str) -> str:
     return f"_sqe_metadata_{kind}"
 
 
-def metadata_text(parts: Sequence[str], kind: str, *, marker: str, partitioned: bool) -> str:
+def metadata_text(parts: Sequence[str], kind: str, columns: Sequence[str], *, marker: str, partitioned: bool) -> str:
     partition = "to_json(r.partition)" if partitioned else "CAST(NULL AS STRING)"
-    columns = [column.replace("{partition}", partition) for column in METADATA_PROJECTIONS[kind]]
-    projection = ", ".join(column.replace("r.", f"{quote(marker)}.") for column in columns)
+    written = (column.replace("{partition}", partition) for column in columns)
+    projection = ", ".join(column.replace("r.", f"{quote(marker)}.") for column in written)
     return f"SELECT {projection} FROM {quote_name([*parts, metadata_name(kind)])} AS {quote(marker)}"
 
 

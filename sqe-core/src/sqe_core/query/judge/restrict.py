@@ -184,6 +184,8 @@ class RestrictionCompiler:
         text, dialect = expression.text, expression.dialect
         # Like the facts: a condition on `current_role` holds with the roles in use and with all of them.
         values = {**self.values, session_marker("current_role"): _roles_of(facts)}
+        # What a user may see is no matter of what they call the time.
+        values[session_marker("current_timezone")] = "UTC"
         if expression.reads_tables:
             _, queries = self.reader.translate_filter(text, dialect=dialect, sizes=None)
             session = dict(values)

@@ -92,6 +92,7 @@ class Judging:
             columns_seen=context.terms.columns,
             spooled=spooled,
             command=command,
+            trino=context.trino,
         )
 
     def bind(

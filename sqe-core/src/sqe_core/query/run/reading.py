@@ -8,6 +8,7 @@ from typing import Any
 from sqe_core.query.context import StatementContext
 from sqe_core.query.run.result import Parameters
 from sqe_core.query.statements.handler import Handler, StandsFor
+from sqe_core.query.statements.transactions import TransactionOf
 from sqe_core.spi.errors import ErrorCode, UserError
 from sqe_core.sql.statement import Statement
 
@@ -45,4 +46,5 @@ def recognise(context: StatementContext, statement: Statement) -> Handler[Any]:
     context.terms.kind = statement.kind
     context.watch.recognised(statement.kind, handler.traits_of(statement))
     context.running.check()
+    TransactionOf(context).check(handler, statement)
     return handler

@@ -135,6 +135,7 @@ class Change(Handler[S]):
         changes_rights: whether it is recorded before it is done, where nothing may be done unrecorded.
         columns: the columns of what it tells.
         change_keepers: the stores whose changes the audit is told of.
+        of_session: whether it changes what the session has, and nothing for anybody else.
     """
 
     apply: Callable[[S, StatementContext], Rows | None]
@@ -142,6 +143,7 @@ class Change(Handler[S]):
     changes_rights: bool = False
     columns: Callable[[S], pa.Schema | None] = lambda statement: None
     change_keepers: Callable[[StatementContext], Sequence[KeepsChanges]] = lambda context: ()
+    of_session: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,11 +178,21 @@ def answer(
 
 
 def change(
-    statement: type[S], *, in_engine: bool = False, changes_rights: bool = False, **facts: Unpack[Facts]
+    statement: type[S],
+    *,
+    in_engine: bool = False,
+    changes_rights: bool = False,
+    of_session: bool = False,
+    **facts: Unpack[Facts],
 ) -> Callable[[Callable[[S, StatementContext], None]], Change[S]]:
     """Make a function the handler of what changes something."""
     return lambda apply: Change(
-        statement=statement, apply=apply, in_engine=in_engine, changes_rights=changes_rights, **facts
+        statement=statement,
+        apply=apply,
+        in_engine=in_engine,
+        changes_rights=changes_rights,
+        of_session=of_session,
+        **facts,
     )
 
 

@@ -52,13 +52,13 @@ _TYPES = {
 }
 
 
-@change(Prepare)
+@change(Prepare, of_session=True)
 def prepare(statement: Prepare, context: StatementContext) -> None:
     """PREPARE name FROM statement: the text was recognised, and is judged when it is executed."""
     context.session.put_prepared(statement.name, statement.prepared)
 
 
-@change(Deallocate)
+@change(Deallocate, of_session=True)
 def deallocate(statement: Deallocate, context: StatementContext) -> None:
     if not context.session.drop_prepared(statement.name):
         raise _no_statement(statement.name)

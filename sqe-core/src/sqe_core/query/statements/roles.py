@@ -64,7 +64,7 @@ def revoke_roles(statement: RevokeRoles, steward: Steward) -> None:
                 store.grant_role(role, grantee, admin_option=False, author=steward.identity)
 
 
-@change(SetRole, traits=RIGHTS)
+@change(SetRole, traits=RIGHTS, of_session=True)
 def set_role(statement: SetRole, context: StatementContext) -> None:
     """SET ROLE: the roles that count from now on, among those that the user has."""
     session = context.session

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NoReturn
 
 import pyarrow as pa
 
 from sqe_core.catalog.types import display_type
 from sqe_core.catalog.visible import INFORMATION_SCHEMA
-from sqe_core.query.answers import create_text, trino_create, trino_shapes
+from sqe_core.policy.authorizer import AccessRequest
+from sqe_core.query.answers import create_text, stats, trino_create, trino_shapes
 from sqe_core.query.answers.metadata import Metadata, text_table
 from sqe_core.query.context import StatementContext
 from sqe_core.query.judge.names import schema_not_found
@@ -17,7 +17,7 @@ from sqe_core.query.judge.views import unreadable_view
 from sqe_core.query.run.judging import Judging
 from sqe_core.query.statements.handler import ExistingObject, Need, answer
 from sqe_core.spi.catalog import ObjectType, TableMetadata, ViewMetadata
-from sqe_core.spi.errors import ErrorCode, NotSupportedError, ObjectNotFoundError, UserError
+from sqe_core.spi.errors import ErrorCode, ObjectNotFoundError, UserError
 from sqe_core.spi.names import ObjectName
 from sqe_core.spi.policy import Action
 from sqe_core.sql.statement import (
@@ -110,9 +110,25 @@ def _session_columns(context: StatementContext) -> tuple[str, ...]:
     return tuple(column.title() for column in columns) if context.trino else columns
 
 
-@answer(ShowStats)
-def show_stats(statement: ShowStats, context: StatementContext) -> NoReturn:
-    raise NotSupportedError("SHOW STATS is not supported")
+def _show_stats_needs(statement: ShowStats) -> Sequence[Need]:
+    return (ExistingObject(name=statement.name, actions=(Action.SELECT,)),)
+
+
+@answer(ShowStats, needs=_show_stats_needs)
+def show_stats(statement: ShowStats, context: StatementContext) -> pa.Table:
+    """SHOW STATS FOR t: what metadata tells; whoever sees a part of the table is told no number (META-5)."""
+    resolved = context.resolver.object(statement.name, context.names)
+    loaded = Metadata(context).load(resolved, statement.name)
+    columns = Judging(context).columns_of(resolved.name, loaded)
+    if isinstance(loaded, ViewMetadata) or not _sees_all(resolved.name, loaded, context):
+        return stats.unknown(columns)
+    return stats.known(columns, context.session.metadata(resolved.mount), resolved.name)
+
+
+def _sees_all(name: ObjectName, table: TableMetadata, context: StatementContext) -> bool:
+    request = AccessRequest(name=name, action=Action.SELECT, loaded=table)
+    decided = context.parts.authorizer.decide(context.identity, [request], context.circumstances)
+    return decided[name, Action.SELECT].unrestricted
 
 
 def _show_create_needs(statement: ShowCreate) -> Sequence[Need] | None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field
 
 from sqe_core.sql.grammar.types import SqlType
 from sqe_core.sql.spark.text import quote_properties, quote_string
 from sqe_core.sql.statement import CreateTableLike, Statement, StatementKind
-from sqe_core.sql.statements.trino_properties import ICEBERG_NAMES, REFUSED, property_value
+from sqe_core.sql.statements.trino_properties import ICEBERG_NAMES, REFUSED, property_value, sort_field
 from sqe_core.sql.text.clauses import (
     MarkedName,
     Property,
@@ -26,7 +27,7 @@ from sqe_core.sql.text.tokens import Kind, outside_brackets
 FORMAT_VERSION = "format-version"
 _DEFAULTS_NEED = 3  # the format version that stores default values
 
-_SORTED = "use ALTER TABLE t WRITE ORDERED BY … after it"
+SORTED_BY = "sqe.sorted-by"  # read by the engine's side of catalogs, and kept as the table's sort order
 _CONSTRAINTS = ("primary", "unique", "foreign", "check", "constraint", "references", "generated", "identity", "collate")
 
 
@@ -192,7 +193,9 @@ def _property(cursor: Cursor, table: _Table, one: Property) -> None:
             table.properties[each] = value
         return
     if key == "sorted_by":
-        cursor.refuse("The table property sorted_by is not supported", hint=_SORTED, at=one.at)
+        values = one.value if isinstance(one.value, tuple) else (one.value or "",)
+        table.properties[SORTED_BY] = json.dumps([sort_field(cursor, one.at, value) for value in values])
+        return
     if key in REFUSED:
         cursor.refuse(f"The table property {key} is not supported", hint=REFUSED[key], at=one.at)
     known = "comment" if key == "comment" else ICEBERG_NAMES.get(key)
@@ -215,8 +218,8 @@ def _like(statement: StatementText, cursor: Cursor, table: _Table) -> Statement:
         cursor.expect_symbol(")")
     _clauses(statement, cursor, table)
     cursor.done()
-    if table.partitioning or table.comment is not None or table.replace:
-        cursor.refuse("CREATE TABLE … LIKE takes no clauses but WITH", at=cursor.tokens[0])
+    if table.partitioning or table.comment is not None or table.replace or SORTED_BY in table.properties:
+        cursor.refuse("CREATE TABLE … LIKE takes no clauses but WITH, and keeps the order", at=cursor.tokens[0])
     return CreateTableLike(
         name=table.name.name, source=source, if_not_exists=table.if_not_exists, properties=table.properties
     )

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqe_core.spi.errors import NotSupportedError
+from sqe_core.spi.errors import ErrorCode, UserError
 from sqe_core.sql.statement import (
     NoOperation,
     ResetSession,
+    SetPath,
     SetSession,
+    SetTimeZone,
     Statement,
     StatementKind,
     TransactionControl,
@@ -17,7 +19,7 @@ from sqe_core.sql.statement import (
 from sqe_core.sql.statements.roles import set_role
 from sqe_core.sql.text.context import StatementText
 from sqe_core.sql.text.cursor import Cursor
-from sqe_core.sql.text.time_zone import is_utc
+from sqe_core.sql.text.time_zone import zone_name
 from sqe_core.sql.text.tokens import Kind
 
 _PROPERTIES_HINT = "session properties are set with SET SESSION name = value; SHOW SESSION lists them"
@@ -42,8 +44,10 @@ def set_(statement: StatementText) -> Statement:
         return _time_zone(statement, cursor)
     if cursor.accept("role"):
         return set_role(cursor)
+    if cursor.accept("path"):
+        return _path(statement, cursor)
     if cursor.at("transaction") or cursor.at("session", "characteristics"):
-        return TransactionControl()
+        return NoOperation(kind=StatementKind.TRANSACTION)
     if cursor.at("write_branch"):
         cursor.refuse("SET WRITE_BRANCH is not supported", hint="it comes with a later release")
     if not cursor.accept("session"):
@@ -56,27 +60,40 @@ def set_(statement: StatementText) -> Statement:
 
 
 def _time_zone(statement: StatementText, cursor: Cursor) -> Statement:
-    """Every session is in UTC; to accept another zone and stay there would give wrong times."""
+    """SET TIME ZONE 'Europe/Amsterdam' | '+02:00' | 2 | INTERVAL '2' HOUR | LOCAL."""
     start = cursor.token
+    sign = "-" if cursor.accept_symbol("-") else ""
+    if not sign and cursor.accept_any("local", "default") is not None:
+        cursor.done()
+        return SetTimeZone(zone=None)
     if cursor.accept("interval"):
-        zone = cursor.string()
+        sign = "-" if cursor.accept_symbol("-") else ""
+        written = sign + cursor.string()
         cursor.expect("hour")
         if cursor.accept("to"):
             cursor.expect("minute")
-    elif cursor.accept_any("local", "default") is not None:
-        zone = "UTC"
-    elif start.kind in (Kind.STRING, Kind.NUMBER):
-        zone = str(cursor.advance().value)
+    elif cursor.token.kind is Kind.NUMBER or (cursor.token.kind is Kind.STRING and not sign):
+        written = sign + str(cursor.advance().value)
     else:
         cursor.fail("a time zone in single quotes")
     cursor.done()
-    if not is_utc(zone):
-        raise NotSupportedError(
-            "The time zone of a session cannot be changed: it is UTC",
-            hint="for the time in a zone write x AT TIME ZONE 'Europe/Amsterdam'",
+    zone = zone_name(f"+{written}" if written[:1].isdigit() else written)
+    if zone is None:
+        raise UserError(
+            f"Time zone {written[:64]} does not exist",
+            code=ErrorCode.INVALID_ARGUMENTS,
+            hint="write a region such as 'Europe/Amsterdam', or an offset such as '+02:00'",
             position=statement.text.position(start.start),
         )
-    return NoOperation(kind=StatementKind.SESSION)
+    return SetTimeZone(zone=zone)
+
+
+def _path(statement: StatementText, cursor: Cursor) -> Statement:
+    """SET PATH catalog.schema, …"""
+    first = cursor.index
+    cursor.items(lambda cursor: cursor.name("catalog.schema", most=2))
+    cursor.done()
+    return SetPath(path=cursor.source(first, statement.last))
 
 
 def _value(cursor: Cursor) -> Any:
@@ -105,28 +122,39 @@ def reset(statement: StatementText) -> Statement:
     return ResetSession(name=name)
 
 
+_LEVELS = ("read uncommitted", "read committed", "repeatable read", "serializable")
+
+
 def begin(statement: StatementText) -> Statement:
-    """BEGIN and START TRANSACTION, with any isolation level: they do nothing."""
+    """BEGIN and START TRANSACTION [ISOLATION LEVEL …] [, READ ONLY | READ WRITE]."""
     cursor = statement.cursor()
     if cursor.advance().value == "start":
         cursor.expect("transaction")
     elif not cursor.at_end and cursor.accept_any("transaction", "work") is None:
         cursor.refuse("Scripts between BEGIN and END are not supported", hint="send the statements one by one")
-    modes = ("isolation", "level", "read", "write", "only", "committed", "uncommitted", "repeatable", "serializable")
-    while cursor.accept_any(*modes) or cursor.accept_symbol(","):
-        pass
-    cursor.done()
-    return TransactionControl()
+    isolation: str | None = None
+    read_only: bool | None = None
+    while not cursor.at_end:
+        if isolation is None and cursor.accept("isolation", "level"):
+            found = [level for level in _LEVELS if cursor.accept(*level.split())]
+            isolation = found[0].upper() if found else cursor.fail("an isolation level")
+        elif read_only is None and cursor.accept("read"):
+            read_only = (cursor.accept_any("only", "write") or cursor.fail("ONLY or WRITE")) == "only"
+        else:
+            cursor.fail("ISOLATION LEVEL, READ ONLY or READ WRITE")
+        cursor.accept_symbol(",")
+    return TransactionControl(what="start", read_only=bool(read_only), isolation=isolation)
 
 
 def end_transaction(statement: StatementText) -> Statement:
-    """COMMIT and ROLLBACK: they do nothing."""
-    cursor = statement.cursor(1)
+    """COMMIT and ROLLBACK."""
+    cursor = statement.cursor()
+    committed = cursor.advance().value == "commit"
     cursor.accept_any("work", "transaction")
     if cursor.at("to"):
         cursor.refuse("Savepoints are not supported: each statement commits by itself")
     cursor.done()
-    return TransactionControl()
+    return TransactionControl(what="commit" if committed else "rollback")
 
 
 def analyze(statement: StatementText) -> Statement:

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 
 from sqe_core.sql.text.clauses import Property
 from sqe_core.sql.text.cursor import Cursor
+from sqe_core.sql.text.tokens import Lexicon, Text, Token, tokenize
 
 ICEBERG_NAMES: Mapping[str, str] = {
     "format_version": "format-version",
@@ -46,6 +47,20 @@ def property_value(cursor: Cursor, one: Property) -> str:
             cursor.refuse(f"{one.key} has to be a size such as '512MB'", at=one.at)
         return str(int(float(found[1]) * 1024 ** _UNITS.index(found[2])))
     return "uncompressed" if one.key == "compression_codec" and value.lower() == "none" else value
+
+
+def sort_field(outer: Cursor, at: Token, written: str) -> tuple[str, str, str]:
+    """Read a column of sorted_by, as in 'a DESC NULLS LAST'; return it with its direction and the place of NULLs."""
+    text = Text(written)
+    cursor = Cursor(text, tokenize(text, Lexicon.ANSI))
+    column = cursor.part("the name of a column")
+    direction = cursor.accept_any("asc", "desc") or "asc"
+    nulls = "first" if direction == "asc" else "last"
+    if cursor.accept("nulls"):
+        nulls = cursor.accept_any("first", "last") or cursor.fail("FIRST or LAST")
+    if not cursor.at_end:
+        outer.refuse(f"{written} is no column of sorted_by", hint="such as 'a DESC NULLS LAST'", at=at)
+    return column, direction, nulls
 
 
 def written_size(bytes_text: str) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 
 from sqe_core.engine.port import ResultStream
 from sqe_core.query.context import StatementContext
+from sqe_core.query.judge.metadata_projections import metadata_projection
 from sqe_core.query.judge.relation_text import metadata_text, new_marker
 from sqe_core.query.statements.handler import ExistingObject, denied
 from sqe_core.query.statements.objects import CatalogObjects
@@ -66,7 +67,8 @@ class RollbackToSnapshot(Procedure):
 
 def _ancestors(context: StatementContext, parts: Sequence[str], table: TableMetadata) -> set[int]:
     """Return the snapshots that the current one was made of, and itself."""
-    text = metadata_text(tuple(parts), "snapshots", marker=new_marker(), partitioned=False)
+    columns = metadata_projection("snapshots", table, trino=False)
+    text = metadata_text(tuple(parts), "snapshots", columns, marker=new_marker(), partitioned=False)
     parents: dict[int, int | None] = {}
     stream = _execute(context, text)
     try:

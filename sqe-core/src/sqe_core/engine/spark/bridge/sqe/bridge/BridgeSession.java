@@ -37,6 +37,7 @@ import sqe.bridge.plan.PlanRewrite;
 import sqe.bridge.plan.PlanWalk;
 import sqe.bridge.plan.Stars;
 import sqe.bridge.secure.Judged;
+import sqe.bridge.secure.PolicyZones;
 import sqe.bridge.secure.PolicyExpressions;
 import sqe.bridge.secure.SafeCopies;
 import sqe.bridge.secure.VisibleRows;
@@ -192,6 +193,8 @@ public final class BridgeSession {
     LogicalPlan parsed = Stars.bounded(unbounded);
     QueryExecution execution =
         target.hasNonNull("rows") ? visibleRows(parsed, target.get("rows")) : resolved(parsed);
+    LogicalPlan zoned = PolicyZones.within(execution.analyzed());
+    if (zoned != execution.analyzed()) execution = resolved(zoned);
     Stars.check(execution.analyzed());
     StructType columns = execution.analyzed().schema();
     if (!isCommand(execution.analyzed())) {

@@ -186,6 +186,10 @@ public final class Catalogs {
     return TableJson.table(catalog.loadTable(identifier(namespace, name)));
   }
 
+  public String tableStatistics(String namespace, String name) throws IOException {
+    return TableStatistics.json(catalog.loadTable(identifier(namespace, name)));
+  }
+
   public void dropTable(String namespace, String name, boolean purge) {
     TableIdentifier identifier = identifier(namespace, name);
     if (!catalog.dropTable(identifier, purge))

@@ -109,7 +109,7 @@ public class SqeCatalog extends SparkCatalog {
   }
 
   public Table createTable(Identifier identifier, TableInfo info) throws TableAlreadyExistsException {
-    if (!NewColumns.needed(info)) return super.createTable(identifier, info);
+    if (!isOurs(info)) return super.createTable(identifier, info);
     try {
       return readable(new SparkTable(builder(identifier, info).create()));
     } catch (AlreadyExistsException exists) {
@@ -118,7 +118,7 @@ public class SqeCatalog extends SparkCatalog {
   }
 
   public StagedTable stageCreate(Identifier identifier, TableInfo info) throws TableAlreadyExistsException {
-    if (!NewColumns.needed(info)) return super.stageCreate(identifier, info);
+    if (!isOurs(info)) return super.stageCreate(identifier, info);
     try {
       return TimesTable.staged(builder(identifier, info).createTransaction());
     } catch (AlreadyExistsException exists) {
@@ -127,7 +127,7 @@ public class SqeCatalog extends SparkCatalog {
   }
 
   public StagedTable stageReplace(Identifier identifier, TableInfo info) throws NoSuchTableException {
-    if (!NewColumns.needed(info)) return super.stageReplace(identifier, info);
+    if (!isOurs(info)) return super.stageReplace(identifier, info);
     try {
       return TimesTable.staged(builder(identifier, info).replaceTransaction());
     } catch (org.apache.iceberg.exceptions.NoSuchTableException missing) {
@@ -136,8 +136,13 @@ public class SqeCatalog extends SparkCatalog {
   }
 
   public StagedTable stageCreateOrReplace(Identifier identifier, TableInfo info) {
-    if (!NewColumns.needed(info)) return super.stageCreateOrReplace(identifier, info);
+    if (!isOurs(info)) return super.stageCreateOrReplace(identifier, info);
     return TimesTable.staged(builder(identifier, info).createOrReplaceTransaction());
+  }
+
+  /** Whether it says of a table what Spark's side of Iceberg does not know. */
+  private static boolean isOurs(TableInfo info) {
+    return NewColumns.needed(info) || info.properties().containsKey(SortOrders.PROPERTY);
   }
 
   private Catalog.TableBuilder builder(Identifier identifier, TableInfo info) {
@@ -145,10 +150,12 @@ public class SqeCatalog extends SparkCatalog {
     PartitionSpec spec = Spark3Util.toPartitionSpec(schema, info.partitions());
     Map<String, String> properties = new HashMap<>(Spark3Util.rebuildCreateProperties(info.properties()));
     properties.remove(NewColumns.NANOSECONDS);
+    String sorted = properties.remove(SortOrders.PROPERTY);
     if (NewColumns.needFormat3(info)) ColumnDefaults.requireFormat(properties);
     return icebergCatalog()
         .buildTable(buildIdentifier(identifier), schema)
         .withPartitionSpec(spec)
+        .withSortOrder(SortOrders.read(schema, sorted))
         .withLocation(info.properties().get("location"))
         .withProperties(properties);
   }

@@ -39,6 +39,20 @@ public final class SqlTime {
 
   private SqlTime() {}
 
+  /** What the clock of a zone shows at a time; the session's zone has nothing to do with it. */
+  public static long clock(long micros, UTF8String zone) {
+    return DateTimeUtils.convertTz(micros, ZoneOffset.UTC, zoneId(zone));
+  }
+
+  /** The time at which the clock of a zone shows this. */
+  public static long instant(long local, UTF8String zone) {
+    return DateTimeUtils.convertTz(local, zoneId(zone), ZoneOffset.UTC);
+  }
+
+  private static ZoneId zoneId(UTF8String zone) {
+    return DateTimeUtils.getZoneId(zone.toString());
+  }
+
   /** date_format with MySQL's codes, format_datetime with Joda's letters, to_char with Teradata's codes. */
   public static UTF8String format(long micros, UTF8String format, UTF8String style) {
     ZonedDateTime time = DateTimeUtils.microsToLocalDateTime(micros).atZone(ZoneOffset.UTC);

@@ -21,6 +21,7 @@ import scala.collection.immutable.HashMap;
 import sqe.bridge.BridgeException;
 import sqe.bridge.functions.TypeNames;
 import sqe.bridge.plan.Trees;
+import sqe.bridge.stream.StreamFormat;
 
 /** The columns of a result as they travel: types that Arrow or its readers do not know become text. */
 public final class Output {
@@ -32,7 +33,7 @@ public final class Output {
   public static byte[] arrowSchema(StructType schema) throws Exception {
     requireReadable(schema);
     SQLConf conf = SQLConf.get();
-    return message(ArrowTypes.schema(schema, conf.sessionLocalTimeZone(), conf.arrowUseLargeVarTypes()));
+    return message(ArrowTypes.schema(schema, StreamFormat.ZONE, conf.arrowUseLargeVarTypes()));
   }
 
   public static byte[] message(Schema schema) throws IOException {
