@@ -113,7 +113,7 @@ def test_time_zones(client: Client, sql: str, monkeypatch: pytest.MonkeyPatch) -
     assert settings == [ZONES[sql]]
 
 
-@pytest.mark.parametrize("zone", ["'Nowhere/Land'", "'+15:00'", "'+01:75'", "'EST5EDT'", "''", "'../etc'", "15"])
+@pytest.mark.parametrize("zone", ["'Nowhere/Land'", "'+15:00'", "'+01:75'", "'Factory'", "''", "'../etc'", "15"])
 def test_zones_that_are_none(client: Client, zone: str) -> None:
     assert client.refusal(f"SET TIME ZONE {zone}") is ErrorCode.INVALID_ARGUMENTS
 

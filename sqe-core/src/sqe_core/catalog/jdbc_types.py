@@ -76,17 +76,15 @@ def described(name: str) -> JdbcType:
     return JdbcType(name=name, code=_OTHER)
 
 
+PARAMETRIC = (
+    *("array", "char", "decimal", "map", "row", "time", "time with time zone", "timestamp", "timestamp with time zone"),
+    "varchar",
+)
+"""What has numbers or types behind it: without those, nothing is told of it but that it is there."""
+
 ALL_TYPES = (
-    *_PLAIN.values(),
-    *map(
-        described,
-        (
-            *("char", "decimal", "time", "time with time zone", "timestamp", "timestamp with time zone"),
-            *("interval day to second", "interval year to month", "json", "uuid", "ipaddress", "unknown"),
-        ),
-    ),
-    JdbcType(name="array", code=_ARRAY),
-    JdbcType(name="map", code=_OTHER),
-    JdbcType(name="row", code=_OTHER),
+    *(each for each in _PLAIN.values() if each.name not in PARAMETRIC),
+    *(JdbcType(name=name, code=_ARRAY if name == "array" else _OTHER) for name in PARAMETRIC),
+    *map(described, ("interval day to second", "interval year to month", "json", "uuid", "ipaddress", "unknown")),
 )
 """What `getTypeInfo` lists."""

@@ -89,7 +89,13 @@ class ClientHeaders:
             properties=properties,
             prepared={name: unpacked(text) for name, text in self.pairs("Prepared-Statement").items()},
             roles=self._roles(),
+            time_zone=self.text("Time-Zone"),
+            transaction=self._transaction(),
         )
+
+    def _transaction(self) -> str | None:
+        found = self.text("Transaction-Id")
+        return None if found is None or found.upper() == "NONE" else found
 
     def _roles(self) -> tuple[str, ...] | None:
         """Return the roles that count, those chosen for a catalog too; None for all of them."""
@@ -149,6 +155,12 @@ def change_headers(changes: SessionChanges, prefix: str) -> list[tuple[str, str]
     elif changes.roles is not None:
         roles = [f"{_SYSTEM}={quote_plus(f'ROLE{{{role}}}')}" for role in changes.roles] or [f"{_SYSTEM}=NONE"]
         found += [("Set-Role", role) for role in roles]
+    if changes.path is not None:
+        found.append(("Set-Path", _encoded(changes.path)))
+    if changes.started_transaction is not None:
+        found.append(("Started-Transaction-Id", changes.started_transaction))
+    if changes.cleared_transaction:
+        found.append(("Clear-Transaction-Id", "true"))
     packed_texts = {name: packed(text) for name, text in changes.added_prepared.items()}
     found += [("Added-Prepare", pair) for pair in _pairs(packed_texts)]
     found += [("Deallocated-Prepare", _encoded(name)) for name in changes.removed_prepared]

@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from sqe_core.catalog.jdbc_types import ALL_TYPES, jdbc_type
+from sqe_core.catalog.jdbc_types import ALL_TYPES, PARAMETRIC, jdbc_type
 from sqe_core.catalog.own_tables import OwnTables, own_columns
 from sqe_core.catalog.registry import Mount
 from sqe_core.catalog.system import SYSTEM
@@ -24,9 +24,8 @@ if TYPE_CHECKING:
 
 Rows = Iterator[Sequence[Any]]
 _ALL_KINDS = (ObjectType.TABLE, ObjectType.VIEW)
-_NULLABLE, _UNKNOWN_NULLABILITY = 1, 2
+_NULLABLE = 1
 _SEARCHABLE, _NO_PREDICATES = 3, 0
-_COMPARABLE_TYPES = frozenset(each.name for each in ALL_TYPES) - {"map", "json", "unknown"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,14 +82,15 @@ class TrinoObjects:
                     kind = jdbc_type(column.type)
                     yield (
                         *(*_parts(name), column.name, kind.code, kind.name, kind.size, 0, kind.digits, kind.radix),
-                        *(_UNKNOWN_NULLABILITY, column.comment, None, None, None, kind.octets, position, ""),
+                        *(int(column.nullable), column.comment, None, None, None, kind.octets, position),
+                        "YES" if column.nullable else "NO",
                         *(None,) * 6,
                     )
 
     @staticmethod
     def jdbc_types() -> Rows:
         for kind in ALL_TYPES:
-            searchable = _SEARCHABLE if kind.name in _COMPARABLE_TYPES else _NO_PREDICATES
+            searchable = _NO_PREDICATES if kind.name in PARAMETRIC else _SEARCHABLE
             yield (
                 *(kind.name, kind.code, kind.size, None, None, None, _NULLABLE, False, searchable),
                 *(None, False, None, None, 0, 0, None, None, kind.radix),

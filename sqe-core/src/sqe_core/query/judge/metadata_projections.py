@@ -86,7 +86,8 @@ _TRINO: Mapping[str, tuple[str, ...]] = {
         "to_json(r.readable_metrics) AS readable_metrics",
     ),
     "partitions": (
-        *_plain("partition record_count file_count"),
+        *_plain("partition record_count"),
+        "CAST(r.file_count AS BIGINT) AS file_count",
         "r.total_data_file_size_in_bytes AS total_size",
     ),
     "entries": _ENTRIES,

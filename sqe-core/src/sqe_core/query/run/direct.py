@@ -14,6 +14,7 @@ from sqe_core.catalog.information_schema import to_table
 from sqe_core.catalog.system import SYSTEM
 from sqe_core.catalog.visible import INFORMATION_SCHEMA
 from sqe_core.query.answers.system_tables import SystemTables
+from sqe_core.query.answers.trino_shapes import with_sql_types
 from sqe_core.query.context import StatementContext
 from sqe_core.query.judge.names import ResolvedName
 from sqe_core.query.run.judging import Judging
@@ -61,7 +62,7 @@ def direct_answer(
     columns = [field for output in query.outputs for field in _fields(output, schema, values)]
     if query.counts:
         columns = [pa.field(query.outputs[0].name, pa.int64(), nullable=False)]
-    return DirectAnswer(pa.schema(columns), answer(system.stream(resolved, asked)))
+    return DirectAnswer(with_sql_types(pa.schema(columns)), answer(system.stream(resolved, asked)))
 
 
 def _own_table(context: StatementContext, query: SimpleQuery) -> ResolvedName | None:

@@ -13,6 +13,7 @@ import pyarrow as pa
 from sqe_core.catalog.information_schema import to_table
 from sqe_core.engine.port import AnalysedPlan
 from sqe_core.query.answers.metadata import text_table
+from sqe_core.query.answers.trino_shapes import with_sql_types
 from sqe_core.query.context import StatementContext
 from sqe_core.query.ingest.ingestion import Ingestion
 from sqe_core.query.ingest.insert_rows import RowInsert
@@ -217,7 +218,8 @@ class StatementRun:
             values = bind_parameters(query, read.parameters)
             with self._judging.scope():
                 told = handler.told(self._judging.judge(query, values), self.context)
-            return text_table(handler.columns, told)
+            rows = text_table(handler.columns, told)
+            return rows.cast(with_sql_types(rows.schema)) if self.context.trino else rows
         if len(read.parameters):
             raise UserError("This statement takes no parameters", code=ErrorCode.INVALID_ARGUMENTS)
         if not isinstance(handler, Answer):
@@ -225,7 +227,7 @@ class StatementRun:
         handler.require_admin(self.context)
         rows = handler.rows(read.statement, self.context)
         self.context.resolver.ensure_mounted()
-        return rows
+        return rows.cast(with_sql_types(rows.schema)) if self.context.trino else rows
 
     @staticmethod
     def _columns(read: ReadStatement, rows: pa.Table | None) -> pa.Schema | None:

@@ -51,6 +51,9 @@ _TYPES = {
     pa.timestamp("us", tz="UTC"): "timestamp(6) with time zone",
 }
 
+# The bytes of a value, as Trino counts them; other types have no size.
+_SIZES = {"boolean": 1, "tinyint": 1, "smallint": 2, "integer": 4, "bigint": 8, "real": 4, "double": 8, "date": 4}
+
 
 @change(Prepare, of_session=True)
 def prepare(statement: Prepare, context: StatementContext) -> None:
@@ -82,7 +85,12 @@ def describe_prepared(statement: DescribePrepared, context: StatementContext) ->
     if isinstance(inner, Prepare | Execute | ExecuteImmediate | Deallocate | DescribePrepared):
         raise UserError("A prepared statement may not prepare or execute another one")
     told = _input(inner, context) if statement.what == "input" else _output(inner, context)
-    return to_table(_INPUT if statement.what == "input" else _OUTPUT, list(told))
+    table = to_table(_INPUT if statement.what == "input" else _OUTPUT, list(told))
+    return table.cast(_with_integers(table.schema)) if context.trino else table
+
+
+def _with_integers(schema: pa.Schema) -> pa.Schema:
+    return pa.schema([field.with_type(pa.int32()) if field.type == pa.int64() else field for field in schema])
 
 
 def _input(inner: Statement, context: StatementContext) -> Iterator[Sequence[object]]:
@@ -112,7 +120,8 @@ def _output(inner: Statement, context: StatementContext) -> Iterator[Sequence[ob
             handler.require_admin(context)
             columns = [(each.name, _type_name(each.type)) for each in handler.rows(inner, context).schema]
     for name, type_text in columns:
-        yield name, "", "", "", type_text, 0, False
+        size = _SIZES.get(type_text.partition("(")[0], 0) if context.trino else 0
+        yield name, "", "", "", type_text, size, False
 
 
 def _text(context: StatementContext, name: str) -> str:

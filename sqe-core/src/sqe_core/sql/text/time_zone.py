@@ -45,5 +45,5 @@ def zone_name(zone: str) -> str | None:
 
 @cache
 def _regions() -> dict[str, str]:
-    """Regions by their lower case. Names without a slash are old abbreviations, of which Java reads some otherwise."""
-    return {name.lower(): name for name in available_timezones() if "/" in name and not name.startswith("SystemV/")}
+    """Regions by their lower case, as Java knows them too."""
+    return {name.lower(): name for name in available_timezones() if name not in ("Factory", "localtime")}
