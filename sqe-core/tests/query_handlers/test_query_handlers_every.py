@@ -62,7 +62,7 @@ CASES: list[tuple[Identity, str, Identity, str, ErrorCode]] = [
     (BOB, "USE hr", BOB, "USE none", SCHEMA),
     (BOB, "SET SESSION query_max_run_time = '1m'", BOB, "SET SESSION nothing = 1", PROPERTY),
     (BOB, "RESET SESSION query_max_run_time", BOB, "RESET SESSION nothing", PROPERTY),
-    (BOB, "SET TIME ZONE 'Europe/Amsterdam'", BOB, "SET TIME ZONE 'Nowhere/Land'", ARGUMENTS),
+    (BOB, "SET TIME ZONE 'Europe/Amsterdam'", BOB, "SET TIME ZONE 'Nowhere/Land'", NEVER),
     (BOB, "SET PATH lake.default", BOB, "SET PATH 'lake'", ErrorCode.SYNTAX_ERROR),
     (BOB, "START TRANSACTION", BOB, "BEGIN SELECT 1", NEVER),
     (ROOT, "CREATE SCHEMA more", BOB, "CREATE SCHEMA mine", ErrorCode.DUPLICATE_TABLE),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqe_core.spi.errors import ErrorCode, UserError
+from sqe_core.spi.errors import NotSupportedError
 from sqe_core.sql.statement import (
     NoOperation,
     ResetSession,
@@ -79,9 +79,8 @@ def _time_zone(statement: StatementText, cursor: Cursor) -> Statement:
     cursor.done()
     zone = zone_name(f"+{written}" if written[:1].isdigit() else written)
     if zone is None:
-        raise UserError(
+        raise NotSupportedError(
             f"Time zone {written[:64]} does not exist",
-            code=ErrorCode.INVALID_ARGUMENTS,
             hint="write a region such as 'Europe/Amsterdam', or an offset such as '+02:00'",
             position=statement.text.position(start.start),
         )
