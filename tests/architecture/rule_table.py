@@ -19,8 +19,6 @@ ATTACKS = ROOT / "tests" / "security" / "attacks.toml"
 # Rules without a test, and why.
 UNTESTED: Mapping[str, str] = {
     "ISO-13": "it is for operators: a server each",
-    "TRI-2": "not built: the Trino protocol",
-    "TRI-4": "not built: the Trino protocol",
 }
 _HEADING = re.compile(r"^### ([A-Z]+-[1-9][0-9]*)$", re.MULTILINE)
 _TESTS = re.compile(r"^Tests: .*$", re.MULTILINE)

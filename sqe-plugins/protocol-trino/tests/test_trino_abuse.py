@@ -41,6 +41,7 @@ def answers(endpoint: Endpoint) -> bool:
     return list(Connection(endpoint).rows("SELECT 1 AS one")) == [{"one": 1}]
 
 
+@pytest.mark.rule("LIM-2")
 def test_a_slow_head_is_not_waited_for(serve: Serve) -> None:
     """Neither before the first request nor before a later one of the same connection."""
     endpoint = serve(head_timeout_secs=1)
@@ -64,6 +65,7 @@ def test_a_slow_head_is_not_waited_for(serve: Serve) -> None:
     assert answers(endpoint)
 
 
+@pytest.mark.rule("LIM-2")
 def test_a_slow_body_is_not_waited_for(serve: Serve, gateway: FakeGateway) -> None:
     endpoint = serve(body_timeout_secs=1)
     with dial(endpoint) as slow:
@@ -72,6 +74,7 @@ def test_a_slow_body_is_not_waited_for(serve: Serve, gateway: FakeGateway) -> No
     assert not gateway.statements
 
 
+@pytest.mark.rule("LIM-2")
 def test_strangers_make_room_for_others(serve: Serve) -> None:
     """The oldest of those who have not logged in go first; who has logged in stays."""
     endpoint = serve(max_strangers_per_address=8)
@@ -84,6 +87,7 @@ def test_strangers_make_room_for_others(serve: Serve) -> None:
         assert answers(endpoint)
 
 
+@pytest.mark.rule("LIM-2")
 def test_bodies_before_a_login_are_not_read(endpoint: Endpoint, gateway: FakeGateway) -> None:
     stranger = Connection(endpoint, BearerCredential(token=Secret("wrong")))
     try:
@@ -93,6 +97,7 @@ def test_bodies_before_a_login_are_not_read(endpoint: Endpoint, gateway: FakeGat
     assert status == 401
 
 
+@pytest.mark.rule("LIM-3")
 def test_a_text_beyond_the_bound_has_trinos_error(serve: Serve, gateway: FakeGateway) -> None:
     """20 MB of SQL, announced or not: as little of it is read as can be."""
     endpoint = serve(context=ProtocolContext(limits=RequestLimits(sql_bytes=1 << 20)))
@@ -143,6 +148,7 @@ def test_200_clients_at_once(endpoint: Endpoint, gateway: FakeGateway) -> None:
     assert soon(lambda: all(result.closed for result in gateway.results))
 
 
+@pytest.mark.rule("LIM-8", "TRI-4")
 def test_abandoned_statements_are_ended(serve: Serve, gateway: FakeGateway) -> None:
     """Nobody comes for their pages: they are cancelled, and what they held is free."""
     gateway.answers["large"] = pa.table({"text": ["x" * 1000] * 20_000})
@@ -168,6 +174,7 @@ def test_who_polls_is_not_gone(serve: Serve, gateway: FakeGateway) -> None:
     connection.cancel()
 
 
+@pytest.mark.rule("LIM-10")
 def test_statements_are_bounded(serve: Serve, gateway: FakeGateway) -> None:
     """Those that ended make room; beyond that a client is told when to come back."""
     gateway.answers["long"] = FakeAnswer(table=pa.table({"n": [1]}), waits=True)

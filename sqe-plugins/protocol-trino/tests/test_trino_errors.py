@@ -37,6 +37,7 @@ def test_position_and_hint() -> None:
     assert told["failureInfo"]["errorLocation"] == told["errorLocation"]
 
 
+@pytest.mark.rule("ERR-1")
 def test_of_what_is_not_ours_nothing_is_told() -> None:
     told = error_names.told(RuntimeError("secret"))
     assert told["message"] == "Internal error"

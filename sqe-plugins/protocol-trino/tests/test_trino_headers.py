@@ -28,6 +28,7 @@ def headers(*pairs: tuple[str, str]) -> ClientHeaders:
     return ClientHeaders(CIMultiDictProxy(CIMultiDict([(f"X-Trino-{name}", value) for name, value in pairs])))
 
 
+@pytest.mark.rule("TRI-6")
 def test_state_arrives(endpoint: Endpoint, gateway: FakeGateway) -> None:
     connection = Connection(
         endpoint,
@@ -102,6 +103,7 @@ def test_a_bad_header_is_an_error_of_the_statement(endpoint: Endpoint, gateway: 
     assert not gateway.statements
 
 
+@pytest.mark.rule("TRI-6")
 def test_changes_go_back() -> None:
     changes = SessionChanges(
         catalog="lä ke",
@@ -140,6 +142,7 @@ def test_long_prepared_texts_are_compressed() -> None:
     assert unpacked(packed("SELECT 1")) == "SELECT 1"
 
 
+@pytest.mark.rule("TRI-6", "LIM-2")
 def test_a_bomb_of_a_prepared_text_is_refused() -> None:
     import base64
 
@@ -171,6 +174,7 @@ def test_credentials_that_cannot_be_read(header: str) -> None:
         credential(header)
 
 
+@pytest.mark.rule("AUTHN-5")
 def test_two_logins_in_one_request_are_none(endpoint: Endpoint, gateway: FakeGateway) -> None:
     """Whichever a proxy before us believed, we might believe the other (AUTHN-5)."""
     import http.client
@@ -194,6 +198,7 @@ def test_old_clients_say_presto(endpoint: Endpoint, gateway: FakeGateway) -> Non
     assert gateway.logins[-1][1].requested_user == "alice"
 
 
+@pytest.mark.rule("TRI-6", "LIM-2")
 def test_headers_are_bounded(serve: Serve, gateway: FakeGateway) -> None:
     """One long header, many short ones, and a long address (TRI-6)."""
     endpoint = serve(context=ProtocolContext(limits=RequestLimits(header_bytes=8 << 10)))

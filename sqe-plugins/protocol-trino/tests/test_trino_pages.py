@@ -60,6 +60,7 @@ def test_pages_have_a_size_in_bytes(serve: Serve, gateway: FakeGateway) -> None:
     assert all(page["columns"][0]["name"] == "text" for page in connection.pages if page.get("data"))
 
 
+@pytest.mark.rule("TRI-4")
 def test_the_same_number_is_the_same_page(serve: Serve, gateway: FakeGateway) -> None:
     """The last page can be read again, older ones are gone, and nobody gets ahead (TRI-4)."""
     gateway.answers["large"] = MEGABYTE
@@ -85,6 +86,7 @@ def page_of(text: bytes) -> dict[str, Any]:
     return page
 
 
+@pytest.mark.rule("TRI-4")
 def test_the_last_page_can_be_read_again(serve: Serve, gateway: FakeGateway) -> None:
     gateway.answers["large"] = MEGABYTE
     connection = Connection(serve(page_bytes=64 << 10))
@@ -114,6 +116,7 @@ def test_waiting_pages_are_empty_and_numbered(endpoint: Endpoint, gateway: FakeG
     connection.cancel()
 
 
+@pytest.mark.rule("TRI-4")
 def test_delete_ends_a_statement(endpoint: Endpoint, gateway: FakeGateway) -> None:
     gateway.answers["long"] = FakeAnswer(table=MEGABYTE, waits=True)
     connection = Connection(endpoint)
@@ -154,6 +157,7 @@ def test_a_partial_cancel_keeps_the_rows_that_are_there(serve: Serve, gateway: F
     assert rest["stats"]["state"] == "FINISHED"
 
 
+@pytest.mark.rule("TRI-1", "TRI-2", "TRI-3")
 def test_pages_are_their_owners(endpoint: Endpoint, gateway: FakeGateway) -> None:
     """Somebody else's page, cancel and info are the 404 of what does not exist (TRI-1, TRI-2, TRI-3)."""
     gateway.answers["long"] = FakeAnswer(table=MEGABYTE, waits=True)
@@ -174,6 +178,7 @@ def test_pages_are_their_owners(endpoint: Endpoint, gateway: FakeGateway) -> Non
     assert mallory.ask("GET", "/v1/query") == []
 
 
+@pytest.mark.rule("TRI-2")
 @pytest.mark.parametrize("change", ["slug", "phase", "number"])
 def test_an_address_that_was_not_told_is_not_there(endpoint: Endpoint, gateway: FakeGateway, change: str) -> None:
     """Knowing the id of a statement of one's own login is not enough: the rest is keyed (TRI-2)."""
@@ -189,6 +194,7 @@ def test_an_address_that_was_not_told_is_not_there(endpoint: Endpoint, gateway: 
     assert connection.send("DELETE", other)[0] == 404
 
 
+@pytest.mark.rule("TRI-1")
 def test_every_page_wants_a_login(endpoint: Endpoint, gateway: FakeGateway) -> None:
     gateway.answers["long"] = FakeAnswer(table=MEGABYTE, waits=True)
     connection = Connection(endpoint)
@@ -223,6 +229,7 @@ def test_warnings_arrive(endpoint: Endpoint, gateway: FakeGateway) -> None:
     assert [warning["message"] for warning in page["warnings"]] == ["nobody reads this column"]
 
 
+@pytest.mark.rule("LIM-8")
 def test_a_statement_is_ahead_of_its_client_by_little(serve: Serve, gateway: FakeGateway) -> None:
     """What waits for a client is bounded for each statement, whatever their number (LIM-8)."""
     made: list[int] = []
