@@ -185,7 +185,7 @@ def test_metadata_tables(sqe: EmbeddedSqe) -> None:
     assert rows(sqe, 'SELECT name, type FROM iceberg.st."people$refs"') == [("main", "BRANCH")]
     for kind in ("manifests", "history", "partitions"):
         assert len(rows(sqe, f'SELECT * FROM "people${kind}"')) >= 1
-    assert refusal(sqe, 'SELECT * FROM "people$entries"').code is ErrorCode.TABLE_NOT_FOUND
+    assert refusal(sqe, 'SELECT * FROM "people$all_files"').code is ErrorCode.TABLE_NOT_FOUND
 
 
 def test_views_are_expanded_by_us(sqe: EmbeddedSqe) -> None:
@@ -289,7 +289,7 @@ def test_session_statements(sqe: EmbeddedSqe) -> None:
     run(sqe, "SET SESSION query_max_run_time = '10m'")
     assert ("query_max_run_time", "10m") in [row[:2] for row in rows(sqe, "SHOW SESSION")]
     run(sqe, "RESET SESSION query_max_run_time")
-    assert refusal(sqe, "SET SESSION nope = 1").code is ErrorCode.INVALID_ARGUMENTS
+    assert refusal(sqe, "SET SESSION nope = 1").code is ErrorCode.INVALID_SESSION_PROPERTY
     for text in ("BEGIN", "COMMIT", "ROLLBACK", "START TRANSACTION"):
         run(sqe, text)
     run(sqe, "USE iceberg.st")

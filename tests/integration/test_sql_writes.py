@@ -9,7 +9,7 @@ from testbed.users import rows, run
 
 from sqe_core.bootstrap import EmbeddedSqe, open_embedded
 from sqe_core.engine.spark.engine import SparkEngine
-from sqe_core.spi.errors import ErrorCode, NotSupportedError, UserError
+from sqe_core.spi.errors import ErrorCode, UserError
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -147,9 +147,9 @@ def test_lists_of_rows_inside_of_lists_stay_small(sqe: EmbeddedSqe) -> None:
     assert rows(sqe, f"SELECT {value} FROM t WHERE i = 1") == [(1,)]
 
 
-def test_statistics_are_refused_by_name(sqe: EmbeddedSqe) -> None:
-    with pytest.raises(NotSupportedError, match="SHOW STATS is not supported"):
-        rows(sqe, "SHOW STATS FOR t")
+def test_statistics_of_a_table(sqe: EmbeddedSqe) -> None:
+    ((count,),) = rows(sqe, "SELECT count(*) FROM t")
+    assert rows(sqe, "SHOW STATS FOR t")[-1][4] == count
 
 
 def test_a_folder_that_was_mounted_beside_others_opens_alone(engine: SparkEngine, tmp_path: Path) -> None:

@@ -78,7 +78,7 @@ def test_a_metadata_table_is_its_table_with_a_kind(resolver: NameResolver) -> No
         ("",),
         ("lake", "", "t"),
         ("lake", "a..b", "t"),
-        ("lake", "s", "t$entries"),
+        ("lake", "s", "t$all_files"),
         ("lake", "s", "$files"),
         ("spark_catalog", "default", "t"),
         ("_sqe_c_0123456789abcdef0123456789abcdef", "default", "t"),

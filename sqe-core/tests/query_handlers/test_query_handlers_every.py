@@ -89,6 +89,8 @@ ELSEWHERE = {
     "KillQuery": "sqe-core/tests/session/test_session_control.py",
     "KillSession": "sqe-core/tests/session/test_session_control.py",
     "ShowStats": "tests/integration/test_sql_writes.py",
+    "ExplainPlan": "test_query_handlers_trino.py",
+    "ExplainValidate": "test_query_handlers_trino.py",
     "Prepare": "test_query_handlers_prepared.py",
     "Execute": "test_query_handlers_prepared.py",
     "ExecuteImmediate": "test_query_handlers_prepared.py",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -9,6 +10,7 @@ import pyarrow as pa
 import pytest
 from handler_lake import ALICE, BOB, ROOT
 
+from sqe_core.query.answers.trino_plans import graphviz_plan, json_plan
 from sqe_core.spi.catalog import Column, PartitionField
 from sqe_core.spi.errors import ErrorCode
 
@@ -264,3 +266,34 @@ def test_the_comment_of_a_column_is_there_for_who_names_it(trino: Trino) -> None
     trino.lake.root("GRANT SELECT ON hr.pay TO USER alice")
     assert trino.rows(ALICE, by_comment) == [("amount",)]
     assert trino.rows(BOB, by_comment) == []
+
+
+# EXPLAIN
+
+
+def test_explain(trino: Trino) -> None:
+    for options in ("", "(TYPE LOGICAL)", "(TYPE DISTRIBUTED, FORMAT TEXT)", "(FORMAT GRAPHVIZ)", "(FORMAT JSON)"):
+        names, rows = trino.ask(ALICE, f"EXPLAIN {options} SELECT id FROM people")
+        assert (names, len(rows)) == (["Query Plan"], 1)
+    assert trino.ask(ALICE, "EXPLAIN (TYPE VALIDATE) SELECT id FROM people") == (["Valid"], [(True,)])
+    assert trino.refusal(ALICE, "EXPLAIN (TYPE VALIDATE) SELECT id FROM nothing").code is ErrorCode.TABLE_NOT_FOUND
+    assert trino.refusal(ALICE, "EXPLAIN ANALYZE SELECT id FROM people").code is ErrorCode.NOT_SUPPORTED
+    assert trino.refusal(ALICE, "EXPLAIN (TYPE IO, FORMAT TEXT) SELECT 1 AS one").code is ErrorCode.NOT_SUPPORTED
+    assert trino.lake.engine.executed == []
+
+
+def test_explain_what_is_read_and_written(trino: Trino) -> None:
+    ((text,),) = trino.rows(ALICE, "EXPLAIN (TYPE IO) CREATE TABLE more AS SELECT id FROM people")
+    plan = json.loads(text)
+    assert [each["table"]["schemaTable"]["table"] for each in plan["inputTableColumnInfos"]] == ["people"]
+    assert plan["outputTable"] == {"catalog": "lake", "schemaTable": {"schema": "default", "table": "more"}}
+
+
+def test_a_plan_is_a_tree() -> None:
+    plan = 'Join\n:- Project [a]\n:  +- Table "t"\n+- Table u'
+    tree = json.loads(json_plan(plan))
+    assert (tree["name"], [child["name"] for child in tree["children"]]) == ("Join", ["Project", "Table"])
+    assert tree["children"][0]["children"][0]["details"] == ['Table "t"']
+    graph = graphviz_plan(plan)
+    assert graph.count("->") == 3
+    assert '\\"t\\"' in graph

@@ -148,6 +148,20 @@ class Explain(Statement, kind=StatementKind.EXPLAIN):
     inner: Statement
 
 
+class ExplainPlan(Statement, kind=StatementKind.EXPLAIN):
+    """EXPLAIN in Trino's words; IO is what is read and written."""
+
+    inner: EngineStatement
+    type: Literal["logical", "distributed", "io"]
+    format: Literal["text", "json", "graphviz"]
+
+
+class ExplainValidate(Statement, kind=StatementKind.EXPLAIN):
+    """EXPLAIN (TYPE VALIDATE): whether it would be judged well."""
+
+    inner: EngineStatement
+
+
 class Use(Statement, kind=StatementKind.USE):
     """USE catalog.schema, USE schema, or USE catalog; `query` decides what one part means."""
 

@@ -12,7 +12,6 @@ import pyarrow as pa
 
 from sqe_core.catalog.information_schema import to_table
 from sqe_core.engine.port import AnalysedPlan
-from sqe_core.query.answers.metadata import text_table
 from sqe_core.query.answers.trino_shapes import with_sql_types
 from sqe_core.query.context import StatementContext
 from sqe_core.query.ingest.ingestion import Ingestion
@@ -142,7 +141,7 @@ class StatementRun:
         statement, inner, columns = read.statement, None, None
         if isinstance(read.handler, AnswerAboutQuery):
             inner = read.handler.query(statement)
-            columns = text_table(read.handler.columns, ()).schema
+            columns = read.handler.columns
         elif isinstance(statement, EngineStatement):
             inner = statement
         if inner is None or not (inner is statement or inner.parameters):
@@ -217,8 +216,8 @@ class StatementRun:
             query = handler.query(read.statement)
             values = bind_parameters(query, read.parameters)
             with self._judging.scope():
-                told = handler.told(self._judging.judge(query, values), self.context)
-            rows = text_table(handler.columns, told)
+                told = handler.told(read.statement, self._judging.judge(query, values), self.context)
+            rows = to_table(handler.columns, list(told))
             return rows.cast(with_sql_types(rows.schema)) if self.context.trino else rows
         if len(read.parameters):
             raise UserError("This statement takes no parameters", code=ErrorCode.INVALID_ARGUMENTS)

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+import pyarrow as pa
+
 from sqe_core.catalog.types import display_type
+from sqe_core.query.answers import trino_plans
 from sqe_core.query.context import StatementContext
 from sqe_core.query.errors.scrubber import Scrubber
 from sqe_core.query.judge.judge import Judgement
@@ -13,7 +16,14 @@ from sqe_core.query.statements.handler import AnswerAboutQuery, PlanNeed, RunsIn
 from sqe_core.query.statements.traits import DDL, DDL_IF_EXISTS, StatementTraits
 from sqe_core.spi.errors import NotSupportedError
 from sqe_core.spi.policy import Action
-from sqe_core.sql.statement import DescribeQuery, EngineStatement, Explain, StatementKind
+from sqe_core.sql.statement import (
+    DescribeQuery,
+    EngineStatement,
+    Explain,
+    ExplainPlan,
+    ExplainValidate,
+    StatementKind,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,14 +57,20 @@ engine_statement = RunsInEngine(
 )
 
 
-def _described(judgement: Judgement, context: StatementContext) -> Iterator[Sequence[str | None]]:
+def _texts(*names: str) -> pa.Schema:
+    return pa.schema([(name, pa.string()) for name in names])
+
+
+def _described(
+    statement: DescribeQuery, judgement: Judgement, context: StatementContext
+) -> Iterator[Sequence[str | None]]:
     for field, type_text in zip(judgement.plan.schema, judgement.plan.column_types, strict=True):
         yield field.name, display_type(type_text), "YES" if field.nullable else "NO"
 
 
 describe_query = AnswerAboutQuery(
     statement=DescribeQuery,
-    columns=("column_name", "data_type", "is_nullable"),
+    columns=_texts("column_name", "data_type", "is_nullable"),
     query=lambda statement: statement.query,
     told=_described,
 )
@@ -68,7 +84,7 @@ def _explained(statement: Explain) -> EngineStatement:
     return statement.inner
 
 
-def _plans(judgement: Judgement, context: StatementContext) -> Iterator[Sequence[str | None]]:
+def _plans(judgement: Judgement, context: StatementContext) -> Iterator[tuple[str, str]]:
     """The plans, in the user's own names."""
     scrubber = Scrubber(context.session.secrets())
     for kind, text in judgement.plan.explain():
@@ -77,4 +93,31 @@ def _plans(judgement: Judgement, context: StatementContext) -> Iterator[Sequence
             yield kind, scrubber.visible_text(text)
 
 
-explain = AnswerAboutQuery(statement=Explain, columns=("plan_type", "plan"), query=_explained, told=_plans)
+explain = AnswerAboutQuery(
+    statement=Explain,
+    columns=_texts("plan_type", "plan"),
+    query=_explained,
+    told=lambda statement, judgement, context: _plans(judgement, context),
+)
+
+
+def _in_trino(statement: ExplainPlan, judgement: Judgement, context: StatementContext) -> Iterator[Sequence[str]]:
+    if statement.type == "io":
+        yield (trino_plans.io_plan(judgement, context),)
+        return
+    plans = dict(_plans(judgement, context))
+    shown = plans["logical_plan"]
+    if statement.type == "distributed" and statement.format == "text":
+        shown = plans.get("physical_plan", shown)
+    yield (trino_plans.FORMATS[statement.format](shown),)
+
+
+explain_plan = AnswerAboutQuery(
+    statement=ExplainPlan, columns=_texts("Query Plan"), query=lambda statement: statement.inner, told=_in_trino
+)
+explain_validate = AnswerAboutQuery(
+    statement=ExplainValidate,
+    columns=pa.schema([("Valid", pa.bool_())]),
+    query=lambda statement: statement.inner,
+    told=lambda statement, judgement, context: [(True,)],
+)

@@ -117,11 +117,11 @@ class Answer(Handler[S]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerAboutQuery(Handler[S]):
-    """Answers rows of text about a query that the engine is asked to judge, and that does not run."""
+    """Answers rows about a query that the engine is asked to judge, and that does not run."""
 
-    columns: tuple[str, ...]
+    columns: pa.Schema
     query: Callable[[S], EngineStatement]
-    told: Callable[[Judgement, StatementContext], Rows]
+    told: Callable[[S, Judgement, StatementContext], Rows]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

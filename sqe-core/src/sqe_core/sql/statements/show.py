@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Literal
 
@@ -10,6 +10,8 @@ from sqe_core.sql.statement import (
     DescribeQuery,
     EngineStatement,
     Explain,
+    ExplainPlan,
+    ExplainValidate,
     Name,
     ShowCatalogs,
     ShowColumns,
@@ -207,18 +209,49 @@ def explain(statement: StatementText, recognise: Callable[[StatementText], State
         mode = "plan"
     elif cursor.at("codegen"):
         cursor.refuse("EXPLAIN CODEGEN is not supported")
+    options: dict[str, str] = {}
     if cursor.at_symbol("(") and cursor.peek().kind is Kind.WORD and cursor.peek().value in ("type", "format"):
-        cursor.bracketed(_explain_option)
+        trino = statement.dialect is Dialect.TRINO
+        options = dict(cursor.bracketed(_trino_option if trino else _explain_option))
     if cursor.at_end:
         cursor.fail("a statement to explain")
     inner = recognise(statement.part(cursor.index, statement.last))
     if not isinstance(inner, EngineStatement):
         cursor.refuse("EXPLAIN takes a query, INSERT, UPDATE, DELETE, MERGE or CREATE TABLE")
+    if statement.dialect is Dialect.TRINO and mode == "plan":
+        return _explain_in_trino(cursor, inner, options)
     return Explain(mode=mode, inner=inner)
 
 
-def _explain_option(cursor: Cursor) -> None:
+def _explain_option(cursor: Cursor) -> tuple[str, str]:
     option = cursor.accept_any("type", "format") or cursor.fail("TYPE or FORMAT")
     value = cursor.part("a value")
     if (option, value) not in (("type", "logical"), ("type", "distributed"), ("format", "text")):
         cursor.refuse(f"EXPLAIN ({option.upper()} {value.upper()}) is not supported", hint="leave the option out")
+    return option, value
+
+
+_TRINO_OPTIONS = {
+    "type": ("logical", "distributed", "validate", "io"),
+    "format": ("text", "json", "graphviz"),
+}
+
+
+def _trino_option(cursor: Cursor) -> tuple[str, str]:
+    option = cursor.accept_any(*_TRINO_OPTIONS) or cursor.fail("TYPE or FORMAT")
+    values = _TRINO_OPTIONS[option]
+    return option, cursor.accept_any(*values) or cursor.fail(" or ".join(value.upper() for value in values))
+
+
+def _explain_in_trino(cursor: Cursor, inner: EngineStatement, options: Mapping[str, str]) -> Statement:
+    kind = options.get("type", "distributed")
+    written = options.get("format", "json" if kind == "io" else "text")
+    if kind == "validate":
+        return ExplainValidate(inner=inner)
+    if kind == "io":
+        if written != "json":
+            cursor.refuse("EXPLAIN (TYPE IO) has the format JSON")
+        return ExplainPlan(inner=inner, type="io", format="json")
+    type_: Literal["logical", "distributed"] = "logical" if kind == "logical" else "distributed"
+    formats: dict[str, Literal["text", "json", "graphviz"]] = {"json": "json", "graphviz": "graphviz"}
+    return ExplainPlan(inner=inner, type=type_, format=formats.get(written, "text"))
