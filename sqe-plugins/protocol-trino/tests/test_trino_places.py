@@ -8,6 +8,7 @@ import os
 import socket
 import ssl
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -240,6 +241,31 @@ def test_plain_http_is_not_answered(serve: Serve, tls: TlsFiles) -> None:
     endpoint = serve(ProtocolContext(tls=tls))
     with pytest.raises((http.client.HTTPException, OSError)):
         Connection(endpoint).send("POST", "/v1/statement", b"SELECT 1 AS one")
+
+
+def closed(connection: socket.socket, secs: float) -> bool:
+    """Whether the server ends a connection in time."""
+    connection.settimeout(secs)
+    try:
+        return connection.recv(1) == b""
+    except TimeoutError:
+        return False
+    except ConnectionError:
+        return True
+
+
+def test_who_does_not_shake_hands_is_ended(serve: Serve, tls: TlsFiles) -> None:
+    endpoint = serve(ProtocolContext(tls=tls), head_timeout_secs=1)
+    with socket.create_connection((endpoint.host, endpoint.port), 10) as silent:
+        assert closed(silent, 8)
+
+
+def test_many_who_do_not_shake_hands_keep_nobody_out(serve: Serve, tls: TlsFiles) -> None:
+    endpoint = serve(ProtocolContext(tls=tls), head_timeout_secs=60, max_strangers_per_address=20)
+    with ExitStack() as opened:
+        silent = [opened.enter_context(socket.create_connection((endpoint.host, endpoint.port), 10)) for _ in range(60)]
+        assert next_uri(endpoint, tls).startswith("https://localhost:")
+        assert sum(closed(each, 0.2) for each in silent) >= 40
 
 
 @pytest.fixture

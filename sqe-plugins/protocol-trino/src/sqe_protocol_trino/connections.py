@@ -46,6 +46,11 @@ class Connections:
         self._all.discard(connection)
         self._strangers.pop(connection, None)
 
+    def end_all(self) -> None:
+        """Close what is still open."""
+        for connection in list(self._all):
+            connection.end()
+
     def is_stranger(self, connection: GuardedHandler) -> bool:
         """Whether nobody has logged in on it."""
         return connection in self._strangers
@@ -59,17 +64,20 @@ def _end_one(strangers: list[GuardedHandler]) -> None:
 class GuardedHandler(RequestHandler):
     """A connection whose requests have to arrive in time."""
 
-    __slots__ = ("_connected", "_head_secs", "_head_timer", "_stranger_timer")
+    __slots__ = ("_connected", "_head_secs", "_head_timer", "_stranger_timer", "_wire")
 
     def __init__(self, server: GuardedServer, **settings: Any) -> None:
         super().__init__(server, **settings)
         self._connected = server.connected
         self._head_secs = server.head_secs
+        self._wire: asyncio.Transport | None = None
         self._head_timer: asyncio.TimerHandle | None = None
         self._stranger_timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
+        # Kept, for the base class forgets it when it begins to close, and TLS may wait for the client's goodbye then.
+        self._wire = transport if isinstance(transport, asyncio.Transport) else None
         peer = transport.get_extra_info("peername")
         if not self._connected.came(self, str(peer[0]) if peer else ""):
             self.end()
@@ -80,6 +88,7 @@ class GuardedHandler(RequestHandler):
 
     def connection_lost(self, exc: BaseException | None) -> None:
         self._connected.went(self)
+        self._wire = None
         for timer in (self._head_timer, self._stranger_timer):
             if timer is not None:
                 timer.cancel()
@@ -119,8 +128,8 @@ class GuardedHandler(RequestHandler):
 
     def end(self) -> None:
         """Close it at once."""
-        if self.transport is not None:
-            self.transport.abort()
+        if self._wire is not None:
+            self._wire.abort()
 
 
 class GuardedServer(Server):

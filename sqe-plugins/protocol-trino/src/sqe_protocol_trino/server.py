@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import socket
-import ssl
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from typing import Any
 
 from sqe_core.spi import Endpoint, ProtocolContext, ProtocolServer, QueryGateway, StartupError
 from sqe_http.listener import ListenError, ListenerTls
 from sqe_protocol_trino.certificate_names import CertificateNames
 from sqe_protocol_trino.config import TrinoConfig
 from sqe_protocol_trino.connections import Connections, GuardedServer
+from sqe_protocol_trino.handshakes import Handshakes
 from sqe_protocol_trino.places import Places
 from sqe_protocol_trino.routes import Routes
 from sqe_protocol_trino.spooling.opening import open_segments
@@ -23,6 +22,8 @@ from sqe_protocol_trino.statements import Statements
 
 _THREADS = 32
 _SWEEP_SECS = 1.0
+_LAST_MOMENT_SECS = 0.01
+"""In which the loop begins what was accepted, and closes what was ended."""
 _BACKLOG = 512
 
 
@@ -34,6 +35,7 @@ class TrinoServer(ProtocolServer):
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
         self._server: asyncio.Server | None = None
+        self._handshakes: Handshakes | None = None
         self._http: GuardedServer | None = None
         self._statements: Statements | None = None
         self._threads: ThreadPoolExecutor | None = None
@@ -100,8 +102,10 @@ class TrinoServer(ProtocolServer):
             max_field_size=context.limits.header_bytes,
             auto_decompress=False,
         )
-        secured = _renewed(tls) if tls is not None else None
-        self._server = await asyncio.get_running_loop().create_server(self._http, sock=listening, ssl=secured)
+        if tls is not None:
+            self._handshakes = Handshakes(listening, tls, self._http, config)
+        else:
+            self._server = await asyncio.get_running_loop().create_server(self._http, sock=listening)
         self._sweeping = asyncio.create_task(self._sweep(self._statements))
 
     async def _sweep(self, statements: Statements) -> None:
@@ -132,20 +136,13 @@ class TrinoServer(ProtocolServer):
             await self._statements.drain(drain_secs)
         if self._server is not None:
             self._server.close()
+        if self._handshakes is not None:
+            await self._handshakes.close()
+        await asyncio.sleep(_LAST_MOMENT_SECS)
         if self._http is not None:
             self._http.pre_shutdown()
             with suppress(TimeoutError):
                 await self._http.shutdown(1.0)
+            self._http.connected.end_all()
         self._sweeping.cancel()
-        await asyncio.sleep(0)
-
-
-def _renewed(tls: ListenerTls) -> ssl.SSLContext:
-    """Return what connections begin with; each goes on with the certificate of that moment."""
-    first = tls.context()
-
-    def renew(secured: ssl.SSLObject | ssl.SSLSocket, name: str | None, context: ssl.SSLContext) -> Any:
-        secured.context = tls.context()
-
-    first.sni_callback = renew
-    return first
+        await asyncio.sleep(_LAST_MOMENT_SECS)
