@@ -17,6 +17,7 @@ import pyspark
 import pytest
 import trino
 from clients.go_toolchain import fetched_go, installed_go
+from testbed.downloads import central_file
 from testbed.making import each_ended
 from testbed.processes import free_ports
 from testbed.sqe_server import NO_POLICY, SqeServer, api_keys
@@ -139,6 +140,31 @@ def java() -> str:
         if "jdk.compiler" in modules.stdout and found and int(found[1]) >= _FIRST_JAVA:
             return candidate
     pytest.fail(f"The tests of JDBC need a JDK {_FIRST_JAVA} or later in JAVA_HOME or on the PATH")
+
+
+def trino_jar(file: str) -> Path:
+    """A client of Trino that is one file, fetched once into the cache and verified."""
+    lock = tomllib.loads((HERE / "clients.lock.toml").read_text())["trino"]
+    (sha256,) = [entry["sha256"] for entry in lock if entry["file"] == file]
+    name, version = file.split("-executable")[0].removesuffix(".jar").rsplit("-", 1)
+    return central_file(f"io/trino/{name}/{version}/{file}", sha256)
+
+
+@pytest.fixture(scope="session")
+def trino_cli() -> Path:
+    return trino_jar("trino-cli-476-executable.jar")
+
+
+@pytest.fixture(scope="session")
+def classes(java: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The questions of the folder java, compiled."""
+    folder = tmp_path_factory.mktemp("classes")
+    sources = [str(path) for path in sorted((HERE / "java").rglob("*.java"))]
+    compiler = [java, "-m", "jdk.compiler/com.sun.tools.javac.Main", "-Werror", "-Xlint:all"]
+    command = [*compiler, "-cp", str(trino_jar("trino-jdbc-483.jar")), "-d", str(folder), *sources]
+    made = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert made.returncode == 0, made.stdout + made.stderr
+    return folder
 
 
 @pytest.fixture(scope="session")

@@ -10,21 +10,6 @@ from typing import Any
 
 import pytest
 
-HERE = Path(__file__).parent
-
-
-@pytest.fixture(scope="session")
-def classes(java: str, driver: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The questions, compiled."""
-    folder = tmp_path_factory.mktemp("classes")
-    sources = [str(path) for path in sorted((HERE / "java").glob("*.java"))]
-    compiler = [java, "-m", "jdk.compiler/com.sun.tools.javac.Main", "-Werror", "-Xlint:all"]
-    made = subprocess.run(
-        [*compiler, "-d", str(folder), *sources], capture_output=True, text=True, timeout=120, check=False
-    )
-    assert made.returncode == 0, made.stdout + made.stderr
-    return folder
-
 
 class Jdbc:
     def __init__(self, java: str, driver: Path, classes: Path) -> None:
