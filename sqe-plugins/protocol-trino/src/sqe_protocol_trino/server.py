@@ -22,8 +22,7 @@ from sqe_protocol_trino.statements import Statements
 
 _THREADS = 32
 _SWEEP_SECS = 1.0
-_LAST_MOMENT_SECS = 0.01
-"""In which the loop begins what was accepted, and closes what was ended."""
+_TURNS = 20
 _BACKLOG = 512
 
 
@@ -135,14 +134,23 @@ class TrinoServer(ProtocolServer):
         if self._statements is not None:
             await self._statements.drain(drain_secs)
         if self._server is not None:
+            # What is accepted and has not begun would be lost in a server that is closed: first nothing more comes.
+            for listening in self._server.sockets:
+                asyncio.get_running_loop().remove_reader(listening.fileno())
+            await _turns()
             self._server.close()
         if self._handshakes is not None:
             await self._handshakes.close()
-        await asyncio.sleep(_LAST_MOMENT_SECS)
         if self._http is not None:
             self._http.pre_shutdown()
             with suppress(TimeoutError):
                 await self._http.shutdown(1.0)
             self._http.connected.end_all()
         self._sweeping.cancel()
-        await asyncio.sleep(_LAST_MOMENT_SECS)
+        await _turns()
+
+
+async def _turns() -> None:
+    """Let the loop begin what was accepted, and close what was ended."""
+    for _ in range(_TURNS):
+        await asyncio.sleep(0)
