@@ -242,3 +242,33 @@ def test_what_tools_ask_with_joins(lake: Users) -> None:
         " ON mv.catalog_name = t.table_catalog AND mv.schema_name = t.table_schema AND mv.name = t.table_name"
         " WHERE t.table_schema = lower('DEFAULT') AND (mv.catalog_name IS NULL OR mv.catalog_name = 'lake')",
     ) == [("lake", "events", "default", "table")]
+
+
+# Maintenance
+
+
+def test_a_table_is_maintained(lake: Users) -> None:
+    lake.root("CREATE TABLE small (id integer, s varchar) WITH (sorted_by = ARRAY['id'])")
+    for number in range(4):
+        lake.root(f"INSERT INTO small VALUES ({number}, 'x')")
+    lake.root("DELETE FROM small WHERE id = 3")
+    before = ask(lake, 'SELECT count(*) FROM "small$files"', ROOT)
+    ask(lake, "ALTER TABLE small EXECUTE optimize(file_size_threshold => '10MB')", ROOT)
+    assert ask(lake, 'SELECT count(*) FROM "small$files"', ROOT) == [(1,)] != before
+    assert ask(lake, "SELECT id FROM small ORDER BY id", ROOT) == [(0,), (1,), (2,)]
+    snapshots = ask(lake, 'SELECT count(*) FROM "small$snapshots"', ROOT)
+    for action in ("optimize_manifests", "expire_snapshots", "remove_orphan_files", "drop_extended_stats"):
+        ask(lake, f"ALTER TABLE small EXECUTE {action}", ROOT)
+    assert ask(lake, 'SELECT count(*) FROM "small$snapshots"', ROOT) >= snapshots  # they are younger than seven days
+    assert ask(lake, "SELECT count(*) FROM small", ROOT) == [(3,)]
+    # The session is as it was: its next statements run.
+    assert ask(lake, "SHOW TABLES LIKE 'small'", ROOT) == [("small",)]
+    lake.root("DROP TABLE small")
+
+
+@pytest.mark.rule("STMT-6", "DML-4")
+def test_nobody_maintains_what_they_see_in_part(lake: Users) -> None:
+    lake.root("GRANT SELECT, MODIFY ON events TO USER bob ROWS WHERE id = 1")
+    for action in ("optimize", "expire_snapshots", "remove_orphan_files"):
+        assert lake.refusal(BOB, f"ALTER TABLE events EXECUTE {action}").code is ErrorCode.NOT_SUPPORTED
+        assert lake.refusal(ALICE, f"ALTER TABLE events EXECUTE {action}").code is ErrorCode.ACCESS_DENIED

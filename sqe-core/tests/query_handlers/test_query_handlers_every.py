@@ -29,6 +29,7 @@ ROOTS: dict[str, ErrorCode] = {
     "SHOW COLUMNS FROM mine.t": TABLE,
     "SHOW CREATE TABLE mine.t": TABLE,
     "ANALYZE mine.t": TABLE,
+    "ALTER TABLE mine.t EXECUTE optimize": TABLE,
     "DROP TABLE mine.t": TABLE,
     "ALTER TABLE mine.t RENAME TO u": TABLE,
     "ALTER TABLE mine.t ADD COLUMN n int DEFAULT 1": TABLE,

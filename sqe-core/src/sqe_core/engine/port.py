@@ -510,6 +510,14 @@ class EngineSession(ABC):
         """
 
     @abstractmethod
+    def maintain(self, table: tuple[str, ...], action: str, options: Mapping[str, str], *, tag: str) -> None:
+        """Maintain a table with the catalog's own means, and return when that is done.
+
+        `table` begins with the catalog's alias. Actions: `optimize` (`threshold` in bytes), `optimize_manifests`,
+        `expire_snapshots` and `remove_orphan_files` (`retention` in milliseconds), `drop_extended_stats`.
+        """
+
+    @abstractmethod
     def cancel(self, tag: str) -> None:
         """End whatever runs under that tag, analysis and planning included. From any thread."""
 

@@ -268,6 +268,15 @@ class CreateTableLike(Statement, kind=StatementKind.CREATE_TABLE):
     properties: Mapping[str, str] = field(default_factory=lambda: _EMPTY)
 
 
+class MaintainTable(Statement, kind=StatementKind.CALL):
+    """ALTER TABLE t EXECUTE action(name => value, …)."""
+
+    name: Name
+    action: str
+    arguments: Mapping[str, Any] = field(default_factory=lambda: _EMPTY)
+    if_exists: bool = False
+
+
 class AddColumnWithDefault(Statement, kind=StatementKind.ALTER_TABLE):
     """ALTER TABLE t ADD COLUMN c type DEFAULT literal. `type` is in Spark's notation."""
 

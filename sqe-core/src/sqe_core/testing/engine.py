@@ -263,6 +263,8 @@ class FakeEngine(Engine):
         self.catalogs = {name: FakeCatalog() for name in catalogs or ("lake",)}
         self.executed: list[PlanDescription] = []
         """Every plan that ran, in order."""
+        self.maintained: list[tuple[str, str, dict[str, str]]] = []
+        """The tables that were maintained, with the actions and their options."""
 
     def start(self) -> None:
         """It runs already."""
@@ -640,6 +642,9 @@ class FakeEngineSession(EngineSession):
                     values.append(value)
             return pa.table(values, names=names)
         return rows
+
+    def maintain(self, table: tuple[str, ...], action: str, options: Mapping[str, str], *, tag: str) -> None:
+        self._engine.maintained.append((table[-1], action, dict(options)))
 
     def cancel(self, tag: str) -> None:
         """Nothing runs for long."""

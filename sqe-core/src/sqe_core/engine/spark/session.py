@@ -202,6 +202,15 @@ class SparkEngineSession(EngineSession):
     def execute(self, plan: AnalysedPlan, *, tag: str, settings: Mapping[str, str] = _EMPTY) -> ResultStream:
         return execute(self, self._own(plan), tag=tag, settings=settings)
 
+    def maintain(self, table: tuple[str, ...], action: str, options: Mapping[str, str], *, tag: str) -> None:
+        alias, *namespace, name = table
+        try:
+            with engine_errors(self.context):
+                self.bridge.maintain(alias, json.dumps(namespace), name, action, json.dumps(dict(options)), tag)
+        except (QueryCancelledError, EngineExecutionError) as error:
+            self._check_usable(error)
+            raise
+
     def cancel(self, tag: str) -> None:
         with suppress(EngineLostError):  # who has gone needs no cancelling
             cancel(self, tag)

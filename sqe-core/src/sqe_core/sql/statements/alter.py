@@ -11,6 +11,7 @@ from sqe_core.sql.spark.text import quote_keys, quote_name, quote_properties, qu
 from sqe_core.sql.statement import (
     AddColumnWithDefault,
     CommentOn,
+    MaintainTable,
     RenameTable,
     RenameView,
     SetViewProperties,
@@ -368,7 +369,25 @@ def _sort_field(cursor: Cursor) -> str:
 
 
 def _execute(altered: _Alter) -> Statement:
-    altered.cursor.refuse("Procedures are not supported yet", hint="it comes with a later release")
+    """EXECUTE action, EXECUTE action(name => value, …)."""
+    cursor = altered.cursor
+    action = cursor.part("the name of a procedure")
+    arguments: dict[str, Any] = {}
+    if cursor.accept_symbol("("):
+        while not cursor.at_symbol(")"):
+            at = cursor.token
+            name = cursor.part("the name of an argument")
+            cursor.expect_symbol("=>")
+            if name in arguments:
+                cursor.refuse(f"Argument {name} is given twice", at=at)
+            arguments[name] = literal_value(cursor, what="An argument")
+            if not cursor.accept_symbol(","):
+                break
+        cursor.expect_symbol(")")
+    if cursor.at("where"):
+        cursor.refuse("EXECUTE … WHERE is not supported", hint="leave it out: the whole table is maintained")
+    cursor.done()
+    return MaintainTable(name=altered.table.name, action=action, arguments=arguments, if_exists=altered.if_exists)
 
 
 def _modify(altered: _Alter) -> Statement:

@@ -10,6 +10,8 @@ import java.util.concurrent.Callable;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicLong;
 import org.apache.iceberg.common.DynFields;
+import org.apache.iceberg.catalog.Namespace;
+import org.apache.iceberg.catalog.TableIdentifier;
 import org.apache.spark.sql.catalyst.parser.ParserInterface;
 import org.apache.spark.sql.catalyst.plans.logical.Command;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
@@ -23,6 +25,7 @@ import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import sqe.bridge.catalog.Catalogs;
+import sqe.bridge.catalog.Maintenance;
 import sqe.bridge.catalog.SqeCatalog;
 import sqe.bridge.catalog.TableScope;
 import sqe.bridge.exec.Work;
@@ -53,6 +56,7 @@ import sqe.bridge.types.WriteCasts;
  */
 public final class BridgeSession {
   private static final long PARSE_MILLIS = 60000;
+  private static final long MAINTAIN_MILLIS = 24L * 3600 * 1000; // the statement's own deadline ends it before
   private static final long ANALYSE_MILLIS = 24L * 3600 * 1000; // the statement's own timeout cancels by tag
   private static final String CATALOG_PREFIX = "spark.sql.catalog.";
   private static final String EXACT_WRITES = "sqe.exact.writes"; // engine/port.py
@@ -359,6 +363,20 @@ public final class BridgeSession {
         null,
         PARSE_MILLIS,
         () -> new Catalogs((SqeCatalog) session.sessionState().catalogManager().catalog(alias)));
+  }
+
+  /** Maintains a table with Iceberg's own actions, which run jobs under the statement's tag. */
+  public void maintain(String alias, String namespace, String name, String action, String options, String tag) throws Throwable {
+    Map<String, String> given = Json.textMap(Json.read(options));
+    TableIdentifier identifier = TableIdentifier.of(Namespace.of(Json.textArray(Json.read(namespace))), name);
+    run(
+        tag,
+        MAINTAIN_MILLIS,
+        () -> {
+          SqeCatalog catalog = (SqeCatalog) session.sessionState().catalogManager().catalog(alias);
+          Maintenance.run(session, catalog.icebergCatalog().loadTable(identifier), action, given);
+          return null;
+        });
   }
 
   public void enterScope() {
