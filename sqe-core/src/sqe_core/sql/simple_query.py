@@ -9,7 +9,8 @@ What drivers ask about tables, schemas and columns is of this form. What is not,
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from sqe_core.sql.statement import Name
@@ -155,6 +156,34 @@ class Wanted:
 
 
 EVERYTHING = Wanted({}, {})
+
+
+@dataclass(frozen=True, slots=True)
+class WantedByAny(Wanted):
+    """What one of several parts of a statement asks for."""
+
+    parts: tuple[Wanted, ...] = ()
+
+    def takes(self, column: str, value: Any) -> bool:
+        return any(part.takes(column, value) for part in self.parts)
+
+    def only(self, column: str) -> frozenset[Any] | None:
+        found = [part.only(column) for part in self.parts]
+        return None if None in found else frozenset[Any]().union(*(each for each in found if each is not None))
+
+
+def wanted_of_table(queries: Sequence[SimpleQuery], types: Mapping[str, type], parameters: Mapping[str, Any]) -> Wanted:
+    """Say what a statement asks of a table by all the queries that name it; what cannot be said is everything."""
+    parts: list[Wanted] = []
+    for query in queries:
+        kept = []
+        for part in conjuncts(query.condition):
+            with suppress(NotSimpleError):
+                columns = sorted(columns_of(part))
+                Conditions(columns, types, parameters).test(part)
+                kept.append(part)
+        parts.append(wanted(replace(query, condition=Joined(tuple(kept), enough=False)), types, parameters))
+    return WantedByAny({}, {}, tuple(parts)) if parts else EVERYTHING
 
 
 def wanted(query: SimpleQuery, types: Mapping[str, type], parameters: Mapping[str, Any]) -> Wanted:

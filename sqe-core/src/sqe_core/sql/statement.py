@@ -92,6 +92,8 @@ class EngineStatement(Statement):
     """ALTER TABLE IF EXISTS and the like, which Spark cannot say: a missing target is no error."""
     simple: SimpleQuery | None = None
     """The same, where it is simple enough to be answered without the engine."""
+    narrowed: tuple[SimpleQuery, ...] = ()
+    """What it asks of each table that it names with its schema, as far as that can be said of the table alone."""
     exact_writes: bool = False
     """Whether values that would lose digits in their columns are refused; Spark's own dialect cuts them."""
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.types as kinds
 
 from sqe_core.catalog.information_schema import InformationSchema, to_table
 from sqe_core.catalog.own_tables import OwnTables, own_columns
@@ -18,8 +20,9 @@ from sqe_core.query.answers.trino_tables import TrinoTables
 from sqe_core.query.context import StatementContext
 from sqe_core.query.judge.names import ResolvedName
 from sqe_core.spi.catalog import Column
+from sqe_core.spi.errors import UserError
 from sqe_core.spi.names import ObjectName
-from sqe_core.sql.simple_query import EVERYTHING, Wanted
+from sqe_core.sql.simple_query import EVERYTHING, SimpleQuery, Wanted, wanted_of_table
 
 if TYPE_CHECKING:
     from sqe_core.query.run.judging import Judging
@@ -31,7 +34,7 @@ class NoSystemRows:
 
     own: OwnTables = SQE_TABLES
 
-    def rows(self, name: ObjectName) -> pa.Table | None:
+    def rows(self, name: ObjectName, *, by_statement: bool = False) -> pa.Table | None:
         schema = ".".join(name.namespace)
         tables = self.own.information_schema if schema == INFORMATION_SCHEMA else self.own.system.get(schema, {})
         return tables[name.name].empty_table() if name.name in tables else None
@@ -43,14 +46,18 @@ class SystemTables:
 
     context: StatementContext
     judging: Judging
+    narrowed: Sequence[SimpleQuery] = ()
+    parameters: Mapping[str, Any] = field(default_factory=dict)
 
-    def rows(self, name: ObjectName) -> pa.Table | None:
+    def rows(self, name: ObjectName, *, by_statement: bool = False) -> pa.Table | None:
+        """Return the rows of a table; of what the statement itself names those that it asks for."""
         resolved = ResolvedName(name=name, mount=self.context.resolver.catalog(name.catalog))
         schema = self.schema(resolved)
         if schema is None:
             return None
         if self.context.trino:
-            return to_table(schema, [row[: len(schema)] for row in self.stream(resolved, EVERYTHING)])
+            wanted = self._wanted(resolved, schema) if by_statement else EVERYTHING
+            return to_table(schema, [row[: len(schema)] for row in self.stream(resolved, wanted)])
         if resolved.mount is SYSTEM:
             return RuntimeTables(self.context).rows(name)
         listing = InformationSchema(
@@ -60,6 +67,14 @@ class SystemTables:
             settings=[(row[0], row[1]) for row in self.context.session.properties.rows()],
         )
         return listing.rows(resolved.mount, name.name)
+
+    def _wanted(self, resolved: ResolvedName, schema: pa.Schema) -> Wanted:
+        queries: list[SimpleQuery] = []
+        for query in self.narrowed:
+            with suppress(UserError):
+                if self.context.resolver.object(query.table, self.context.names).name == resolved.name:
+                    queries.append(query)
+        return wanted_of_table(queries, python_types(schema), plain_values(self.parameters))
 
     def stream(self, resolved: ResolvedName, wanted: Wanted) -> Iterator[Sequence[Any]]:
         """Yield the rows of one of Trino's tables one by one, those that are wanted."""
@@ -87,3 +102,21 @@ class SystemTables:
     def columns(self, resolved: ResolvedName) -> tuple[Column, ...] | None:
         schema = self.schema(resolved)
         return None if schema is None else own_columns(schema)
+
+
+def python_types(schema: pa.Schema) -> Mapping[str, type]:
+    """Return what the values of columns are compared as; `object` is what is not compared here."""
+    return {field.name: _python_type(field.type) for field in schema}
+
+
+def _python_type(stored: pa.DataType) -> type:
+    if kinds.is_string(stored):
+        return str
+    if kinds.is_boolean(stored):
+        return bool
+    return int if kinds.is_integer(stored) else object
+
+
+def plain_values(parameters: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the values of parameters as Python has them."""
+    return {name: value.as_py() if isinstance(value, pa.Scalar) else value for name, value in parameters.items()}

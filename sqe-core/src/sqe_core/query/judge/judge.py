@@ -70,8 +70,11 @@ Decisions = Mapping[tuple[ObjectName, Action], Verdict]
 class SystemRows(Protocol):
     """Rows of ours."""
 
-    def rows(self, name: ObjectName) -> pa.Table | None:
-        """Return the rows of a table of ours, or None when there is none of that name."""
+    def rows(self, name: ObjectName, *, by_statement: bool = False) -> pa.Table | None:
+        """Return the rows of a table of ours, or None when there is none of that name.
+
+        `by_statement` is whether the statement itself names it, and not a view.
+        """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -264,7 +267,7 @@ class Judge:
         if entry.spooled is not None:
             return spooled_rows(entry, entry.spooled, promise)
         if entry.system:
-            return system_table(self, entry)
+            return system_table(self, entry, by_statement=not views)
         if entry.usage is not Usage.READ:
             return Target.of(self, entry, access, promise).renamed()
         decision = access[entry.name, entry.action]

@@ -136,8 +136,8 @@ def metadata_table(
     )
 
 
-def system_table(judge: Judge, entry: BoundRelation) -> InlinedRows:
-    rows = None if entry.relation.time_travel else judge.system.rows(entry.name)
+def system_table(judge: Judge, entry: BoundRelation, *, by_statement: bool) -> InlinedRows:
+    rows = None if entry.relation.time_travel else judge.system.rows(entry.name, by_statement=by_statement)
     if rows is None:
         raise table_not_found(entry.relation.parts, position=entry.position)
     return InlinedRows(index=entry.relation.index, rows=rows, visible_name=entry.name.parts)

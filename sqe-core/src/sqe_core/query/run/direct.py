@@ -8,12 +8,11 @@ from itertools import islice
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.types as kinds
 
 from sqe_core.catalog.information_schema import to_table
 from sqe_core.catalog.system import SYSTEM
 from sqe_core.catalog.visible import INFORMATION_SCHEMA
-from sqe_core.query.answers.system_tables import SystemTables
+from sqe_core.query.answers.system_tables import SystemTables, plain_values, python_types
 from sqe_core.query.answers.trino_shapes import with_sql_types
 from sqe_core.query.context import StatementContext
 from sqe_core.query.judge.names import ResolvedName
@@ -52,8 +51,8 @@ def direct_answer(
     schema = system.schema(resolved) if stars else system.schema_when_named(resolved)
     if schema is None:
         return None
-    values = {name: value.as_py() if isinstance(value, pa.Scalar) else value for name, value in parameters.items()}
-    types = {field.name: _python_type(field.type) for field in schema}
+    values = plain_values(parameters)
+    types = python_types(schema)
     try:
         asked = wanted(query, types, values)
         answer = rows_of(query, schema.names, types, values)
@@ -75,14 +74,6 @@ def _own_table(context: StatementContext, query: SimpleQuery) -> ResolvedName | 
     if resolved.mount is not SYSTEM and resolved.name.namespace != (INFORMATION_SCHEMA,):
         return None
     return resolved if context.visible.shows(resolved.mount) else None
-
-
-def _python_type(stored: pa.DataType) -> type:
-    if kinds.is_string(stored):
-        return str
-    if kinds.is_boolean(stored):
-        return bool
-    return int if kinds.is_integer(stored) else object
 
 
 def _fields(output: Output, schema: pa.Schema, parameters: Mapping[str, Any]) -> Iterator[pa.Field]:

@@ -68,7 +68,9 @@ class Judging:
         context = self.context
         context.terms.positions = statement.positions
         context.resolver.used.clear()
-        judgement = self.new_judge(spooled, command=self._command(statement)).judge(statement, values)
+        judge = self.new_judge(spooled, command=self._command(statement))
+        own = SystemTables(context, self, statement.narrowed, values)
+        judgement = replace(judge, system=own).judge(statement, values)
         context.resolver.ensure_mounted()
         return judgement
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Literal
 
 from sqlglot import exp
@@ -21,6 +22,7 @@ from sqe_core.sql.simple_query import (
     SimpleQuery,
     Term,
 )
+from sqe_core.sql.spark.output_names import written_name
 
 _COMPARISONS: Mapping[type[exp.Expression], str] = {
     exp.EQ: "=",
@@ -54,8 +56,37 @@ def simple_query(tree: exp.Expression, source: str, parameters: Mapping[int, str
         return None
 
 
+def narrowed_tables(tree: exp.Expression, source: str, parameters: Mapping[int, str]) -> tuple[SimpleQuery, ...]:
+    """Return what each SELECT asks of each table whose name has a schema: a query for every time that it is named."""
+    found: list[SimpleQuery] = []
+    for select in tree.find_all(exp.Select):
+        from_ = select.args.get("from_")
+        if from_ is None:
+            continue
+        joins = [*(from_.this.args.get("joins") or ()), *(select.args.get("joins") or ())]
+        sides = [None, *(join.args.get("side") for join in joins)]
+        sources = [from_.this, *(join.this for join in joins)]
+        # What is missing on one side of an outer join has to stay missing.
+        flat = not {"RIGHT", "FULL"} & set(sides) and not any(each.args.get("joins") for each in sources[1:])
+        for table, side in zip(sources, sides, strict=True):
+            if isinstance(table, exp.Table) and table.args.get("db"):
+                kept = flat and side is None and _only(table, _TABLE | {"joins"})
+                where = select.args.get("where") if kept else None
+                found.append(_Builder(source, parameters).narrowed(table, where, alone=len(sources) == 1))
+    # A table that stands anywhere else, too, is asked for all of itself.
+    for table in tree.find_all(exp.Table):
+        if table.args.get("db") and not isinstance(table.parent, exp.From | exp.Join):
+            found.append(SimpleQuery(table=_table_name(table), outputs=()))
+    return tuple(found)
+
+
+def _table_name(table: exp.Table) -> tuple[str, ...]:
+    parts = [table.args.get(key) for key in ("catalog", "db", "this")]
+    return tuple(str(part.this) for part in parts if isinstance(part, exp.Identifier))
+
+
 def _only(node: exp.Expression, allowed: frozenset[str]) -> bool:
-    return all(not value or key in allowed for key, value in node.args.items())
+    return all(value in (None, False, []) or key in allowed for key, value in node.args.items())
 
 
 class _Builder:
@@ -63,6 +94,7 @@ class _Builder:
         self._source = source
         self._parameters = parameters
         self._table = ""
+        self._alone = True
 
     def query(self, tree: exp.Select) -> SimpleQuery:
         from_ = tree.args.get("from_")
@@ -83,7 +115,7 @@ class _Builder:
             if any(tree.args.get(key) for key in ("order", "limit", "offset", "distinct")):
                 raise _NotSimpleError
             (one,) = tree.expressions
-            called = self._written(one.args["alias"]) if isinstance(one, exp.Alias) else "_col0"
+            called = written_name(one.args["alias"], self._source) if isinstance(one, exp.Alias) else "_col0"
             return SimpleQuery(table=name, outputs=(Output(called, Term(value=0)),), condition=condition, counts=True)
         outputs = tuple(self._output(at, each) for at, each in enumerate(tree.expressions))
         order = tree.args.get("order")
@@ -96,6 +128,24 @@ class _Builder:
             offset=self._number(tree.args.get("offset")) or 0,
             distinct=tree.args.get("distinct") is not None,
         )
+
+    def narrowed(self, table: exp.Table, where: exp.Where | None, *, alone: bool) -> SimpleQuery:
+        """Say what a WHERE asks of one of its tables; columns without a table's name are its own if it is `alone`."""
+        name, alias = _table_name(table), table.args.get("alias")
+        self._table = alias.this.this if alias is not None and alias.this is not None else name[-1]
+        self._alone = alone
+        parts: list[Condition] = []
+        pending = [where.this] if where is not None else []
+        while pending:
+            node = pending.pop()
+            if isinstance(node, exp.And):
+                pending += [node.this, node.expression]
+            elif isinstance(node, exp.Paren):
+                pending.append(node.this)
+            else:
+                with suppress(_NotSimpleError):
+                    parts.append(self._condition(node))
+        return SimpleQuery(table=name, outputs=(), condition=Joined(tuple(parts), enough=False))
 
     @staticmethod
     def _number(node: exp.Expression | None) -> int | None:
@@ -112,20 +162,11 @@ class _Builder:
         if isinstance(node, exp.Star) and _only(node, frozenset()):
             return Output("", None)
         if isinstance(node, exp.Alias):
-            return Output(self._written(node.args["alias"]), self._term(node.this))
+            return Output(written_name(node.args["alias"], self._source), self._term(node.this))
         term = self._term(node)
         if isinstance(node, exp.Column):
-            return Output(self._written(node.this), term)
+            return Output(written_name(node.this, self._source), term)
         return Output(f"_col{at}", term)
-
-    def _written(self, name: exp.Expression) -> str:
-        """A name as it stands in the text: without quotes too it keeps its case."""
-        start, end = name.meta.get("start"), name.meta.get("end")
-        folded = str(name.this)
-        if start is None or end is None:
-            return folded
-        text = self._source[start:end]
-        return text if text.lower() == folded else folded
 
     def _ordering(self, node: exp.Expression, outputs: tuple[Output, ...]) -> Ordering:
         if not isinstance(node, exp.Ordered) or not _only(node, frozenset(("this", "desc", "nulls_first"))):
@@ -155,7 +196,7 @@ class _Builder:
                 table = node.args.get("table")
                 if node.args.get("db") or not isinstance(node.this, exp.Identifier):
                     raise _NotSimpleError
-                if table is not None and table.this != self._table:
+                if (table is None and not self._alone) or (table is not None and table.this != self._table):
                     raise _NotSimpleError
                 return Term(column=node.this.this.lower())
             case exp.Literal():

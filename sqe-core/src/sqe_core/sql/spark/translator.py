@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
@@ -12,8 +12,9 @@ from sqe_core.sql.grammar.dml import SqeGrammar
 from sqe_core.sql.grammar.parsing import Parsing, with_stack
 from sqe_core.sql.simple_query import SimpleQuery
 from sqe_core.sql.spark.lowering import lower
+from sqe_core.sql.spark.output_names import output_names
 from sqe_core.sql.spark.rules import Writer
-from sqe_core.sql.spark.simple_queries import simple_query
+from sqe_core.sql.spark.simple_queries import narrowed_tables, simple_query
 from sqe_core.sql.spark.writer import MappingQueries
 from sqe_core.sql.statement import (
     POLICY_FUNCTIONS,
@@ -50,12 +51,13 @@ class Translator:
         part = statement.part(first, last)
         if statement.dialect is Dialect.SPARK:
             return self.unchanged(part, kind)
-        marked, kind, simple = self._translated(part, kind)
-        return replace(self.composed(part, kind, marked), simple=simple)
+        found = self._translated(part, kind)
+        made = self.composed(part, found.kind, found.marked)
+        return replace(made, simple=found.simple, column_names=found.names, narrowed=found.narrowed)
 
     def marked_query(self, statement: StatementText, first: int, last: int) -> str:
         """Translate a query that becomes part of a composed statement."""
-        return self._translated(statement.part(first, last), StatementKind.QUERY, of=statement)[0]
+        return self._translated(statement.part(first, last), StatementKind.QUERY, of=statement).marked
 
     def marked_expression(self, statement: StatementText, first: int, last: int) -> str:
         """Translate an expression that becomes part of a composed statement."""
@@ -145,23 +147,37 @@ class Translator:
             exact_writes=statement.dialect is not Dialect.SPARK,
         )
 
-    def _translated(
-        self, part: StatementText, kind: StatementKind, of: StatementText | None = None
-    ) -> tuple[str, StatementKind, SimpleQuery | None]:
+    def _translated(self, part: StatementText, kind: StatementKind, of: StatementText | None = None) -> _Translated:
         """Translate a part; the kind changes where Spark says a statement with another one."""
         if part.dialect is Dialect.SPARK:
-            return part.own_text, kind, None
+            return _Translated(part.own_text, kind)
         writer = _writer(of or part)
 
-        def work() -> tuple[str, StatementKind, SimpleQuery | None]:
-            read = Parsing(part, 0, part.last).read(_READERS[kind])
-            simple = None
+        def work() -> _Translated:
+            tree = Parsing(part, 0, part.last).read(_READERS[kind])
+            found = _Translated("", kind)
             if part.dialect is Dialect.TRINO and kind is StatementKind.QUERY:
-                simple = simple_query(read, part.text.sql, _parameter_names(part))
-            tree = lower(read, part)
-            return writer.write(tree), StatementKind.MERGE if isinstance(tree, exp.Merge) else kind, simple
+                source, parameters = part.text.sql, _parameter_names(part)
+                found.simple = simple_query(tree, source, parameters)
+                found.names = output_names(tree, source)
+                found.narrowed = narrowed_tables(tree, source, parameters)
+            tree = lower(tree, part)
+            found.kind = StatementKind.MERGE if isinstance(tree, exp.Merge) else kind
+            found.marked = writer.write(tree)
+            return found
 
         return with_stack(part.depth, work)
+
+
+@dataclass(slots=True)
+class _Translated:
+    """Spark's text with its marks, and what is known of the tree that it was made of."""
+
+    marked: str
+    kind: StatementKind
+    simple: SimpleQuery | None = None
+    names: tuple[str, ...] | None = None
+    narrowed: tuple[SimpleQuery, ...] = ()
 
 
 def _writer(statement: StatementText) -> Writer:

@@ -17,6 +17,9 @@ from sqe_core.sql.text.context import Dialect
 from sqe_core.sql.text.positions import mark
 from sqe_core.sql.text.tokens import Text
 
+# A policy knows the columns of a table; these tell where its rows are, and of those that it hides.
+_HIDDEN_COLUMNS = frozenset(("$path", "$file_modified_time", "$partition", "$file_size", "$row_id"))
+
 MAX_WRITTEN = 16 * 1024 * 1024  # templates can repeat their arguments; this bounds what nesting makes of that
 
 Rule = Callable[[Any, Any], str]
@@ -222,6 +225,8 @@ def _case(writer: Writer, node: Any) -> str:
 @rule(exp.Column, "this", "table", "db", "catalog")
 def _column(writer: Writer, node: Any) -> str:
     parts = [node.args.get(key) for key in ("catalog", "db", "table", "this")]
+    if writer.dialect is Dialect.TRINO and str(node.name).lower() in _HIDDEN_COLUMNS:
+        writer.refuse(f"The column {node.name} is not supported", node, hint='files are listed by "t$files"')
     return ".".join(writer.write(part) for part in parts if part is not None)
 
 
