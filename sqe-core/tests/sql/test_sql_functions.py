@@ -60,7 +60,8 @@ def test_rules_of_templates_are_well_formed() -> None:
             assert words <= _TYPES, (name, types)
             if template.startswith("java:"):
                 assert re.fullmatch(
-                    r"java:Sql(Math|Text|Time|Json)\.\w+\([^()]*(?:<[^()]*>)?\) -> [A-Za-z_ <>]+", template
+                    r"java:Sql(Math|Text|Time|Json|Bytes|Statistics)\.\w+\((?:[^()]|TIME\(6\))*\) -> [A-Za-z0-9_ <>:,()]+",
+                    template,
                 ), template
                 continue
             arguments = {int(number) for number in re.findall(r"__a([0-9])", template)}

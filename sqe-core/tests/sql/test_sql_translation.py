@@ -37,13 +37,16 @@ EXPRESSIONS = [
     ("m[1]", "_sqe_subscript(`m`, 1)"),
     ("x AT TIME ZONE 'UTC'", "_sqe_at_zone(`x`, 'UTC')"),
     ("extract(hour from x AT TIME ZONE 'z')", "CAST(extract(HOUR FROM _sqe_local_time(`x`, 'z')) AS BIGINT)"),
-    ("max(x, 2)", "slice(sort_array(collect_list(`x`), FALSE), 1, 2)"),
+    (
+        "max(x, 2)",
+        "if(count(`x`) = 0, NULL, slice(sort_array(collect_list(`x`), FALSE), 1, CAST(_sqe_positive(2) AS INT)))",
+    ),
     ("percentile_cont(0.5) within group (order by x)", "percentile_cont(0.5) WITHIN GROUP (ORDER BY `x`)"),
     ("random(10)", "_sqe_random(10)"),
     ("substr('hello', 0)", "_sqe_substring('hello', 0)"),
     ("substr(a, 2)", "substring(`a`, 2)"),
     ("strpos(s, x, 2)", "_sqe_strpos(`s`, `x`, 2)"),
-    ("split(s, d, 2)", "_sqe_split(`s`, `d`, 2)"),
+    ("split(s, d, 2)", "_sqe_split(`s`, `d`, CAST(_sqe_positive(2) AS INT))"),
     ("split_part(s, d, 9)", "_sqe_split_part(`s`, `d`, 9)"),
     ("regexp_extract(s, 'p')", "_sqe_regexp_extract(`s`, 'p', 0)"),
     ("truncate(x, 2)", "_sqe_truncate(`x`, 2)"),
@@ -94,7 +97,7 @@ EXPRESSIONS = [
     ("reduce(a, 0, (s, x) -> s + x, s -> s)", "aggregate(`a`, 0, (`s`, `x`) -> _sqe_add(`s`, `x`), `s` -> `s`)"),
     ("element_at(a, 5)", "try_element_at(`a`, 5)"),
     ("approx_distinct(x)", "approx_count_distinct(`x`)"),
-    ("grouping(a, b)", "CAST(grouping(`a`) * 2 + grouping(`b`) * 1 AS BIGINT)"),
+    ("grouping(a, b)", "CAST(grouping(`a`) * 2 + grouping(`b`) * 1 AS INT)"),
     ("INTERVAL '3' DAY", "INTERVAL '3' DAY"),
     ("INTERVAL -'1-2' YEAR TO MONTH", "INTERVAL -'1-2' YEAR TO MONTH"),
     ("INTERVAL '2' QUARTER", "INTERVAL '6' MONTH"),
@@ -126,12 +129,12 @@ EXPRESSIONS = [
     ("CASE WHEN NULL THEN 1 END", "CASE WHEN CAST(NULL AS BOOLEAN) THEN 1 END"),
     ("a = b IS NULL", None),
     ("CASE a WHEN 1 THEN 2 ELSE 3 END", "CASE `a` WHEN 1 THEN 2 ELSE 3 END"),
-    ("sum(a) FILTER (WHERE b)", "sum(`a`) FILTER (WHERE `b`)"),
+    ("sum(a) FILTER (WHERE b)", "_sqe_sum(sum(`a`) FILTER (WHERE `b`), `a`)"),
     ("count(*) FILTER (WHERE b) OVER ()", "count(if(`b`, 1, NULL)) OVER ()"),
-    ("row_number() OVER ()", "row_number() OVER (ORDER BY NULL)"),
-    ("rank() OVER (PARTITION BY a)", "rank() OVER (PARTITION BY `a` ORDER BY NULL)"),
+    ("row_number() OVER ()", "CAST(row_number() OVER (ORDER BY NULL) AS BIGINT)"),
+    ("rank() OVER (PARTITION BY a)", "CAST(rank() OVER (PARTITION BY `a` ORDER BY NULL) AS BIGINT)"),
     ("lag(a) IGNORE NULLS OVER ()", "lag(`a`) IGNORE NULLS OVER (ORDER BY NULL)"),
-    ("row_number() OVER (ORDER BY b)", "row_number() OVER (ORDER BY `b` ASC NULLS LAST)"),
+    ("row_number() OVER (ORDER BY b)", "CAST(row_number() OVER (ORDER BY `b` ASC NULLS LAST) AS BIGINT)"),
     ("lag(a) IGNORE NULLS OVER (ORDER BY b)", "lag(`a`) IGNORE NULLS OVER (ORDER BY `b` ASC NULLS LAST)"),
     ("current_timestamp(3)", "current_timestamp()"),
     ("localtime", "current_time()"),
@@ -160,12 +163,12 @@ QUERIES = [
     ("select * from t left join unnest(a) as u(x) on true", "SELECT * FROM `t` LEFT JOIN LATERAL _sqe_unnest(FALSE, `a`) AS `u`(`x`) ON TRUE"),
     (
         "select a from t order by a fetch first 1 row with ties",
-        "SELECT * EXCEPT (`_sqe_rank`) FROM (SELECT *, rank() OVER (ORDER BY `a` ASC NULLS LAST) AS `_sqe_rank` FROM"
+        "SELECT * EXCEPT (`_sqe_rank`) FROM (SELECT *, CAST(rank() OVER (ORDER BY `a` ASC NULLS LAST) AS BIGINT) AS `_sqe_rank` FROM"
         " (SELECT `a` FROM `t`) AS `_sqe_i`) AS `_sqe_j` WHERE `_sqe_rank` <= 1 ORDER BY `a` ASC NULLS LAST",
     ),
     (
         "select a from t qualify rank() over (order by b) = 1 limit 1",
-        "SELECT * EXCEPT (`_sqe_q`) FROM (SELECT `a`, (rank() OVER (ORDER BY `b` ASC NULLS LAST)) = 1 AS `_sqe_q` FROM"
+        "SELECT * EXCEPT (`_sqe_q`) FROM (SELECT `a`, (CAST(rank() OVER (ORDER BY `b` ASC NULLS LAST) AS BIGINT)) = 1 AS `_sqe_q` FROM"
         " `t`) AS `_sqe_i` WHERE `_sqe_q` LIMIT 1",
     ),
     ("select a from t order by a", "SELECT `a` FROM `t` ORDER BY `a` ASC NULLS LAST"),
@@ -236,7 +239,7 @@ def test_what_follows_the_dialect() -> None:
     assert spark("values (1, 2)") == "VALUES (1, 2)"
     assert expression("cast(a as decimal)", "trino") == "CAST(`a` AS DECIMAL(38, 0))"
     assert expression("repeat('a', 2)") == "_sqe_repeat('a', 2)"
-    assert expression("repeat('a', 2)", "trino") == "array_repeat('a', CAST(2 AS INT))"
+    assert expression("repeat('a', 2)", "trino") == "array_repeat('a', CAST(_sqe_not_negative(2) AS INT))"
 
 
 @pytest.mark.rule("TEST-6")
@@ -304,7 +307,7 @@ def test_comments_do_not_reach_the_engine() -> None:
 
 def test_a_window_with_a_name() -> None:
     assert spark("select sum(a) over w, sum(a) over (w rows 1 preceding) from t window w as (order by b)") == (
-        "SELECT sum(`a`) OVER `w` AS `sum(a) over w`, sum(`a`) OVER (`w` ROWS 1 PRECEDING) AS"
+        "SELECT _sqe_sum(sum(`a`) OVER `w`, `a`) AS `sum(a) over w`, _sqe_sum(sum(`a`) OVER (`w` ROWS 1 PRECEDING), `a`) AS"
         " `sum(a) over (w rows 1 preceding)` FROM `t` WINDOW `w` AS (ORDER BY `b` ASC NULLS LAST)"
     )
 

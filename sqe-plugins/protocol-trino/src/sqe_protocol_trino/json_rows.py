@@ -36,7 +36,8 @@ def json_chunks(
     rows = batch.num_rows
     if not rows:
         return
-    at_once = max(1, min(rows, rows * at_most // max(1, batch.nbytes)))
+    # Not `nbytes`: of a list without elements inside of a map without entries it reads offsets that are not there.
+    at_once = max(1, min(rows, rows * at_most // max(1, batch.get_total_buffer_size())))
     for start in range(0, rows, at_once):
         part = batch.slice(start, at_once)
         yield part.num_rows, _rows(part, types, parametric)

@@ -60,7 +60,9 @@ _TARGET_SLOTS = frozenset({"table", "originalTable", "targetTable"})
 _READS_ITS_TARGET = frozenset({StatementKind.UPDATE, StatementKind.DELETE, StatementKind.MERGE, StatementKind.TRUNCATE})
 # What calls may invoke: Iceberg's transforms, by class or by name, and the static functions of our templates.
 _INVOKED = ("org.apache.iceberg.spark.functions.", "iceberg.")
-_OWN_FUNCTIONS = frozenset(f"sqe.bridge.functions.{name}" for name in ("SqlMath", "SqlText", "SqlTime", "SqlJson"))
+_OWN_FUNCTIONS = frozenset(
+    f"sqe.bridge.functions.{name}" for name in ("SqlBytes", "SqlJson", "SqlMath", "SqlStatistics", "SqlText", "SqlTime")
+)
 # What Iceberg knows a row by.
 _ROW_COLUMNS = frozenset({"_spec_id", "_partition", "_file", "_pos", "_row_id", "_last_updated_sequence_number"})
 _DELETED = 1  # RowDeltaUtils.DELETE_OPERATION

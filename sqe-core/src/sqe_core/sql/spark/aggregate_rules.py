@@ -112,9 +112,21 @@ def _percentile(calling: Calling) -> str:
     return calling.aggregate(f"{calling.name}({calling.written(0)}) {order}")
 
 
+def _most_frequent(calling: Calling) -> str:
+    """The exact ones: the capacity is not needed."""
+    calling.count(3)
+    more = f"CASE WHEN {_A}.value > {_B}.value THEN -1 WHEN {_A}.value < {_B}.value THEN 1 ELSE 0 END"
+    ordered = f"array_sort(map_entries({_counted(calling, 1)}), ({_A}, {_B}) -> {more})"
+    return f"map_from_entries(slice({ordered}, 1, CAST({calling.written(0)} AS INT)))"
+
+
 def _histogram(calling: Calling) -> str:
     calling.count(1)
-    values = calling.aggregate(f"collect_list({calling.written(0)})")
+    return _counted(calling, 0)
+
+
+def _counted(calling: Calling, at: int) -> str:
+    values = calling.aggregate(f"collect_list({calling.written(at)})")
     keys = f"array_distinct({values})"
     counts = f"transform({keys}, {_A} -> CAST(size(filter({values}, {_B} -> {_B} = {_A})) AS BIGINT))"
     return _unless_empty(calling, f"map_from_arrays({keys}, {counts})")
@@ -147,7 +159,8 @@ def _map_union(calling: Calling) -> str:
     calling.count(1)
     collected = calling.aggregate(f"collect_list({calling.written(0)})")
     entries = f"flatten(transform({collected}, {_A} -> map_entries({_A})))"
-    return _unless_empty(calling, _grouped(entries, lambda same: f"try_element_at({same}, 1).value", "key"))
+    united = _grouped(entries, lambda same: f"try_element_at({same}, 1).value", "key")
+    return f"if(size({collected}) = 0, NULL, {united})"
 
 
 def _grouping(calling: Calling) -> str:
@@ -156,7 +169,7 @@ def _grouping(calling: Calling) -> str:
     if not bits:
         calling.wrong_count()
     terms = [f"{bit} * {2 ** (len(bits) - 1 - at)}" for at, bit in enumerate(bits)]
-    return f"CAST({' + '.join(terms)} AS BIGINT)"
+    return f"CAST({' + '.join(terms)} AS INT)"
 
 
 AGGREGATE_RULES: dict[str, Callable[[Calling], str]] = {
@@ -166,6 +179,7 @@ AGGREGATE_RULES: dict[str, Callable[[Calling], str]] = {
     "listagg": _listagg,
     "percentile": _percentile,
     "histogram": _histogram,
+    "most_frequent": _most_frequent,
     "map_agg": _map_agg,
     "multimap_agg": _multimap_agg,
     "map_union": _map_union,

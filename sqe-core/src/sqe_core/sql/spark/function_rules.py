@@ -12,7 +12,7 @@ from sqe_core.sql.spark.aggregate_rules import AGGREGATE_RULES
 from sqe_core.sql.spark.json_rules import JSON_RULES
 from sqe_core.sql.spark.text import quote_string
 from sqe_core.sql.spark.time_rules import TIME_RULES
-from sqe_core.sql.spark.write_calls import Calling, argument, copied, named
+from sqe_core.sql.spark.write_calls import Calling, argument, named
 from sqe_core.sql.statement import session_marker
 from sqe_core.sql.text.context import Dialect
 
@@ -31,7 +31,7 @@ def _substring(calling: Calling) -> str:
 def _repeat(calling: Calling) -> str:
     calling.count(2)
     if calling.writer.dialect is Dialect.TRINO:
-        return f"array_repeat({calling.written(0)}, CAST({calling.written(1)} AS INT))"
+        return f"array_repeat({calling.written(0)}, CAST(_sqe_not_negative({calling.written(1)}) AS INT))"
     return f"_sqe_repeat({calling.written(0)}, {calling.written(1)})"
 
 
@@ -101,15 +101,12 @@ def _cannot_fail(node: Any) -> bool:
     return isinstance(node, exp.Column | exp.Literal | exp.Null | exp.Boolean | exp.Placeholder | exp.Dot)
 
 
-def _combinations(calling: Calling) -> str:
-    calling.count(2)
-    size = calling.arguments[1]
-    if not (isinstance(size, exp.Literal) and size.this == "2"):
-        calling.writer.refuse("combinations is supported for pairs", calling.node, hint="write combinations(array, 2)")
-    with copied(calling, 3):
-        array = calling.written(0)
-    inner = f"transform(slice({array}, _sqe_i + 2, size({array})), _sqe_y -> array(_sqe_x, _sqe_y))"
-    return f"flatten(transform({array}, (_sqe_x, _sqe_i) -> {inner}))"
+def _format(calling: Calling) -> str:
+    """Spark's own prints a date as a number of days."""
+    if not calling.arguments:
+        calling.wrong_count()
+    rest = [f"_sqe_format_argument({calling.written(at)})" for at in range(1, len(calling.arguments))]
+    return f"format_string({', '.join([calling.written(0), *rest])})"
 
 
 def _map_concat(calling: Calling) -> str:
@@ -141,7 +138,7 @@ RULES: dict[str, Callable[[Calling], str]] = {
     "encode": _encode,
     "decode": _decode,
     "try": _try,
-    "combinations": _combinations,
+    "format": _format,
     "map_concat": _map_concat,
     "row": _row,
     "session": _session,

@@ -40,6 +40,13 @@ def find(name: str, kind: str | None = None) -> Function | None:
     return _functions().get((name, "table" if kind == "table" else "any"))
 
 
+@cache
+def refused() -> Mapping[str, str]:
+    """Return what is said instead of functions that Trino has and SQE has not, by their names."""
+    told = tomllib.loads(_read("functions.toml"))["refused"]
+    return MappingProxyType({name: hint for hint, names in told.items() for name in names})
+
+
 def similar(name: str) -> str | None:
     """Return the known name that is most like this one."""
     from difflib import get_close_matches
@@ -80,6 +87,8 @@ def copies(name: str) -> int:
 def _functions() -> Mapping[tuple[str, str], Function]:
     found: dict[tuple[str, str], Function] = {}
     for kind, entries in tomllib.loads(_read("functions.toml")).items():
+        if kind == "refused":
+            continue
         for name, (signature, spark) in entries.items():
             space = "table" if kind == "table" else "any"
             found[name, space] = Function(name, kind, signature, _by_count(spark))

@@ -183,18 +183,10 @@ def _outside_quotes(text: str) -> Iterator[tuple[int, int, str]]:
             yield at, depth, char
 
 
-# What Trino has and SQE has not.
-_MISSING = {
-    "word_stem": None,
-    "timezone_hour": "timestamps do not keep their time zone",
-    "timezone_minute": "timestamps do not keep their time zone",
-}
-
-
 def _unknown(calling: Calling) -> SqeError:
     name = calling.name
-    if name in _MISSING:
-        calling.writer.refuse(f"The function {name} is not supported", calling.node, hint=_MISSING[name])
+    if (instead := functions.refused().get(name)) is not None:
+        calling.writer.refuse(f"The function {name} is not supported", calling.node, hint=instead)
     near = functions.similar(name)
     hint = f"did you mean {near}?" if near else "SHOW FUNCTIONS lists the functions"
     return calling.error(f"Function {name[:80]} does not exist", hint=hint, code=ErrorCode.FUNCTION_NOT_FOUND)

@@ -118,6 +118,14 @@ def _quantified(writer: Writer, node: Any) -> str:
 # --- conversions
 
 
+# Arrays whose elements Spark casts otherwise.
+_ARRAYS = {
+    SqlType("integer"): "_sqe_to_integers",
+    SqlType("bigint"): "_sqe_to_bigints",
+    SqlType("varchar"): "_sqe_to_varchars",
+}
+
+
 @rule(Conversion, "this", "to", "safe", "literal")
 def _conversion(writer: Writer, node: Any) -> str:
     target: SqlType = node.target
@@ -132,6 +140,10 @@ def _conversion(writer: Writer, node: Any) -> str:
         return _to_varchar(writer, value, target)
     if target.name == "char":
         return f"_sqe_to_char_n({local(writer, value)}, {target.numbers[0]})"
+    if target.name == "uuid":
+        return f"_sqe_{'try_' if safe else ''}to_uuid({argument(writer, value)})"
+    if target.name == "array" and not safe and target.elements[0] in _ARRAYS:
+        return f"{_ARRAYS[target.elements[0]]}({argument(writer, value)})"
     if target.name == "json":
         return f"_sqe_to_json({argument(writer, value)})"
     if target.name == "time" and not safe:

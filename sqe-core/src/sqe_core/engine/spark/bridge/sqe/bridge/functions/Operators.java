@@ -77,6 +77,10 @@ final class Operators {
     if (l.equals("date") && r.equals("ivl") && !wholeDays(right) && (operator == '+' || operator == '-'))
       return days(operator == '+' ? "date_add" : "date_sub", left, right);
     if (l.equals("ivl") && r.equals("date") && !wholeDays(left) && operator == '+') return days("date_add", right, left);
+    if (l.equals("time") && r.equals("ivl") && (operator == '+' || operator == '-'))
+      return FunctionTemplates.parse("_sqe_add_to_time(__a0, " + (operator == '-' ? "-" : "") + "__a1)", left, right);
+    if (l.equals("ivl") && r.equals("time") && operator == '+')
+      return FunctionTemplates.parse("_sqe_add_to_time(__a1, __a0)", left, right);
     if (!tried) return plain(operator, left, right, false);
     String name = operator == '+' ? "try_add" : operator == '-' ? "try_subtract" : operator == '*' ? "try_multiply" : "try_mod";
     return FunctionTemplates.parse(name + "(__a0, __a1)", left, right);
@@ -141,6 +145,7 @@ final class Operators {
     if (operator.equals("<=>")) return ordinary(operator, left, right);
     if (l.equals("row") && r.equals("row")) found = rows(operator, left, right);
     else if (l.equals("arr") && r.equals("arr")) found = arrays(operator, left, right);
+    else if (l.equals("map") && r.equals("map")) found = maps(operator, left, right);
     else if (l.equals("var") && r.equals("var")) found = documents(operator, left, right);
     return found == null ? ordinary(operator, left, right) : found;
   }
@@ -252,6 +257,18 @@ final class Operators {
   /** Whether elements may make a comparison other than Spark's. */
   private static boolean isOpen(ArrayType type) {
     return type.containsNull() || isFloating(type.elementType()) || type.elementType() instanceof StructType;
+  }
+
+  private static Expression maps(String operator, Expression left, Expression right) {
+    if (!operator.equals("=") && !operator.equals("<>")) return null;
+    if (!isSmall(left) || !isSmall(right)) return null;
+    Expression equal =
+        FunctionTemplates.parse(
+            "CASE WHEN size(__a0) <> size(__a1) THEN FALSE ELSE forall(map_keys(__a0), k -> map_contains_key(__a1, k)"
+                + " AND _sqe_eq(try_element_at(__a0, k), try_element_at(__a1, k))) END",
+            left,
+            right);
+    return operator.equals("=") ? equal : new Not(equal);
   }
 
   private static Expression documents(String operator, Expression left, Expression right) {

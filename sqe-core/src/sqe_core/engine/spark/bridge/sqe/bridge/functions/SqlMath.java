@@ -124,9 +124,8 @@ public final class SqlMath {
     BigDecimal number = new BigDecimal(written).abs();
     String digits;
     int exponent = 0;
-    if (number.signum() == 0) {
-      digits = "0";
-    } else {
+    if (number.signum() == 0) return UTF8String.fromString(negative ? "-0E0" : "0E0");
+    else {
       number = number.stripTrailingZeros();
       digits = number.unscaledValue().toString();
       exponent = digits.length() - 1 - number.scale();
@@ -167,12 +166,17 @@ public final class SqlMath {
   }
 
   public static long bitCount(long value, int bits) {
+    if (bits < 2 || bits > 64) throw Refusal.ofArgument("The number of bits must be between 2 and 64");
+    long most = bits == 64 ? Long.MAX_VALUE : (1L << (bits - 1)) - 1;
+    if (value > most || value < -most - 1) throw Refusal.ofArgument("The number does not fit into so many bits");
     if (bits >= 64) return Long.bitCount(value);
     return Long.bitCount(value & ((1L << bits) - 1));
   }
 
   /** The number of the bin: 0 below the first bound. */
   public static long widthBucket(double value, ArrayData bounds) {
+    if (bounds.numElements() == 0) throw Refusal.ofArgument("The bounds must not be empty");
+    if (Double.isNaN(value)) throw Refusal.ofArgument("The operand must not be NaN");
     int low = 0;
     int high = bounds.numElements();
     while (low < high) {
@@ -181,5 +185,54 @@ public final class SqlMath {
       else low = middle + 1;
     }
     return low;
+  }
+
+  /** The number of the bin, of `count` bins of the same width: 0 below the first bound, one more than `count` above the last. */
+  public static long widthBucketEven(double value, double from, double to, long count) {
+    if (count <= 0) throw Refusal.ofArgument("The number of bins must be greater than zero");
+    if (Double.isNaN(value)) throw Refusal.ofArgument("The operand must not be NaN");
+    if (!Double.isFinite(from) || !Double.isFinite(to)) throw Refusal.ofArgument("The bounds must be finite");
+    if (from == to) throw Refusal.ofArgument("The bounds must not be equal");
+    double low = Math.min(from, to);
+    double high = Math.max(from, to);
+    long bin;
+    if (value < low) bin = 0;
+    else if (value >= high) bin = Math.addExact(count, 1);
+    else bin = (long) (count * (value - low) / (high - low) + 1);
+    return from > to ? count - bin + 1 : bin;
+  }
+
+  /** Shifted within so many bits. */
+  public static long shiftLeft(long value, long shift, int bits) {
+    return shift < 0 || shift >= bits ? 0 : signed(value << shift, bits);
+  }
+
+  public static long shiftRight(long value, long shift, int bits) {
+    if (shift < 0 || shift >= bits) return 0;
+    return signed((bits == 64 ? value : value & ((1L << bits) - 1)) >>> shift, bits);
+  }
+
+  public static long shiftRightSigned(long value, long shift, int bits) {
+    return shift < 0 || shift >= bits ? (value < 0 ? -1 : 0) : value >> shift;
+  }
+
+  private static long signed(long value, int bits) {
+    return value << (64 - bits) >> (64 - bits);
+  }
+
+  public static long positive(long value) {
+    if (value <= 0) throw Refusal.ofArgument("The number must be greater than zero");
+    return value;
+  }
+
+  public static long notNegative(long value) {
+    if (value < 0) throw Refusal.ofArgument("The number must not be negative");
+    return value;
+  }
+
+  /** A place in an array, which is not counted from the end. */
+  public static int place(long value) {
+    if (value < 0) throw Refusal.ofArgument("A place in an array must not be negative: element_at counts from the end");
+    return Math.toIntExact(value);
   }
 }

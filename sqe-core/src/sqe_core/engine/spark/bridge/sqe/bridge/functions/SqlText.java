@@ -14,6 +14,7 @@ import java.util.regex.PatternSyntaxException;
 import javax.crypto.Mac;
 import javax.crypto.spec.SecretKeySpec;
 import org.apache.commons.lang3.StringUtils;
+import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
 import org.apache.spark.sql.catalyst.expressions.XXH64;
 import org.apache.spark.sql.catalyst.util.ArrayData;
 import org.apache.spark.sql.catalyst.util.GenericArrayData;
@@ -167,11 +168,6 @@ public final class SqlText {
     return value.codePointCount(0, matcher.start()) + 1;
   }
 
-  /** A regular expression that matches just this text. */
-  public static UTF8String regexpQuote(UTF8String text) {
-    return UTF8String.fromString(Pattern.quote(text.toString()));
-  }
-
   /** The regular expression of a SIMILAR TO pattern; `escape` is one character or empty. */
   public static UTF8String similarPattern(UTF8String pattern, UTF8String escape) {
     String text = pattern.toString();
@@ -280,5 +276,75 @@ public final class SqlText {
   public static boolean keyPresent(boolean present) {
     if (!present) throw Refusal.ofArgument("MAP_KEY");
     return true;
+  }
+
+  /** The text itself, if it is not longer than a cast allows. */
+  public static UTF8String fits(UTF8String text, int length) {
+    if (text.numChars() > length) throw Refusal.ofArgument("A value is longer than the text that it is cast to");
+    return text;
+  }
+
+  /** What a text is filled up with. */
+  public static UTF8String padding(UTF8String text) {
+    if (text.numBytes() == 0) throw Refusal.ofArgument("The padding must not be empty");
+    return text;
+  }
+
+  /** A text with another one before, between and behind its characters. */
+  public static UTF8String interleaved(UTF8String text, UTF8String between) {
+    StringBuilder out = new StringBuilder(between.toString());
+    text.toString().codePoints().forEach(point -> out.appendCodePoint(point).append(between));
+    return UTF8String.fromString(out.toString());
+  }
+
+  public static UTF8String soundex(UTF8String text) {
+    try {
+      return UTF8String.fromString(new org.apache.commons.codec.language.Soundex().encode(text.toString()));
+    } catch (IllegalArgumentException error) {
+      throw Refusal.ofArgument("soundex takes letters of English");
+    }
+  }
+
+  /** The groups of all matches; NULL where one takes no part in its match. */
+  public static ArrayData regexpExtractAll(UTF8String text, UTF8String regex, int group) {
+    Matcher matcher = pattern(regex.toString()).matcher(text.toString());
+    if (group < 0 || group > matcher.groupCount())
+      throw Refusal.ofArgument("The pattern does not have so many groups");
+    List<UTF8String> found = new ArrayList<>();
+    while (matcher.find()) found.add(matcher.group(group) == null ? null : UTF8String.fromString(matcher.group(group)));
+    return new GenericArrayData(found.toArray());
+  }
+
+  /** a=1,b=2 as rows of a key and a value. */
+  public static ArrayData entries(UTF8String text, UTF8String delimiter, UTF8String equals) {
+    if (delimiter.numBytes() == 0 || equals.numBytes() == 0) throw Refusal.ofArgument("The delimiter must not be empty");
+    if (delimiter.equals(equals)) throw Refusal.ofArgument("The delimiters must differ");
+    List<Object> rows = new ArrayList<>();
+    String left = text.toString();
+    while (!left.isEmpty()) {
+      int end = left.indexOf(delimiter.toString());
+      String entry = end < 0 ? left : left.substring(0, end);
+      left = end < 0 ? "" : left.substring(end + delimiter.toString().length());
+      int at = entry.indexOf(equals.toString());
+      int behind = at + equals.toString().length();
+      if (at < 0 || entry.indexOf(equals.toString(), behind) >= 0)
+        throw Refusal.ofArgument("Each entry must have a key and a value, and one delimiter between them");
+      UTF8String key = UTF8String.fromString(entry.substring(0, at));
+      rows.add(new GenericInternalRow(new Object[] {key, UTF8String.fromString(entry.substring(behind))}));
+    }
+    return new GenericArrayData(rows.toArray());
+  }
+
+  private static final Pattern UUID = Pattern.compile("(?i)[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}");
+
+  /** A UUID in lower case. */
+  public static UTF8String uuid(UTF8String text) {
+    UTF8String found = tryUuid(text);
+    if (found == null) throw Refusal.ofArgument("The text is no UUID");
+    return found;
+  }
+
+  public static UTF8String tryUuid(UTF8String text) {
+    return UUID.matcher(text.toString()).matches() ? text.toLowerCase() : null;
   }
 }

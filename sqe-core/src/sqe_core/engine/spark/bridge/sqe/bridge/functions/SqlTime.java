@@ -123,7 +123,7 @@ public final class SqlTime {
       case "joda" -> TimeFormats.joda(builder, pattern);
       default -> TimeFormats.teradata(builder, pattern);
     }
-    DateTimeFormatter made = builder.toFormatter(Locale.ENGLISH).withResolverStyle(ResolverStyle.SMART);
+    DateTimeFormatter made = builder.toFormatter(Locale.ENGLISH).withResolverStyle(ResolverStyle.STRICT);
     if (FORMATS.size() < MAX_FORMATS) FORMATS.put(key, made);
     return made;
   }
@@ -179,6 +179,7 @@ public final class SqlTime {
 
   /** 1 week, 2 days, 3 hours, ... */
   public static UTF8String humanSeconds(double seconds) {
+    if (!Double.isFinite(seconds)) throw Refusal.ofArgument("The seconds must be a finite number");
     long left = Math.round(Math.abs(seconds));
     String[] names = new String[] {"week", "day", "hour", "minute", "second"};
     long[] sizes = new long[] {604800, 86400, 3600, 60, 1};
@@ -250,5 +251,35 @@ public final class SqlTime {
   public static long bin(long width, long micros, long origin) {
     if (width <= 0) throw Refusal.ofArgument("The interval must be positive");
     return origin + Math.floorDiv(micros - origin, width) * width;
+  }
+
+  /** A time of day, in nanoseconds, and an interval: behind midnight the day begins anew. */
+  public static long addToTime(long nanos, long micros) {
+    long day = 86400 * SECOND * 1000;
+    return Math.floorMod(nanos + Math.floorMod(micros, 86400 * SECOND) * 1000, day);
+  }
+
+  /** Whole units from one time of day to another. */
+  public static long timesBetween(UTF8String unit, long from, long to) {
+    long length =
+        switch (unit.toString()) {
+          case "microsecond" -> 1000L;
+          case "millisecond" -> 1000000L;
+          case "second" -> SECOND * 1000;
+          case "minute" -> 60 * SECOND * 1000;
+          case "hour" -> 3600 * SECOND * 1000;
+          default -> throw Refusal.ofArgument("A time of day has hours, minutes, seconds and milliseconds");
+        };
+    return (to - from) / length;
+  }
+
+  /** The name of a time zone, if there is such a zone. */
+  public static UTF8String zone(UTF8String name) {
+    try {
+      ZoneId.of(name.toString());
+      return name;
+    } catch (DateTimeException error) {
+      throw Refusal.ofArgument("There is no such time zone");
+    }
   }
 }

@@ -22,7 +22,13 @@ import sqe.bridge.plan.Trees;
  */
 final class StaticCalls {
   private static final Map<String, Class<?>> OWNERS =
-      Map.of("SqlMath", SqlMath.class, "SqlText", SqlText.class, "SqlTime", SqlTime.class, "SqlJson", SqlJson.class);
+      Map.of(
+          "SqlMath", SqlMath.class,
+          "SqlText", SqlText.class,
+          "SqlTime", SqlTime.class,
+          "SqlJson", SqlJson.class,
+          "SqlBytes", SqlBytes.class,
+          "SqlStatistics", SqlStatistics.class);
 
   private StaticCalls() {}
 

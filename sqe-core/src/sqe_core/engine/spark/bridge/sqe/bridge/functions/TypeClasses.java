@@ -68,7 +68,8 @@ public final class TypeClasses {
   /**
    * Fills {t0} the type of an argument, {e0} of its elements, {p0} {s0} its precision and scale as a decimal, {v0} its literal
    * value (a plain word), {f1} the name, as a string, of the field of argument 0 that literal argument 1 counts, {n0} the
-   * type's name in SQL, {wider} the widest type of whole numbers, {x0} {y0} the names of the first and the second field of
+   * type's name in SQL, {b0} its bits, {r0} a digit more than {p0}, {w0} the digits before the point, {wider} the widest type of
+   * whole numbers, {x0} {y0} the names of the first and the second field of
    * the rows in an array, {all} all arguments, {nulls} whether one of them is NULL.
    */
   static String fill(String template, Expression[] values) {
@@ -91,7 +92,10 @@ public final class TypeClasses {
     if (kind == 't') return type.sql();
     if (kind == 'e') return element(type).sql();
     if (kind == 'n') return TypeNames.of(type);
+    if (kind == 'b') return String.valueOf(type.defaultSize() * 8);
     if (kind == 'p') return String.valueOf(decimal(type).precision());
+    if (kind == 'r') return String.valueOf(Math.min(MAX_PRECISION, decimal(type).precision() + 1));
+    if (kind == 'w') return String.valueOf(Math.max(1, decimal(type).precision() - decimal(type).scale()));
     return String.valueOf(decimal(type).scale());
   }
 
