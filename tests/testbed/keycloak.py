@@ -84,7 +84,7 @@ def realm() -> dict[str, Any]:
         "enabled": True,
         "protocol": "openid-connect",
         "standardFlowEnabled": True,
-        "redirectUris": ["http://127.0.0.1:*", "http://localhost:*"],
+        "redirectUris": ["http://127.0.0.1:*", "http://localhost:*", "https://localhost:*"],
         "protocolMappers": mappers,
     }
     device = {"oauth2.device.authorization.grant.enabled": "true"}

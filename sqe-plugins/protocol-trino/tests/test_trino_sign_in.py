@@ -221,6 +221,16 @@ def test_who_began_it_gets_the_token_once(endpoint: Endpoint, browser: Browser, 
     stranger = Connection(endpoint, NoCredential(), Authorization=f"Bearer {given['token']}")
     assert list(stranger.rows("SELECT 1 AS one")) == [{"one": 1}]
     assert Connection(endpoint, NoCredential()).send("DELETE", token)[0] == 200
+    for who in (browser, Browser(endpoint)):
+        assert who.open(redirect)[0] == 409, "its address is good for nothing any more"
+
+
+def test_a_client_that_gives_up_wants_no_token(endpoint: Endpoint, browser: Browser) -> None:
+    redirect, token = asked(endpoint)
+    state = browser.go(redirect)
+    assert Connection(endpoint, NoCredential()).send("DELETE", token)[0] == 200
+    assert browser.come_back(state)[0] == 400
+    assert set(polled(endpoint, token)) == {"error"}
 
 
 def test_two_polls_at_once_get_one_token(endpoint: Endpoint, browser: Browser) -> None:

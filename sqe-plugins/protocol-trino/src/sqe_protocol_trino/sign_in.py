@@ -60,6 +60,8 @@ class _Begun:
     """Whether others could read what its browser sent; the core allowed it, or the login had not begun."""
     ends_at: float
     state: str = ""
+    over: bool = False
+    """Whether its token was handed out, or nobody wants it: its address is good for nothing any more."""
     came_back: asyncio.Event = field(default_factory=asyncio.Event)
 
 
@@ -99,7 +101,7 @@ class SignIn:
             return page(FAILED, HTTPStatus.NOT_FOUND)
         self._forget_old()
         begun = self._begun.get(hash)
-        if begun is not None and not _has_cookie(request, self._cookie_name(hash), begun):
+        if begun is not None and (begun.over or not _has_cookie(request, self._cookie_name(hash), begun)):
             return page(FAILED, HTTPStatus.CONFLICT)
         if begun is None:
             if len(self._begun) >= _MOST:
@@ -175,7 +177,7 @@ class SignIn:
             while True:
                 begun = self._begun.get(hash)
                 if begun is not None and begun.came_back.is_set():
-                    return await self._handed_out(hash, begun, client)
+                    return await self._handed_out(begun, client)
                 pause = deadline - time.monotonic()
                 if pause <= 0:
                     return _told(nextUri=f"{base}{_TOKEN}/{id}")
@@ -188,10 +190,12 @@ class SignIn:
         finally:
             self._news.discard(news)
 
-    async def _handed_out(self, hash: str, begun: _Begun, client: ClientInfo) -> Response:
+    async def _handed_out(self, begun: _Begun, client: ClientInfo) -> Response:
         if not (client.secure or begun.readable or client.address in ("127.0.0.1", "::1")):
             return _told(error="A token is handed out over TLS only")
-        self._begun.pop(hash, None)
+        over, begun.over = begun.over, True
+        if over:
+            return _told(error=_OVER)
         try:
             token: Secret | None = await self._in_thread(partial(self._logins.poll, (await begun.login).id))
         except SqeError as error:
@@ -200,7 +204,9 @@ class SignIn:
 
     def forget(self, id: str) -> Response:
         """Forget a login, whose client is done or gave up."""
-        self._begun.pop(_hash(id), None)
+        if (begun := self._begun.get(_hash(id))) is not None:
+            begun.over, begun.state = True, ""
+            begun.came_back.set()
         return Response()
 
     def _forget_old(self) -> None:
