@@ -294,3 +294,14 @@ def test_nobody_works_for_somebody_else(endpoint: Endpoint, gateway: FakeGateway
     fine = Connection(endpoint, **{prefix + "User": "alice", prefix + "Original-User": "alice"})
     assert list(fine.rows("SELECT 1 AS one")) == [{"one": 1}]
     assert gateway.logins[-1][1].requested_user == "alice", "the core refuses another one"
+
+
+@pytest.mark.rule("LIM-2")
+def test_who_never_encrypts_is_not_waited_for(serve: Serve, tls: TlsFiles) -> None:
+    """Neither held for long, nor in any number."""
+    endpoint = serve(ProtocolContext(tls=tls), head_timeout_secs=1, max_strangers_per_address=4)
+    with ExitStack() as stack:
+        silent = [stack.enter_context(socket.create_connection((endpoint.host, endpoint.port), 10)) for _ in range(10)]
+        assert all(connection.recv(1) == b"" for connection in silent[:5])
+        assert next_uri(endpoint, tls) is not None
+        assert all(connection.recv(1) == b"" for connection in silent[5:])

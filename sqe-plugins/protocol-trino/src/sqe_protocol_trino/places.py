@@ -62,7 +62,10 @@ class Places:
                 host = f"{host}:{port}" if _PORT.fullmatch(port) and not _HAS_PORT.search(host) else host
                 return f"{'https' if self.is_secure(request) else 'http'}://{host}"
         scheme = "https" if _is_encrypted(request) else "http"
-        local, port_number = request.get_extra_info("sockname")[:2]
+        name = request.get_extra_info("sockname")
+        if name is None:
+            raise ConnectionResetError
+        local, port_number = name[:2]
         named = _HAS_PORT.sub("", request.headers.get("Host", "")).lower()
         if named in self.names or (named == "localhost" and ipaddress.ip_address(local).is_loopback):
             return f"{scheme}://{named}:{port_number}"

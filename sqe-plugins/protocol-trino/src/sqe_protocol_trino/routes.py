@@ -123,8 +123,8 @@ class Routes:
             return _text("The page was read already", HTTPStatus.GONE)
         except HTTPException:
             raise
-        except (ConnectionError, asyncio.CancelledError):
-            raise
+        except ConnectionError:  # nobody is there to read it
+            return _text("Gone", HTTPStatus.BAD_REQUEST)
         except Exception:  # noqa: BLE001 - the border: whoever asks learns nothing of it (ERR-1)
             _log.exception("the Trino listener could not answer")
             return _text("Internal error", HTTPStatus.INTERNAL_SERVER_ERROR)
@@ -323,9 +323,9 @@ class Routes:
     async def _page(
         self, request: BaseRequest, caller: Caller, chain: Chain, number: int, wait_secs: float
     ) -> Response:
+        base = self._places.base(request)  # whoever has gone meanwhile has no address any more
         await chain.ready(number, wait_secs)
-        page = chain.take(number)
-        made = answer(chain, page, self._places.base(request), caller.headers.prefix)
+        made = answer(chain, chain.take(number), base, caller.headers.prefix)
         return await self._sent(request, caller, made)
 
     async def _sent(self, request: BaseRequest, caller: Caller, made: Answer) -> Response:

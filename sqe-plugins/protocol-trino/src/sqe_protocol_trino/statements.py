@@ -6,6 +6,7 @@ import asyncio
 import threading
 import time
 from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 
 from sqe_core.spi import ResourcesError, ShuttingDownError
 from sqe_protocol_trino.chain import Chain
@@ -26,7 +27,8 @@ class Statements:
     def __init__(self, config: TrinoConfig, idle_secs: float) -> None:
         self._most, self._idle_secs = config.max_statements, idle_secs
         self._chains: dict[str, Chain] = {}
-        self._threads: set[threading.Thread] = set()
+        # A thread for each, and kept for the next one: to start one holds up the event loop.
+        self._threads = ThreadPoolExecutor(config.max_statements, thread_name_prefix="sqe-trino")
         self._closing = False
 
     def add(self, chain: Chain, run: Callable[[], None]) -> None:
@@ -43,8 +45,8 @@ class Statements:
             raise ResourcesError("Too many statements are under way", retry_after_secs=1)
         self._chains[chain.id] = chain
         try:
-            threading.Thread(target=run, name=f"sqe-trino-{chain.id[-6:]}", daemon=True).start()
-        except RuntimeError:
+            self._threads.submit(run)
+        except RuntimeError:  # no more threads
             del self._chains[chain.id]
             raise ResourcesError("Too many statements are under way", retry_after_secs=1) from None
 
@@ -81,3 +83,4 @@ class Statements:
             await asyncio.sleep(0.02)
         for chain in list(self._chains.values()):
             self._drop(chain)
+        self._threads.shutdown(wait=False)
