@@ -162,6 +162,27 @@ def test_the_first_encoding_that_is_known_is_taken(endpoint: Endpoint) -> None:
     assert {page["data"]["encoding"] for page in reader.pages if page.get("data")} == {"json+lz4"}
 
 
+@pytest.mark.parametrize(
+    ("agent", "segments"),
+    [
+        ("Trino JDBC Driver/465", False),  # a private authority's certificate breaks its downloads
+        ("Trino JDBC Driver/468", False),
+        ("StatementClientV1/467", False),
+        ("Trino JDBC Driver/469", True),
+        ("Trino JDBC Driver/483", True),
+        ("trino-python-client/0.340.0", True),
+        ("Trino JDBC Driver/99999999999999", True),
+    ],
+)
+def test_clients_that_cannot_fetch_segments_get_none(endpoint: Endpoint, agent: str, segments: bool) -> None:
+    reader = Reader(endpoint)
+    reader.headers["User-Agent"] = agent
+    if segments:
+        assert spooled(reader)
+    else:
+        assert len(list(reader.rows("large"))) == ROWS
+
+
 def test_unknown_encodings_are_as_none(endpoint: Endpoint) -> None:
     reader = Reader(endpoint, "arrow")
     assert len(list(reader.rows("large"))) == ROWS

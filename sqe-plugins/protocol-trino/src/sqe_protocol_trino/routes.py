@@ -273,7 +273,7 @@ class Routes:
         return await self._page(request, caller, chain, 0, _FIRST_WAIT_SECS)
 
     def _writer(self, request: BaseRequest, caller: Caller, chain: Chain) -> SegmentWriter | None:
-        encoding = encodings.wanted(caller.headers.listed("Query-Data-Encoding"))
+        encoding = encodings.wanted(caller.headers.listed("Query-Data-Encoding"), caller.client.user_agent)
         if self._segments is None or encoding is None:
             return None
         spool = chain.spool = self._segments.open(chain.owner, caller.session.token)

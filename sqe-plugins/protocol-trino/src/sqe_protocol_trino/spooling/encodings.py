@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
@@ -47,7 +48,19 @@ def _lz4(text: bytes) -> bytes:
 
 _KNOWN = {each.name: each for each in (Encoding("json"), Encoding("json+lz4", _lz4), Encoding("json+zstd", _zstd))}
 
+# Java's clients ask for segments since 465, and fetched them with the machine's certificates alone until 469:
+# https://github.com/trinodb/trino/pull/24595
+_JAVA, _FIRST_JAVA = re.compile(r"(?:Trino JDBC Driver|Trino CLI|trino-cli|StatementClientV1)/([0-9]{1,6})"), 469
 
-def wanted(names: Iterable[str]) -> Encoding | None:
-    """Return the first that is known, which is the one that the client likes best; None for rows in pages."""
+
+def wanted(names: Iterable[str], user_agent: str | None = None) -> Encoding | None:
+    """Return the first that is known, which is the one that the client likes best; None for rows in pages.
+
+    Args:
+        names: what the client knows.
+        user_agent: what it is; some ask for what they cannot fetch.
+    """
+    java = _JAVA.search(user_agent or "")
+    if java is not None and int(java[1]) < _FIRST_JAVA:
+        return None
     return next((_KNOWN[name.lower()] for name in names if name.lower() in _KNOWN), None)
