@@ -79,8 +79,10 @@ def test_what_fits_is_written(sqe: EmbeddedSqe) -> None:
     run(sqe, "INSERT INTO fits VALUES (1, 2, 1.5, 2.5, 3.5, DATE '2020-01-01', 'x')")
     run(sqe, "INSERT INTO fits (i, b, f, n) SELECT b, i, n, i FROM fits")
     run(sqe, "INSERT INTO fits (i) VALUES (CAST(1.6 AS integer)), (NULL)")
-    assert rows(sqe, "SELECT i FROM fits ORDER BY i") == [(1,), (2,), (2,), (None,)]
-    for sql in ("INSERT INTO fits (i) VALUES (3000000000)", "UPDATE fits SET i = b + 3000000000"):
+    run(sqe, "INSERT INTO fits (i, b) VALUES (DECIMAL '4', DECIMAL '12345678901')")
+    assert rows(sqe, "SELECT i FROM fits ORDER BY i") == [(1,), (2,), (2,), (4,), (None,)]
+    too_big = ("VALUES (3000000000)", "VALUES (DECIMAL '3000000000')")
+    for sql in (*(f"INSERT INTO fits (i) {values}" for values in too_big), "UPDATE fits SET i = b + 3000000000"):
         with pytest.raises(UserError, match="too big"):
             run(sqe, sql)
 

@@ -1,12 +1,15 @@
-"""A `sqe-cli` in a pseudo-terminal, typed at as a person would."""
+"""A program in a pseudo-terminal, typed at as a person would."""
 
 from __future__ import annotations
 
+import fcntl
 import os
 import pty
 import re
 import select
 import signal
+import struct
+import termios
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -23,6 +26,8 @@ class PtyShell:
             environment = {"HOME": str(home), "PATH": os.environ["PATH"], "TERM": "xterm-256color", **environment}
             environment = {"PAGER": "", "COLUMNS": "100", "LINES": "30", **environment}
             os.execve(command[0], [*command, *arguments], environment)
+        # Who does not read COLUMNS and LINES asks the terminal.
+        fcntl.ioctl(self._terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 30, 100, 0, 0))
         self.raw = ""
         self._seen = 0
         self._status: int | None = None

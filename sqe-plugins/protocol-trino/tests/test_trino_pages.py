@@ -31,6 +31,8 @@ def test_a_small_answer_is_one_request(endpoint: Endpoint, gateway: FakeGateway)
     assert "nextUri" not in page
     assert page["stats"]["state"] == "FINISHED"
     assert page["stats"]["progressPercentage"] == 100
+    stage = page["stats"]["rootStage"]
+    assert (stage["state"], stage["done"], stage["subStages"]) == ("FINISHED", True, [])
     assert "updateType" not in page
     assert page["infoUri"].endswith(f"/v1/query/{page['id']}")
     assert soon(lambda: gateway.results[-1].closed)

@@ -46,7 +46,7 @@ class OwnTables:
     hidden: Tables = field(default_factory=dict)
     """Further columns of tables of `information_schema`, at the end of rows.
 
-    Who names them reads them; neither `*` nor queries for the engine have them.
+    Who names them reads them; `*` leaves them out, but for what the engine runs and that names one of them.
     """
 
 

@@ -15,6 +15,18 @@ _STATES = {
     StatementState.FAILED: "FAILED",
     StatementState.CANCELLED: "FAILED",
 }
+_OF_A_STAGE = (
+    "nodes",
+    "totalSplits",
+    "queuedSplits",
+    "runningSplits",
+    "completedSplits",
+    "cpuTimeMillis",
+    "wallTimeMillis",
+    "processedRows",
+    "processedBytes",
+    "physicalInputBytes",
+)
 
 
 def statement_stats(progress: QueryProgress, *, ended: bool) -> dict[str, Any]:
@@ -58,4 +70,19 @@ def statement_stats(progress: QueryProgress, *, ended: bool) -> dict[str, Any]:
     elif progress.tasks:
         stats["progressPercentage"] = 100.0 * progress.tasks_done / progress.tasks
         stats["runningPercentage"] = 100.0 * progress.tasks_active / progress.tasks
+    if scheduled:
+        stats["rootStage"] = _only_stage(stats)
     return stats
+
+
+def _only_stage(stats: dict[str, Any]) -> dict[str, Any]:
+    """Return the stage that has everything: trino-cli draws stages, and asks for no page more where there is none."""
+    return {
+        "stageId": "0",
+        "state": stats["state"],
+        "done": stats["state"] in ("FINISHED", "FAILED"),
+        **{name: stats[name] for name in _OF_A_STAGE},
+        "failedTasks": 0,
+        "coordinatorOnly": False,
+        "subStages": [],
+    }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
     from sqe_core.query.run.judging import Judging
 
 
+_WORD = re.compile(r"\w+")
+
+
 @dataclass(frozen=True, slots=True)
 class NoSystemRows:
     """Tables without rows, for who only wants to know what a view makes of them."""
@@ -48,6 +52,8 @@ class SystemTables:
     judging: Judging
     narrowed: Sequence[SimpleQuery] = ()
     parameters: Mapping[str, Any] = field(default_factory=dict)
+    text: str = ""
+    """The statement for the engine, whose words may be names of hidden columns."""
 
     def rows(self, name: ObjectName, *, by_statement: bool = False) -> pa.Table | None:
         """Return the rows of a table; of what the statement itself names those that it asks for."""
@@ -57,6 +63,7 @@ class SystemTables:
             return None
         if self.context.trino:
             wanted = self._wanted(resolved, schema) if by_statement else EVERYTHING
+            schema = self._named_in_text(resolved, schema)
             return to_table(schema, [row[: len(schema)] for row in self.stream(resolved, wanted)])
         if resolved.mount is SYSTEM:
             return RuntimeTables(self.context).rows(name)
@@ -90,6 +97,13 @@ class SystemTables:
         if name.namespace != (INFORMATION_SCHEMA,) or not self.context.visible.shows(resolved.mount):
             return None
         return own.information_schema.get(name.name)
+
+    def _named_in_text(self, resolved: ResolvedName, schema: pa.Schema) -> pa.Schema:
+        """Return the columns of a table for the engine: the hidden ones, too, where a word of the text is one of them."""
+        whole = self.schema_when_named(resolved)
+        hidden = set(whole.names) - set(schema.names) if whole is not None else set()
+        words = set(_WORD.findall(self.text.lower()))
+        return whole if whole is not None and hidden & words else schema
 
     def schema_when_named(self, resolved: ResolvedName) -> pa.Schema | None:
         """Return the columns of the rows of `stream`, those among them that `*` leaves out."""

@@ -69,7 +69,7 @@ class Judging:
         context.terms.positions = statement.positions
         context.resolver.used.clear()
         judge = self.new_judge(spooled, command=self._command(statement))
-        own = SystemTables(context, self, statement.narrowed, values)
+        own = SystemTables(context, self, statement.narrowed, values, statement.spark_sql)
         judgement = replace(judge, system=own).judge(statement, values)
         context.resolver.ensure_mounted()
         return judgement

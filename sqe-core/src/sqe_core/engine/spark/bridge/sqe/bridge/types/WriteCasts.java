@@ -73,7 +73,7 @@ public final class WriteCasts {
     DataType from = value.dataType();
     String source = TypeClasses.of(from);
     String target = TypeClasses.of(to);
-    if (target.equals("int")) return TypeClasses.fits(source, "fp|dec") && !source.equals("nul");
+    if (target.equals("int")) return isFloating(source) || source.equals("dec") && scale(from) > 0;
     if (target.equals("dec")) return source.equals("dec") ? scale(from) > scale(to) : isFloating(source);
     if (target.equals("flt")) return source.equals("dbl") && !isWritten(value);
     if (target.equals("date") || target.equals("time")) return source.equals("ts") || source.equals("tsz");

@@ -1,0 +1,4 @@
+{% snapshot orders_history %}
+{{ config(unique_key='id', strategy='check', check_cols=['status']) }}
+select id, status from {{ ref('raw_orders') }}
+{% endsnapshot %}
