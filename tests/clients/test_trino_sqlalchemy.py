@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import json
 import threading
 from collections.abc import Callable, Iterator
 from decimal import Decimal
@@ -191,3 +192,9 @@ def test_superset_follows_and_kills_a_query(alchemy: sa.Engine, run: Callable[[s
     thread.join(20)
     assert failed
     raw.close()
+
+
+def test_superset_estimates(run: Callable[[str], list[Any]], table: str) -> None:
+    run(f"CREATE TABLE {table} AS SELECT 1 AS one")
+    ((estimate,),) = run(f"EXPLAIN (TYPE IO, FORMAT JSON) SELECT * FROM {table}")
+    assert {"outputRowCount", "outputSizeInBytes", "cpuCost"} <= json.loads(estimate)["estimate"].keys()

@@ -99,7 +99,7 @@ class SystemTables:
         return own.information_schema.get(name.name)
 
     def _named_in_text(self, resolved: ResolvedName, schema: pa.Schema) -> pa.Schema:
-        """Return the columns of a table for the engine: the hidden ones, too, where a word of the text is one of them."""
+        """Return the columns of a table for the engine: the hidden ones, too, where the text has one of their names."""
         whole = self.schema_when_named(resolved)
         hidden = set(whole.names) - set(schema.names) if whole is not None else set()
         words = set(_WORD.findall(self.text.lower()))
