@@ -54,6 +54,7 @@ LIES = (
 )
 
 
+@pytest.mark.rule("TRI-5")
 def test_a_stranger_decides_nothing() -> None:
     for trusted in ((), (PROXY,)):
         request: Any = Asked(*LIES, peer="203.0.113.7")
@@ -95,6 +96,7 @@ def test_of_what_is_forwarded_only_what_a_proxy_added_counts(lines: list[str], e
     assert places(PROXY, "10.0.0.2").client_address(request) == expected
 
 
+@pytest.mark.rule("TRI-5")
 def test_the_nearest_proxy_has_the_last_word() -> None:
     request: Any = Asked(
         ("X-Forwarded-Proto", "https"),
@@ -194,6 +196,7 @@ def next_uri(endpoint: Endpoint, tls: TlsFiles, **headers: str) -> str:
     return uri
 
 
+@pytest.mark.rule("TRI-5")
 def test_clients_are_sent_where_they_came(serve: Serve, tls: TlsFiles) -> None:
     endpoint = serve(ProtocolContext(tls=tls))
     assert endpoint.secure

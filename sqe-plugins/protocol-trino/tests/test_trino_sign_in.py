@@ -202,6 +202,7 @@ def test_python_is_told_that_it_was_refused(endpoint: Endpoint, browser: Browser
         connection.cursor().execute("SELECT 1 AS one")
 
 
+@pytest.mark.rule("TRI-8")
 def test_who_began_it_gets_the_token_once(endpoint: Endpoint, browser: Browser, gateway: FakeGateway) -> None:
     redirect, token = asked(endpoint)
     assert polled(endpoint, token) == {"nextUri": token}, "nobody has opened the browser yet"
@@ -233,6 +234,7 @@ def test_a_client_that_gives_up_wants_no_token(endpoint: Endpoint, browser: Brow
     assert set(polled(endpoint, token)) == {"error"}
 
 
+@pytest.mark.rule("TRI-8")
 def test_two_polls_at_once_get_one_token(endpoint: Endpoint, browser: Browser) -> None:
     redirect, token = asked(endpoint)
     with ThreadPoolExecutor(4) as pool:
@@ -280,6 +282,7 @@ def test_the_same_browser_may_come_again_another_may_not(endpoint: Endpoint, log
     assert "token" in polled(endpoint, token)
 
 
+@pytest.mark.rule("TRI-8")
 def test_nobody_finishes_with_somebody_elses_state(endpoint: Endpoint, browser: Browser) -> None:
     redirect, token = asked(endpoint)
     state = browser.go(redirect)

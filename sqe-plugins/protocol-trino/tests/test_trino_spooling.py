@@ -224,6 +224,7 @@ def test_what_lies_on_the_disk_says_nothing(endpoint: Endpoint, tmp_path: Path) 
         assert path.name not in json.dumps(segments), "clients know no names of files"
 
 
+@pytest.mark.rule("TRI-1")
 def test_a_segment_needs_its_own_key(endpoint: Endpoint) -> None:
     reader = Reader(endpoint)
     first, second, *_ = spooled(reader)
@@ -241,6 +242,7 @@ def test_a_segment_needs_its_own_key(endpoint: Endpoint) -> None:
 
 @pytest.mark.parametrize("guess", ["", "x", "../../etc/passwd", "%2e%2e%2fx", "A" * 32, "a" * 4000])
 def test_guessed_segments_are_not_there(endpoint: Endpoint, guess: str) -> None:
+@pytest.mark.rule("TRI-3")
     reader = Reader(endpoint)
     first = spooled(reader)[0]
     base = first["uri"].rpartition("/")[0]
@@ -261,6 +263,7 @@ def test_another_user_cannot_have_or_delete_a_segment(endpoint: Endpoint) -> Non
     assert Connection(endpoint, ALICE).send("GET", first["uri"], **key)[0] == 200
 
 
+@pytest.mark.rule("TRI-1")
 def test_segments_end_with_the_session(endpoint: Endpoint, gateway: TwoUsers, tmp_path: Path) -> None:
     reader = Reader(endpoint)
     first, second, *_ = spooled(reader)

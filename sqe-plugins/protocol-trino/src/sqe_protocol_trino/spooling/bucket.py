@@ -16,6 +16,7 @@ from sqe_protocol_trino.config import SpoolingConfig
 from sqe_protocol_trino.spooling.storage import StoredSegment
 
 _log = logging.getLogger("sqe_core.trino")
+_PROBE = "probe"
 _LEFTOVER_AGE = timedelta(days=1)
 
 
@@ -26,7 +27,7 @@ class Bucket:
         config: where it is.
 
     Raises:
-        OSError: it cannot be reached.
+        OSError: it cannot be reached, or not be written to.
     """
 
     def __init__(self, config: SpoolingConfig) -> None:
@@ -35,13 +36,16 @@ class Bucket:
         self._own = f"{self._parent}/{secrets.token_hex(16)}"
         options: dict[str, Any] = {"background_writes": False}
         if config.s3_endpoint is not None:
-            options["endpoint_override"] = config.s3_endpoint
+            endpoint = urlsplit(config.s3_endpoint)
+            options |= {"scheme": endpoint.scheme, "endpoint_override": endpoint.netloc}
         if config.s3_region is not None:
             options["region"] = config.s3_region
         if config.s3_access_key is not None and config.s3_secret_key is not None:
             options["access_key"] = config.s3_access_key.reveal()
             options["secret_key"] = config.s3_secret_key.reveal()
         self._files = fs.S3FileSystem(**options)
+        self.write(_PROBE, ())
+        self.delete(_PROBE)
         self._remove_leftovers()
 
     def has_room(self, size: int) -> bool:
