@@ -23,7 +23,7 @@ _ROW_BYTES = 75
 _LEAST_JSON_GAIN = 5.0
 _LEAST_RESULT_GAIN = 2.0
 _SLOWER = 1.0
-_PLAIN, _SPOOLED = "json", "json+zstd"
+_PLAIN, _SPOOLED = "", "json+zstd"  # who names an encoding gets segments
 _SCHEMA_ROWS = 200_000
 
 
