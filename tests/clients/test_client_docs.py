@@ -12,16 +12,22 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from clients.conftest import trino_jar
 
 ROOT = Path(__file__).parents[2]
 TEXT = (ROOT / "docs" / "clients.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```", TEXT, re.MULTILINE | re.DOTALL)
-KINDS = {kind: [text for found, text in BLOCKS if found == kind] for kind in ("python", "console", "go", "java")}
+KINDS = {
+    kind: [text for found, text in BLOCKS if found == kind] for kind in ("python", "console", "go", "java", "yaml")
+}
 COMMANDS = [line.removeprefix("$ ") for block in KINDS["console"] for line in block.splitlines()]
 
 
-def here(code: str, server: Any) -> str:
-    """The code of the page, for this server."""
+def here(code: str, server: Any, secured: Any = None) -> str:
+    """The code of the page, for this server; that of Trino's clients for one with a certificate."""
+    if secured is not None and "localhost:8080" in code:
+        changed = code.replace("localhost:8080", f"localhost:{secured.trino_port}")
+        return changed.replace("sqe_…", secured.keys["etl"]).replace("ca.pem", str(secured.authority))
     changed = code.replace("localhost:50051", f"127.0.0.1:{server.port}").replace(
         "--port 50051", f"--port {server.port}"
     )
@@ -41,14 +47,19 @@ def run(command: list[str], folder: Path, **more: str) -> str:
 def test_every_block_is_run_by_a_test_below() -> None:
     assert {kind for kind, _ in BLOCKS} == set(KINDS)
     assert len(KINDS["python"]) >= 7
-    assert len(KINDS["go"]) == len(KINDS["java"]) == 1
-    assert all(line.startswith(("SQE_", "echo ", "pip install ", "go mod ")) for line in COMMANDS)
+    assert (len(KINDS["go"]), len(KINDS["java"]), len(KINDS["yaml"])) == (1, 2, 1)
+    assert all(line.startswith(("SQE_", "TRINO_", "echo ", "pip install ", "go mod ")) for line in COMMANDS)
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning", "ignore::ResourceWarning")  # SQLAlchemy
 @pytest.mark.parametrize("number", range(len(KINDS["python"])))
-def test_python(server: Any, capsys: pytest.CaptureFixture[str], number: int) -> None:
-    code = here(KINDS["python"][number], server)
+def test_python(
+    server: Any, tls_server: Any, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    # They count for `requests` more than what the code says.
+    monkeypatch.delenv("REQUESTS_CA_BUNDLE", raising=False)
+    monkeypatch.delenv("CURL_CA_BUNDLE", raising=False)
+    code = here(KINDS["python"][number], server, tls_server)
     exec(compile(code, f"docs/clients.md, block {number} of Python", "exec"), {})
     if "print(" in code:
         assert capsys.readouterr().out.strip()
@@ -79,6 +90,28 @@ def test_java(server: Any, java: str, driver: Path, tmp_path: Path) -> None:
     assert run(command, tmp_path) == "7\n8\n"
 
 
+def test_java_with_trinos_driver(server: Any, tls_server: Any, java: str, tmp_path: Path) -> None:
+    (tmp_path / "TrinoQuickStart.java").write_text(here(KINDS["java"][1], server, tls_server), encoding="utf-8")
+    command = [java, "-cp", str(trino_jar("trino-jdbc-483.jar")), "TrinoQuickStart.java"]
+    assert run(command, tmp_path) == "8\n9\n"
+
+
+def test_trinos_command_line(server: Any, tls_server: Any, java: str, trino_cli: Path, tmp_path: Path) -> None:
+    (command,) = [line for line in COMMANDS if line.startswith("TRINO_")]
+    assert f" {trino_cli.name.partition('-')[2]} " in command
+    written = here(command, server, tls_server).replace(trino_cli.name.partition("-")[2], str(trino_cli))
+    written = written.replace(" java ", f" {java} ")
+    assert run(["bash", "-euo", "pipefail", "-c", written], tmp_path, HOME=str(tmp_path)) == '"etl"\n'
+
+
+def test_the_profile_of_dbt_is_that_of_the_project() -> None:
+    project = (ROOT / "tests" / "clients" / "dbt" / "profiles.yml").read_text(encoding="utf-8")
+    values = [("SHOP_KEY", "sqe_…"), ("SHOP_PORT", "8080"), ("SHOP_AUTHORITY", "ca.pem"), ("SHOP_SCHEMA", "shop")]
+    for name, value in values:
+        project = re.sub(rf"\"{{{{ env_var\('{name}'\)[^}}]*}}}}\"", value, project)
+    assert project == KINDS["yaml"][0]
+
+
 # What is said beside the blocks
 
 
@@ -87,7 +120,7 @@ def test_what_is_installed_is_what_is_tested() -> None:
     for command in COMMANDS:
         if command.startswith("pip install "):
             for name in command.split()[2:]:
-                assert re.search(rf"^\W*{name}[>=]", wanted, re.MULTILINE), name
+                assert re.search(rf"^\W*{name}[>=\[]", wanted, re.MULTILINE), name
         if command.startswith("go mod "):
             name, _, version = command.split()[-1].partition("@")
             assert f"{name} {version}\n" in (ROOT / "tests" / "clients" / "go" / "go.mod").read_text()
