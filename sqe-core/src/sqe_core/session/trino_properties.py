@@ -28,7 +28,7 @@ def own_name(name: str, is_catalog: Callable[[str], bool]) -> str:
     entry = name if not dot else _OF_A_CATALOG + rest if is_catalog(catalog) else None
     if entry is None:
         return name
-    same, refused = _listed()
+    same, refused = listed()
     if entry in refused:
         raise UserError(
             f"Session property {name} has no meaning here: {refused[entry]}",
@@ -39,7 +39,7 @@ def own_name(name: str, is_catalog: Callable[[str], bool]) -> str:
 
 
 @cache
-def _listed() -> tuple[Mapping[str, str], Mapping[str, str]]:
+def listed() -> tuple[Mapping[str, str], Mapping[str, str]]:
     """The names that mean a property of SQE's, and those that are refused with the reason."""
     same: dict[str, str] = {}
     refused: dict[str, str] = {}

@@ -28,6 +28,11 @@ class Function:
     signature: str
     spark: str | Mapping[int, str]
 
+    def parameter(self, at: int) -> str:
+        """The first word of what the signature says of an argument, such as `array`."""
+        said = self.signature.partition("(")[2].split(", ")
+        return re.split(r"\W", said[at], maxsplit=1)[0] if at < len(said) else ""
+
     def text_for(self, count: int) -> str | None:
         """What stands for a call with so many arguments; None when there is no such call."""
         if isinstance(self.spark, str):

@@ -18,11 +18,11 @@ _MONTHS = {"month": 1, "quarter": 3, "year": 12}
 
 # The parts of a date, by all the names that functions and EXTRACT give them.
 _PARTS = {
-    **dict.fromkeys(("year", "years"), "CAST(extract(YEAR FROM {}) AS BIGINT)"),
+    **dict.fromkeys(("year", "years"), "_sqe_year({})"),
     **dict.fromkeys(("quarter",), "CAST(extract(QUARTER FROM {}) AS BIGINT)"),
     **dict.fromkeys(("month", "months"), "CAST(extract(MONTH FROM {}) AS BIGINT)"),
     **dict.fromkeys(("week", "week_of_year"), "CAST(extract(WEEK FROM {}) AS BIGINT)"),
-    **dict.fromkeys(("day", "days", "day_of_month"), "CAST(extract(DAY FROM {}) AS BIGINT)"),
+    **dict.fromkeys(("day", "days", "day_of_month"), "_sqe_day({})"),
     **dict.fromkeys(("day_of_week", "dow", "isodow", "weekday"), "CAST(weekday({}) + 1 AS BIGINT)"),
     **dict.fromkeys(("day_of_year", "doy"), "CAST(extract(DOY FROM {}) AS BIGINT)"),
     **dict.fromkeys(("year_of_week", "yow", "isoyear"), "CAST(extract(YEAROFWEEK FROM {}) AS BIGINT)"),

@@ -225,11 +225,21 @@ def _drop_distinct(calling: Calling, function: functions.Function) -> None:
     calling.node.args["distinct"] = None
 
 
+# What NULL is where a function takes nothing else.
+_EMPTY = {"array": "CAST(NULL AS ARRAY<VOID>)", "map": "CAST(NULL AS MAP<VOID, VOID>)"}
+
+
+def _typed(calling: Calling, function: functions.Function, at: int) -> str:
+    if isinstance(calling.arguments[at], exp.Null):
+        return _EMPTY.get(function.parameter(at), "NULL")
+    return calling.written(at)
+
+
 def _fill(calling: Calling, function: functions.Function, text: str) -> str:
     """Put the arguments into a text of functions.toml."""
     most = max((functions.copies(name) for name in re.findall(r"_sqe_\w+", text)), default=1)
     with copied(calling, most * functions.repeated(text)):
-        written = [calling.written(at) for at in range(len(calling.arguments))]
+        written = [_typed(calling, function, at) for at in range(len(calling.arguments))]
     if isinstance(function.spark, str):
         _check_references(calling, text)
 

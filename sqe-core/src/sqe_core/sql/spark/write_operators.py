@@ -146,6 +146,8 @@ def _conversion(writer: Writer, node: Any) -> str:
         return f"{_ARRAYS[target.elements[0]]}({argument(writer, value)})"
     if target.name == "json":
         return f"_sqe_to_json({argument(writer, value)})"
+    if target.name == "time" and not safe and target.numbers and target.numbers[0] < MAX_TIME_PRECISION:
+        return f"_sqe_to_time_p({local(writer, value)}, {target.numbers[0]})"
     if target.name == "time" and not safe:
         return f"_sqe_to_time({local(writer, value)})"
     rounded = target.numbers and target.numbers[0] < MAX_TIME_PRECISION and not safe

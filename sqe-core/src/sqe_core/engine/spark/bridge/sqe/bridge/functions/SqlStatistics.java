@@ -62,8 +62,9 @@ public final class SqlStatistics {
     check(successes >= 0 && trials > 0 && successes <= trials, "The successes must be between 0 and the trials");
     check(z >= 0, "The score must not be negative");
     double p = (double) successes / trials;
-    double square = z * z / trials;
-    return (p + square / 2 + side * z * Math.sqrt((p * (1 - p) + square / 4) / trials)) / (1 + square);
+    double n = trials;
+    double spread = Math.sqrt(p * (1 - p) / n + z * z / (4 * n * n));
+    return (p + z * z / (2 * n) + side * z * spread) / (1 + z * z / n);
   }
 
   public static double dotProduct(ArrayData left, ArrayData right) {

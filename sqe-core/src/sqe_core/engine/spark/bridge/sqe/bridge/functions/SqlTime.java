@@ -135,6 +135,11 @@ public final class SqlTime {
     return Math.floorDiv(micros + unit / 2, unit) * unit;
   }
 
+  /** A time of day, in nanoseconds, rounded; behind midnight the day begins anew. */
+  public static long roundTime(long nanos, int digits) {
+    return Math.floorMod(round(nanos / 1000, digits), 86400 * SECOND) * 1000;
+  }
+
   /** Whole months from one time to another; from the 31st to the last day of a shorter month is a whole one. */
   public static long monthsBetween(long from, long to) {
     if (to < from) return -monthsBetween(to, from);
