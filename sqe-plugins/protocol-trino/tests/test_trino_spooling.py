@@ -206,8 +206,8 @@ def test_acknowledged_segments_are_gone(endpoint: Endpoint, tmp_path: Path, serv
     for segment in segments:
         assert reader.fetch(segment, what="ackUri")[0] == 200
     assert soon(lambda: not files(tmp_path))
-    assert server._segments is not None
-    assert soon(lambda: server._segments.used == 0)
+    assert server._listener is not None
+    assert soon(lambda: server._listener._segments.used == 0)
     assert reader.fetch(segments[0])[0] == 404, "it cannot be had again"
     assert reader.fetch(segments[0], what="ackUri")[0] == 404
 
@@ -352,19 +352,19 @@ def test_without_room_rows_go_into_pages(endpoint: Endpoint, spooling: dict[str,
 
 
 def test_a_disk_that_breaks_loses_no_rows(endpoint: Endpoint, server: TrinoServer, monkeypatch: Any) -> None:
-    assert server._segments is not None
+    assert server._listener is not None
     written = []
 
     def full(name: str, frames: Iterator[bytes]) -> None:
         written.append(name)
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(server._segments._storage, "write", full)
+    monkeypatch.setattr(server._listener._segments._storage, "write", full)
     reader = Reader(endpoint)
     rows = [row for each in reader.told("large") for row in opened(reader.text(each), each["metadata"], "json+zstd")]
     assert [row[0] for row in rows] == list(range(ROWS))
     assert written
-    assert server._segments.used == 0
+    assert server._listener._segments.used == 0
 
 
 def test_changed_files_are_not_handed_out(endpoint: Endpoint, tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 from sqe_core.spi import ProtocolContext, ProtocolFactory, ProtocolServer, SqePlugin, StartupContext, hookimpl
 from sqe_protocol_trino.config import TrinoConfig
+from sqe_protocol_trino.server import TrinoServer
 
 
 class TrinoFactory(ProtocolFactory[TrinoConfig]):
@@ -18,8 +19,6 @@ class TrinoFactory(ProtocolFactory[TrinoConfig]):
 
     def create(self, name: str, config: TrinoConfig, context: ProtocolContext) -> ProtocolServer:
         """Make it; it listens when it is started."""
-        from sqe_protocol_trino.server import TrinoServer
-
         return TrinoServer(config, context)
 
 
