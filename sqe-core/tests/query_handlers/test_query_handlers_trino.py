@@ -10,9 +10,13 @@ import pyarrow as pa
 import pytest
 from handler_lake import ALICE, BOB, ROOT
 
+from sqe_core.catalog.registry import Mount
+from sqe_core.catalog.visible import VisibleCatalogs
 from sqe_core.query.answers.trino_plans import graphviz_plan, json_plan
+from sqe_core.query.run.running import RunningStatement
 from sqe_core.spi.catalog import Column, PartitionField
-from sqe_core.spi.errors import ErrorCode
+from sqe_core.spi.errors import ErrorCode, QueryCancelledError
+from sqe_core.spi.names import ObjectName
 
 if TYPE_CHECKING:
     from conftest import Trino
@@ -297,3 +301,48 @@ def test_a_plan_is_a_tree() -> None:
     graph = graphviz_plan(plan)
     assert graph.count("->") == 3
     assert '\\"t\\"' in graph
+
+
+@pytest.mark.rule("VIEW-4")
+def test_the_comment_of_a_view_is_for_who_may_read_its_text(trino: Trino) -> None:
+    """It may say what the text does; SHOW CREATE VIEW and information_schema.views keep both from the others."""
+    trino.lake.root(
+        "CREATE VIEW pays COMMENT 'of those below 9000' AS SELECT id FROM hr.pay", "GRANT SELECT ON pays TO USER alice"
+    )
+    trino.lake.root("GRANT SELECT ON hr.pay TO USER alice")
+    sql = "SELECT table_name, comment FROM system.metadata.table_comments WHERE table_name = 'pays'"
+    assert trino.rows(ALICE, sql) == [("pays", "of those below 9000")]
+    trino.lake.root("REVOKE SELECT ON hr.pay FROM USER alice", "GRANT SELECT ON hr.pay TO USER alice ROWS WHERE id < 0")
+    assert trino.rows(ALICE, "SELECT view_definition FROM information_schema.views") == [(None,)]
+    assert trino.rows(ALICE, sql) == [("pays", None)]
+
+
+@pytest.mark.rule("LIM-7")
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT count(*) FROM system.jdbc.columns WHERE remarks = 'nothing'",
+        "SELECT count(*) FROM system.metadata.table_comments WHERE comment = 'nothing'",
+    ],
+)
+def test_a_listing_without_rows_can_be_ended(trino: Trino, sql: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It loads every table that there is, and gives no row before the end."""
+    for n in range(20):
+        trino.lake.engine.catalogs["lake"].put("many", f"t{n}", pa.table({"id": [1]}))
+    loaded: list[str] = []
+    running: list[RunningStatement] = []
+    find, made = VisibleCatalogs.find, RunningStatement.__init__
+
+    def remembered(one: RunningStatement, *args: object) -> None:
+        made(one, *args)  # type: ignore[arg-type]
+        running.append(one)
+
+    def found(visible: VisibleCatalogs, mount: Mount, name: ObjectName) -> object:
+        loaded.append(name.name)
+        running[-1].cancel()
+        return find(visible, mount, name)
+
+    monkeypatch.setattr(RunningStatement, "__init__", remembered)
+    monkeypatch.setattr(VisibleCatalogs, "find", found)
+    assert isinstance(trino.refusal(ROOT, sql), QueryCancelledError)
+    assert len(loaded) == 1

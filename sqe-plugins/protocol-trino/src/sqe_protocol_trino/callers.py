@@ -62,6 +62,8 @@ class Callers:
 
     async def log_in(self, request: BaseRequest) -> Caller:
         """Log in: every request says who it is from (TRI-1)."""
+        if _is_web_page(request):
+            raise AccessDeniedError("Web pages may not send requests here")
         prefix = next((each for each in _PREFIXES if request.headers.get(each + "User")), _PREFIXES[0])
         headers = ClientHeaders(request.headers, prefix)
         if len(request.headers.getall("Authorization", [])) > 1:
@@ -99,6 +101,15 @@ class Callers:
     async def in_thread(self, call: Callable[[], T]) -> T:
         """Call what may wait."""
         return await asyncio.get_running_loop().run_in_executor(self._threads, call)
+
+
+def _is_web_page(request: BaseRequest) -> bool:
+    """Whether a page in a browser made it send this: its user did not, and the browser adds the user's login to it.
+
+    No client of Trino's is a page. Browsers say where a request is from whenever it is more than a link that was
+    followed; a page of a name that was turned to this address (DNS rebinding) says so, too.
+    """
+    return "Origin" in request.headers or request.headers.get("Sec-Fetch-Site", "none") != "none"
 
 
 def _certificate(request: BaseRequest) -> Credential | None:

@@ -15,11 +15,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from sqe_core.spi import QueryCancelledError, SessionChanges, Statement
+from sqe_core.spi import QueryCancelledError, SessionChanges, Statement, StatementState
 from sqe_protocol_trino.budget import Budget
 from sqe_protocol_trino.spooling.segments import Spool
 
 _PIECE_BYTES = 1 << 20
+_ENDED = (StatementState.FAILED, StatementState.CANCELLED)
 _AHEAD = 2
 """How many pages a statement may be ahead of its client."""
 
@@ -120,6 +121,8 @@ class Chain:
         with self._lock:
             while not self._stopped and self._waiting_bytes and not self._has_room(len(rows)):
                 self._lock.wait(1.0)
+                if self.statement.progress().state in _ENDED:
+                    break  # what comes next of it is the error that says why
             if self._stopped:
                 return False
             if not self._items:

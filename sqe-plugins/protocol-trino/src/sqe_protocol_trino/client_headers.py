@@ -23,7 +23,7 @@ from sqe_core.spi import (
     SessionChanges,
     UserError,
 )
-from sqe_protocol_trino.prepared_text import packed, unpacked
+from sqe_protocol_trino.prepared_text import all_unpacked, packed
 
 _ROLE = re.compile(r"(ROLE|ALL|NONE)(?:\{(.+)\})?")
 _LONGEST_LABEL = 256
@@ -87,7 +87,7 @@ class ClientHeaders:
             catalog=self.text("Catalog"),
             schema=tuple(schema.split(".")) if schema else None,
             properties=properties,
-            prepared={name: unpacked(text) for name, text in self.pairs("Prepared-Statement").items()},
+            prepared=all_unpacked(self.pairs("Prepared-Statement")),
             roles=self._roles(),
             time_zone=self.text("Time-Zone"),
             transaction=self._transaction(),

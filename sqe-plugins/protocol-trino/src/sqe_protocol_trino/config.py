@@ -41,6 +41,7 @@ class TrinoConfig:
     page_linger_millis: int = setting(50, "how long the first rows of a page wait for more, in milliseconds", minimum=0)
     cache_bytes: int = setting(512 << 20, "bytes of all pages that wait for their clients", minimum=1 << 20)
     max_statements: int = setting(2000, "statements that clients have at once, ended ones included", minimum=1)
+    max_statements_per_user: int = setting(500, "those of one user", minimum=1)
     compression: Literal["auto", "always", "never"] = setting(
         "auto", "gzip and zstd of answers, where a client takes them; auto: not for clients on this machine"
     )

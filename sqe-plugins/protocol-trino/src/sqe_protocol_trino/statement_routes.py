@@ -78,7 +78,11 @@ class StatementRoutes:
         )
         parametric = _PARAMETRIC in caller.headers.capabilities
         run = partial(running.run, chain, parametric=parametric, segments=self._writer(request, caller, chain))
-        self._statements.add(chain, run)
+        try:
+            self._statements.add(chain, run)
+        except SqeError:
+            chain.forget()
+            raise
         return await self._page(request, caller, chain, 0, _FIRST_WAIT_SECS)
 
     def _writer(self, request: BaseRequest, caller: Caller, chain: Chain) -> SegmentWriter | None:

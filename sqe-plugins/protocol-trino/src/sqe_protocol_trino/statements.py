@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from sqe_core.spi import ResourcesError, ShuttingDownError
@@ -26,6 +26,7 @@ class Statements:
 
     def __init__(self, config: TrinoConfig, idle_secs: float) -> None:
         self._most, self._idle_secs = config.max_statements, idle_secs
+        self._most_of_a_user = config.max_statements_per_user
         self._chains: dict[str, Chain] = {}
         # A thread for each, and kept for the next one: to start one holds up the event loop.
         self._threads = ThreadPoolExecutor(config.max_statements, thread_name_prefix="sqe-trino")
@@ -39,9 +40,9 @@ class Statements:
         """
         if self._closing:
             raise ShuttingDownError("The server is shutting down")
-        if len(self._chains) >= self._most:
+        if self._is_full(chain.owner):
             self._forget_ended()
-        if len(self._chains) >= self._most:
+        if self._is_full(chain.owner):
             raise ResourcesError("Too many statements are under way", retry_after_secs=1)
         self._chains[chain.id] = chain
         try:
@@ -50,12 +51,17 @@ class Statements:
             del self._chains[chain.id]
             raise ResourcesError("Too many statements are under way", retry_after_secs=1) from None
 
+    def _is_full(self, owner: tuple[str, str]) -> bool:
+        """Whether there are too many, or too many of one user, who would keep the others out."""
+        count = len(self._chains)
+        return count >= self._most or (count >= self._most_of_a_user and len(self.of(owner)) >= self._most_of_a_user)
+
     def find(self, query_id: str, owner: tuple[str, str]) -> Chain | None:
         """Return a statement of a user; what is somebody else's is not there (TRI-3)."""
         chain = self._chains.get(query_id)
         return chain if chain is not None and chain.owner == owner else None
 
-    def of(self, owner: tuple[str, str]) -> Iterable[Chain]:
+    def of(self, owner: tuple[str, str]) -> Sequence[Chain]:
         """Return the statements of a user."""
         return [chain for chain in self._chains.values() if chain.owner == owner]
 

@@ -100,6 +100,8 @@ class TrinoObjects:
 
     def table_comments(self) -> Rows:
         def comments(name: ObjectName, loaded: TableMetadata | ViewMetadata) -> str | None:
+            if isinstance(loaded, ViewMetadata) and loaded.comment and self.judging.text_of(name, loaded) is None:
+                return None  # it may say what the text does (VIEW-4)
             return loaded.comment
 
         for mount in self.mounts("catalog_name"):
@@ -225,6 +227,7 @@ class TrinoObjects:
         """Yield what is seen of each table and view of somebody's: one that fails is left out."""
 
         def seen(name: ObjectName) -> Any:
+            self.context.running.check()  # many may be looked at for one row, or none
             loaded = self.visible.find(mount, name)
             return _Seen(look(name, loaded)) if loaded is not None else None
 
@@ -235,6 +238,7 @@ class TrinoObjects:
         """Yield the visible columns of each table and view, of ours too."""
 
         def seen(name: ObjectName) -> Sequence[Column] | None:
+            self.context.running.check()
             own = self.own_schema(name)
             if own is not None:
                 return own

@@ -41,6 +41,7 @@ class Spool:
     _bytes: int = 0
     _segments: set[str] = field(default_factory=set)
     _closed: bool = False
+    _written: bool = False
 
     def use(self) -> None:
         """Note that its client is there."""
@@ -118,6 +119,16 @@ class Segments:
         self._delete(segment)
         return None
 
+    def written(self, spool: Spool) -> None:
+        """No segment comes any more: it is forgotten with the last of them, or at once."""
+        with self._lock:
+            spool._written = True
+            self._forget_empty(spool)
+
+    def _forget_empty(self, spool: Spool) -> None:
+        if spool._written and not spool._segments:
+            self._spools.discard(spool)
+
     def _reserve(self, spool: Spool, size: int) -> bool:
         with self._lock:
             full = self._used + size > self._config.max_bytes
@@ -154,6 +165,7 @@ class Segments:
             if self._known.pop(segment.id, None) is None:
                 return
             segment.spool._segments.discard(segment.id)
+            self._forget_empty(segment.spool)
         self._delete(segment)
 
     def drop(self, spool: Spool) -> None:

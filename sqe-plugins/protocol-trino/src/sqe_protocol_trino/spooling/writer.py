@@ -77,10 +77,11 @@ class SegmentWriter:
         return all(self._chain.put(text) for text in self._parts)
 
     def abandon(self) -> None:
-        """Forget what is left."""
+        """Forget what is left; nothing comes after it."""
         self._budget.give(self._size)
         self._parts.clear()
         self._size = 0
+        self._segments.written(self._spool)
 
     def _flush(self) -> bool:
         text = b"[" + b",".join(self._parts) + b"]"
