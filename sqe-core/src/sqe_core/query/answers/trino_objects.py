@@ -242,9 +242,11 @@ class TrinoObjects:
             own = self.own_schema(name)
             if own is not None:
                 return own
-            loaded = self.visible.find(mount, name)
+            loaded = find(mount, name)
             return self.judging.columns_of(name, loaded) if loaded is not None else None
 
+        # What was listed may be known; which of its columns is asked once.
+        find = self.visible.find if self._are_given(mount, places) else self.visible.load
         return each_apart(self._named(mount, places, _ALL_KINDS), seen)
 
     def own_schema(self, name: ObjectName) -> tuple[Column, ...] | None:
@@ -256,16 +258,21 @@ class TrinoObjects:
         found = None if tables is None else tables.get(name.name)
         return None if found is None else own_columns(found)
 
+    def _are_given(self, mount: Mount, places: Places) -> bool:
+        """Whether the query says which tables it wants, by their schemas and names."""
+        schemas = self._given(places.schema)
+        given = schemas is not None and INFORMATION_SCHEMA not in schemas and self._given(places.name) is not None
+        return given and mount is not SYSTEM
+
     def _named(self, mount: Mount, places: Places, kinds: Sequence[ObjectType]) -> Iterator[ObjectName]:
         """Yield names to be loaded: those that are given are not looked for in listings, which may be long."""
-        schemas, names = self._given(places.schema), self._given(places.name)
-        if schemas is None or names is None or mount is SYSTEM or INFORMATION_SCHEMA in schemas:
+        if not self._are_given(mount, places):
             yield from (name for name, _ in self.objects(mount, places, kinds))
             return
         if not self.wanted.takes(places.catalog, mount.name):
             return
-        for schema in schemas:
-            for name in names:
+        for schema in self._given(places.schema) or ():
+            for name in self._given(places.name) or ():
                 try:
                     resolved = self.context.resolver.object((mount.name, schema, name), self.context.names)
                 except UserError:
