@@ -272,3 +272,17 @@ def test_nobody_maintains_what_they_see_in_part(lake: Users) -> None:
     for action in ("optimize", "expire_snapshots", "remove_orphan_files"):
         assert lake.refusal(BOB, f"ALTER TABLE events EXECUTE {action}").code is ErrorCode.NOT_SUPPORTED
         assert lake.refusal(ALICE, f"ALTER TABLE events EXECUTE {action}").code is ErrorCode.ACCESS_DENIED
+
+
+def test_partitioning_changes(lake: Users) -> None:
+    lake.root("CREATE TABLE parts (id integer, d date, s varchar) WITH (partitioning = ARRAY['day(d)', 's'])")
+    lake.root("INSERT INTO parts VALUES (1, DATE '2020-01-01', 'a')")
+    ask(lake, "ALTER TABLE parts SET PROPERTIES partitioning = ARRAY['month(d)', 's'], sorted_by = ARRAY['id']", ROOT)
+    lake.root("INSERT INTO parts VALUES (2, DATE '2020-02-01', 'b')")
+    ((text,),) = ask(lake, "SHOW CREATE TABLE parts", ROOT)
+    assert "ARRAY['s','month(d)']" in text or "ARRAY['month(d)','s']" in text
+    assert "sorted_by = ARRAY['id ASC NULLS FIRST']" in text
+    assert ask(lake, "SELECT id FROM parts ORDER BY id", ROOT) == [(1,), (2,)]
+    for bad in ("partitioning = ARRAY['nothing']", "partitioning = ARRAY['hour(s)']", "sorted_by = ARRAY['nothing']"):
+        assert lake.refusal(ROOT, f"ALTER TABLE parts SET PROPERTIES {bad}").kind.value == "USER_ERROR", bad
+    lake.root("DROP TABLE parts")

@@ -30,6 +30,7 @@ ROOTS: dict[str, ErrorCode] = {
     "SHOW CREATE TABLE mine.t": TABLE,
     "ANALYZE mine.t": TABLE,
     "ALTER TABLE mine.t EXECUTE optimize": TABLE,
+    "ALTER TABLE mine.t SET PROPERTIES partitioning = ARRAY['id']": TABLE,
     "DROP TABLE mine.t": TABLE,
     "ALTER TABLE mine.t RENAME TO u": TABLE,
     "ALTER TABLE mine.t ADD COLUMN n int DEFAULT 1": TABLE,

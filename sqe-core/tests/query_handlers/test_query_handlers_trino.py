@@ -331,7 +331,7 @@ def test_a_listing_without_rows_can_be_ended(trino: Trino, sql: str, monkeypatch
         trino.lake.engine.catalogs["lake"].put("many", f"t{n}", pa.table({"id": [1]}))
     loaded: list[str] = []
     running: list[RunningStatement] = []
-    find, made = VisibleCatalogs.find, RunningStatement.__init__
+    load, made = VisibleCatalogs.load, RunningStatement.__init__
 
     def remembered(one: RunningStatement, *args: object) -> None:
         made(one, *args)  # type: ignore[arg-type]
@@ -340,9 +340,33 @@ def test_a_listing_without_rows_can_be_ended(trino: Trino, sql: str, monkeypatch
     def found(visible: VisibleCatalogs, mount: Mount, name: ObjectName) -> object:
         loaded.append(name.name)
         running[-1].cancel()
-        return find(visible, mount, name)
+        return load(visible, mount, name)
 
     monkeypatch.setattr(RunningStatement, "__init__", remembered)
-    monkeypatch.setattr(VisibleCatalogs, "find", found)
+    monkeypatch.setattr(VisibleCatalogs, "load", found)
     assert isinstance(trino.refusal(ROOT, sql), QueryCancelledError)
     assert len(loaded) == 1
+
+
+def test_partitioning_and_order_are_properties(trino: Trino) -> None:
+    trino.rows(ALICE, "ALTER TABLE people SET PROPERTIES partitioning = ARRAY['bucket(id, 4)', 'city']")
+    trino.rows(ALICE, "ALTER TABLE people SET PROPERTIES sorted_by = ARRAY['name DESC']")
+    ((text,),) = trino.rows(ALICE, "SHOW CREATE TABLE people")
+    assert "partitioning = ARRAY['bucket(id, 4)','city']" in text
+    assert "sorted_by = ARRAY['name DESC NULLS LAST']" in text
+    trino.rows(ALICE, "ALTER TABLE people SET PROPERTIES partitioning = ARRAY[], sorted_by = ARRAY[]")
+    assert "ARRAY" not in trino.rows(ALICE, "SHOW CREATE TABLE people")[0][0]
+    for bad in ("'nothing(id)'", "'bucket(id)'", "'bucket(id, 0)'", "'id, name'", "''"):
+        error = trino.refusal(ALICE, f"ALTER TABLE people SET PROPERTIES partitioning = ARRAY[{bad}]")
+        assert error.kind.value == "USER_ERROR"
+    assert (
+        trino.refusal(ALICE, "ALTER TABLE people SET PROPERTIES partitioning = ARRAY['id'], format_version = 2").code
+        is ErrorCode.NOT_SUPPORTED
+    )
+
+
+@pytest.mark.rule("DML-4")
+def test_nobody_partitions_what_they_see_in_part(trino: Trino) -> None:
+    trino.lake.root("GRANT SELECT, MANAGE ON people TO USER alice ROWS WHERE id = 1")
+    error = trino.refusal(ALICE, "ALTER TABLE people SET PROPERTIES partitioning = ARRAY['id']")
+    assert "restricted" in error.message

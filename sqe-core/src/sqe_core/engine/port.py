@@ -608,6 +608,21 @@ class EngineCatalog(CatalogMetadata):
         """CREATE TABLE … (LIKE …): schema, partitioning, sort order and properties of `source`."""
 
     @abstractmethod
+    def set_layout(
+        self,
+        namespace: tuple[str, ...],
+        name: str,
+        *,
+        partitioning: Sequence[tuple[str, str, int | None]] | None,
+        sort_order: Sequence[tuple[str, str, str]] | None,
+    ) -> None:
+        """Partition and sort otherwise what is written from now on; None leaves it.
+
+        A partition field is a transform (`identity`, `day`, `bucket` …), a column, and its number; of the sort order
+        each entry is a column, `asc` or `desc`, and where NULLs stand: `first` or `last`.
+        """
+
+    @abstractmethod
     def add_column(
         self, namespace: tuple[str, ...], name: str, column: str, type: str, *, default: Any, comment: str | None
     ) -> None:

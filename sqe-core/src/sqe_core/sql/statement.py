@@ -270,6 +270,19 @@ class CreateTableLike(Statement, kind=StatementKind.CREATE_TABLE):
     properties: Mapping[str, str] = field(default_factory=lambda: _EMPTY)
 
 
+class SetTableLayout(Statement, kind=StatementKind.ALTER_TABLE):
+    """ALTER TABLE t SET PROPERTIES partitioning = ARRAY[…], sorted_by = ARRAY[…]; None leaves it as it is.
+
+    A partition field is a transform, a column and a number; of the order each entry is a column, `asc` or `desc`, and
+    `first` or `last` for its NULLs.
+    """
+
+    name: Name
+    partitioning: tuple[tuple[str, str, int | None], ...] | None = None
+    sort_order: tuple[tuple[str, str, str], ...] | None = None
+    if_exists: bool = False
+
+
 class MaintainTable(Statement, kind=StatementKind.CALL):
     """ALTER TABLE t EXECUTE action(name => value, …)."""
 

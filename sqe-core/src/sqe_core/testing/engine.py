@@ -55,7 +55,7 @@ from sqe_core.engine.port import (
     TableStatistics,
     TimeTravel,
 )
-from sqe_core.spi.catalog import CatalogBackend, Column, TableMetadata, ViewMetadata
+from sqe_core.spi.catalog import CatalogBackend, Column, PartitionField, TableMetadata, ViewMetadata
 from sqe_core.spi.errors import ErrorCode, ObjectNotFoundError, UserError
 from sqe_core.spi.identity import Identity, Secret
 
@@ -215,6 +215,26 @@ class FakeCatalog(EngineCatalog):
         self, namespace: tuple[str, ...], name: str, source: tuple[tuple[str, ...], str], properties: Mapping[str, str]
     ) -> None:
         self.put(".".join(namespace), name, self._find(*source)[1].slice(0, 0))
+
+    def set_layout(
+        self,
+        namespace: tuple[str, ...],
+        name: str,
+        *,
+        partitioning: Sequence[tuple[str, str, int | None]] | None,
+        sort_order: Sequence[tuple[str, str, str]] | None,
+    ) -> None:
+        table, rows = self._find(namespace, name)
+        if partitioning is not None:
+            fields = tuple(
+                PartitionField(name=column, source=column, transform=kind if size is None else f"{kind}[{size}]")
+                for kind, column, size in partitioning
+            )
+            table = replace(table, partitioning=fields)
+        if sort_order is not None:
+            order = tuple(f"{column} {way.upper()} NULLS {nulls.upper()}" for column, way, nulls in sort_order)
+            table = replace(table, sort_order=order)
+        self.tables[namespace, name] = table, rows
 
     def add_column(
         self, namespace: tuple[str, ...], name: str, column: str, type: str, *, default: Any, comment: str | None

@@ -29,6 +29,9 @@ _MISSING = {
 _NOT_THERE = frozenset({"EntityNotFoundException", "NoSuchObjectException", "UnknownDBException"})
 
 
+_LAYOUT = "name columns of the table, of types that the transform takes"
+
+
 class SparkEngineCatalog(EngineCatalog):
     """`catalogs` is the Java side, `sqe.bridge.catalog.Catalogs`."""
 
@@ -75,6 +78,10 @@ class SparkEngineCatalog(EngineCatalog):
                 raise NotSupportedError(f"This catalog has no {what}") from error
             if condition == "SQE_NO_ICEBERG_TYPE":
                 raise NotSupportedError("Iceberg has no such type for a column", hint="cast the column") from error
+            if condition in ("SQE_NO_SORT_COLUMN", "ValidationException"):
+                raise UserError(
+                    "A table cannot be partitioned or sorted so", code=ErrorCode.INVALID_ARGUMENTS, hint=_LAYOUT
+                ) from error
             if condition == "SQE_DEFAULT_TYPE":
                 raise UserError(
                     "The default value does not fit the column's type", code=ErrorCode.TYPE_MISMATCH
@@ -164,6 +171,19 @@ class SparkEngineCatalog(EngineCatalog):
             self._catalogs.createTableLike(
                 json.dumps(namespace), name, json.dumps(source[0]), source[1], json.dumps(dict(properties))
             )
+
+    def set_layout(
+        self,
+        namespace: tuple[str, ...],
+        name: str,
+        *,
+        partitioning: Sequence[tuple[str, str, int | None]] | None,
+        sort_order: Sequence[tuple[str, str, str]] | None,
+    ) -> None:
+        fields = None if partitioning is None else json.dumps(partitioning)
+        order = None if sort_order is None else json.dumps(sort_order)
+        with self._errors(namespace, name):
+            self._catalogs.setLayout(json.dumps(namespace), name, fields, order)
 
     def add_column(
         self, namespace: tuple[str, ...], name: str, column: str, type: str, *, default: Any, comment: str | None

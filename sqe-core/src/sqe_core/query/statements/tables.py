@@ -16,7 +16,14 @@ from sqe_core.spi.catalog import TableMetadata
 from sqe_core.spi.errors import ErrorCode, NotSupportedError, ObjectNotFoundError, UserError
 from sqe_core.spi.names import ObjectName
 from sqe_core.spi.policy import Action
-from sqe_core.sql.statement import AddColumnWithDefault, CreateTableLike, DropTable, RenameTable, RenameView
+from sqe_core.sql.statement import (
+    AddColumnWithDefault,
+    CreateTableLike,
+    DropTable,
+    RenameTable,
+    RenameView,
+    SetTableLayout,
+)
 
 
 def _drop_table_needs(statement: DropTable) -> Sequence[ExistingObject]:
@@ -102,6 +109,27 @@ def add_column(statement: AddColumnWithDefault, context: StatementContext) -> No
         statement.type,
         default=statement.default,
         comment=statement.comment,
+    )
+
+
+def _layout_needs(statement: SetTableLayout) -> tuple[ExistingObject]:
+    return (
+        ExistingObject(name=statement.name, actions=(Action.ALTER,), kind=TableMetadata, if_exists=statement.if_exists),
+    )
+
+
+@change(SetTableLayout, traits=DDL_IF_EXISTS, in_engine=True, needs=_layout_needs)
+def set_layout(statement: SetTableLayout, context: StatementContext) -> None:
+    """ALTER TABLE … SET PROPERTIES partitioning = …, sorted_by = …: for rows that are written from now on."""
+    found = CatalogObjects(context).existing(*_layout_needs(statement))
+    if found is None:
+        return
+    resolved, _ = found
+    context.session.metadata(resolved.mount).set_layout(
+        resolved.name.namespace,
+        resolved.name.name,
+        partitioning=statement.partitioning,
+        sort_order=statement.sort_order,
     )
 
 

@@ -139,6 +139,8 @@ class TableGrammar(CallGrammar):
         return self._aliased(self._table_name())
 
     def _table_function(self) -> exp.Expression:
+        if self._is_word("json_table"):
+            self._refuse("JSON_TABLE is not supported", hint="use UNNEST over CAST(json_parse(…) AS array(row(…)))")
         name = self._identifier("the name of a table function")
         parts = [name]
         while self._match(TokenType.DOT):

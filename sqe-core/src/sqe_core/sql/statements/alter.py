@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,17 +14,27 @@ from sqe_core.sql.statement import (
     MaintainTable,
     RenameTable,
     RenameView,
+    SetTableLayout,
     SetViewProperties,
     Statement,
     StatementKind,
 )
 from sqe_core.sql.statements.alter_governance import alter_owner, alter_tags
 from sqe_core.sql.statements.attach import at_secret
-from sqe_core.sql.statements.create_table import FORMAT_VERSION, stored_type
+from sqe_core.sql.statements.create_table import stored_type
+from sqe_core.sql.statements.trino_properties import (
+    ICEBERG_NAMES,
+    REFUSED,
+    partition_field,
+    property_value,
+    sort_field,
+)
 from sqe_core.sql.text.clauses import (
     MarkedName,
+    Property,
     column,
     column_path,
+    map_entries,
     marked_name,
     property_key,
     property_list,
@@ -244,22 +254,48 @@ def _set(altered: _Alter) -> Statement:
 
 def _set_properties(altered: _Alter, *, brackets: bool) -> Statement:
     cursor = altered.cursor
+    listed = property_list(cursor, brackets=brackets)
+    if any(one.key in ("partitioning", "sorted_by") for one in listed):
+        return _layout(altered, listed)
     properties: dict[str, str] = {}
     removed: list[str] = []
-    for one in property_list(cursor, brackets=brackets):
-        key = FORMAT_VERSION if one.key == "format_version" else one.key
-        if key in ("partitioning", "sorted_by", "location"):
-            hint = "use ADD PARTITION FIELD and DROP PARTITION FIELD" if key == "partitioning" else None
-            cursor.refuse(f"The property {key} cannot be set", hint=hint, at=one.at)
+    for one in listed:
+        if one.key == "extra_properties":
+            properties.update(map_entries(cursor, one))
+            continue
+        if one.key in REFUSED or one.key == "format":
+            hint = REFUSED.get(one.key, "tables are stored as Parquet")
+            cursor.refuse(f"The property {one.key} cannot be set", hint=hint, at=one.at)
+        key = ICEBERG_NAMES.get(one.key, one.key)
         if one.value is None:
             removed.append(key)
         else:
-            properties[key] = ",".join(one.value) if isinstance(one.value, tuple) else one.value
+            properties[key] = property_value(cursor, one)
     if removed and properties:
         cursor.refuse("Setting and removing properties need a statement each")
     if removed:
         return altered.engine(f"UNSET TBLPROPERTIES IF EXISTS {quote_keys(removed)}")
     return altered.engine(f"SET TBLPROPERTIES {quote_properties(properties)}")
+
+
+def _layout(altered: _Alter, listed: Sequence[Property]) -> Statement:
+    """Partitioning and order, with one commit."""
+    cursor = altered.cursor
+    found: dict[str, Sequence[str]] = {}
+    for one in listed:
+        if one.key not in ("partitioning", "sorted_by"):
+            cursor.refuse("Partitioning and order need a statement of their own", at=one.at)
+        values = one.value if isinstance(one.value, tuple) else (one.value,) if one.value is not None else ()
+        found[one.key] = values
+    cursor.done()
+    at = listed[0].at
+    fields, order = found.get("partitioning"), found.get("sorted_by")
+    return SetTableLayout(
+        name=altered.table.name,
+        partitioning=None if fields is None else tuple(partition_field(cursor, at, each) for each in fields),
+        sort_order=None if order is None else tuple(sort_field(cursor, at, each) for each in order),
+        if_exists=altered.if_exists,
+    )
 
 
 def _unset(altered: _Alter) -> Statement:

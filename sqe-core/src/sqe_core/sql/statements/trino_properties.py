@@ -49,6 +49,30 @@ def property_value(cursor: Cursor, one: Property) -> str:
     return "uncompressed" if one.key == "compression_codec" and value.lower() == "none" else value
 
 
+_TRANSFORMS = ("year", "month", "day", "hour", "bucket", "truncate")
+
+
+def partition_field(outer: Cursor, at: Token, written: str) -> tuple[str, str, int | None]:
+    """Read a transform of partitioning, as in 'bucket(id, 4)'; return its name, its column and its number."""
+    text = Text(written)
+    cursor = Cursor(text, tokenize(text, Lexicon.ANSI))
+    kind, size = "identity", None
+    if cursor.peek().is_symbol("("):
+        kind = cursor.part("a transform").removesuffix("s")
+        if kind not in _TRANSFORMS:
+            outer.refuse(f"Unknown partition transform {kind}", hint=f"there are {', '.join(_TRANSFORMS)}", at=at)
+        cursor.expect_symbol("(")
+    column = cursor.part("the name of a column")
+    if kind in ("bucket", "truncate"):
+        cursor.expect_symbol(",")
+        size = cursor.integer()
+    if kind != "identity":
+        cursor.expect_symbol(")")
+    if not cursor.at_end or (size is not None and not 0 < size < 2**31):
+        outer.refuse(f"{written} is no partition transform", at=at)
+    return kind, column, size
+
+
 def sort_field(outer: Cursor, at: Token, written: str) -> tuple[str, str, str]:
     """Read a column of sorted_by, as in 'a DESC NULLS LAST'; return it with its direction and the place of NULLs."""
     text = Text(written)

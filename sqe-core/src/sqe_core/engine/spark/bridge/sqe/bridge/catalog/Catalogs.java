@@ -11,6 +11,11 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.atomic.AtomicInteger;
+import org.apache.iceberg.expressions.Term;
+import org.apache.iceberg.expressions.Expressions;
+import org.apache.iceberg.UpdatePartitionSpec;
+import org.apache.iceberg.ReplaceSortOrder;
+import org.apache.iceberg.PartitionField;
 import org.apache.iceberg.Schema;
 import org.apache.iceberg.Table;
 import org.apache.iceberg.TableUtil;
@@ -212,6 +217,40 @@ public final class Catalogs {
         .withSortOrder(source.sortOrder())
         .withProperties(all)
         .create();
+  }
+
+  /**
+   * Partitions and sorts a table otherwise from now on, with one commit. `partitioning` is a list of [transform, column,
+   * number or null], `sorted` is as `SortOrders` reads it; null leaves either as it is.
+   */
+  public void setLayout(String namespace, String name, String partitioning, String sorted) {
+    Table table = catalog.loadTable(identifier(namespace, name));
+    Transaction transaction = table.newTransaction();
+    if (partitioning != null) {
+      UpdatePartitionSpec update = transaction.updateSpec().caseSensitive(false);
+      for (PartitionField field : table.spec().fields()) if (!field.transform().isVoid()) update.removeField(field.name());
+      for (JsonNode field : Json.read(partitioning)) update.addField(term(field));
+      update.commit();
+    }
+    if (sorted != null) {
+      ReplaceSortOrder order = transaction.replaceSortOrder().caseSensitive(false);
+      SortOrders.write(order, table.schema(), sorted);
+      order.commit();
+    }
+    transaction.commitTransaction();
+  }
+
+  private static Term term(JsonNode field) {
+    String column = field.get(1).asText();
+    return switch (field.get(0).asText()) {
+      case "year" -> Expressions.year(column);
+      case "month" -> Expressions.month(column);
+      case "day" -> Expressions.day(column);
+      case "hour" -> Expressions.hour(column);
+      case "bucket" -> Expressions.bucket(column, field.get(2).asInt());
+      case "truncate" -> Expressions.truncate(column, field.get(2).asInt());
+      default -> Expressions.ref(column);
+    };
   }
 
   /** Adds a column with a default; `value` is null or a literal in the form of `Literals`. */

@@ -4,6 +4,7 @@ import com.fasterxml.jackson.databind.JsonNode;
 import org.apache.iceberg.NullOrder;
 import org.apache.iceberg.Schema;
 import org.apache.iceberg.SortOrder;
+import org.apache.iceberg.SortOrderBuilder;
 import sqe.bridge.BridgeException;
 import sqe.bridge.Json;
 
@@ -17,6 +18,11 @@ final class SortOrders {
   static SortOrder read(Schema schema, String written) {
     if (written == null) return SortOrder.unsorted();
     SortOrder.Builder order = SortOrder.builderFor(schema).caseSensitive(false);
+    write(order, schema, written);
+    return order.build();
+  }
+
+  static void write(SortOrderBuilder<?> order, Schema schema, String written) {
     for (JsonNode field : Json.read(written)) {
       String column = field.get(0).asText();
       if (schema.caseInsensitiveFindField(column) == null) throw new BridgeException("SQE_NO_SORT_COLUMN", column);
@@ -24,6 +30,5 @@ final class SortOrders {
       if (field.get(1).asText().equals("desc")) order.desc(column, nulls);
       else order.asc(column, nulls);
     }
-    return order.build();
   }
 }
