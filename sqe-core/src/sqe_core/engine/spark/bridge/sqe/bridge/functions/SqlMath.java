@@ -144,8 +144,7 @@ public final class SqlMath {
     try {
       return Long.parseLong(text.toString(), radix);
     } catch (NumberFormatException error) {
-      throw QueryExecutionErrors.invalidInputInCastToNumberError(
-          org.apache.spark.sql.types.LongType$.MODULE$, text, null);
+      throw Refusal.ofArgument("The text is no number of this base");
     }
   }
 

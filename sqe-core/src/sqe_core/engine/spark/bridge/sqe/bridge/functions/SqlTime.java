@@ -23,7 +23,6 @@ import java.util.function.Supplier;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import org.apache.spark.sql.catalyst.util.DateTimeUtils;
-import org.apache.spark.sql.errors.QueryExecutionErrors;
 import org.apache.spark.unsafe.types.UTF8String;
 import sqe.bridge.Refusal;
 
@@ -73,12 +72,12 @@ public final class SqlTime {
         });
   }
 
-  /** A text that cannot be read is refused as Spark refuses it. */
+  /** A text that cannot be read is an argument that does not fit. */
   private static <T> T read(Supplier<T> reading) {
     try {
       return reading.get();
     } catch (DateTimeException error) {
-      throw QueryExecutionErrors.ansiDateTimeParseError(error, "try_cast");
+      throw Refusal.ofArgument("The text is no time of this format");
     }
   }
 
