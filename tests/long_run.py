@@ -57,7 +57,7 @@ PARTS = {
     "soak": Part(command=("sqe-bench", "soak", "--minutes", "10", "--clients", "64")),
     # Protections that are switched off, and must be missed by a test that needs an engine.
     "mutations": Part(command=(sys.executable, "tests/mutations/run.py", "--with-engine")),
-    # Everything that an analyst below policies is asked to do, through Trino's door: CI sends one file of it that way.
+    # What an analyst below policies is refused, through Trino's door: CI sends three files of it that way.
     "doors": Part(
         command=(sys.executable, "-m", "pytest", "-q", "-m", "not long", "tests/security"),
         environ={"SQE_TESTS_DOOR": "trino"},
