@@ -28,7 +28,7 @@ class SqlMathTest {
   }
 
   @ParameterizedTest
-  @CsvSource({"1, 1.0E0", "12345678.9, 1.23456789E7", "-0.001, -1.0E-3", "0, 0.0E0", "NaN, NaN", "-Infinity, -Infinity"})
+  @CsvSource({"1, 1.0E0", "12345678.9, 1.23456789E7", "-0.001, -1.0E-3", "0, 0E0", "NaN, NaN", "-Infinity, -Infinity"})
   void textOfDoubles(double value, String expected) {
     assertEquals(UTF8String.fromString(expected), SqlMath.text(value));
   }
