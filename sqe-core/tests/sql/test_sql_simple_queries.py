@@ -130,3 +130,14 @@ def test_columns_keep_the_letters_of_their_names() -> None:
     assert read("SELECT x FROM s.t").column_names is None
     assert read("SELECT *, X FROM s.t").column_names is None
     assert read("SELECT X FROM s.t UNION SELECT y FROM s.t").column_names == ("X",)
+
+
+@pytest.mark.parametrize("digits", [19, 30, 5000])
+def test_a_number_that_is_no_bigint_is_the_engines(digits: int) -> None:
+    number = "9" * digits
+    for sql in (
+        f"SELECT a FROM s.t LIMIT {number}",
+        f"SELECT {number} AS big FROM s.t",
+        f"SELECT a FROM s.t WHERE n = {number}",
+    ):
+        assert read(sql).simple is None

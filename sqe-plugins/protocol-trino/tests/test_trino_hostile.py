@@ -7,6 +7,7 @@ import gc
 import time
 import weakref
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import quote_plus
 
@@ -15,8 +16,17 @@ import pytest
 import zstandard
 from trino_client import MALLORY, Connection, HttpRefused, Serve, StatementFailed
 
-from sqe_core.spi import Endpoint, NoCredential, ProtocolContext, StatementState
+from sqe_core.spi import (
+    ClientInfo,
+    Credential,
+    Endpoint,
+    GatewaySession,
+    NoCredential,
+    ProtocolContext,
+    StatementState,
+)
 from sqe_core.testing import FakeAnswer, FakeGateway
+from sqe_core.testing.fakes import FakeSession, make_identity
 from sqe_core.testing.protocol import soon
 from sqe_protocol_trino.chain import Chain
 from sqe_protocol_trino.config import TrinoConfig
@@ -73,6 +83,29 @@ def test_prepared_texts_are_bounded_together(endpoint: Endpoint, gateway: FakeGa
     assert not gateway.statements
     sender.headers["X-Trino-Prepared-Statement"] = f"p={quote_plus(bomb)}"
     assert list(sender.rows(SELECT.decode())) == [{"one": 1}]
+
+
+# Others
+
+
+@pytest.mark.rule("TRI-9")
+def test_who_shares_an_identity_is_not_told_the_statements_of_others(
+    endpoint: Endpoint, gateway: FakeGateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Their ids are all that it takes to cancel them."""
+    gateway.answers["long"] = FakeAnswer(table=pa.table({"n": [1]}), waits=True)
+    connection = Connection(endpoint)
+    page = connection.ask("POST", "/v1/statement", b"long")
+    assert [each["queryId"] for each in connection.ask("GET", "/v1/query")] == [page["id"]]
+    shared = replace(make_identity("alice"), personal=False)
+    authenticate = type(gateway).authenticate
+
+    def authenticated(self: FakeGateway, credential: Credential, client: ClientInfo) -> GatewaySession:
+        return FakeSession(self, shared, authenticate(self, credential, client).token)
+
+    monkeypatch.setattr(type(gateway), "authenticate", authenticated)
+    assert Connection(endpoint).ask("GET", "/v1/query") == []
+    connection.cancel()
 
 
 # What one user keeps others from

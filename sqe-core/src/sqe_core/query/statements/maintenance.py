@@ -12,6 +12,7 @@ from sqe_core.query.context import StatementContext
 from sqe_core.query.errors.suggestions import did_you_mean
 from sqe_core.query.statements.handler import ExistingObject, change
 from sqe_core.query.statements.objects import CatalogObjects
+from sqe_core.query.statements.shared_folders import shares_its_folder
 from sqe_core.query.statements.traits import DDL_IF_EXISTS
 from sqe_core.spi.catalog import TableMetadata
 from sqe_core.spi.errors import ErrorCode, NotSupportedError, UserError
@@ -19,6 +20,7 @@ from sqe_core.spi.policy import Action
 from sqe_core.sql.statement import MaintainTable
 
 _SHORTEST_DAYS = 7
+_OF_A_FOLDER = "remove_orphan_files"
 _SIZE = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*(B|kB|MB|GB|TB)\s*")
 _UNITS = ("B", "kB", "MB", "GB", "TB")
 
@@ -58,7 +60,7 @@ _ACTIONS: Mapping[str, Sequence[_Argument]] = {
     "optimize": (_Argument("file_size_threshold", "threshold", "100MB", _size),),
     "optimize_manifests": (),
     "expire_snapshots": (_RETENTION,),
-    "remove_orphan_files": (_RETENTION,),
+    _OF_A_FOLDER: (_RETENTION,),
     "drop_extended_stats": (),
 }
 
@@ -75,8 +77,14 @@ def maintain(statement: MaintainTable, context: StatementContext) -> None:
     found = CatalogObjects(context).existing(*_needs(statement))
     if found is None:
         return
-    resolved, _ = found
+    resolved, loaded = found
     name = resolved.name
+    assert isinstance(loaded, TableMetadata)
+    if statement.action == _OF_A_FOLDER and shares_its_folder(loaded, context.session.metadata(resolved.mount)):
+        raise NotSupportedError(
+            f"The folder of {name} has files of another table or view, which would be removed",
+            hint="make one of them anew with CREATE TABLE … AS under another name",
+        )
     table = (context.session.alias_of(resolved.mount), *name.namespace, name.name)
     context.session.engine_session().maintain(table, statement.action, options, tag=context.running.tag)
 

@@ -32,6 +32,7 @@ _COMPARISONS: Mapping[type[exp.Expression], str] = {
     exp.GT: ">",
     exp.GTE: ">=",
 }
+_DIGITS = 18
 _SELECT = frozenset(("expressions", "from_", "where", "order", "limit", "offset", "distinct"))
 _TABLE = frozenset(("this", "db", "catalog", "alias"))
 
@@ -154,9 +155,7 @@ class _Builder:
         count = node.expression
         if not _only(node, frozenset(("expression",))) or not isinstance(count, exp.Literal) or count.is_string:
             raise _NotSimpleError
-        if not count.this.isdigit():
-            raise _NotSimpleError
-        return int(count.this)
+        return _whole_number(count)
 
     def _output(self, at: int, node: exp.Expression) -> Output:
         if isinstance(node, exp.Star) and _only(node, frozenset()):
@@ -202,9 +201,7 @@ class _Builder:
             case exp.Literal():
                 if node.is_string:
                     return Term(value=node.this)
-                if not node.this.isdigit():
-                    raise _NotSimpleError
-                return Term(value=int(node.this))
+                return Term(value=_whole_number(node))
             case exp.Null():
                 return Term()
             case exp.Boolean():
@@ -251,6 +248,13 @@ class _Builder:
                     raise _NotSimpleError
                 return Alike(self._term(node.this.this), self._term(node.this.expression), escape)
         raise _NotSimpleError
+
+
+def _whole_number(literal: exp.Literal) -> int:
+    """Return a number that is a BIGINT for sure; a longer one is another type's, or nothing that Python would read."""
+    if not literal.this.isdigit() or len(literal.this) > _DIGITS:
+        raise _NotSimpleError
+    return int(literal.this)
 
 
 def _counts(projections: list[exp.Expression]) -> bool:

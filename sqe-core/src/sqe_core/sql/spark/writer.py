@@ -251,7 +251,8 @@ def _literal(writer: Writer, node: Any) -> str:
     if node.args.get("is_string"):
         return quote_string(node.this)
     number = str(node.this)
-    exact = int(number) >= 2**63 if number.isdigit() else "." in number and "e" not in number
+    # Python reads no number of thousands of digits.
+    exact = len(number) > 1000 or int(number) >= 2**63 if number.isdigit() else "." in number and "e" not in number
     if len(number) > 18 and exact:
         return f"{number}BD"
     return f"{number}D" if "e" in number else number
