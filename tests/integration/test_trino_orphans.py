@@ -43,8 +43,8 @@ def maintained(lake: Users, folder: Path, table: str) -> str:
     [
         pytest.param(
             "a.b",
-            "a.b.c",
-            ["CREATE SCHEMA a", "CREATE TABLE a.b (id INT)", "CREATE SCHEMA a.b", "CREATE TABLE a.b.c (id INT)"],
+            '"a.b".c',
+            ["CREATE SCHEMA a", "CREATE TABLE a.b (id INT)", 'CREATE SCHEMA "a.b"', 'CREATE TABLE "a.b".c (id INT)'],
             id="a schema has the name of the table",
         ),
         pytest.param(
