@@ -183,7 +183,8 @@ def test_statements_that_ended_leave_nothing_in_memory(
             return sum(chain() is not None for chain in chains)
 
         assert soon(lambda: left() == 0)
-        assert server._segments is not None
-        assert not server._segments._spools
+        assert server._listener is not None
+        assert server._listener._segments is not None
+        assert not server._listener._segments._spools
     finally:
         server.stop(0)
