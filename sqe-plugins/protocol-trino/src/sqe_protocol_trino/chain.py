@@ -155,6 +155,11 @@ class Chain:
 
     # -- the event loop
 
+    @property
+    def is_awaited(self) -> bool:
+        """Whether its client waits for a page."""
+        return bool(self._news)
+
     def touch(self) -> None:
         """Note that its client is there."""
         self.touched = time.monotonic()

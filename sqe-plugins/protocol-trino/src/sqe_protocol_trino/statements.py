@@ -73,6 +73,8 @@ class Statements:
         """End what nobody came for, and forget what ended."""
         now = time.monotonic()
         for chain in list(self._chains.values()):
+            if chain.is_awaited:
+                continue  # somebody waits for its page right now
             if now - chain.touched > (min(_KEPT_SECS, self._idle_secs) if chain.ended else self._idle_secs):
                 self._drop(chain)
 
