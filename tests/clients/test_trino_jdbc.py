@@ -173,7 +173,9 @@ def metadata(answers: dict[str, str], version: str, table: str) -> None:
         "table types": "[TABLE, VIEW]",
         "system": "[tables:TABLE]",
         "system columns": "[table_catalog:varchar, table_schema:varchar, table_name:varchar, table_type:varchar]",
-        "columns": "[id:-5:bigint:2::1, name:12:varchar:2::2, price:3:decimal(38,10):2::3, at:93:timestamp(6):2::4]",
+        "columns": (
+            "[id:-5:bigint:0:NO:1, name:12:varchar:1:YES:2, price:3:decimal(38,10):1:YES:3, at:93:timestamp(6):1:YES:4]"
+        ),
         "columns like": "[name]",
         "decimal": "[38:10:10]",
         "comment": "[the key]",
