@@ -206,7 +206,7 @@ def test_the_schema_of_a_plan_is_that_of_its_result(sqe: EmbeddedSqe) -> None:
         ("SELECT count(*) AS n", False),
         ("SELECT repeat('x', 10) AS x", False),
         ("SELECT regexp_replace(repeat('a', 30), '(a+)+$', 'b') AS x", False),
-        ("SELECT reduce(sequence(1, 1000), 0, (a, x) -> a + x) AS x", False),
+        ("SELECT reduce(sequence(1, 1000), BIGINT '0', (a, x) -> a + x) AS x", False),
         ("INSERT INTO planned_early SELECT 1", False),
     ],
 )
