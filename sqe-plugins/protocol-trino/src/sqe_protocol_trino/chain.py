@@ -100,7 +100,6 @@ class Chain:
         self._stopped = False
         self._error: BaseException | None = None
         self._news: set[asyncio.Event] = set()
-        self.on_end: Callable[[], None] = lambda: None
         self.on_waste: Callable[[], None] = lambda: None
         """Is called when nobody will come for what its pages point to."""
 
@@ -214,8 +213,6 @@ class Chain:
             if last is not None:
                 self._budget.give(last.size)
             self._lock.notify_all()
-        if page.last:
-            self.on_end()
         return page
 
     @property

@@ -80,8 +80,10 @@ class Statements:
 
     def _drop(self, chain: Chain) -> None:
         self._chains.pop(chain.id, None)
-        # Cancelling may wait for the engine: not here.
-        threading.Thread(target=chain.forget, daemon=True).start() if not chain.ended else chain.forget()
+        if chain.ended:
+            chain.forget()
+        else:  # cancelling may wait for the engine: not here
+            threading.Thread(target=chain.forget, daemon=True).start()
 
     async def drain(self, secs: float) -> None:
         """Take nothing new, let clients fetch what is theirs, and end the rest."""

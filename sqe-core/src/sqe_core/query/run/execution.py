@@ -6,6 +6,7 @@ import hashlib
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import NoReturn
 
 import pyarrow as pa
 
@@ -133,13 +134,17 @@ class Execution:
             self.context.resolver.ensure_mounted()
         except GeneratorExit:
             raise
-        except Exception as error:
-            shown = explained(self.context, error)
-            end(shown, rows)
-            if shown is error:
-                raise
-            raise shown from None
+        except Exception as error:  # noqa: BLE001 - it becomes the end of the statement
+            self._fail(error, end, rows)
         end(None, rows)
+
+    def _fail(self, error: Exception, end: Callable[[SqeError | None, int | None], None], rows: int) -> NoReturn:
+        """End the statement with what its client may read, and raise that."""
+        shown = explained(self.context, error)
+        end(shown, rows)
+        if shown is error:
+            raise error
+        raise shown from None
 
     def nothing(self, statement: EngineStatement, ending: Ending) -> StatementResult:
         return self.done(statement, ending, 0 if statement.kind is StatementKind.CREATE_TABLE_AS else None)
@@ -161,12 +166,8 @@ class Execution:
             self.context.running.check()
         except GeneratorExit:
             raise
-        except Exception as error:
-            shown = explained(self.context, error)
-            end(shown, rows)
-            if shown is error:
-                raise
-            raise shown from None
+        except Exception as error:  # noqa: BLE001 - it becomes the end of the statement
+            self._fail(error, end, rows)
         self.context.watch.scanned(stream)
         end(None, rows)
 
