@@ -7,6 +7,7 @@ downloaded.
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -68,6 +69,16 @@ def copy_source(source: Path, target: Path) -> Path:
     return target
 
 
+def borrow(folder: Path) -> Path:
+    """Link what the running environment has installed, but for the distributions of this repository."""
+    folder.mkdir()
+    for entry in Path(sysconfig.get_path("purelib")).iterdir():
+        origin = entry / "direct_url.json"
+        if not (origin.exists() and json.loads(origin.read_text()).get("dir_info", {}).get("editable")):
+            (folder / entry.name).symlink_to(entry)
+    return folder
+
+
 def new_environment(folder: Path) -> Environment:
     """Make an environment that has sqe-core, and what it stands on, as wheels."""
     environment = Environment(folder / "venv")
@@ -76,7 +87,7 @@ def new_environment(folder: Path) -> Environment:
     subprocess.run([*make, str(environment.folder)], check=True, capture_output=True, timeout=120)
     purelib = environment.run("python", "-c", "import sysconfig; print(sysconfig.get_path('purelib'))").stdout.strip()
     # Third-party libraries of the running environment; what is installed here comes first.
-    (Path(purelib) / "borrowed.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    (Path(purelib) / "borrowed.pth").write_text(f"{borrow(folder / 'borrowed')}\n")
     environment.install(*(copy_source(REPOSITORY / name, folder / name) for name in ("sqe-http", "sqe-core")))
     return environment
 
