@@ -5,8 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
+PROMPT_SECS = 30
+"""What tests call soon: far less than what runs on would take, more than a busy machine makes of a moment."""
 
-def wait_for(happened: Callable[[], object], secs: float = 30) -> None:
+
+def wait_for(happened: Callable[[], object], secs: float = PROMPT_SECS) -> None:
     """Wait until something is so; fail when it takes too long."""
     deadline = time.monotonic() + secs
     while not happened():
