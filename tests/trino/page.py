@@ -26,12 +26,19 @@ _HEAD = """# Compatibility with Trino 476
 ([tests/trino]({tests})). **{same}** ({percent}) are answered alike: names and types of columns, rows, counts,
 names of errors. The others are listed in `tests/trino/differences.toml` with the reason, and no other is accepted.
 
-| | in all | the same | with differences that are listed | refused with a sentence | statements answered like Trino |
-|---|---|---|---|---|---|
+| | in all | the same | refused in part | refused | with differences | statements answered like Trino |
+|---|---|---|---|---|---|---|
 {summary}
 
-*The same*: whatever Trino answers, SQE answers alike. It may answer what Trino refuses, and name errors otherwise.
+Of what was asked about a subject, and Trino answers:
+
+- *The same*: SQE answers all of it alike. It may answer what Trino refuses, and name errors otherwise.
+- *Refused in part*: SQE answers some of it alike, and refuses the rest with a sentence, which says what to write.
+- *Refused*: SQE refuses all of it with a sentence.
+- *With differences*: SQE answers some of it with other values, or with another type. These are the ones to know.
 """
+
+_STATUSES = ("same", "in part", "refused", "differs")
 
 
 class Subject:
@@ -58,8 +65,9 @@ class Subject:
             return "refused"
         if not self.seen:
             return "same"
-        kinds = {each.kind for each in self.seen}
-        return "refused" if kinds == {"refused"} and len(self.found) == self.statements else "differs"
+        if any(each.kind != "refused" for each in self.seen):
+            return "differs"
+        return "refused" if len(self.found) == self.statements else "in part"
 
 
 def subjects(prefixes: Iterable[str]) -> dict[str, Subject]:
@@ -98,7 +106,7 @@ def page() -> str:
     meant, _ = listed()
     properties = json.loads((FOLDER / "answers" / "known.json").read_text("utf-8"))["session_properties"]
     own = [name for name in properties if name in PROPERTIES or name in meant]
-    summary.append(_cells("session properties", len(properties), len(own), 0, len(properties) - len(own)) + " |")
+    summary.append(_cells("session properties", len(properties), len(own), 0, len(properties) - len(own), 0) + " |")
     head = _HEAD.format(
         statements=f"{total:,}",
         same=f"{same:,}",
@@ -120,7 +128,7 @@ def _row(name: str, group: Mapping[str, Subject]) -> str:
         counted[subject.status] += 1
         asked += subject.statements
         alike += subject.statements - len(subject.seen)
-    cells = _cells(name, len(group), counted["same"], counted["differs"], counted["refused"])
+    cells = _cells(name, len(group), *(counted[status] for status in _STATUSES))
     return f"{cells} {_percent(alike, asked)} of {asked:,} |"
 
 
@@ -134,7 +142,10 @@ def _percent(part: int, total: int) -> str:
 
 def _functions(every: Mapping[str, Subject]) -> str:
     same = [name for name, subject in every.items() if subject.status == "same"]
-    differing = {name: subject for name, subject in every.items() if subject.status == "differs"}
+    partly, differing = (
+        {name: subject for name, subject in every.items() if subject.status == status}
+        for status in ("in part", "differs")
+    )
     absent: dict[str, list[str]] = defaultdict(list)
     for name, subject in every.items():
         if subject.status == "refused":
@@ -144,6 +155,8 @@ def _functions(every: Mapping[str, Subject]) -> str:
             f"**The same** ({len(same)}): {_names(same)}.\n",
             f"**With differences** ({len(differing)}):\n",
             _table(differing),
+            f"**Refused in part** ({len(partly)}):\n",
+            _table(partly),
             f"**Refused** ({sum(map(len, absent.values()))}), with what to do instead:\n",
             "| functions | what is said |\n|---|---|",
             *(f"| {_names(names)} | {said} |" for said, names in absent.items()),

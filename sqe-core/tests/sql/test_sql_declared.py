@@ -32,6 +32,9 @@ def translated(sql: str, dialect: str) -> str:
         ("CAST(a AS array(varchar(2)))", "array(varchar(2))"),
         ('CAST(a AS row(b bigint, "c d" char(1)))', 'row(b bigint, "c d" char(1))'),
         ("CAST(a AS map(varchar, uuid))", "map(varchar, uuid)"),
+        ("uuid()", "uuid"),
+        ("now()", "timestamp(3) with time zone"),
+        ("localtimestamp", "timestamp(3)"),
     ],
 )
 def test_declared(expression: str, declared: str) -> None:
@@ -54,6 +57,24 @@ def test_declared(expression: str, declared: str) -> None:
 )
 def test_what_spark_says_as_well(expression: str) -> None:
     assert "_sqe_declared" not in translated(f"SELECT {expression} FROM t", "trino")
+
+
+@pytest.mark.parametrize(
+    ("expression", "named"),
+    [
+        ("'ab'", "'varchar(2)'"),
+        ("(('ab'))", "'varchar(2)'"),
+        ("now()", "'timestamp(3) with time zone'"),
+        ("ARRAY['a', 'bc']", "'array(varchar(2))'"),
+        ("ARRAY['a', b]", "_sqe_typeof(array('a', `b`))"),
+        ("MAP(ARRAY['a'], ARRAY[1])", "concat('map(', 'varchar(1)', ', ', _sqe_typeof_element(array(1)), ')')"),
+        ("ROW(a, 'b')", "concat('row(', _sqe_typeof(`a`), ', ', 'varchar(1)', ')')"),
+        ("a", "_sqe_typeof(`a`)"),
+    ],
+)
+def test_typeof_tells_what_is_declared(expression: str, named: str) -> None:
+    assert f"SELECT {named} AS `_col0`" in translated(f"SELECT typeof({expression}) FROM t", "trino")
+    assert "SELECT _sqe_typeof(" in translated(f"SELECT typeof({expression}) FROM t", "sqe")
 
 
 def test_only_columns_of_results_declare() -> None:

@@ -86,7 +86,7 @@ def test_other_places_of_queries_are_left_to_be_refused() -> None:
         ),
         (
             "NOT EXISTS (SELECT * FROM c.n.m m WHERE upper(region) = m.r)",
-            "NOT coalesce(upper(`region`) IN (:_sqe_mapping_0_0), false)",
+            "NOT coalesce(_sqe_upper(`region`) IN (:_sqe_mapping_0_0), false)",
             "NOT false",
             "SELECT `m`.`r` FROM `c`.`n`.`m` AS `m`",
         ),

@@ -26,6 +26,11 @@ def expression(sql: str, dialect: str = "sqe") -> str:
     return written.removeprefix("SELECT ").removesuffix(" AS `x`")
 
 
+MEMBER = (
+    "_sqe_member(`a` IN (SELECT `b` FROM `t`), `a`, (SELECT named_struct('n', count(*), 't', count(*) = count(`_sqe_v`))"
+    " FROM (SELECT `b` FROM `t`) AS `_sqe_q`(`_sqe_v`)))"
+)
+
 EXPRESSIONS = [
     ("1/2", "_sqe_div(1, 2)"),
     ("date_add('hour', 2, ts)", "_sqe_time_add('hour', 2, `ts`)"),
@@ -64,7 +69,11 @@ EXPRESSIONS = [
     ("CAST(x AS time)", "_sqe_to_time(`x`)"),
     ("CAST(x AS json)", "_sqe_to_json(`x`)"),
     ("CAST(x AS decimal)", "CAST(`x` AS DECIMAL(38, 10))"),
-    ('CAST(x AS row(a integer, "B" array(varchar)))', "CAST(`x` AS STRUCT<`a`: INT, `B`: ARRAY<STRING>>)"),
+    (
+        'CAST(x AS row(a integer, "B" array(varchar)))',
+        """CAST(_sqe_shaped(`x`, '["row", ["a", null], ["B", null]]') AS STRUCT<`a`: INT, `B`: ARRAY<STRING>>)""",
+    ),
+    ("TRY_CAST(x AS array(double))", "_sqe_whole(`x`, TRY_CAST(`x` AS ARRAY<DOUBLE>))"),
     ("to_hex(sha256(b))", "hex(_sqe_sha2(`b`, 256))"),
     ("xxhash64(b)", "_sqe_xxhash64(`b`)"),
     ("json_extract_scalar(j, '$.a')", "_sqe_json_extract_scalar(`j`, '$.a')"),
@@ -90,12 +99,18 @@ EXPRESSIONS = [
     ("a !~* 'b'", "NOT (rlike(`a`, concat('(?i)', 'b')))"),
     ("a IS NOT DISTINCT FROM b", "_sqe_same(`a`, `b`)"),
     ("a IS DISTINCT FROM b", "NOT (_sqe_same(`a`, `b`))"),
-    ("a = ANY (SELECT b FROM t)", "`a` IN (SELECT `b` FROM `t`)"),
-    ("a <> ALL (SELECT b FROM t)", "`a` NOT IN (SELECT `b` FROM `t`)"),
+    ("a = ANY (SELECT b FROM t)", MEMBER),
+    ("a <> ALL (SELECT b FROM t)", f"NOT {MEMBER}"),
+    ("a IN (SELECT b FROM t)", MEMBER),
+    (
+        "CASE WHEN a NOT IN (SELECT b FROM t) OR c THEN 1 END",
+        "CASE WHEN (`a` NOT IN (SELECT `b` FROM `t`)) OR `c` THEN 1 END",
+    ),
+    ("CASE WHEN (a NOT IN (SELECT b FROM t)) IS NULL THEN 1 END", f"CASE WHEN (NOT {MEMBER}) IS NULL THEN 1 END"),
     ("any_match(a, x -> x > 1)", "exists(`a`, `x` -> _sqe_gt(`x`, 1))"),
     ("none_match(a, x -> x > 1)", "(NOT exists(`a`, `x` -> _sqe_gt(`x`, 1)))"),
     ("reduce(a, 0, (s, x) -> s + x, s -> s)", "aggregate(`a`, 0, (`s`, `x`) -> _sqe_add(`s`, `x`), `s` -> `s`)"),
-    ("element_at(a, 5)", "try_element_at(`a`, 5)"),
+    ("element_at(a, 5)", "_sqe_element_at(`a`, 5)"),
     ("approx_distinct(x)", "approx_count_distinct(`x`)"),
     ("grouping(a, b)", "CAST(grouping(`a`) * 2 + grouping(`b`) * 1 AS INT)"),
     ("INTERVAL '3' DAY", "INTERVAL '3' DAY"),
@@ -150,7 +165,7 @@ def test_expressions(sql: str, expected: str | None) -> None:
 # fmt: off
 QUERIES = [
     ("select 1 where 1 in (values 1, 2)", "SELECT 1 AS `1` WHERE 1 IN (SELECT * FROM VALUES (1), (2))"),
-    ("select a = any (values 1) from t", "SELECT `a` IN (SELECT * FROM VALUES (1)) AS `a = any (values 1)` FROM `t`"),
+    ("select a from t where a = any (values 1)", "SELECT `a` FROM `t` WHERE `a` IN (SELECT * FROM VALUES (1))"),
     ("select count(*) from t group by ()", "SELECT count(*) AS `count(*)` FROM `t`"),
     ("select 1 as x from t group by ()", "SELECT 1 AS `x` FROM `t` GROUP BY GROUPING SETS (())"),
     ("select a from t group by (a), ()", "SELECT `a` FROM `t` GROUP BY (`a`)"),
@@ -206,7 +221,7 @@ QUERIES = [
     (
         "select a from t group by a having max(b) > 1 order by min(b)",
         "SELECT * EXCEPT (`_sqe_o1`) FROM (SELECT `a`, min(`b`) AS `_sqe_o1` FROM `t` GROUP BY `a` HAVING"
-        " _sqe_gt(max(`b`), 1)) AS `_sqe_i` ORDER BY `_sqe_o1` ASC NULLS LAST",
+        " _sqe_gt(_sqe_maximum(max(_sqe_number(`b`)), max(`b`), `b`), 1)) AS `_sqe_i` ORDER BY `_sqe_o1` ASC NULLS LAST",
     ),
 ]
 # fmt: on

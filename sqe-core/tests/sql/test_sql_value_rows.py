@@ -22,7 +22,7 @@ def read(sql: str, dialect: str = "sqe") -> EngineStatement:
         ("sqe", "INSERT INTO s.t (b, a) VALUES (?, ?)", "`_sqe_v_1`, `_sqe_v_2`"),
         ("sqe", "INSERT INTO t VALUES (1, ? , '?), (')", "1, `_sqe_v_1`, '?), ('"),
         ("sqe", "INSERT INTO t VALUES (:b, :a, :b)", "`_sqe_v_1`, `_sqe_v_2`, `_sqe_v_1`"),
-        ("trino", "INSERT INTO t VALUES (?, upper(?))", "`_sqe_v_1`, upper(`_sqe_v_2`)"),
+        ("trino", "INSERT INTO t VALUES (?, upper(?))", "`_sqe_v_1`, _sqe_upper(`_sqe_v_2`)"),
         ("spark", "insert into table t values (?, ?)", "`_sqe_v_1`, `_sqe_v_2`"),
         ("spark", 'INSERT INTO t /* ( */ VALUES (?, "a\\")")', '`_sqe_v_1`, "a\\")"'),
     ],

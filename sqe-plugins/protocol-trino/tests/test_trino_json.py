@@ -90,6 +90,12 @@ CASES: list[tuple[str, pa.DataType, list[Any], list[Any]]] = [
         [[(1, 'x"'), (2, None)], []],
         [{"1": 'x"', "2": None}, {}],
     ),
+    (
+        "map(row(a integer, b array(varchar)), boolean)",
+        pa.map_(pa.struct([("a", pa.int32()), ("b", pa.list_(pa.string()))]), pa.bool_()),
+        [[({"a": 1, "b": ['"', None]}, True), ({"a": None, "b": []}, None)]],
+        [{'[1, [", null]]': True, "[null, []]": None}],
+    ),
     ("map(varchar, array(integer))", pa.map_(pa.string(), pa.list_(pa.int32())), [[('"k', [1])]], [{'"k': [1]}]),
     (
         "map(date, boolean)",

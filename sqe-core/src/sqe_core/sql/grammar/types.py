@@ -119,12 +119,14 @@ class SqlType:
         if self.name == "map":
             return f"MAP<{inner[0]}, {inner[1]}>"
         if self.name == "row":
-            return f"STRUCT<{', '.join(f'{self._field(at)}: {spark}' for at, spark in enumerate(inner))}>"
+            fields = (f"{spark_identifier(self.field(at))}: {spark}" for at, spark in enumerate(inner))
+            return f"STRUCT<{', '.join(fields)}>"
         return _SPARK[self.name]
 
-    def _field(self, at: int) -> str:
+    def field(self, at: int) -> str:
+        """Return what a field of a row is called."""
         name = self.fields[at]
-        return spark_identifier(f"col{at + 1}" if name is None else name)
+        return f"col{at + 1}" if name is None else name
 
 
 def spark_identifier(part: str) -> str:

@@ -112,6 +112,21 @@ def _percentile(calling: Calling) -> str:
     return calling.aggregate(f"{calling.name}({calling.written(0)}) {order}")
 
 
+def _approx_percentile(calling: Calling) -> str:
+    calling.count(2)
+    wanted = calling.arguments[1]
+    if isinstance(wanted, exp.Array):
+        fractions = f"array({', '.join(_above(argument(calling.writer, each)) for each in wanted.expressions)})"
+    else:
+        fractions = _above(calling.written(1))
+    return f"_sqe_percentile({calling.aggregate(f'approx_percentile({calling.written(0)}, {fractions})')})"
+
+
+def _above(fraction: str) -> str:
+    """Between two values Trino takes the upper one and Spark the lower one."""
+    return f"(CAST({fraction} AS DOUBLE) + if({fraction} = 1, 0D, 1E-12D))"
+
+
 def _most_frequent(calling: Calling) -> str:
     """The exact ones: the capacity is not needed."""
     calling.count(3)
@@ -179,6 +194,7 @@ AGGREGATE_RULES: dict[str, Callable[[Calling], str]] = {
     "listagg": _listagg,
     "percentile": _percentile,
     "histogram": _histogram,
+    "approx_percentile": _approx_percentile,
     "most_frequent": _most_frequent,
     "map_agg": _map_agg,
     "multimap_agg": _multimap_agg,

@@ -10,13 +10,19 @@ from typing import Any
 from sqlglot import exp
 
 from sqe_core.spi.names import quote_part
-from sqe_core.sql.grammar.nodes import Conversion
+from sqe_core.sql.grammar.nodes import Call, Conversion
 from sqe_core.sql.grammar.types import MAX_TIME_PRECISION, SqlType
 from sqe_core.sql.text.time_zone import has_zone
 
 _TIMES = ("time", "timestamp", "timestamp with time zone")
 _TEXTS = ("char", "varchar")
 _WORDS = ("uuid", "ipaddress")
+_CALLS = {
+    **dict.fromkeys(("uuid", "gen_random_uuid"), "uuid"),
+    **dict.fromkeys(("now", "current_timestamp"), "timestamp(3) with time zone"),
+    "localtimestamp": "timestamp(3)",
+    "localtime": "time(3)",
+}
 
 
 def declared_type(node: exp.Expression) -> str | None:
@@ -25,6 +31,8 @@ def declared_type(node: exp.Expression) -> str | None:
         node = node.this
     if isinstance(node, exp.Literal) and node.is_string:
         return f"varchar({len(str(node.this))})"
+    if isinstance(node, Call) and not node.expressions:
+        return _CALLS.get(str(node.this))
     if not isinstance(node, Conversion):
         return None
     target = node.target

@@ -12,7 +12,8 @@ from sqe_core.sql.spark.aggregate_rules import AGGREGATE_RULES
 from sqe_core.sql.spark.json_rules import JSON_RULES
 from sqe_core.sql.spark.text import quote_string
 from sqe_core.sql.spark.time_rules import TIME_RULES
-from sqe_core.sql.spark.write_calls import Calling, argument, named
+from sqe_core.sql.spark.type_rules import TYPE_RULES
+from sqe_core.sql.spark.write_calls import Calling, argument, concatenated, copied, named
 from sqe_core.sql.statement import session_marker
 from sqe_core.sql.text.context import Dialect
 
@@ -28,11 +29,37 @@ def _substring(calling: Calling) -> str:
     return f"{name}({', '.join(calling.written(at) for at in range(len(calling.arguments)))})"
 
 
+def _concat(calling: Calling) -> str:
+    if not calling.arguments:
+        calling.wrong_count()
+    return concatenated(calling.writer, calling.arguments)
+
+
+def _contains(calling: Calling) -> str:
+    calling.count(2)
+    node = calling.arguments[1]
+    network = isinstance(node, Conversion) and node.target.name == "ipaddress"
+    return f"{'_sqe_in_network' if network else '_sqe_contains'}({calling.written(0)}, {calling.written(1)})"
+
+
 def _repeat(calling: Calling) -> str:
     calling.count(2)
     if calling.writer.dialect is Dialect.TRINO:
         return f"array_repeat({calling.written(0)}, CAST(_sqe_not_negative({calling.written(1)}) AS INT))"
     return f"_sqe_repeat({calling.written(0)}, {calling.written(1)})"
+
+
+def _regexp_replace(calling: Calling) -> str:
+    calling.count(2, 3)
+    text, pattern = calling.written(0), calling.written(1)
+    if len(calling.arguments) == 2:
+        return f"regexp_replace({text}, {pattern}, '')"
+    if not isinstance(calling.arguments[2], exp.Lambda):
+        return f"regexp_replace({text}, {pattern}, {calling.written(2)})"
+    with copied(calling.writer, 2, calling.name):
+        text, pattern = calling.written(0), calling.written(1)
+    groups = f"_sqe_regexp_groups({text}, {pattern})"
+    return f"_sqe_regexp_replaced({text}, {pattern}, transform({groups}, {calling.written(2)}))"
 
 
 def _digest(calling: Calling) -> str:
@@ -133,7 +160,10 @@ def _session(calling: Calling) -> str:
 
 RULES: dict[str, Callable[[Calling], str]] = {
     "substring": _substring,
+    "concat": _concat,
+    "contains": _contains,
     "repeat": _repeat,
+    "regexp_replace": _regexp_replace,
     "digest": _digest,
     "encode": _encode,
     "decode": _decode,
@@ -144,5 +174,6 @@ RULES: dict[str, Callable[[Calling], str]] = {
     "session": _session,
     **TIME_RULES,
     **JSON_RULES,
+    **TYPE_RULES,
     **AGGREGATE_RULES,
 }

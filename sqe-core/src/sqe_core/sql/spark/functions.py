@@ -31,6 +31,8 @@ class Function:
     def parameter(self, at: int) -> str:
         """The first word of what the signature says of an argument, such as `array`."""
         said = self.signature.partition("(")[2].split(", ")
+        if said[-1].startswith("...") and at >= len(said) - 1:
+            at = len(said) - 2
         return re.split(r"\W", said[at], maxsplit=1)[0] if at < len(said) else ""
 
     def text_for(self, count: int) -> str | None:
@@ -84,7 +86,7 @@ def copies(name: str) -> int:
     for template in templates().get(name, {}).values():
         numbers = _TEMPLATE_ARGUMENT.findall(template)
         repeated = max((numbers.count(number) for number in set(numbers)), default=1)
-        most = max(most, repeated + ("{nulls}" in template))
+        most = max(most, repeated + ("{nulls}" in template) + 2 * ("{numbers}" in template))
     return most
 
 

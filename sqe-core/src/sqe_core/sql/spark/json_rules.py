@@ -10,6 +10,7 @@ from sqlglot import exp
 from sqe_core.sql.grammar.nodes import Conversion
 from sqe_core.sql.grammar.types import SqlType
 from sqe_core.sql.spark.write_calls import Calling, named
+from sqe_core.sql.text.context import Dialect
 
 _WRAPPERS = {None: 0, "conditional": 1, "unconditional": 2}
 
@@ -86,6 +87,21 @@ def _array(calling: Calling) -> str:
     return f"to_json(to_variant_object({array}))"
 
 
+def _array_get(calling: Calling) -> str:
+    calling.count(2)
+    text, index = calling.written(0), calling.written(1)
+    if calling.writer.dialect is Dialect.TRINO and _is_result(calling.node):
+        # What Trino's clients see of a text has no quotes; what is computed of it needs JSON.
+        return f"_sqe_declared(_sqe_json_array_shown({text}, {index}), 'json')"
+    return f"_sqe_variant(_sqe_json_array_get({text}, {index}))"
+
+
+def _is_result(node: Any) -> bool:
+    """Whether an expression is a column of what the statement answers."""
+    holder = node.parent.parent if isinstance(node.parent, exp.Alias) else node.parent
+    return isinstance(holder, exp.Select) and holder.parent is None
+
+
 def _member(calling: Calling, at: int, options: dict[str, Any]) -> str:
     """A member; what is JSON already is not quoted again."""
     node = calling.arguments[at]
@@ -102,4 +118,5 @@ JSON_RULES: dict[str, Callable[[Calling], str]] = {
     "json_exists": _exists,
     "json_object": _object,
     "json_array": _array,
+    "json_array_get": _array_get,
 }

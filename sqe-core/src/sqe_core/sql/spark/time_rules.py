@@ -8,12 +8,15 @@ from typing import Any
 from sqlglot import exp
 
 from sqe_core.sql.grammar.nodes import Call
+from sqe_core.sql.spark.declared import declared_type
 from sqe_core.sql.spark.text import quote_string
 from sqe_core.sql.spark.write_calls import Calling, argument
 from sqe_core.sql.spark.writer import Writer
+from sqe_core.sql.text.context import Dialect
 
 _UNITS = ("millisecond", "second", "minute", "hour", "day", "week", "month", "quarter", "year", "microsecond")
 _CLOCK = ("microsecond", "millisecond", "second", "minute", "hour")  # what a date does not have
+_DIGITS = {"millisecond": 3, "microsecond": 6}
 _MONTHS = {"month": 1, "quarter": 3, "year": 12}
 
 # The parts of a date, by all the names that functions and EXTRACT give them.
@@ -65,7 +68,13 @@ def _date_add(calling: Calling) -> str:
     calling.count(3)
     unit = _unit(calling, 0)
     template = _by_unit(unit, "_sqe_date_add", "_sqe_time_add")
-    return f"{template}({quote_string(unit)}, {calling.written(1)}, {calling.written(2)})"
+    added = f"{template}({quote_string(unit)}, {calling.written(1)}, {calling.written(2)})"
+    declared = declared_type(calling.arguments[2]) or ""
+    digits = int(declared.partition("(")[2][:1] or 6) if declared.startswith("time") else 6
+    if calling.writer.dialect is not Dialect.TRINO or digits >= _DIGITS.get(unit, 0):
+        return added
+    # The sum has the type of the time, which has fewer digits of a second than what is added.
+    return f"{'_sqe_round_time' if declared.startswith('timestamp') else '_sqe_rounded_time'}({added}, {digits})"
 
 
 def _date_diff(calling: Calling) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +15,7 @@ from sqe_core.sql.grammar.nodes import Call
 from sqe_core.sql.spark import functions
 from sqe_core.sql.spark.text import quote_string
 from sqe_core.sql.spark.writer import Writer, condition, operand, rule
+from sqe_core.sql.text.context import Dialect
 
 MAX_COPIES = 4096  # of one argument, by templates that repeat theirs
 
@@ -27,6 +28,15 @@ _ORDER_FREE = frozenset(("count", "sum", "avg", "min", "max", "count_if", "bool_
 _DISTINCT_FREE = frozenset(
     ("min", "max", "bool_and", "bool_or", "every", "any_value", "arbitrary", "approx_distinct", "bit_and", "bit_or")
 )
+# What NULL is where a signature has these words.
+_NULLS = {
+    "array": "CAST(NULL AS ARRAY<VOID>)",
+    "map": "CAST(NULL AS MAP<VOID, VOID>)",
+    "number": "CAST(NULL AS TINYINT)",
+    "decimal": "CAST(NULL AS DECIMAL(1, 0))",
+    "json": "CAST(NULL AS STRING)",
+    "string": "CAST(NULL AS STRING)",
+}
 _NULLS_KEPT = frozenset(("lag", "lead", "first_value", "last_value", "nth_value"))
 
 
@@ -49,8 +59,11 @@ class Calling:
         return list(self.node.expressions)
 
     def written(self, at: int) -> str:
-        """One argument, written."""
-        return argument(self.writer, self.node.expressions[at])
+        """One argument, written; a NULL has the type that the signature says."""
+        node = self.node.expressions[at]
+        if isinstance(node, exp.Null) and (function := functions.find(self.name)) is not None:
+            return _NULLS.get(function.parameter(at), "NULL")
+        return argument(self.writer, node)
 
     def aggregate(self, text: str) -> str:
         """A call of Spark's aggregate with the FILTER and OVER of this call."""
@@ -101,6 +114,15 @@ def argument(writer: Writer, node: Any) -> str:
     if isinstance(node, exp.Star | exp.Kwarg):
         writer.refuse("This argument is not supported here", node)
     return operand(writer, node)
+
+
+def concatenated(writer: Writer, parts: Sequence[Any]) -> str:
+    """Write what joins texts, binaries or arrays."""
+    values = [part for part in parts if not isinstance(part, exp.Null)]
+    if writer.dialect is Dialect.TRINO and len(parts) == 2 and len(values) == 1:
+        # Trino takes a text beside NULL for an element of an array.
+        return f"_sqe_concat_null({argument(writer, values[0])})"
+    return f"_sqe_concat({', '.join(argument(writer, part) for part in parts)})"
 
 
 @rule(Call, "this", "expressions", "distinct", "order", "within", "filter", "nulls", "options")
@@ -225,21 +247,11 @@ def _drop_distinct(calling: Calling, function: functions.Function) -> None:
     calling.node.args["distinct"] = None
 
 
-# What NULL is where a function takes nothing else.
-_EMPTY = {"array": "CAST(NULL AS ARRAY<VOID>)", "map": "CAST(NULL AS MAP<VOID, VOID>)"}
-
-
-def _typed(calling: Calling, function: functions.Function, at: int) -> str:
-    if isinstance(calling.arguments[at], exp.Null):
-        return _EMPTY.get(function.parameter(at), "NULL")
-    return calling.written(at)
-
-
 def _fill(calling: Calling, function: functions.Function, text: str) -> str:
     """Put the arguments into a text of functions.toml."""
     most = max((functions.copies(name) for name in re.findall(r"_sqe_\w+", text)), default=1)
-    with copied(calling, most * functions.repeated(text)):
-        written = [_typed(calling, function, at) for at in range(len(calling.arguments))]
+    with copied(calling.writer, most * functions.repeated(text), calling.name):
+        written = [calling.written(at) for at in range(len(calling.arguments))]
     if isinstance(function.spark, str):
         _check_references(calling, text)
 
@@ -274,12 +286,11 @@ def _check_references(calling: Calling, text: str) -> None:
 
 
 @contextmanager
-def copied(calling: Calling, times: int) -> Iterator[None]:
+def copied(writer: Writer, times: int, name: str) -> Iterator[None]:
     """While the arguments of a call are written that repeats them."""
-    writer = calling.writer
     writer.copies *= times
     if writer.copies > MAX_COPIES:
-        raise ResourcesError(f"Calls of {calling.name} nest too deeply", hint="split the expression with a subquery")
+        raise ResourcesError(f"Calls of {name} nest too deeply", hint="split the expression with a subquery")
     yield
     writer.copies //= times
 

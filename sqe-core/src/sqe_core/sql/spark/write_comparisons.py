@@ -7,6 +7,7 @@ from typing import Any
 from sqlglot import exp
 
 from sqe_core.sql.grammar.nodes import Conversion
+from sqe_core.sql.spark.write_membership import member
 from sqe_core.sql.spark.writer import MappingQueries, Writer, operand, rule
 from sqe_core.sql.statement import mapping_marker
 
@@ -85,17 +86,17 @@ def _not(writer: Writer, node: Any) -> str:
     if isinstance(this, exp.Is) and isinstance(this.expression, exp.Null):
         return f"{operand(writer, this.this)} IS NOT NULL"
     if isinstance(this, exp.In):
-        return _in(writer, this, "NOT IN")
+        return _in(writer, this, "NOT IN", node)
     return f"NOT {operand(writer, this)}"
 
 
 @rule(exp.In, "this", "expressions", "query")
-def _in(writer: Writer, node: Any, word: str = "IN") -> str:
+def _in(writer: Writer, node: Any, word: str = "IN", whole: Any = None) -> str:
     query, values = node.args.get("query"), node.expressions
     if query is not None and writer.mappings is not None:
         return _mapped(writer, writer.mappings, node, word)
     if query is not None:
-        return f"{operand(writer, node.this)} {word} {writer.write(query)}"
+        return member(writer, whole or node, node.this, query, negated=word != "IN")
     if any(map(_is_padded, (node.this, *values))):
         return f"{_trimmed(writer, node.this)} {word} ({', '.join(_trimmed(writer, value) for value in values)})"
     if all(_is_plain(value) or _is_whole(value) for value in values):

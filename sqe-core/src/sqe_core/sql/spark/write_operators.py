@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import datetime
+import json
 import re
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from sqlglot import exp
 
-from sqe_core.sql.grammar.nodes import Conversion, Period, Quantified, TimeTravel
+from sqe_core.sql.grammar.nodes import Call, Conversion, Period, Quantified, TimeTravel
 from sqe_core.sql.grammar.types import MAX_TIME_PRECISION, SqlType
 from sqe_core.sql.spark.text import quote_string
 from sqe_core.sql.spark.time_rules import local
-from sqe_core.sql.spark.write_calls import argument
+from sqe_core.sql.spark.write_calls import argument, concatenated, copied
+from sqe_core.sql.spark.write_membership import member
 from sqe_core.sql.spark.writer import Writer, operand, rule, says
+from sqe_core.sql.text.context import Dialect
 from sqe_core.sql.text.time_zone import has_zone
 
 _ROUNDED = ("tinyint", "smallint", "integer", "bigint")
@@ -41,7 +44,7 @@ def _concat(writer: Writer, node: Any) -> str:
         parts.append(node.expression)
         node = node.this
     parts.append(node)
-    return f"_sqe_concat({', '.join(argument(writer, part) for part in reversed(parts))})"
+    return concatenated(writer, parts[::-1])
 
 
 @rule(exp.Placeholder, "this")
@@ -103,11 +106,9 @@ _WORDS = {"=": "eq", "<>": "ne", "<": "lt", "<=": "le", ">": "gt", ">=": "ge"}
 @rule(Quantified, "this", "op", "query", "all")
 def _quantified(writer: Writer, node: Any) -> str:
     sign, every = _OPERATORS[node.args["op"]], bool(node.args.get("all"))
+    if (sign, every) in (("=", False), ("<>", True)):
+        return member(writer, node, node.this, node.args["query"], negated=every)
     value, query = argument(writer, node.this), writer.write(node.args["query"])
-    if sign == "=" and not every:
-        return f"{value} IN {query}"
-    if sign == "<>" and every:
-        return f"{value} NOT IN {query}"
     summary = (
         "(SELECT named_struct('n', count(*), 't', count(*) = count(`_sqe_v`), 'lo', min(`_sqe_v`), 'hi', max(`_sqe_v`))"
         f" FROM {query} AS `_sqe_q`(`_sqe_v`))"
@@ -142,9 +143,14 @@ def _conversion(writer: Writer, node: Any) -> str:
         return f"_sqe_to_char_n({local(writer, value)}, {target.numbers[0]})"
     if target.name == "uuid":
         return f"_sqe_{'try_' if safe else ''}to_uuid({argument(writer, value)})"
+    if target.name == "varbinary" and isinstance(value, Conversion) and value.target.name == "uuid":
+        return f"unhex(replace({argument(writer, value)}, '-', ''))"
     if target.name == "array" and not safe and target.elements[0] in _ARRAYS:
         return f"{_ARRAYS[target.elements[0]]}({argument(writer, value)})"
     if target.name == "json":
+        if writer.dialect is Dialect.TRINO and isinstance(value, Call) and value.this == "row":
+            hint = "CAST it to ROW(name type, …) first"
+            writer.refuse("The fields of this row have no names for the members of a JSON object", node, hint=hint)
         return f"_sqe_to_json({argument(writer, value)})"
     if target.name == "time" and not safe and target.numbers and target.numbers[0] < MAX_TIME_PRECISION:
         return f"_sqe_to_time_p({local(writer, value)}, {target.numbers[0]})"
@@ -155,9 +161,30 @@ def _conversion(writer: Writer, node: Any) -> str:
         return f"_sqe_to_timestamp_p({local(writer, value)}, {target.numbers[0]})"
     if target.name == "timestamp with time zone" and rounded:
         return f"_sqe_to_timestamptz_p({argument(writer, value)}, {target.numbers[0]})"
+    if target.elements:
+        return _nested_cast(writer, value, target, safe=safe)
     clock = target.name in ("date", "timestamp")
     written = local(writer, value) if clock else writer.write(value)
     return f"{'TRY_CAST' if safe else 'CAST'}({written} AS {target.spark()})"
+
+
+def _nested_cast(writer: Writer, value: Any, target: SqlType, *, safe: bool) -> str:
+    with copied(writer, 2 if safe else 1, "TRY_CAST"):
+        written = writer.write(value)
+    shape = _shape(target)
+    if shape is not None:
+        written = f"_sqe_shaped({written}, {quote_string(json.dumps(shape))})"
+    if safe:
+        return f"_sqe_whole({written}, TRY_CAST({written} AS {target.spark()}))"
+    return f"CAST({written} AS {target.spark()})"
+
+
+def _shape(type: SqlType) -> list[Any] | None:
+    """Say where a type has rows, and what their fields are called; None for one without rows."""
+    inside = [_shape(element) for element in type.elements]
+    if type.name == "row":
+        return ["row", *([type.field(at), shape] for at, shape in enumerate(inside))]
+    return [type.name, inside[-1]] if inside and inside[-1] is not None else None
 
 
 def _is_whole(node: Any) -> bool:

@@ -51,6 +51,32 @@ class SqlJsonTest {
     assertThrows(Refusal.class, () -> SqlJson.value(DOCUMENT, text("$.a"), false, true));
   }
 
+  @ParameterizedTest
+  @CsvSource(delimiter = '|', quoteCharacter = '`', value = {
+    "1.50 | 1.50E0",
+    "-0.5 | -0.5E0",
+    "1.5e3 | 1.5e3",
+    "12 | 12",
+    "[1.5,2.25] | [1.5E0,2.25E0]",
+    "{\"a.5\":1.0,\"b\":\"\\\"2.5\"} | {\"a.5\":1.0E0,\"b\":\"\\\"2.5\"}",
+  })
+  void numbersWithAPointAreDoubles(String json, String expected) {
+    assertEquals(text(expected), SqlJson.doubles(text(json)));
+  }
+
+  @ParameterizedTest
+  @CsvSource(delimiter = '|', quoteCharacter = '`', value = {
+    "{\"A\":1} | [\"row\",[\"a\",null]] | {\"a\":1}",
+    "{\"A\":1,\"a\":2} | [\"row\",[\"a\",null]] | {\"a\":2}",
+    "[1,\"x\"] | [\"row\",[\"a\",null],[\"b\",null]] | {\"a\":1,\"b\":\"x\"}",
+    "[1] | [\"row\",[\"a\",null],[\"b\",null]] | [1]",
+    "{\"k\":[{\"A\":[2]}]} | [\"map\",[\"array\",[\"row\",[\"a\",[\"row\",[\"b\",null]]]]]] | {\"k\":[{\"a\":{\"b\":2}}]}",
+    "null | [\"row\",[\"a\",null]] | null",
+  })
+  void rowsAreFoundByTheNamesOfTheirFields(String json, String shape, String expected) {
+    assertEquals(text(expected), SqlJson.shaped(text(json), text(shape)));
+  }
+
   @Test
   void arraysAndKinds() {
     UTF8String array = text("[1, \"1\", true]");

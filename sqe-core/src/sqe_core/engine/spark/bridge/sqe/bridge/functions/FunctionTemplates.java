@@ -96,11 +96,11 @@ public final class FunctionTemplates {
 
     public Expression apply(Seq<Expression> arguments) {
       Expression[] values = Trees.list(arguments).toArray(new Expression[0]);
-      String[] classes = Arrays.stream(values).map(each -> TypeClasses.of(each.dataType())).toArray(String[]::new);
+      String[] classes = Arrays.stream(values).map(each -> TypeClasses.nested(each.dataType())).toArray(String[]::new);
       for (Rule rule : rules) {
         if (rule.fits(classes)) return build(rule, values);
       }
-      throw Refusal.ofTypes(name, classes);
+      throw Refusal.ofTypes(name, Arrays.stream(classes).map(each -> each.replaceFirst(":.*", "")).toArray(String[]::new));
     }
 
     private Expression build(Rule rule, Expression[] values) {

@@ -26,6 +26,7 @@ final class Operators {
   static Expression build(String operator, Expression[] values) {
     if (operator.equals("chain")) return chain(values);
     if (operator.equals("in")) return in(values);
+    if (operator.equals("lost")) return lost(values[0], values[1]);
     if (operator.equals("between")) return between(values[0], values[1], values[2]);
     if (operator.startsWith("try")) return arithmetic(operator.charAt(3), values[0], values[1], true);
     if (operator.length() == 1 && "+-*%".indexOf(operator) >= 0)
@@ -321,6 +322,17 @@ final class Operators {
     boolean parts = type.equals("row") || (numbers && isFloating(high.dataType()) && mayBeNaN(high));
     if (parts && isSmall(value)) return new And(compare(">=", value, low), compare("<=", value, high));
     return FunctionTemplates.parse("__a0 BETWEEN __a1 AND __a2", value, low, high);
+  }
+
+  /** Whether a field of a row is NULL that was not before a cast. */
+  private static Expression lost(Expression before, Expression after) {
+    Expression any = new Literal(false, DataTypes.BooleanType);
+    for (int i = 0; i < ((StructType) before.dataType()).length(); i++) {
+      Expression field = new GetStructField(before, i, Option.empty());
+      Expression cast = new GetStructField(after, i, Option.empty());
+      any = new Or(any, FunctionTemplates.parse("_sqe_lost(__a0, __a1)", field, cast));
+    }
+    return any;
   }
 
   // ------------------------------------------------------------------ size

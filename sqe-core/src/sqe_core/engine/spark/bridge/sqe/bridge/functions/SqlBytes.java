@@ -15,7 +15,9 @@ import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import org.apache.commons.codec.binary.Base32;
 import org.apache.commons.codec.digest.MurmurHash3;
+import org.apache.spark.sql.catalyst.expressions.XXH64;
 import org.apache.spark.sql.types.Decimal;
+import org.apache.spark.unsafe.Platform;
 import org.apache.spark.unsafe.types.UTF8String;
 import sqe.bridge.Refusal;
 
@@ -24,7 +26,37 @@ public final class SqlBytes {
   private static final Pattern DATA_SIZE = Pattern.compile("\\s*(\\d+(?:\\.\\d+)?)\\s*(B|kB|MB|GB|TB|PB|EB|ZB|YB)\\s*");
   private static final String[] SIZES = {"B", "kB", "MB", "GB", "TB", "PB", "EB", "ZB", "YB"};
 
+  private static final long CHECKSUM_FACTOR = 0x9E3779B185EBCA87L;
+
   private SqlBytes() {}
+
+  // checksum(): the sum of hashes, each times a prime; the sum is that of 64 bits, from the lowest byte.
+
+  public static long checksum(long value) {
+    return XXH64.hashLong(value, 0L) * CHECKSUM_FACTOR;
+  }
+
+  public static long checksumBoolean(boolean value) {
+    return checksum(value ? 1 : 0);
+  }
+
+  /** Both zeros are one value, and all NaN are. */
+  public static long checksumDouble(double value) {
+    return checksum(Double.doubleToLongBits(value == 0 ? 0 : value));
+  }
+
+  public static long checksumReal(float value) {
+    return checksum(Float.floatToIntBits(value == 0 ? 0 : value));
+  }
+
+  public static long checksumBytes(byte[] value) {
+    return XXH64.hashUnsafeBytes(value, Platform.BYTE_ARRAY_OFFSET, value.length, 0L) * CHECKSUM_FACTOR;
+  }
+
+  public static byte[] checksumTotal(Decimal sum) {
+    long total = sum.toJavaBigDecimal().toBigInteger().longValue();
+    return ByteBuffer.allocate(8).order(ByteOrder.LITTLE_ENDIAN).putLong(total).array();
+  }
 
   public static byte[] fromHex(UTF8String text) {
     try {

@@ -4,7 +4,9 @@ import com.fasterxml.jackson.core.JsonProcessingException;
 import com.fasterxml.jackson.databind.DeserializationFeature;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
+import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.JsonNodeFactory;
+import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.util.List;
 import java.util.function.Predicate;
 import org.apache.spark.unsafe.types.UTF8String;
@@ -123,12 +125,24 @@ public final class SqlJson {
     return found.isNull() ? null : write(found);
   }
 
+  /** The same for a client to see: a text without its quotes, which is no JSON. */
+  public static UTF8String arrayGetShown(UTF8String text, long index) {
+    UTF8String found = arrayGet(text, index);
+    JsonNode node = found == null ? null : read(found);
+    return node == null || !node.isTextual() ? found : UTF8String.fromString(node.textValue());
+  }
+
   public static Boolean arrayContainsText(UTF8String text, UTF8String value) {
     return contains(text, element -> element.isTextual() && element.textValue().equals(value.toString()));
   }
 
+  public static Boolean arrayContainsWhole(UTF8String text, long value) {
+    return contains(text, element -> element.canConvertToLong() && element.isIntegralNumber() && element.longValue() == value);
+  }
+
+  /** A whole number is not equal to one with a point. */
   public static Boolean arrayContainsNumber(UTF8String text, double value) {
-    return contains(text, element -> element.isNumber() && element.doubleValue() == value);
+    return contains(text, element -> element.isFloatingPointNumber() && element.doubleValue() == value);
   }
 
   public static Boolean arrayContainsBoolean(UTF8String text, boolean value) {
@@ -161,6 +175,82 @@ public final class SqlJson {
   /** json_parse: the same text, or an error when it is no JSON. */
   public static UTF8String checked(UTF8String text) {
     return write(required(text));
+  }
+
+  /** The same JSON, in which each number with a point has an exponent: Spark reads it as a double then, not as a decimal. */
+  public static UTF8String doubles(UTF8String text) {
+    String json = text.toString();
+    StringBuilder out = null;
+    int done = 0;
+    boolean quoted = false;
+    boolean pointed = false;
+    for (int at = 0; at <= json.length(); at++) {
+      char each = at < json.length() ? json.charAt(at) : ',';
+      if (quoted) {
+        if (each == '\\') at++;
+        else if (each == '"') quoted = false;
+      } else if (each == '"') quoted = true;
+      else if (each == '.') pointed = true;
+      else if (each == 'e' || each == 'E') pointed = false;
+      else if (pointed && (each < '0' || each > '9')) {
+        if (out == null) out = new StringBuilder(json.length() + 16);
+        out.append(json, done, at).append("E0");
+        done = at;
+        pointed = false;
+      }
+    }
+    return out == null ? text : UTF8String.fromString(out.append(json, done, json.length()).toString());
+  }
+
+  /**
+   * JSON that is cast to a type with rows: ["row", ["name", inside], ...], ["array", inside] or ["map", inside], where null is
+   * any other type. A member is found whatever its case, and an array can be a row.
+   */
+  public static UTF8String shaped(UTF8String text, UTF8String shape) {
+    return write(shaped(required(text), required(shape)));
+  }
+
+  private static JsonNode shaped(JsonNode value, JsonNode shape) {
+    if (shape.isNull() || !value.isContainerNode()) return value;
+    String kind = shape.get(0).textValue();
+    if (kind.equals("row")) return row(value, shape);
+    if (kind.equals("array") && value.isArray()) {
+      ArrayNode made = MAPPER.createArrayNode();
+      for (JsonNode each : value) made.add(shaped(each, shape.get(1)));
+      return made;
+    }
+    if (!kind.equals("map") || !value.isObject()) return value;
+    ObjectNode made = MAPPER.createObjectNode();
+    value.fields().forEachRemaining(each -> made.set(each.getKey(), shaped(each.getValue(), shape.get(1))));
+    return made;
+  }
+
+  private static JsonNode row(JsonNode value, JsonNode shape) {
+    if (value.isArray() && value.size() != shape.size() - 1) return value;
+    ObjectNode made = MAPPER.createObjectNode();
+    for (int at = 1; at < shape.size(); at++) {
+      String name = shape.get(at).get(0).textValue();
+      JsonNode found = value.isArray() ? value.get(at - 1) : member(value, name);
+      if (found != null) made.set(name, shaped(found, shape.get(at).get(1)));
+    }
+    return made;
+  }
+
+  private static JsonNode member(JsonNode object, String name) {
+    if (object.has(name)) return object.get(name);
+    for (var fields = object.fields(); fields.hasNext(); ) {
+      var field = fields.next();
+      if (field.getKey().equalsIgnoreCase(name)) return field.getValue();
+    }
+    return null;
+  }
+
+  /** A scalar of JSON cast to a text: a number with a point as doubles are, null is NULL; the text of anything else. */
+  public static UTF8String scalarText(UTF8String text) {
+    JsonNode node = read(text);
+    if (node == null || node.isContainerNode()) return text;
+    if (node.isFloatingPointNumber()) return SqlMath.text(node.doubleValue());
+    return scalar(node);
   }
 
   /** A member of an object by its key, or of an array by its number, along the keys; NULL for nothing. */

@@ -197,6 +197,13 @@ public final class SqlText {
     return out.lastIndexOf("{") > out.lastIndexOf("}");
   }
 
+  /** Each character by itself, as Trino does: there is no capital of the German sharp s. */
+  public static UTF8String upper(UTF8String text) {
+    if (text.isFullAscii()) return text.toUpperCase();
+    int[] characters = text.toString().codePoints().map(Character::toUpperCase).toArray();
+    return UTF8String.fromString(new String(characters, 0, characters.length));
+  }
+
   public static byte[] xxhash64(byte[] bytes) {
     long hash = XXH64.hashUnsafeBytes(bytes, Platform.BYTE_ARRAY_OFFSET, bytes.length, 0L);
     return ByteBuffer.allocate(8).putLong(hash).array();
@@ -313,6 +320,30 @@ public final class SqlText {
     List<UTF8String> found = new ArrayList<>();
     while (matcher.find()) found.add(matcher.group(group) == null ? null : UTF8String.fromString(matcher.group(group)));
     return new GenericArrayData(found.toArray());
+  }
+
+  /** The groups of each match, without the match itself. */
+  public static ArrayData regexpGroups(UTF8String text, UTF8String regex) {
+    Matcher matcher = pattern(regex.toString()).matcher(text.toString());
+    List<Object> found = new ArrayList<>();
+    while (matcher.find()) {
+      Object[] groups = new Object[matcher.groupCount()];
+      for (int at = 0; at < groups.length; at++)
+        groups[at] = matcher.group(at + 1) == null ? null : UTF8String.fromString(matcher.group(at + 1));
+      found.add(new GenericArrayData(groups));
+    }
+    return new GenericArrayData(found.toArray());
+  }
+
+  /** The text with the matches of a pattern exchanged, one by one; NULL where one of them is NULL. */
+  public static UTF8String regexpReplaced(UTF8String text, UTF8String regex, ArrayData replacements) {
+    Matcher matcher = pattern(regex.toString()).matcher(text.toString());
+    StringBuilder out = new StringBuilder();
+    for (int at = 0; matcher.find(); at++) {
+      if (replacements.isNullAt(at)) return null;
+      matcher.appendReplacement(out, Matcher.quoteReplacement(replacements.getUTF8String(at).toString()));
+    }
+    return UTF8String.fromString(matcher.appendTail(out).toString());
   }
 
   /** a=1,b=2 as rows of a key and a value. */

@@ -36,6 +36,8 @@ public final class SqlTime {
   private static final Map<String, DateTimeFormatter> FORMATS = new ConcurrentHashMap<>(); // by style and pattern
   private static final Pattern DURATION = Pattern.compile("\\s*(\\d+(?:\\.\\d+)?)\\s*(ns|us|ms|s|m|h|d)\\s*");
 
+  private static final Pattern BEYOND_MICROS = Pattern.compile("[.,]\\d{6}0*[1-9]");
+
   private SqlTime() {}
 
   /** What the clock of a zone shows at a time; the session's zone has nothing to do with it. */
@@ -132,6 +134,18 @@ public final class SqlTime {
     long unit = 1;
     for (int i = digits; i < 6; i++) unit *= 10;
     return Math.floorDiv(micros + unit / 2, unit) * unit;
+  }
+
+  /** Nanoseconds as microseconds, where nothing is lost. */
+  public static long wholeMicros(long nanos) {
+    if (nanos % 1000 != 0) throw Refusal.ofArgument("BEYOND_MICROSECONDS");
+    return nanos / 1000;
+  }
+
+  /** The same text, unless its seconds have digits that a time cannot hold. */
+  public static UTF8String withoutNanos(UTF8String text) {
+    if (BEYOND_MICROS.matcher(text.toString()).find()) throw Refusal.ofArgument("BEYOND_MICROSECONDS");
+    return text;
   }
 
   /** A time of day, in nanoseconds, rounded; behind midnight the day begins anew. */

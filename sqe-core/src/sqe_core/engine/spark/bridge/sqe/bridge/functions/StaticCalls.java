@@ -28,6 +28,7 @@ final class StaticCalls {
           "SqlTime", SqlTime.class,
           "SqlJson", SqlJson.class,
           "SqlBytes", SqlBytes.class,
+          "SqlNetwork", SqlNetwork.class,
           "SqlStatistics", SqlStatistics.class);
 
   private StaticCalls() {}

@@ -52,13 +52,28 @@ public final class TypeClasses {
     return "other";
   }
 
+  /** The word of a type, with that of an array's elements or a map's keys behind it: arr:int. */
+  static String nested(DataType type) {
+    if (type instanceof ArrayType array) return "arr:" + of(array.elementType());
+    if (type instanceof MapType map) return "map:" + of(map.keyType());
+    return of(type);
+  }
+
   /** A NULL without a type fits everything; the first rule that fits the others is taken. */
   public static boolean fits(String actual, String wanted) {
     if (wanted.equals("any") || wanted.equals(actual)) return true;
     if (actual.equals("nul")) return true;
-    for (String choice : wanted.split("\\|"))
-      if (choice.equals(actual) || GROUPS.getOrDefault(choice, Set.of()).contains(actual)) return true;
+    int colon = actual.indexOf(':');
+    for (String choice : wanted.split("\\|")) {
+      if (colon > 0 && choice.startsWith(actual.substring(0, colon + 1))) {
+        if (fits(actual.substring(colon + 1), choice.substring(colon + 1))) return true;
+      } else if (fitsOne(colon > 0 ? actual.substring(0, colon) : actual, choice)) return true;
+    }
     return false;
+  }
+
+  private static boolean fitsOne(String actual, String choice) {
+    return choice.equals(actual) || GROUPS.getOrDefault(choice, Set.of()).contains(actual);
   }
 
   static boolean isNumber(String actual) {
@@ -68,9 +83,9 @@ public final class TypeClasses {
   /**
    * Fills {t0} the type of an argument, {e0} of its elements, {p0} {s0} its precision and scale as a decimal, {v0} its literal
    * value (a plain word), {f1} the name, as a string, of the field of argument 0 that literal argument 1 counts, {n0} the
-   * type's name in SQL, {b0} its bits, {r0} a digit more than {p0}, {w0} the digits before the point, {wider} the widest type of
+   * type's name in SQL, {o0} that of its elements, {b0} its bits, {r0} a digit more than {p0}, {w0} the digits before the point, {wider} the widest type of
    * whole numbers, {x0} {y0} the names of the first and the second field of
-   * the rows in an array, {all} all arguments, {nulls} whether one of them is NULL.
+   * the rows in an array, {all} all arguments, {numbers} all without NaN, {nulls} whether one of them is NULL.
    */
   static String fill(String template, Expression[] values) {
     return QUESTION.matcher(template).replaceAll(asked -> Matcher.quoteReplacement(answer(asked.group(1), values)));
@@ -78,6 +93,7 @@ public final class TypeClasses {
 
   private static String answer(String question, Expression[] values) {
     if (question.equals("all")) return listed(values.length, ", ", "");
+    if (question.equals("numbers")) return "_sqe_number(" + listed(values.length, "), _sqe_number(", "") + ")";
     if (question.equals("nulls")) return listed(values.length, " OR ", " IS NULL");
     if (question.equals("wider")) return wider(values);
     char kind = question.charAt(0);
@@ -92,6 +108,7 @@ public final class TypeClasses {
     if (kind == 't') return type.sql();
     if (kind == 'e') return element(type).sql();
     if (kind == 'n') return TypeNames.of(type);
+    if (kind == 'o') return TypeNames.of(element(type));
     if (kind == 'b') return String.valueOf(type.defaultSize() * 8);
     if (kind == 'p') return String.valueOf(decimal(type).precision());
     if (kind == 'r') return String.valueOf(Math.min(MAX_PRECISION, decimal(type).precision() + 1));
