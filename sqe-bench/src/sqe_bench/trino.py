@@ -158,7 +158,7 @@ def _prepare(arguments: argparse.Namespace) -> None:
             f"CREATE TABLE IF NOT EXISTS {schema}.wide AS SELECT id, md5(to_utf8(cast(id AS varchar))) AS key,"
             " id * 0.25e0 AS amount, cast(id AS decimal(15,2)) AS price,"
             " date_add('second', id, TIMESTAMP '2020-01-01 00:00:00.000000') AS at"
-            f" FROM UNNEST(sequence(0, {rows - 1})) AS r(id)"
+            f" FROM TABLE(sequence(0, {rows - 1})) AS r(id)"
         )
         known = {row[0] for row in client.rows(f"SHOW TABLES FROM {schema}")}
         for number in range(arguments.tables):
