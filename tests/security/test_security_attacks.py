@@ -29,7 +29,7 @@ with (Path(__file__).parent / "attacks.toml").open("rb") as file:
 
 
 def name_of(attack: Mapping[str, Any]) -> str:
-    return f"{attack['rule']} {attack['sql'][:60]}".replace("\n", " ")
+    return f"{attack['rule']} {attack.get('dialect', '')} {attack['sql'][:60]}".replace("\n", " ")
 
 
 @dataclass

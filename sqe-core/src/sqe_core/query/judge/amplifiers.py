@@ -73,15 +73,21 @@ def check_amplifiers(
 ) -> None:
     """Refuse calls whose literal arguments ask for too much, and nests of them that do together."""
     product = 1.0
+    nested, inside = 1.0, ""  # what the calls around it come to, when the next one is this one
     for call in calls:
-        name = call.parts[-1].lower().removeprefix(_OWN_PREFIX)
+        name = _name(call.parts[-1])
         position = position_of(call)
+        around = nested if name == inside else 1.0
+        nested, inside = 1.0, ""
         if name in _COUNTS:
             place, limit, what = _COUNTS[name]
             count = abs(_number(call.literals, place) or 0)
             _check(name, count, getattr(limits, limit), what, position)
-            if name in _MULTIPLY and count > _BIG_FACTOR:
-                product *= count
+            if name in _MULTIPLY:
+                product *= count if count > _BIG_FACTOR else 1
+                # The element comes first: calls are told before those inside of them.
+                nested, inside = around * max(count, 1), _name(call.calls.get(0, ""))
+                _check_product(nested, limits)
         elif name in _FINENESS:
             place, least = _FINENESS[name]
             number = _number(call.literals, place)
@@ -90,6 +96,14 @@ def check_amplifiers(
         else:
             for count, limit, what in _special(name, call):
                 _check(name, count, getattr(limits, limit), what, position)
+    _check_product(product, limits)
+
+
+def _name(name: str) -> str:
+    return name.lower().removeprefix(_OWN_PREFIX)
+
+
+def _check_product(product: float, limits: AmplifierLimits) -> None:
     if product > limits.max_product:
         raise ResourcesError("The texts and arrays that this statement builds from literals are too big")
 
