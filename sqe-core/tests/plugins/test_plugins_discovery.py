@@ -11,6 +11,7 @@ import pytest
 from sqe_core.plugins.discovery import discover, find_fault
 from sqe_core.plugins.kinds import ExtensionPoint, Kind
 from sqe_core.plugins.listing import list_plugins, main_list, render
+from sqe_core.spi import SPI_VERSION
 
 
 def test_reads_name_version_kinds_and_spi(site) -> None:
@@ -106,7 +107,7 @@ def test_missing_metadata_is_said(site) -> None:
 def test_another_spi_is_said(site, spi: str) -> None:
     site.install_plugin(spi=spi)
     (plugin,) = discover(site.path)
-    assert find_fault(plugin) == f"needs SPI {spi}, this is 1.0"
+    assert find_fault(plugin) == f"needs SPI {spi}, this is {SPI_VERSION}"
 
 
 def test_missing_package_is_said(site) -> None:
@@ -131,7 +132,7 @@ def test_list_shows_broken_beside_whole_ones(site) -> None:
         ("catalog", "folder", "catalog-folder", "1.0"),
         ("-", "-", "sqe-broken", "-"),
     ]
-    assert rows[0].status == "broken: needs SPI 2.0, this is 1.0"
+    assert rows[0].status == f"broken: needs SPI 2.0, this is {SPI_VERSION}"
     assert rows[1].status == "installed"
     assert rows[2].status.startswith("broken: its entry_points.txt cannot be read")
 

@@ -13,7 +13,7 @@ from sqe_core.plugins.discovery import discover
 from sqe_core.plugins.kinds import KNOWN_DISTRIBUTIONS, ExtensionPoint, Kind
 from sqe_core.plugins.lifecycle import Lifecycle
 from sqe_core.plugins.manager import PluginManager
-from sqe_core.spi import CatalogContext, CatalogFactory, PluginContext, PluginError
+from sqe_core.spi import SPI_VERSION, CatalogContext, CatalogFactory, PluginContext, PluginError
 
 LABEL = r"The plugin catalog-folder \(sqe-catalog-folder 1\.2\.3\)"
 FOLDER = Kind.parse("catalog.folder")
@@ -208,7 +208,7 @@ def test_missing_dependency_names_the_install_line(site) -> None:
 
 def test_wrong_spi_stops_before_the_import(site) -> None:
     site.install_plugin(spi="2.0", code="raise SystemExit")
-    with pytest.raises(PluginError, match=f"{LABEL}: needs SPI 2.0, this is 1.0"):
+    with pytest.raises(PluginError, match=f"{LABEL}: needs SPI 2.0, this is {SPI_VERSION}"):
         load(site)
 
 

@@ -105,6 +105,8 @@ class SqeError(Exception):
         code: the stable code; each class has a default.
         hint: what to do next, for example `did you mean "orders"?`.
         position: where in the client's own text.
+        condition: what went wrong, more finely than the code: a word of Trino's list of errors (StandardErrorCode), for
+            protocols whose clients tell those apart. It says nothing that the message does not say.
     """
 
     kind: ErrorKind = ErrorKind.INTERNAL
@@ -117,12 +119,15 @@ class SqeError(Exception):
         code: ErrorCode | None = None,
         hint: str | None = None,
         position: Position | None = None,
+        condition: str | None = None,
     ) -> None:
         super().__init__(message)
         self.message = message
         self.code = code or self.default_code
         self.hint = hint
         self.position = position
+        # What may be a denial has one name, whatever is behind it (ERR-5).
+        self.condition = None if self.may_be_denial else condition
         # Filled by the query pipeline, so that a report of an error can be found in the logs.
         self.query_id: str | None = None
 
@@ -203,9 +208,10 @@ class ResourcesError(SqeError):
         code: ErrorCode | None = None,
         hint: str | None = None,
         position: Position | None = None,
+        condition: str | None = None,
         retry_after_secs: int | None = None,
     ) -> None:
-        super().__init__(message, code=code, hint=hint, position=position)
+        super().__init__(message, code=code, hint=hint, position=position, condition=condition)
         self.retry_after_secs = retry_after_secs
 
 

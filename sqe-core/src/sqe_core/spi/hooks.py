@@ -21,7 +21,7 @@ from sqe_core.spi.protocol import ProtocolFactory
 PROJECT = "sqe"
 """The name under which pluggy keeps our hooks."""
 
-SPI_VERSION = "1.0"
+SPI_VERSION = "1.1"
 """Major and minor. A plugin made for 1.x works with every 1.y, y >= x."""
 
 hookspec: pluggy.HookspecMarker = pluggy.HookspecMarker(PROJECT)

@@ -48,6 +48,47 @@ NAMES: dict[ErrorCode, tuple[str, int]] = {
 }
 """Trino has no error of its own for a view that is missing, a login, or a session: those share one."""
 
+CONDITIONS: dict[str, int] = {
+    "SYNTAX_ERROR": 1,
+    "NOT_FOUND": 5,
+    "FUNCTION_NOT_FOUND": 6,
+    "INVALID_FUNCTION_ARGUMENT": 7,
+    "INVALID_CAST_ARGUMENT": 9,
+    "NOT_SUPPORTED": 13,
+    "INVALID_WINDOW_FRAME": 15,
+    "CONSTRAINT_VIOLATION": 16,
+    "INVALID_TABLE_PROPERTY": 18,
+    "NUMERIC_VALUE_OUT_OF_RANGE": 19,
+    "SUBQUERY_MULTIPLE_ROWS": 28,
+    "PROCEDURE_NOT_FOUND": 29,
+    "INVALID_PROCEDURE_ARGUMENT": 30,
+    "SCHEMA_NOT_EMPTY": 34,
+    "TYPE_NOT_FOUND": 43,
+    "SCHEMA_ALREADY_EXISTS": 49,
+    "COLUMN_ALREADY_EXISTS": 51,
+    "DUPLICATE_NAMED_QUERY": 53,
+    "TYPE_MISMATCH": 58,
+    "INVALID_LITERAL": 59,
+    "MISMATCHED_COLUMN_ALIASES": 61,
+    "AMBIGUOUS_NAME": 62,
+    "INVALID_COLUMN_REFERENCE": 63,
+    "MISSING_GROUP_BY": 64,
+    "MISSING_ORDER_BY": 65,
+    "MISSING_OVER": 66,
+    "NESTED_AGGREGATION": 67,
+    "NESTED_WINDOW": 68,
+    "EXPRESSION_NOT_IN_DISTINCT": 69,
+    "FUNCTION_NOT_WINDOW": 71,
+    "EXPRESSION_NOT_AGGREGATE": 73,
+    "EXPRESSION_NOT_SCALAR": 74,
+    "INVALID_ARGUMENTS": 76,
+    "INVALID_PARAMETER_USAGE": 80,
+    "INVALID_RECURSIVE_REFERENCE": 87,
+    "INVALID_WINDOW_REFERENCE": 93,
+    "MERGE_TARGET_ROW_MULTIPLE_MATCHES": 119,
+}
+"""What an error says beside its code (`SqeError.condition`); a word that is not here is told by its code."""
+
 QUERY_TEXT_TOO_LARGE = ("QUERY_TEXT_TOO_LARGE", 35)
 ABANDONED_QUERY = ("ABANDONED_QUERY", 2)
 
@@ -55,9 +96,15 @@ ABANDONED_QUERY = ("ABANDONED_QUERY", 2)
 def told(error: BaseException) -> dict[str, Any]:
     """Return an error as a client reads it: of what is no `SqeError` nothing (ERR-1)."""
     shown = error if isinstance(error, SqeError) else InternalError("Internal error")
-    name, number = NAMES[shown.code]
+    name, number = _name(shown)
     message = shown.message if shown.hint is None else f"{shown.message}; {shown.hint}"
     return named(name, number, f"{shown.position}: {message}" if shown.position else message, shown)
+
+
+def _name(error: SqeError) -> tuple[str, int]:
+    """Return the name and the number; what may be a denial has no condition (ERR-5)."""
+    number = CONDITIONS.get(error.condition or "")
+    return NAMES[error.code] if number is None or error.may_be_denial else (str(error.condition), number)
 
 
 def named(name: str, number: int, message: str, error: SqeError | None = None) -> dict[str, Any]:

@@ -42,6 +42,7 @@ class Template:
     hint: str | None = None
     suggest: str | None = None
     locate: str | None = None
+    condition: str | None = None
 
     @property
     def error(self) -> type[SqeError]:
@@ -73,7 +74,8 @@ def templates() -> Templates:
 
 def _conditions(sections: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Template]:
     found: dict[str, Template] = {}
-    for code, entries in sections.items():
+    for section, entries in sections.items():
+        code, _, finer = section.partition("-")
         for conditions, entry in entries.items():
             match entry:
                 case str():
@@ -82,7 +84,8 @@ def _conditions(sections: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Templ
                     fields = {"text": text, "hint": hint}
                 case _:
                     fields = entry
-            found.update(dict.fromkeys(conditions.split(), _template({"code": code, **fields})))
+            template = _template({"code": code, "condition": finer or None, **fields})
+            found.update(dict.fromkeys(conditions.split(), template))
     return found
 
 

@@ -110,6 +110,7 @@ def translate(
         or translation.of_conversions(template)
         or _of_quotes(template, positions, position),
         position=position,
+        condition=translation.condition(template),
     )
     if not isinstance(error, UserError):
         _log.warning("Query %s failed with %s", query_id, _causes(failure))
@@ -226,13 +227,23 @@ class _Translation:
         candidates = self.names.functions() if of_functions else self._columns(parameters)
         return did_you_mean(parts[-1], candidates)
 
-    def of_conversions(self, template: Template) -> str | None:
-        """Whoever wrote no CAST is not helped by the advice on one: text was read as what a function takes."""
+    def condition(self, template: Template) -> str | None:
+        """Of text that is a policy's or a view's the code is enough."""
+        if self.failure.generated:
+            return None
+        return "TYPE_MISMATCH" if self._is_converted() else template.condition
+
+    def _is_converted(self) -> bool:
+        """Whether a text was read as what a function takes, and nobody wrote a CAST."""
         fragment, given = self.failure.fragment or "", self.failure.parameters
         written = not fragment or fragment.upper().startswith(("CAST(", "TRY_CAST(")) or "::" in fragment
-        if written or self.failure.condition != "CAST_INVALID_INPUT" or given.get("sourceType") != '"STRING"':
+        return not written and self.failure.condition == "CAST_INVALID_INPUT" and given.get("sourceType") == '"STRING"'
+
+    def of_conversions(self, template: Template) -> str | None:
+        """Whoever wrote no CAST is not helped by the advice on one."""
+        if not self._is_converted():
             return template.hint
-        type_ = self._render(given.get("targetType", ""), "type")
+        type_ = self._render(self.failure.parameters.get("targetType", ""), "type")
         return f"varchar is read as {type_} here; TRY_CAST(… AS {type_}) gives NULL for what cannot be"
 
     def _columns(self, parameters: Mapping[str, str]) -> Iterable[str]:

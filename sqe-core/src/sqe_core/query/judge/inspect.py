@@ -135,7 +135,11 @@ class _Inspector:
             name = self.description.parameters[0]
             # Markers without a name are called by their place in the translated text, which says nothing to a user.
             which = f"parameter :{shown(name)}" if name.isidentifier() and not _is_ours(name) else "a parameter"
-            raise UserError(f"The statement has {which} without a value", code=ErrorCode.INVALID_ARGUMENTS)
+            raise UserError(
+                f"The statement has {which} without a value",
+                code=ErrorCode.INVALID_ARGUMENTS,
+                condition="INVALID_PARAMETER_USAGE",
+            )
 
     def check_relations(self) -> None:
         """NAME-5, STMT-4."""

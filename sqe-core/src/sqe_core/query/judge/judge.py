@@ -259,7 +259,9 @@ class Judge:
                     raise action_denied(entry.name, action)
         for entry in bound:
             if entry.usage is Usage.WRITE and isinstance(entry.loaded, ViewMetadata):
-                raise UserError(f"{entry.name} is a view and cannot be written", position=entry.position)
+                raise UserError(
+                    f"{entry.name} is a view and cannot be written", position=entry.position, condition="NOT_SUPPORTED"
+                )
 
     def _replacement(self, entry: BoundRelation, access: Decisions, promise: Promise, views: Views) -> Replacement:
         if entry.session_view is not None:

@@ -26,6 +26,7 @@ def check_table_properties(properties: Mapping[str, str]) -> None:
                 f"Table property {shown(key)} cannot be {shown(str(value))}",
                 code=ErrorCode.INVALID_ARGUMENTS,
                 hint=f"it is {permitted}",
+                condition="INVALID_TABLE_PROPERTY",
             )
 
 
@@ -35,9 +36,13 @@ def _check_property_key(key: str) -> None:
     if reason is None:
         return
     if reason:
-        raise NotSupportedError(f"Table property {shown(key)} cannot be set: {reason}")
+        raise NotSupportedError(
+            f"Table property {shown(key)} cannot be set: {reason}", condition="INVALID_TABLE_PROPERTY"
+        )
     raise NotSupportedError(
-        f"Table property {shown(key)} is not supported", hint=did_you_mean(key, sorted(lists.allowed))
+        f"Table property {shown(key)} is not supported",
+        hint=did_you_mean(key, sorted(lists.allowed)),
+        condition="INVALID_TABLE_PROPERTY",
     )
 
 

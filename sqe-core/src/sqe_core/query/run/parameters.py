@@ -43,4 +43,4 @@ def require_columns(markers: Sequence[str], given: int) -> None:
 
 
 def _fault(message: str, hint: str) -> UserError:
-    return UserError(message, code=ErrorCode.INVALID_ARGUMENTS, hint=hint)
+    return UserError(message, code=ErrorCode.INVALID_ARGUMENTS, hint=hint, condition="INVALID_PARAMETER_USAGE")

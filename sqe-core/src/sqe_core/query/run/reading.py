@@ -31,7 +31,8 @@ def read_statement(context: StatementContext, sql: str, parameters: Parameters) 
     if not isinstance(handler, StandsFor):
         return ReadStatement(statement=statement, handler=handler, parameters=parameters)
     if parameters:
-        raise UserError("This statement takes no parameters", code=ErrorCode.INVALID_ARGUMENTS)
+        message = "This statement takes no parameters"
+        raise UserError(message, code=ErrorCode.INVALID_ARGUMENTS, condition="INVALID_PARAMETER_USAGE")
     meant, values = handler.meant(statement, context)
     inner = context.read_meant(meant)
     its_handler = recognise(context, inner)

@@ -220,7 +220,8 @@ class StatementRun:
             rows = to_table(handler.columns, list(told))
             return rows.cast(with_sql_types(rows.schema)) if self.context.trino else rows
         if len(read.parameters):
-            raise UserError("This statement takes no parameters", code=ErrorCode.INVALID_ARGUMENTS)
+            message = "This statement takes no parameters"
+            raise UserError(message, code=ErrorCode.INVALID_ARGUMENTS, condition="INVALID_PARAMETER_USAGE")
         if not isinstance(handler, Answer):
             return None
         handler.require_admin(self.context)

@@ -51,7 +51,9 @@ def _procedure(statement: Call) -> Procedure:
     found = PROCEDURES.get(statement.procedure)
     if found is None:
         raise NotSupportedError(
-            f"There is no procedure {statement.procedure}", hint=f"there are: {', '.join(sorted(PROCEDURES))}"
+            f"There is no procedure {statement.procedure}",
+            hint=f"there are: {', '.join(sorted(PROCEDURES))}",
+            condition="PROCEDURE_NOT_FOUND",
         )
     return found
 
@@ -71,4 +73,4 @@ def _arguments(procedure: Procedure, statement: Call) -> Mapping[str, Any]:
 
 
 def _fault(message: str) -> UserError:
-    return UserError(message, code=ErrorCode.INVALID_ARGUMENTS)
+    return UserError(message, code=ErrorCode.INVALID_ARGUMENTS, condition="INVALID_PROCEDURE_ARGUMENT")

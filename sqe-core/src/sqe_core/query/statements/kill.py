@@ -22,7 +22,10 @@ def kill_query(statement: KillQuery, context: StatementContext) -> None:
     found = next((each for each in RuntimeTables(context).queries() if each.query_id == statement.query_id), None)
     if found is None or not context.others.cancel_any(found.query_id):
         raise UserError(
-            "There is no running query of that id", code=ErrorCode.INVALID_ARGUMENTS, hint="SHOW QUERIES lists them"
+            "There is no running query of that id",
+            code=ErrorCode.INVALID_ARGUMENTS,
+            hint="SHOW QUERIES lists them",
+            condition="NOT_FOUND",
         )
     whose = {"query_id": found.query_id, "issuer": found.user[0], "subject": found.user[1]}
     _tell(context, "KILL QUERY", found.query_id, whose, statement.message)

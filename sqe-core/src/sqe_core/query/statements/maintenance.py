@@ -95,6 +95,7 @@ def _options(statement: MaintainTable) -> Mapping[str, str]:
         raise NotSupportedError(
             f"There is no procedure {statement.action} of tables",
             hint=did_you_mean(statement.action, list(_ACTIONS)) or f"there are: {', '.join(_ACTIONS)}",
+            condition="PROCEDURE_NOT_FOUND",
         )
     names = {argument.name for argument in known}
     unknown = next((name for name in statement.arguments if name not in names), None)
@@ -106,4 +107,4 @@ def _options(statement: MaintainTable) -> Mapping[str, str]:
 
 
 def _fault(message: str, hint: str | None = None) -> UserError:
-    return UserError(message, code=ErrorCode.INVALID_ARGUMENTS, hint=hint)
+    return UserError(message, code=ErrorCode.INVALID_ARGUMENTS, hint=hint, condition="INVALID_PROCEDURE_ARGUMENT")

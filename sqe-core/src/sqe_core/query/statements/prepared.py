@@ -136,6 +136,7 @@ def _no_statement(name: str) -> UserError:
         f"Prepared statement {name} does not exist",
         code=ErrorCode.INVALID_ARGUMENTS,
         hint="PREPARE name FROM statement makes one",
+        condition="NOT_FOUND",
     )
 
 

@@ -35,7 +35,12 @@ def create_schema(statement: CreateSchema, context: StatementContext) -> None:
         # STMT-3: a location of one's own choice is for admins; nobody is one before logins exist.
         raise NotSupportedError("CREATE SCHEMA with a location is not supported", hint="leave the location out")
     check_properties("Schema", statement.properties)
-    exists = UserError(f"Schema {schema} already exists", code=ErrorCode.DUPLICATE_TABLE, hint="add IF NOT EXISTS")
+    exists = UserError(
+        f"Schema {schema} already exists",
+        code=ErrorCode.DUPLICATE_TABLE,
+        hint="add IF NOT EXISTS",
+        condition="SCHEMA_ALREADY_EXISTS",
+    )
     if context.visible.has_schema(mount, schema.namespace):
         if statement.if_not_exists:
             return
@@ -67,7 +72,7 @@ def drop_schema(statement: DropSchema, context: StatementContext) -> None:
     objects.require(schema, need.action)
     held = held_by(context, mount, schema.namespace)
     if not statement.cascade and (len(held) > 1 or held[0].tables or held[0].views):
-        raise UserError(f"Schema {schema} is not empty", hint="add CASCADE")
+        raise UserError(f"Schema {schema} is not empty", hint="add CASCADE", condition="SCHEMA_NOT_EMPTY")
     # Everything is decided before anything is dropped (DML-4).
     if not all(may_drop_all(context, context.identity, mount, inner) for inner in held):
         raise AccessDeniedError(f"You may not drop everything that schema {schema} holds")

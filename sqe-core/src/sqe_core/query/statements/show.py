@@ -17,7 +17,7 @@ from sqe_core.query.judge.views import unreadable_view
 from sqe_core.query.run.judging import Judging
 from sqe_core.query.statements.handler import ExistingObject, Need, answer
 from sqe_core.spi.catalog import ObjectType, TableMetadata, ViewMetadata
-from sqe_core.spi.errors import ErrorCode, ObjectNotFoundError, UserError
+from sqe_core.spi.errors import ObjectNotFoundError, UserError
 from sqe_core.spi.names import ObjectName
 from sqe_core.spi.policy import Action
 from sqe_core.sql.statement import (
@@ -151,9 +151,8 @@ def show_create(statement: ShowCreate, context: StatementContext) -> pa.Table:
     wanted = ViewMetadata if statement.object == "view" else TableMetadata
     if not isinstance(loaded, wanted):
         other = "view" if statement.object == "table" else "table"
-        raise UserError(
-            f"{resolved.name} is a {other}", code=ErrorCode.SEMANTIC_ERROR, hint=f"use SHOW CREATE {other.upper()}"
-        )
+        hint = f"use SHOW CREATE {other.upper()}"
+        raise UserError(f"{resolved.name} is a {other}", hint=hint, condition="NOT_SUPPORTED")
     title = _titled(context, f"create_{statement.object}")
     return text_table(title, [(_created(context, resolved.name, loaded),)])
 

@@ -101,7 +101,11 @@ def add_column(statement: AddColumnWithDefault, context: StatementContext) -> No
     if any(column.name.lower() == statement.column.lower() for column in loaded.columns):
         if statement.if_not_exists:
             return
-        raise UserError(f"Column {statement.column} of {resolved.name} exists already", code=ErrorCode.DUPLICATE_COLUMN)
+        raise UserError(
+            f"Column {statement.column} of {resolved.name} exists already",
+            code=ErrorCode.DUPLICATE_COLUMN,
+            condition="COLUMN_ALREADY_EXISTS",
+        )
     context.session.metadata(resolved.mount).add_column(
         resolved.name.namespace,
         resolved.name.name,

@@ -198,7 +198,7 @@ class Parsing:
         start = self._origins[index] if index < len(self._origins) else len(self._tokens)
         cursor = Cursor(statement.text, (*self._tokens, self._end), start)
         scale = 0 if statement.dialect is Dialect.TRINO else 10
-        result = TypeReader(cursor, decimal_scale=scale).read()
+        result = TypeReader(cursor, decimal_scale=scale, unknown="TYPE_MISMATCH").read()
         while index < len(self._origins) and self._origins[index] < cursor.index:
             index += 1
         return result, index

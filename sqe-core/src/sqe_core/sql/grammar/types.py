@@ -134,9 +134,10 @@ def spark_identifier(part: str) -> str:
 
 
 class TypeReader:
-    def __init__(self, cursor: Cursor, *, decimal_scale: int) -> None:
+    def __init__(self, cursor: Cursor, *, decimal_scale: int, unknown: str = "TYPE_NOT_FOUND") -> None:
         self._cursor = cursor
         self._decimal_scale = decimal_scale
+        self._unknown_condition = unknown
 
     def read(self) -> SqlType:
         """Read a type with the array marks after it: INTEGER ARRAY, INTEGER[]."""
@@ -192,7 +193,8 @@ class TypeReader:
             return SqlType("decimal", (MAX_DECIMAL_PRECISION, self._decimal_scale))
         precision, scale = numbers if len(numbers) == 2 else (numbers[0], 0)
         if len(numbers) > 2 or not 1 <= precision <= MAX_DECIMAL_PRECISION or not 0 <= scale <= precision:
-            raise self._error(f"DECIMAL takes a precision from 1 to {MAX_DECIMAL_PRECISION} and a smaller scale", start)
+            message = f"DECIMAL takes a precision from 1 to {MAX_DECIMAL_PRECISION} and a smaller scale"
+            raise self._error(message, start, condition="INVALID_FUNCTION_ARGUMENT")
         return SqlType("decimal", (precision, scale))
 
     def _temporal(self, name: str, numbers: tuple[int, ...], start: Token) -> SqlType:
@@ -274,12 +276,18 @@ class TypeReader:
         if hint is not None:
             raise self._error(f"The type {written.upper()} is not supported", start, ErrorCode.NOT_SUPPORTED, hint)
         hint = meant(start.value, _SIMPLE) or "the types are listed in docs/sql.md"
-        raise self._error(f"Unknown type {written}", start, hint=hint)
+        raise self._error(f"Unknown type {written}", start, hint=hint, condition=self._unknown_condition)
 
     def _refuse_numbers(self, start: Token) -> NoReturn:
         raise self._error(f"{start.value.upper()} does not take these numbers", start)
 
     def _error(
-        self, message: str, at: Token, code: ErrorCode = ErrorCode.SEMANTIC_ERROR, hint: str | None = None
+        self,
+        message: str,
+        at: Token,
+        code: ErrorCode = ErrorCode.SEMANTIC_ERROR,
+        hint: str | None = None,
+        condition: str | None = None,
     ) -> UserError:
-        return UserError(message, code=code, hint=hint, position=self._cursor.text.position(at.start))
+        position = self._cursor.text.position(at.start)
+        return UserError(message, code=code, hint=hint, position=position, condition=condition)

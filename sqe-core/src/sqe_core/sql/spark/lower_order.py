@@ -117,6 +117,7 @@ def check_distinct_order(select: exp.Select, statement: StatementText) -> None:
                 f"Column {column.name} is not in the SELECT list: with DISTINCT, ORDER BY takes only what is selected",
                 code=ErrorCode.SEMANTIC_ERROR,
                 hint="select the column too, or use GROUP BY",
+                condition="EXPRESSION_NOT_IN_DISTINCT",
                 position=None if start is None else statement.text.position(start),
             )
 

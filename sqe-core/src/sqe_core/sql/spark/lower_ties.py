@@ -14,7 +14,7 @@ _RANK = "_sqe_rank"
 def lower_ties(query: exp.Expression, statement: StatementText) -> exp.Expression:
     limit = query.args["limit"]
     if query.args.get("order") is None:
-        raise statement.text.error("WITH TIES needs ORDER BY", place_of(limit) or 0)
+        raise statement.text.error("WITH TIES needs ORDER BY", place_of(limit) or 0, condition="MISSING_ORDER_BY")
     outside = taken(query, "limit", "offset", "with_")
     keys = take_keys(query, ordinals=False) if isinstance(query, exp.Select) else _plain_keys(query, statement)
     if outside["offset"] is not None:

@@ -96,15 +96,21 @@ class Calling:
         """Say that the number of arguments is wrong."""
         function = functions.find(self.name)
         hint = f"it is {function.signature}" if function else None
-        raise self.error(f"{self.name} does not take {len(self.node.expressions)} arguments", hint=hint)
+        message = f"{self.name} does not take {len(self.node.expressions)} arguments"
+        raise self.error(message, hint=hint, condition="FUNCTION_NOT_FOUND")
 
     def error(
-        self, message: str, *, hint: str | None = None, code: ErrorCode = ErrorCode.INVALID_ARGUMENTS
+        self,
+        message: str,
+        *,
+        hint: str | None = None,
+        code: ErrorCode = ErrorCode.INVALID_ARGUMENTS,
+        condition: str | None = None,
     ) -> UserError:
         """Build an error at this call."""
         start = self.node.meta.get("start")
         position = None if start is None else self.writer.text.position(start)
-        return UserError(message, code=code, hint=hint, position=position)
+        return UserError(message, code=code, hint=hint, position=position, condition=condition)
 
 
 def argument(writer: Writer, node: Any) -> str:
@@ -217,7 +223,8 @@ def _unknown(calling: Calling) -> SqeError:
 def _check_clauses(calling: Calling, function: functions.Function) -> None:
     args = calling.node.args
     if function.kind == "window" and calling.over is None:
-        raise calling.error(f"{function.name} needs OVER (…)", hint=f"as in {function.name}() OVER (ORDER BY …)")
+        hint = f"as in {function.name}() OVER (ORDER BY …)"
+        raise calling.error(f"{function.name} needs OVER (…)", hint=hint, condition="MISSING_OVER")
     if function.kind == "scalar" and (calling.over is not None or args.get("filter") or args.get("distinct")):
         raise calling.error(f"{function.name} is no aggregate: OVER, FILTER and DISTINCT do not belong to it")
     if args.get("nulls") == "respect":

@@ -265,7 +265,8 @@ def _set_properties(altered: _Alter, *, brackets: bool) -> Statement:
             continue
         if one.key in REFUSED or one.key == "format":
             hint = REFUSED.get(one.key, "tables are stored as Parquet")
-            cursor.refuse(f"The property {one.key} cannot be set", hint=hint, at=one.at)
+            message = f"The property {one.key} cannot be set"
+            cursor.refuse(message, hint=hint, at=one.at, condition="INVALID_TABLE_PROPERTY")
         key = ICEBERG_NAMES.get(one.key, one.key)
         if one.value is None:
             removed.append(key)

@@ -186,7 +186,8 @@ def _property(cursor: Cursor, table: _Table, one: Property) -> None:
         return
     if key == "format":
         if not isinstance(one.value, str) or one.value.lower() != "parquet":
-            cursor.refuse("Tables are stored as Parquet", hint="leave format out", at=one.at)
+            hint = "leave format out"
+            cursor.refuse("Tables are stored as Parquet", hint=hint, at=one.at, condition="INVALID_TABLE_PROPERTY")
         return
     if key == "extra_properties":
         for each, value in map_entries(cursor, one):
@@ -197,10 +198,12 @@ def _property(cursor: Cursor, table: _Table, one: Property) -> None:
         table.properties[SORTED_BY] = json.dumps([sort_field(cursor, one.at, value) for value in values])
         return
     if key in REFUSED:
-        cursor.refuse(f"The table property {key} is not supported", hint=REFUSED[key], at=one.at)
+        message = f"The table property {key} is not supported"
+        cursor.refuse(message, hint=REFUSED[key], at=one.at, condition="INVALID_TABLE_PROPERTY")
     known = "comment" if key == "comment" else ICEBERG_NAMES.get(key)
     if known is None and "." not in key and "-" not in key:
-        cursor.refuse(f"Unknown table property {key}", hint="the table properties are listed in docs/sql.md", at=one.at)
+        hint = "the table properties are listed in docs/sql.md"
+        cursor.refuse(f"Unknown table property {key}", hint=hint, at=one.at, condition="INVALID_TABLE_PROPERTY")
     table.properties[known or key] = property_value(cursor, one)
 
 

@@ -53,10 +53,12 @@ def call(statement: StatementText) -> Statement:
     if name[-2:-1] == ("system",):
         return prepared.call(cursor)
     if name[:2] != ("system", "runtime"):
-        refusals.refuse(statement)
+        hint = "those of a catalog are called catalog.system.procedure"
+        cursor.refuse(f"There is no procedure {'.'.join(name)}", hint=hint, condition="PROCEDURE_NOT_FOUND")
     cursor.name()
     if name[2:] not in (("kill_query",), ("kill_session",)):
-        cursor.refuse(f"There is no procedure {'.'.join(name)}", hint="there are kill_query and kill_session")
+        hint = "there are kill_query and kill_session"
+        cursor.refuse(f"There is no procedure {'.'.join(name)}", hint=hint, condition="PROCEDURE_NOT_FOUND")
     what = name[2].removeprefix("kill_")
     values = _arguments(cursor, (f"{what}_id", "message"))
     cursor.done()

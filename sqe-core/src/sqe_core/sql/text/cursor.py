@@ -173,9 +173,12 @@ class Cursor:
             hint = meant(self.token.value, keywords(expected))
         raise self.text.error(unexpected(self.text, self.token, expected), self.token.start, hint=hint)
 
-    def refuse(self, message: str, *, hint: str | None = None, at: Token | None = None) -> NoReturn:
+    def refuse(
+        self, message: str, *, hint: str | None = None, at: Token | None = None, condition: str | None = None
+    ) -> NoReturn:
         """Raise NOT_SUPPORTED at a token, by default the next one."""
-        raise NotSupportedError(message, hint=hint, position=self.text.position((at or self.token).start))
+        position = self.text.position((at or self.token).start)
+        raise NotSupportedError(message, hint=hint, position=position, condition=condition)
 
 
 def unexpected(text: Text, token: Token, expected: str | None = None) -> str:

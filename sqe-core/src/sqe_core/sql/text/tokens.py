@@ -124,9 +124,10 @@ class Text:
         offset = self._line_starts()[position.line - 1] + position.column - 1
         return self.sql[offset : offset + 1]
 
-    def error(self, message: str, offset: int, *, hint: str | None = None) -> UserError:
+    def error(self, message: str, offset: int, *, hint: str | None = None, condition: str | None = None) -> UserError:
         """Build a syntax error at an offset."""
-        return UserError(message, code=ErrorCode.SYNTAX_ERROR, hint=hint, position=self.position(offset))
+        code, position = ErrorCode.SYNTAX_ERROR, self.position(offset)
+        return UserError(message, code=code, hint=hint, position=position, condition=condition)
 
 
 def tokenize(text: Text, lexicon: Lexicon) -> list[Token]:
