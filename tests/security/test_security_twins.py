@@ -101,7 +101,7 @@ class Analyst:
                 result = service.execute(self.session, sql)
                 answer = ("rows", [batch.to_pylist() for batch in result], result.affected_rows, result.schema)
         except SqeError as error:
-            answer = (error.code.name, str(error), error.message, error.hint, error.position)
+            answer = (error.code.name, str(error), error.message, error.hint, error.position, error.condition)
         self.tally[str(answer[0])] += 1
         return Observed(tuple(map(_same, answer)), tuple(map(_same, self.policies.asked)))
 

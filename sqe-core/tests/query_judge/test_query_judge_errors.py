@@ -594,3 +594,44 @@ def test_a_column_of_null_alone_is_told_how_it_gets_a_type() -> None:
         "NULL alone has no type; write CAST(NULL AS varchar), or another type"
     )
     assert told(fail("ValidationException", None, raw=raw.format("variant"))).hint is None
+
+
+@pytest.mark.parametrize(
+    ("condition", "parameters", "fragment", "finer"),
+    [
+        ("ARITHMETIC_OVERFLOW", {}, "a + 1", "NUMERIC_VALUE_OUT_OF_RANGE"),
+        (
+            "CAST_OVERFLOW",
+            {"value": "300", "targetType": '"TINYINT"'},
+            "CAST(300 AS TINYINT)",
+            "NUMERIC_VALUE_OUT_OF_RANGE",
+        ),
+        ("MISSING_AGGREGATION", {"expression": '"y"'}, "y", "EXPRESSION_NOT_AGGREGATE"),
+        ("CAST_INVALID_INPUT", {"sourceType": '"STRING"', "targetType": '"INT"'}, "CAST('x' AS INT)", None),
+        ("CAST_INVALID_INPUT", {"sourceType": '"STRING"', "targetType": '"INT"'}, "1 + 'x'", "TYPE_MISMATCH"),
+        ("DIVIDE_BY_ZERO", {}, "1 / 0", None),
+    ],
+)
+def test_a_condition_says_more_finely_what_went_wrong(
+    condition: str, parameters: Mapping[str, str], fragment: str, finer: str | None
+) -> None:
+    assert told(fail(condition, parameters=parameters, fragment=fragment, start=1)).condition == finer
+
+
+@pytest.mark.rule("ERR-3", "ERR-4")
+@pytest.mark.parametrize("condition", ["ARITHMETIC_OVERFLOW", "CAST_OVERFLOW", "CAST_INVALID_INPUT", "DIVIDE_BY_ZERO"])
+def test_what_fails_inside_of_a_policy_has_no_condition(condition: str) -> None:
+    """Whoever brings a policy's filter to overflow learns nothing that its code did not say."""
+    failure = fail(condition, parameters={"sourceType": '"STRING"', "value": "300"}, generated=True)
+    assert told(failure).condition is None
+
+
+@pytest.mark.rule("ERR-5")
+@pytest.mark.parametrize(
+    "condition", ["TABLE_OR_VIEW_NOT_FOUND", "SCHEMA_NOT_FOUND", "CATALOG_NOT_FOUND", "VIEW_NOT_FOUND"]
+)
+def test_what_may_be_a_denial_has_its_code_only(condition: str) -> None:
+    found = told(fail(condition, parameters={}))
+    assert found.may_be_denial
+    assert found.condition is None
+    assert UserError("x", code=found.code, condition="NOT_FOUND").condition is None

@@ -86,6 +86,8 @@ class EngineStatement(Statement):
     """Whether the user wrote `?` markers; then values are given as a sequence."""
     column_names: tuple[str, ...] | None = None
     """Visible names of the result columns when they differ from Spark's, else None."""
+    aliased: frozenset[int] = frozenset()
+    """The places of columns that the user gave a name with AS; of a query of Trino's clients, if no * stands in it."""
     overwrite_dynamic: bool | None = None
     """For INSERT OVERWRITE: None lets `query` choose by the target's partitioning."""
     if_exists: bool = False

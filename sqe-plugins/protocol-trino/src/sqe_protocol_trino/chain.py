@@ -63,7 +63,7 @@ class Outcome:
     """What is known of a statement; its thread fills it in."""
 
     columns: list[dict[str, Any]] | None = None
-    kind: str = ""
+    update_type: str | None = None
     affected_rows: int | None = None
     warnings: tuple[str, ...] = ()
     changes: SessionChanges = field(default_factory=SessionChanges)

@@ -10,17 +10,18 @@ from sqe_protocol_trino.chain import Chain
 from sqe_protocol_trino.json_rows import json_chunks
 from sqe_protocol_trino.spooling.writer import SegmentWriter
 from sqe_protocol_trino.type_signature import column
-from sqe_protocol_trino.update_type import COUNTED
+from sqe_protocol_trino.update_type import ANALYZE, COUNTED, TELLS_ROWS, update_type
 
 _log = logging.getLogger("sqe_core.trino")
 _ROWS = ResultColumn(name="rows", type=ColumnType(text="bigint", name="bigint"), nullable=False)
 
 
-def run(chain: Chain, *, parametric: bool, segments: SegmentWriter | None = None) -> None:
+def run(chain: Chain, *, sql: str, parametric: bool, segments: SegmentWriter | None = None) -> None:
     """Run a statement to its end, whatever that is.
 
     Args:
         chain: where its rows go.
+        sql: its text.
         parametric: whether its client knows of digits of time.
         segments: what makes segments of rows, for a client that asks for them.
     """
@@ -29,11 +30,13 @@ def run(chain: Chain, *, parametric: bool, segments: SegmentWriter | None = None
     try:
         with statement:
             statement.start()
-            _tell(chain, statement, parametric)
+            _tell(chain, statement, sql, parametric)
             if statement.schema is not None:
                 _deliver(chain, statement, parametric, segments)
             elif (count := _written(statement)) is not None:
                 chain.put(b"[%d]" % count)
+            elif chain.outcome.update_type == ANALYZE:
+                chain.put(b"[null]")
         _end(chain, statement)
     except SqeError as failure:
         error = failure
@@ -46,14 +49,14 @@ def run(chain: Chain, *, parametric: bool, segments: SegmentWriter | None = None
     chain.finish(error)
 
 
-def _tell(chain: Chain, statement: Statement, parametric: bool) -> None:
+def _tell(chain: Chain, statement: Statement, sql: str, parametric: bool) -> None:
     outcome = chain.outcome
-    outcome.kind = statement.statement_kind
     outcome.affected_rows = statement.affected_rows
-    columns: Sequence[ResultColumn] | None = statement.columns if statement.schema is not None else None
-    if columns is None:
+    columns: Sequence[ResultColumn] = statement.columns
+    if statement.schema is None:
+        outcome.update_type = update_type(statement.statement_kind, sql)
         # None at all is told too: JDBC waits for it.
-        columns = (_ROWS,) if _written(statement) is not None else ()
+        columns = (_ROWS,) if _written(statement) is not None or outcome.update_type in TELLS_ROWS else ()
     outcome.columns = [column(each, parametric=parametric) for each in columns]
 
 

@@ -84,7 +84,7 @@ def _query_info(chain: Chain, base: str) -> dict[str, Any]:
         "state": stats["state"],
         "scheduled": stats["scheduled"],
         "self": f"{base}/v1/query/{chain.id}",
-        "updateType": chain.outcome.kind,
+        "updateType": chain.outcome.update_type,
         "queryStats": stats,
     }
 

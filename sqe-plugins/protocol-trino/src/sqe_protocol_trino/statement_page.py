@@ -11,7 +11,6 @@ from sqe_protocol_trino.chain import Chain, Page
 from sqe_protocol_trino.client_headers import change_headers
 from sqe_protocol_trino.places import slug
 from sqe_protocol_trino.stats import statement_stats
-from sqe_protocol_trino.update_type import COUNTED, update_type
 
 QUEUED, EXECUTING = "queued", "executing"
 _WARNING = {"code": 1, "name": "SQE"}
@@ -54,22 +53,16 @@ def answer(chain: Chain, page: Page, base: str, prefix: str) -> Answer:
     if page.error is not None:
         document["stats"]["state"] = "FAILED"
         document["error"] = error_names.told(page.error)
-    elif not outcome.columns or outcome.kind in COUNTED:
-        _add_update(document, chain)
+    elif outcome.update_type is not None:
+        document["updateType"] = outcome.update_type
+        if outcome.affected_rows is not None:
+            document["updateCount"] = outcome.affected_rows
     document["warnings"] = [{"warningCode": _WARNING, "message": text} for text in outcome.warnings]
     body = json.dumps(document, separators=(",", ":")).encode()
     if page.items:
         body = body[:-1] + b',"data":' + _data(chain, page) + b"}"
     headers = change_headers(outcome.changes, prefix) if page.last and page.error is None else []
     return Answer(body=body, headers=headers)
-
-
-def _add_update(document: dict[str, Any], chain: Chain) -> None:
-    """Say what became of a statement that is not a query."""
-    if (name := update_type(chain.outcome.kind)) is not None:
-        document["updateType"] = name
-    if chain.outcome.affected_rows is not None:
-        document["updateCount"] = chain.outcome.affected_rows
 
 
 def _data(chain: Chain, page: Page) -> bytes:

@@ -77,7 +77,8 @@ class StatementRoutes:
             loop=asyncio.get_running_loop(),
         )
         parametric = _PARAMETRIC in caller.headers.capabilities
-        run = partial(running.run, chain, parametric=parametric, segments=self._writer(request, caller, chain))
+        segments = self._writer(request, caller, chain)
+        run = partial(running.run, chain, sql=sql, parametric=parametric, segments=segments)
         try:
             self._statements.add(chain, run)
         except SqeError:

@@ -119,9 +119,10 @@ def _output(inner: Statement, context: StatementContext) -> Iterator[Sequence[ob
         if isinstance(handler, Answer):
             handler.require_admin(context)
             columns = [(each.name, _type_name(each.type)) for each in handler.rows(inner, context).schema]
-    for name, type_text in columns:
+    aliased = inner.aliased if isinstance(inner, EngineStatement) else ()
+    for at, (name, type_text) in enumerate(columns):
         size = _SIZES.get(type_text.partition("(")[0], 0) if context.trino else 0
-        yield name, "", "", "", type_text, size, False
+        yield name, "", "", "", type_text, size, at in aliased
 
 
 def _text(context: StatementContext, name: str) -> str:

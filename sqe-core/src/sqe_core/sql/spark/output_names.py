@@ -38,6 +38,14 @@ def output_names(tree: exp.Expression, source: str) -> tuple[str, ...] | None:
     return tuple(names) if changed else None
 
 
+def aliased(tree: exp.Expression) -> frozenset[int]:
+    """Return which columns of a SELECT have a name of their own."""
+    columns = tree.expressions if isinstance(tree, exp.Select) else []
+    if any(each.is_star for each in columns):
+        return frozenset()
+    return frozenset(at for at, each in enumerate(columns) if isinstance(each, exp.Alias))
+
+
 def _name(projection: exp.Expression) -> exp.Expression | None:
     found = None
     if isinstance(projection, exp.Alias):

@@ -12,7 +12,7 @@ from sqe_core.sql.grammar.dml import SqeGrammar
 from sqe_core.sql.grammar.parsing import Parsing, with_stack
 from sqe_core.sql.simple_query import SimpleQuery
 from sqe_core.sql.spark.lowering import lower
-from sqe_core.sql.spark.output_names import output_names
+from sqe_core.sql.spark.output_names import aliased, output_names
 from sqe_core.sql.spark.rules import Writer
 from sqe_core.sql.spark.simple_queries import narrowed_tables, simple_query
 from sqe_core.sql.spark.writer import MappingQueries
@@ -53,7 +53,9 @@ class Translator:
             return self.unchanged(part, kind)
         found = self._translated(part, kind)
         made = self.composed(part, found.kind, found.marked)
-        return replace(made, simple=found.simple, column_names=found.names, narrowed=found.narrowed)
+        return replace(
+            made, simple=found.simple, column_names=found.names, aliased=found.aliased, narrowed=found.narrowed
+        )
 
     def marked_query(self, statement: StatementText, first: int, last: int) -> str:
         """Translate a query that becomes part of a composed statement."""
@@ -160,6 +162,7 @@ class Translator:
                 source, parameters = part.text.sql, _parameter_names(part)
                 found.simple = simple_query(tree, source, parameters)
                 found.names = output_names(tree, source)
+                found.aliased = aliased(tree)
                 found.narrowed = narrowed_tables(tree, source, parameters)
             tree = lower(tree, part)
             found.kind = StatementKind.MERGE if isinstance(tree, exp.Merge) else kind
@@ -177,6 +180,7 @@ class _Translated:
     kind: StatementKind
     simple: SimpleQuery | None = None
     names: tuple[str, ...] | None = None
+    aliased: frozenset[int] = frozenset()
     narrowed: tuple[SimpleQuery, ...] = ()
 
 

@@ -110,12 +110,13 @@ def _value(cursor: Cursor) -> Any:
 
 
 def reset(statement: StatementText) -> Statement:
-    """RESET SESSION name, RESET SESSION."""
+    """RESET SESSION name, RESET SESSION, RESET SESSION AUTHORIZATION: everybody is who logged in."""
     cursor = statement.cursor(1)
     if not cursor.accept("session"):
         cursor.refuse("RESET is not supported", hint="write RESET SESSION name, or RESET SESSION for all properties")
-    if cursor.at("authorization"):
-        cursor.refuse("RESET SESSION AUTHORIZATION is not supported")
+    if cursor.accept("authorization"):
+        cursor.done()
+        return NoOperation(kind=StatementKind.SESSION)
     name = None if cursor.at_end or cursor.accept("all") else ".".join(cursor.name("the name of a session property"))
     cursor.done()
     return ResetSession(name=name)
