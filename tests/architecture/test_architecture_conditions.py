@@ -39,7 +39,8 @@ def in_the_source() -> Iterator[str]:
                 for each in (default for name, default in defaults if name.arg == "unknown" and default is not None):
                     yield from _words(each)
             elif isinstance(node, ast.FunctionDef) and node.name == "condition":
-                yield from _words(node)
+                for each in (inside for inside in ast.walk(node) if isinstance(inside, ast.Return)):
+                    yield from _words(each)
 
 
 def _words(node: ast.AST) -> Iterator[str]:

@@ -618,6 +618,27 @@ def test_a_condition_says_more_finely_what_went_wrong(
     assert told(fail(condition, parameters=parameters, fragment=fragment, start=1)).condition == finer
 
 
+@pytest.mark.parametrize(
+    ("sql", "finer"),
+    [
+        ("SELECT 1 = 'x'", "TYPE_MISMATCH"),
+        ("SELECT CAST('x' AS integer)", None),
+        ("SELECT TINYINT '128'", "INVALID_LITERAL"),
+        ("SELECT date 'x'", "INVALID_LITERAL"),
+    ],
+)
+def test_a_cast_that_fails_is_called_as_it_was_written(sql: str, finer: str | None) -> None:
+    statement = Reader().read(sql, dialect="trino", limits=TextLimits())
+    assert isinstance(statement, EngineStatement)
+    start = statement.spark_sql.index(" ") + 1
+    fragment = statement.spark_sql[start:].partition(" AS `")[0]
+    given = {"sourceType": '"STRING"', "targetType": '"INT"'}
+    failure = fail("CAST_INVALID_INPUT", parameters=given, start=start, fragment=fragment)
+    found = translate(failure, kind=statement.kind, positions=statement.positions)
+    assert found.position == Position(1, 8)
+    assert found.condition == finer
+
+
 @pytest.mark.rule("ERR-3", "ERR-4")
 @pytest.mark.parametrize("condition", ["ARITHMETIC_OVERFLOW", "CAST_OVERFLOW", "CAST_INVALID_INPUT", "DIVIDE_BY_ZERO"])
 def test_what_fails_inside_of_a_policy_has_no_condition(condition: str) -> None:

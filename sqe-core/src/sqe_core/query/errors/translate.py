@@ -18,6 +18,7 @@ from types import MappingProxyType
 
 from sqe_core.catalog.types import display_type
 from sqe_core.engine.port import ROW_REFUSED, EngineExecutionError, EngineFailure
+from sqe_core.query.errors.conditions import condition, is_converted
 from sqe_core.query.errors.scrubber import Scrubber
 from sqe_core.query.errors.suggestions import did_you_mean
 from sqe_core.query.errors.templates import Template, templates
@@ -103,24 +104,24 @@ def translate(
         parameters = {template.locate: name if position is not None else ""}
     if failure.generated and _NAMES.search(template.text):
         return UserError("A view of the statement is out of date, or needs what you may not see")
+    written = positions.written(position) if position is not None and isinstance(positions, Marks) else ""
     error = template.error(
         translation.write(template, parameters),
         code=template.code,
         hint=translation.suggestion(template, parameters)
-        or translation.of_conversions(template)
-        or _of_quotes(template, positions, position),
+        or translation.of_conversions(template, written)
+        or _of_quotes(template, written),
         position=position,
-        condition=translation.condition(template),
+        condition=condition(failure, template, written),
     )
     if not isinstance(error, UserError):
         _log.warning("Query %s failed with %s", query_id, _causes(failure))
     return _with_hint(error)
 
 
-def _of_quotes(template: Template, positions: PositionMap | None, position: Position | None) -> str | None:
+def _of_quotes(template: Template, written: str) -> str | None:
     """Whoever comes from another system writes text in double quotes, which are for names here."""
-    quoted = position is not None and isinstance(positions, Marks) and positions.is_quoted(position)
-    if template.code is not ErrorCode.COLUMN_NOT_FOUND or not quoted:
+    if template.code is not ErrorCode.COLUMN_NOT_FOUND or not written.startswith('"'):
         return None
     return "text is written in single quotes; double quotes are for names"
 
@@ -227,21 +228,9 @@ class _Translation:
         candidates = self.names.functions() if of_functions else self._columns(parameters)
         return did_you_mean(parts[-1], candidates)
 
-    def condition(self, template: Template) -> str | None:
-        """Of text that is a policy's or a view's the code is enough."""
-        if self.failure.generated:
-            return None
-        return "TYPE_MISMATCH" if self._is_converted() else template.condition
-
-    def _is_converted(self) -> bool:
-        """Whether a text was read as what a function takes, and nobody wrote a CAST."""
-        fragment, given = self.failure.fragment or "", self.failure.parameters
-        written = not fragment or fragment.upper().startswith(("CAST(", "TRY_CAST(")) or "::" in fragment
-        return not written and self.failure.condition == "CAST_INVALID_INPUT" and given.get("sourceType") == '"STRING"'
-
-    def of_conversions(self, template: Template) -> str | None:
+    def of_conversions(self, template: Template, written: str) -> str | None:
         """Whoever wrote no CAST is not helped by the advice on one."""
-        if not self._is_converted():
+        if not is_converted(self.failure, written):
             return template.hint
         type_ = self._render(self.failure.parameters.get("targetType", ""), "type")
         return f"varchar is read as {type_} here; TRY_CAST(… AS {type_}) gives NULL for what cannot be"

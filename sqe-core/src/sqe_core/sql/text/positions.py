@@ -21,6 +21,9 @@ def mark(offset: int) -> str:
     return f"\x01{offset}\x02"
 
 
+_MOST_WRITTEN = 32
+
+
 class Marks:
     """A `PositionMap` made of the marks that stood in a text."""
 
@@ -42,9 +45,9 @@ class Marks:
             at -= 1
         return self._text.position(self._sources[at]) if at >= 0 else None
 
-    def is_quoted(self, position: Position) -> bool:
-        """Whether a name in double quotes stands there."""
-        return self._text.character(position) == '"'
+    def written(self, position: Position) -> str:
+        """Return how the user's own text goes on there."""
+        return self._text.following(position, _MOST_WRITTEN)
 
 
 class Shifts:

@@ -119,10 +119,10 @@ class Text:
             self._lines = [0, *(match.end() for match in re.finditer(r"\r\n|\n|\r", self.sql))]
         return self._lines
 
-    def character(self, position: Position) -> str:
-        """Return what stands at a line and column of this text; nothing at its end."""
+    def following(self, position: Position, count: int) -> str:
+        """Return so many characters from a line and column of this text on; fewer at its end."""
         offset = self._line_starts()[position.line - 1] + position.column - 1
-        return self.sql[offset : offset + 1]
+        return self.sql[offset : offset + count]
 
     def error(self, message: str, offset: int, *, hint: str | None = None, condition: str | None = None) -> UserError:
         """Build a syntax error at an offset."""
