@@ -19,7 +19,12 @@ from sqe_core.query.run.admission import QueryLimits
 from sqe_core.spi.identity import Identity, Secret
 from sqe_core.spi.policy import Decision, PolicyEnforcer
 
-_THROUGH_TRINO = {"test_security_policies", "test_security_restricted", "test_security_views"}
+_THROUGH_TRINO = {
+    "test_security_names_of_errors",
+    "test_security_policies",
+    "test_security_restricted",
+    "test_security_views",
+}
 _LIMITS = QueryLimits(timeout_secs=60, max_result_rows=0, max_sql_bytes=1 << 20)
 
 

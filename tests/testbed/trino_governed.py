@@ -26,7 +26,7 @@ from sqe_core.spi import (
 from sqe_core.spi.errors import ErrorCode, SqeError
 from sqe_core.testing import FakeGateway
 from sqe_protocol_trino.config import TrinoConfig
-from sqe_protocol_trino.error_names import NAMES
+from sqe_protocol_trino.error_names import NAMES, told
 from sqe_protocol_trino.server import TrinoServer
 
 
@@ -96,6 +96,8 @@ class TrinoGoverned(Governed):
     """Asks through a listener of its own, which `close` ends."""
 
     errors: list[SqeError] = field(default_factory=list)
+    names: list[str] = field(default_factory=list)
+    """What the errors were called at the door."""
 
     def __post_init__(self) -> None:
         self._only = _OneSession(self, self.errors)
@@ -121,7 +123,9 @@ class TrinoGoverned(Governed):
             refused = caught
         if refused is not None:
             (error,) = self.errors
-            assert refused.error_name == NAMES[error.code][0]
+            assert refused.error_name == told(error)["errorName"]
+            assert not error.may_be_denial or refused.error_name == NAMES[error.code][0]
+            self.names.append(refused.error_name)
             assert error.message in refused.message
             self.check(str(refused), sql)
             raise error
