@@ -1,7 +1,7 @@
 """Trino's clients read a name with each error: it tells no more than the sentence does.
 
-The hostile analyst asks the same question about what is denied, hidden and missing, and compares names; brings a policy's
-filter to overflow, and compares with an overflow of its own.
+The hostile analyst asks the same question about what is denied, hidden and missing, and compares names; brings a
+policy's filter to overflow, and compares with an overflow of its own.
 """
 
 from __future__ import annotations
