@@ -30,7 +30,7 @@ def condition(failure: EngineFailure, template: Template, written: str) -> str |
         return "INVALID_LITERAL"
     if is_converted(failure, written):
         return "TYPE_MISMATCH"
-    if failure.condition == "CAST_OVERFLOW" and given.get("sourceType", "").startswith('"DECIMAL'):
+    if failure.condition.startswith("CAST_OVERFLOW") and given.get("sourceType", "").startswith('"DECIMAL'):
         return "INVALID_CAST_ARGUMENT"
     # A condition that is none is no wrong call.
     return None if given.get("requiredType") == '"BOOLEAN"' else template.condition
