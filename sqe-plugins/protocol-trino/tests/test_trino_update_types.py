@@ -47,4 +47,4 @@ def test_a_long_text_is_not_read_to_its_end() -> None:
     for sql in ("/*" * 500_000, "a." * 500_000, "-- x\n" * 200_000, "'" * 1_000_000):
         began = time.monotonic()
         update_type(StatementKind.ALTER_TABLE.value, sql)
-        assert time.monotonic() - began < 2
+        assert time.monotonic() - began < 0.5

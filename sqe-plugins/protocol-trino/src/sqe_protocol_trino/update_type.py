@@ -55,7 +55,7 @@ _KINDS = frozenset(
         StatementKind.UTILITY,
     )
 )
-_MOST_WORDS = 30
+_MOST_WORDS, _MOST_READ = 30, 10_000
 _WORD = re.compile(r"--[^\n]*|/\*.*?\*/|\"(?:[^\"]|\"\")*\"|\w+|[^\s\w]", re.DOTALL)
 
 
@@ -67,7 +67,7 @@ def update_type(kind: str, sql: str = "") -> str | None:
         sql: its text.
     """
     if kind in _KINDS:
-        words = [word for word in islice(_words(sql), _MOST_WORDS) if word not in ("IF", "EXISTS")]
+        words = [word for word in islice(_words(sql[:_MOST_READ]), _MOST_WORDS) if word not in ("IF", "EXISTS")]
         for pattern, name in _BY_WORDS:
             if _begins(words, pattern.split()):
                 return name
