@@ -209,6 +209,8 @@ ERRORS = {
     "SELECT nope(1)": ("FUNCTION_NOT_FOUND", (1, 8)),
     "SELECT 1 / 0": ("DIVISION_BY_ZERO", None),
     "SELECT CAST('x' AS integer)": ("INVALID_CAST_ARGUMENT", None),
+    "SELECT 2147483647 + 1": ("NUMERIC_VALUE_OUT_OF_RANGE", (1, 8)),
+    "SELECT x, y FROM (VALUES (1, 2)) AS t(x, y) GROUP BY x": ("EXPRESSION_NOT_AGGREGATE", None),
 }
 
 

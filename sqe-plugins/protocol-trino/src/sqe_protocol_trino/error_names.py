@@ -64,8 +64,10 @@ CONDITIONS: dict[str, int] = {
     "INVALID_PROCEDURE_ARGUMENT": 30,
     "SCHEMA_NOT_EMPTY": 34,
     "TYPE_NOT_FOUND": 43,
+    "ROLE_NOT_FOUND": 48,
     "SCHEMA_ALREADY_EXISTS": 49,
     "COLUMN_ALREADY_EXISTS": 51,
+    "ROLE_ALREADY_EXISTS": 52,
     "DUPLICATE_NAMED_QUERY": 53,
     "TYPE_MISMATCH": 58,
     "INVALID_LITERAL": 59,
@@ -86,6 +88,7 @@ CONDITIONS: dict[str, int] = {
     "INVALID_RECURSIVE_REFERENCE": 87,
     "INVALID_WINDOW_REFERENCE": 93,
     "MERGE_TARGET_ROW_MULTIPLE_MATCHES": 119,
+    "QUERY_QUEUE_FULL": 0x2_0002,
 }
 """What an error says beside its code (`SqeError.condition`); a word that is not here is told by its code."""
 

@@ -177,7 +177,7 @@ def create_role(draft: Draft, name: str, author: Author) -> None:
     if not is_clean_name(name):
         raise _refused("The name of the role is not usable")
     if draft.find(Kind.ROLE, name) is not None:
-        raise UserError(f"Role {name} exists", code=ErrorCode.INVALID_ARGUMENTS)
+        raise UserError(f"Role {name} exists", code=ErrorCode.INVALID_ARGUMENTS, condition="ROLE_ALREADY_EXISTS")
     role = RoleInfo(name=name, created_by=author.identity.username, created_at=author.now)
     draft.put(Kind.ROLE, name, records.encode_role(role))
 
@@ -204,7 +204,9 @@ def drop_role(draft: Draft, name: str) -> bool:
 def grant_role(draft: Draft, role: str, grantee: Grantee, *, admin_option: bool, author: Author) -> None:
     check_grantee(grantee)
     if draft.find(Kind.ROLE, role) is None:
-        raise ObjectNotFoundError(f"Role {role} does not exist", code=ErrorCode.INVALID_ARGUMENTS)
+        raise ObjectNotFoundError(
+            f"Role {role} does not exist", code=ErrorCode.INVALID_ARGUMENTS, condition="ROLE_NOT_FOUND"
+        )
     if grantee.type == "role":
         held = members_of([records.decode_member(body) for _, body in draft.all(Kind.MEMBER)])
         if grantee.name in held.reach({("role", role)}) | {role}:

@@ -137,7 +137,9 @@ class _Place:
 
 def _refused(reason: str) -> ResourcesError:
     return ResourcesError(
-        f"Too many concurrent queries: {reason}", hint="wait for one to end, or cancel one, and try again"
+        f"Too many concurrent queries: {reason}",
+        hint="wait for one to end, or cancel one, and try again",
+        condition="QUERY_QUEUE_FULL",
     )
 
 

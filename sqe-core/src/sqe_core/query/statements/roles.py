@@ -106,4 +106,9 @@ def _check_grantees(grantees: Sequence[Grantee]) -> None:
 
 
 def _no_role(role: str) -> UserError:
-    return UserError(f"Role {role} does not exist", code=ErrorCode.INVALID_ARGUMENTS, hint="CREATE ROLE makes one")
+    return UserError(
+        f"Role {role} does not exist",
+        code=ErrorCode.INVALID_ARGUMENTS,
+        hint="CREATE ROLE makes one",
+        condition="ROLE_NOT_FOUND",
+    )
