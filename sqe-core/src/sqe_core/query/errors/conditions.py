@@ -32,8 +32,9 @@ def condition(failure: EngineFailure, template: Template, written: str) -> str |
         return "TYPE_MISMATCH"
     if failure.condition.startswith("CAST_OVERFLOW") and given.get("sourceType", "").startswith('"DECIMAL'):
         return "INVALID_CAST_ARGUMENT"
-    # A condition that is none is no wrong call.
-    return None if given.get("requiredType") == '"BOOLEAN"' else template.condition
+    # A condition that is none, and a sum of intervals that do not go together, are no wrong calls.
+    is_call = given.get("requiredType") != '"BOOLEAN"' and not given.get("inputType", "").startswith('"INTERVAL')
+    return template.condition if is_call else None
 
 
 def is_converted(failure: EngineFailure, written: str) -> bool:
