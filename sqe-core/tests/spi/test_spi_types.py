@@ -55,3 +55,13 @@ def test_columns_that_tell_no_type() -> None:
         "array(integer)",
         "map(varchar, unknown)",
     ]
+
+
+def test_types_inside_of_a_text_are_read_of_the_name() -> None:
+    """Values with JSON inside are one text each, which has no parts in Arrow."""
+    found = column_type('row(a json, "b ""c" map(varchar, array(json)))', pa.string())
+    assert [name for name, _ in found.fields] == ["a", 'b "c']
+    assert [inner.name for _, inner in found.fields] == ["json", "map"]
+    assert [inner.name for _, inner in found.fields[1][1].fields] == ["varchar", "array"]
+    assert column_type("array(json)", pa.string()).fields[0][1].name == "json"
+    assert column_type("row(a-b json)", pa.string()).fields == ()

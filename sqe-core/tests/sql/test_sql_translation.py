@@ -73,6 +73,8 @@ EXPRESSIONS = [
         'CAST(x AS row(a integer, "B" array(varchar)))',
         """CAST(_sqe_shaped(`x`, '["row", ["a", null], ["B", null]]') AS STRUCT<`a`: INT, `B`: ARRAY<STRING>>)""",
     ),
+    ("IPADDRESS '2001:DB8:0:0::1'", "'2001:db8::1'"),
+    ("CAST(x AS ipaddress) < y", "_sqe_address_bytes(_sqe_to_address(`x`)) < _sqe_address_bytes(`y`)"),
     ("TRY_CAST(x AS array(double))", "_sqe_whole(`x`, TRY_CAST(`x` AS ARRAY<DOUBLE>))"),
     ("to_hex(sha256(b))", "hex(_sqe_sha2(`b`, 256))"),
     ("xxhash64(b)", "_sqe_xxhash64(`b`)"),
@@ -212,6 +214,15 @@ QUERIES = [
     ("with x as (select 1 as a) update t set b = x.a from x", "WITH `x` AS (SELECT 1 AS `a`) MERGE INTO `t` USING `x` ON TRUE WHEN MATCHED THEN UPDATE SET `b` = `x`.`a`"),
     ("insert into t partition (a = 1.5) select 2", "INSERT INTO `t` PARTITION (`a` = 1.5) SELECT 2 AS `2`"),
     ("insert overwrite t select 1", "INSERT OVERWRITE `t` SELECT 1 AS `1`"),
+    (
+        "select a, sum(b) from t where c group by rollup (a) order by a",
+        "SELECT * FROM (SELECT `a`, _sqe_sum(sum(`b`), `b`) AS `sum(b)` FROM `t` WHERE `c` GROUP BY ROLLUP (`a`) UNION ALL"
+        " SELECT any_value(`a`, TRUE), _sqe_sum(sum(`b`), `b`) AS `sum(b)` FROM `t` WHERE (`c`) AND FALSE"
+        " HAVING NOT EXISTS (SELECT 1 FROM `t` WHERE `c`)) AS `_sqe_u` ORDER BY `a` ASC NULLS LAST",
+    ),
+    ("select a from t group by grouping sets ((a))", "SELECT `a` FROM `t` GROUP BY GROUPING SETS ((`a`))"),
+    ("select b as a from t group by rollup (a)", "SELECT `b` AS `a` FROM `t` GROUP BY ROLLUP (`a`)"),
+    ("select distinct a from t group by rollup (a)", "SELECT DISTINCT `a` FROM `t` GROUP BY ROLLUP (`a`)"),
     ("insert into t partition (a = 1) select 2", "INSERT INTO `t` PARTITION (`a` = 1) SELECT 2 AS `2`"),
     ("insert into t (a, b) values (1, default), (2, 3)", "INSERT INTO `t` (`a`, `b`) VALUES (1, DEFAULT), (2, 3)"),
     ("insert into t values 1, 2", "INSERT INTO `t` VALUES (1), (2)"),

@@ -97,6 +97,10 @@ CASES: list[tuple[str, pa.DataType, list[Any], list[Any]]] = [
         [{'[1, [", null]]': True, "[null, []]": None}],
     ),
     ("map(varchar, array(integer))", pa.map_(pa.string(), pa.list_(pa.int32())), [[('"k', [1])]], [{'"k': [1]}]),
+    ("array(json)", pa.string(), ['[1,"x",null,{"a":1.5}]', None], [["1", '"x"', None, '{"a":1.5}'], None]),
+    ("map(varchar, json)", pa.string(), ['{"k":[1]}'], [{"k": "[1]"}]),
+    ("row(a json, b bigint)", pa.string(), ['{"a":"x","b":1}', '{"b":2}'], [['"x"', 1], [None, 2]]),
+    ("date", pa.date32(), [0, 2932896, 2932897, None], ["1970-01-01", "9999-12-31", "+10000-01-01", None]),
     (
         "map(date, boolean)",
         pa.map_(pa.date32(), pa.bool_()),

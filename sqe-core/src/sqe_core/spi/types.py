@@ -15,6 +15,7 @@ from sqe_core.spi.names import quote_part
 if TYPE_CHECKING:
     import pyarrow as pa
 
+_FIELD = re.compile(r'(?:(\w+)|"((?:[^"]|"")+)") ')
 _SCALAR = re.compile(r"([a-z_]+(?: [a-z_]+)*?)(?:\(([0-9]+(?:, ?[0-9]+)*)\))?((?: [a-z]+)*)(?=[,)]|$)")
 
 
@@ -143,6 +144,8 @@ def _read_fields(
     text: str, at: int, type: Any, names: list[str] | None
 ) -> tuple[tuple[tuple[str, ColumnType], ...], int]:
     """Read what stands between the brackets of a nested type, the closing one included."""
+    if not type.num_fields:
+        return _read_texts(text, at, type, names)
     inside = (
         [type.key_field, type.item_field]
         if names == ["key", "value"]
@@ -158,6 +161,26 @@ def _read_fields(
         found, at = _read(text, at, field.type)
         fields.append((names[place] if names else field.name, found))
     return tuple(fields), _skipped(text, at, ")")
+
+
+def _read_texts(
+    text: str, at: int, type: pa.DataType, names: list[str] | None
+) -> tuple[tuple[tuple[str, ColumnType], ...], int]:
+    """Read the same where the whole value is one text, as values with JSON inside are: names are those of the text."""
+    fields: list[tuple[str, ColumnType]] = []
+    while not text.startswith(")", at):
+        if fields:
+            at = _skipped(text, at, ", ")
+        if names is None:
+            found = _FIELD.match(text, at)
+            if found is None:
+                raise ValueError(text)
+            name, at = found.group(1) or found.group(2).replace('""', '"'), found.end()
+        else:
+            name = names[min(len(fields), len(names) - 1)]
+        inner, at = _read(text, at, type)
+        fields.append((name, inner))
+    return tuple(fields), at + 1
 
 
 def _skipped(text: str, at: int, expected: str) -> int:

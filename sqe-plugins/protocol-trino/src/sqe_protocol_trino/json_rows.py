@@ -6,7 +6,6 @@ A column becomes a column of JSON texts, the columns of a row are joined, then t
 from __future__ import annotations
 
 import base64
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sqe_core.spi import ColumnType
-from sqe_protocol_trino import json_times
+from sqe_protocol_trino import json_inside, json_times
 from sqe_protocol_trino.type_signature import trino_name
 
 _NULL = "null"
@@ -100,6 +99,8 @@ def _texts(values: pa.Array, type: ColumnType, parametric: bool) -> _Texts:
         return _Texts(pa.nulls(len(values), pa.string()), False)
     if name in ("array", "map", "row") and pa.types.is_nested(arrow):
         return _Texts(_nested(values, type, parametric), False)
+    if name in ("array", "map", "row"):
+        return _Texts(json_inside.opened(values, type), False)
     if pa.types.is_floating(arrow):
         return _Texts(_floating(values), False)
     if pa.types.is_boolean(arrow) or pa.types.is_integer(arrow):
@@ -114,6 +115,8 @@ def _texts(values: pa.Array, type: ColumnType, parametric: bool) -> _Texts:
         return _Texts(_base64(values), True)
     if pa.types.is_string(arrow) or pa.types.is_large_string(arrow):
         return _Texts(_escaped(_padded(values, type) if name == "char" else values).cast(pa.string()), True)
+    if pa.types.is_date(arrow):
+        return _Texts(json_times.date_texts(values), True)
     return _Texts(_decimal_texts(values) if pa.types.is_decimal(arrow) else values.cast(pa.string()), True)
 
 
@@ -182,7 +185,7 @@ def _nested(values: pa.Array, type: ColumnType, parametric: bool) -> pa.Array:
     if pa.types.is_map(values.type):
         # Keys of an object are texts, whatever their type.
         keys = _texts(_slice_of(values, values.keys), type.fields[0][1], parametric)
-        keys = keys if keys.quoted else _Texts(_escaped(_shown(keys.texts, values.type.key_type)), True)
+        keys = keys if keys.quoted else _Texts(_escaped(json_inside.shown(keys.texts, values.type.key_type)), True)
         items = pc.fill_null(_texts(_slice_of(values, values.items), type.fields[1][1], parametric).written(), _NULL)
         joined, opening, closing = pc.binary_join_element_wise(keys.written(), items, ":"), "{", "}"
     else:
@@ -194,22 +197,6 @@ def _nested(values: pa.Array, type: ColumnType, parametric: bool) -> pa.Array:
     lists = pc.binary_join(pa.ListArray.from_arrays(offsets, joined), ",")
     texts = pc.binary_join_element_wise(opening, lists, closing, "")
     return pc.if_else(pc.is_valid(values), texts, pa.scalar(None, pa.string()))
-
-
-def _shown(texts: pa.Array, type: pa.DataType) -> pa.Array:
-    """Return keys as Trino's server shows them: rows and arrays as Java writes lists, anything else as it is."""
-    if not pa.types.is_nested(type):
-        return texts
-    read = (json.loads(text, parse_float=str, parse_int=str) for text in texts.to_pylist())
-    return pa.array([_java(value) for value in read], pa.string())
-
-
-def _java(value: Any) -> str:
-    if isinstance(value, list):
-        return f"[{', '.join(map(_java, value))}]"
-    if isinstance(value, dict):
-        return "{" + ", ".join(f"{key}={_java(each)}" for key, each in value.items()) + "}"
-    return value if isinstance(value, str) else json.dumps(value)
 
 
 def _slice_of(values: pa.Array, inside: pa.Array) -> pa.Array:

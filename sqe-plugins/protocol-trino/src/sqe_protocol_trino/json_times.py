@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import date
+
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -9,6 +11,7 @@ from sqe_core.spi import ColumnType
 from sqe_protocol_trino.type_signature import precision
 
 _DIGITS = {"s": 0, "ms": 3, "us": 6, "ns": 9}
+_LAST_OF_FOUR_DIGITS = date(9999, 12, 31)
 _MILLISECONDS = 3
 _PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 
@@ -49,6 +52,13 @@ def _with_digits(texts: pa.Array, have: int, want: int) -> pa.Array:
     if want > have:
         return pc.binary_join_element_wise(texts, ("" if have else ".") + "0" * (want - have), "")
     return texts
+
+
+def date_texts(values: pa.Array) -> pa.Array:
+    """Return dates, those behind the year 9999 with the sign that Java gives them."""
+    texts = values.cast(pa.string())
+    far = pc.greater(values, pa.scalar(_LAST_OF_FOUR_DIGITS, values.type))
+    return pc.if_else(far, pc.binary_join_element_wise("+", texts, ""), texts) if pc.any(far).as_py() else texts
 
 
 def duration_texts(values: pa.Array) -> pa.Array:

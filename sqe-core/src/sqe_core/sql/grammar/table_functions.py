@@ -13,6 +13,7 @@ from sqe_core.sql.spark.write_calls import argument
 from sqe_core.sql.spark.writer import Writer
 
 _SERIES = ("sequence", "generate_series", "range")
+_SERIES_ARGUMENTS = ("start", "stop", "step")
 _METADATA = ("snapshots", "manifests", "history", "files", "partitions", "refs")
 _LATER = ("read_parquet", "read_csv", "read_json", "read_avro", "read_delta", "quack_query")
 
@@ -60,7 +61,7 @@ def table_function_alias(writer: Writer, table: Any) -> str:
 def _bounds(call: Call, name: str) -> tuple[int, int, int] | None:
     """Start, exclusive end and step of a series of whole numbers that are written out, else None."""
     numbers: list[int] = []
-    for one in call.expressions:
+    for one in _in_order(call):
         sign, value = (-1, one.this) if isinstance(one, exp.Neg) else (1, one)
         if not (isinstance(value, exp.Literal) and not value.is_string and str(value.this).isdigit()):
             return None
@@ -82,7 +83,7 @@ def _series(writer: Writer, call: Call, name: str) -> str:
     if bounds is not None and all(abs(bound) < 2**62 for bound in bounds):
         # The engine's own relation: made in parallel, batch by batch, where an array would have to fit in memory.
         return f"range({bounds[0]}, {bounds[1]}, {bounds[2]})"
-    arguments = [argument(writer, _value(writer, one)) for one in call.expressions]
+    arguments = [argument(writer, _value(writer, one)) for one in _in_order(call)]
     if name == "range":
         if len(arguments) == 1:
             arguments.insert(0, "0")
@@ -94,8 +95,16 @@ def _series(writer: Writer, call: Call, name: str) -> str:
     return f"explode(_sqe_series({', '.join(arguments)}))"
 
 
+def _in_order(call: Call) -> list[Any]:
+    """The values of start => 1 and the like in their order, where all are named and none is missing."""
+    given = {str(one.this.name).lower(): one.expression for one in call.expressions if isinstance(one, exp.Kwarg)}
+    order = _SERIES_ARGUMENTS[: len(given)]
+    if not given or len(given) != len(call.expressions) or set(given) != set(order):
+        return list(call.expressions)
+    return [given[name] for name in order]
+
+
 def _value(writer: Writer, node: Any) -> Any:
-    """The value of start => 1 and the like, whose order is checked by nobody else."""
     if isinstance(node, exp.Kwarg):
         writer.refuse("Named arguments are not supported here", node, hint="give the values in order")
     return node

@@ -54,6 +54,8 @@ def _comparison(writer: Writer, node: Any) -> str:
     sign, call = _COMPARISONS[type(node)]
     if _is_padded(left) or _is_padded(right):
         return f"{_trimmed(writer, left)} {sign} {_trimmed(writer, right)}"
+    if sign[0] in "<>" and sign not in ("<>", "<=>") and (_is_address(left) or _is_address(right)):
+        return f"_sqe_address_bytes({writer.write(left)}) {sign} _sqe_address_bytes({writer.write(right)})"
     larger, other = (right, left) if sign.startswith("<") else (left, right)
     # A whole number is no NaN, so only the side that could be larger than it matters.
     if _is_plain(left) or _is_plain(right) or (_is_whole(larger) or (_is_whole(other) and sign in ("=", "<>"))):
@@ -210,6 +212,13 @@ def _is_padded(node: Any) -> bool:
     if isinstance(node, exp.Paren):
         return _is_padded(node.this)
     return isinstance(node, Conversion) and node.target.name == "char"
+
+
+def _is_address(node: Any) -> bool:
+    """Whether it is an address, whose order is that of its bytes and not of its text."""
+    if isinstance(node, exp.Paren):
+        return _is_address(node.this)
+    return isinstance(node, Conversion) and node.target.name == "ipaddress"
 
 
 def _trimmed(writer: Writer, node: Any) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import ipaddress
 import json
 import re
 from decimal import Decimal, InvalidOperation
@@ -143,6 +144,8 @@ def _conversion(writer: Writer, node: Any) -> str:
         return f"_sqe_to_char_n({local(writer, value)}, {target.numbers[0]})"
     if target.name == "uuid":
         return f"_sqe_{'try_' if safe else ''}to_uuid({argument(writer, value)})"
+    if target.name == "ipaddress":
+        return f"_sqe_{'try_' if safe else ''}to_address({argument(writer, value)})"
     if target.name == "varbinary" and isinstance(value, Conversion) and value.target.name == "uuid":
         return f"unhex(replace({argument(writer, value)}, '-', ''))"
     if target.name == "array" and not safe and target.elements[0] in _ARRAYS:
@@ -212,8 +215,10 @@ def _typed_literal(writer: Writer, node: Any) -> str:
         return f"{'TIMESTAMP_LTZ' if zoned else 'TIMESTAMP_NTZ'} {literal}"
     if name == "json":
         return f"_sqe_json_parse({literal})"
-    if name in ("varchar", "char", "ipaddress"):
+    if name in ("varchar", "char"):
         return literal
+    if name == "ipaddress":
+        return _address(writer, node, text)
     if name == "uuid":
         return _uuid(writer, node, text)
     if name == "decimal":
@@ -227,6 +232,14 @@ def _uuid(writer: Writer, node: Any, text: str) -> str:
     if re.fullmatch(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}", text) is None:
         raise writer.text.error(f"{text[:60]!r} is no UUID", node.meta.get("start", 0))
     return quote_string(text.lower())
+
+
+def _address(writer: Writer, node: Any, text: str) -> str:
+    try:
+        address = ipaddress.ip_address(text.replace("%", " "))  # the zone of a link is no part of an address
+    except ValueError:
+        raise writer.text.error(f"{text[:60]!r} is no address", node.meta.get("start", 0)) from None
+    return quote_string(str(getattr(address, "ipv4_mapped", None) or address))
 
 
 def _decimal(writer: Writer, node: Any, text: str) -> str:

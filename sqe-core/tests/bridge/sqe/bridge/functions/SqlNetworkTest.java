@@ -29,6 +29,22 @@ class SqlNetworkTest {
     assertEquals(expected, contains(network, address));
   }
 
+  @ParameterizedTest
+  @CsvSource({
+    "10.0.0.1, 10.0.0.1",
+    "::ffff:1.2.3.4, 1.2.3.4",
+    "2001:DB8:0:0:0:0:0:1, 2001:db8::1",
+    "2001:db8:0:1:0:0:0:1, 2001:db8:0:1::1",
+    "::, ::",
+    "::1, ::1",
+    "1::, 1::",
+    "1:2:3:4:5:6:7:8, 1:2:3:4:5:6:7:8",
+    "1:0:3:4:5:6:7:8, 1:0:3:4:5:6:7:8",
+  })
+  void addressesAreWrittenInOneWay(String text, String expected) {
+    assertEquals(expected, SqlNetwork.address(UTF8String.fromString(text)).toString());
+  }
+
   /** None of these may reach a name server. */
   @ParameterizedTest
   @ValueSource(strings = {"localhost", "10.0.0.999", "10.0.0", "1", "abc", ".:", "a.b:c.d", "fe80::1%eth0", "", "example.com:1"})

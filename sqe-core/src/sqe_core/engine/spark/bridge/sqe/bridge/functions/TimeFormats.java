@@ -91,7 +91,7 @@ final class TimeFormats {
   private static void jodaLetter(DateTimeFormatterBuilder out, char letter, int count) {
     TextStyle style = count >= 4 ? TextStyle.FULL : TextStyle.SHORT;
     switch (letter) {
-      case 'C' -> throw Refusal.ofArgument("The letter C is not supported in formats");
+      case 'C' -> number(out, Century.OF_ERA, count, 10);
       case 'Y', 'y' -> {
         if (count == 2) out.appendValueReduced(ChronoField.YEAR, 2, 2, 1970);
         else number(out, ChronoField.YEAR, count, 10);
