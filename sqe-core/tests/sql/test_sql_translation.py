@@ -9,7 +9,7 @@ import re
 
 import pytest
 
-from sqe_core.spi.errors import UserError
+from sqe_core.spi.errors import ResourcesError, UserError
 from sqe_core.sql.reader import Reader
 from sqe_core.sql.statement import EngineStatement, TextLimits
 
@@ -389,3 +389,18 @@ def test_numbered_parameters_have_no_gap(sql: str, message: str) -> None:
 def test_quotes_of_dollars_are_no_parameters() -> None:
     assert expression("$a$1 $2$a$") == "'1 $2'"
     assert expression("$$x$$") == "'x'"
+
+
+def test_grouping_sets_inside_of_each_other_do_not_multiply() -> None:
+    text = "select a from t group by rollup (a)"
+    for _ in range(12):
+        text = f"select a from ({text}) as t group by rollup (a)"
+    assert len(spark(text)) < 200_000
+
+
+def test_membership_inside_of_membership_does_not_multiply() -> None:
+    text = "select a in (select b from t) as b from t"
+    for _ in range(20):
+        text = f"select a in ({text}) as b from t"
+    with pytest.raises(ResourcesError, match="nest too deeply"):
+        spark(text)

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from sqe_core.spi import ColumnType, ResultColumn, column_type
+from sqe_core.spi import ColumnType, NotSupportedError, ResultColumn, column_type
 from sqe_protocol_trino.json_rows import json_chunks
 from sqe_protocol_trino.json_times import month_text
 from sqe_protocol_trino.type_signature import column, type_text
@@ -124,6 +124,12 @@ def test_values(text: str, type: pa.DataType, values: list[Any], expected: list[
     assert written(array, read) == [None, *expected, None]
     assert written(array.slice(1), read) == [*expected, None]
     assert written(array.slice(0, 0), read) == []
+
+
+def test_json_that_is_nested_too_deeply_is_refused() -> None:
+    deep = pa.array(["[" * 5000 + "]" * 5000])
+    with pytest.raises(NotSupportedError, match="too deeply"):
+        written(deep, column_type("array(json)", pa.string()))
 
 
 def test_zero_columns_are_rows_still() -> None:

@@ -7,14 +7,17 @@ from typing import Any
 
 import pyarrow as pa
 
-from sqe_core.spi import ColumnType
+from sqe_core.spi import ColumnType, NotSupportedError
 from sqe_protocol_trino.type_signature import trino_name
 
 
 def opened(texts: pa.Array, type: ColumnType) -> pa.Array:
     """Return values with JSON inside, which the engine writes as one text, as clients read them: each JSON a text."""
-    read = (None if text is None else _opened(json.loads(text), type) for text in texts.to_pylist())
-    return pa.array([None if value is None else _written(value) for value in read], pa.string())
+    try:
+        read = [None if text is None else _written(_opened(json.loads(text), type)) for text in texts.to_pylist()]
+    except RecursionError as error:
+        raise NotSupportedError("JSON is nested too deeply for a part of a value", hint="use json_format") from error
+    return pa.array(read, pa.string())
 
 
 def _opened(value: Any, type: ColumnType) -> Any:

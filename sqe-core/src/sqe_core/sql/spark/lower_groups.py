@@ -6,12 +6,15 @@ A second query makes that row, of the same tables without rows, where the first 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 
 from sqlglot import exp
 
 from sqe_core.sql.grammar.nodes import Call
 from sqe_core.sql.spark import functions
 from sqe_core.sql.spark.lower_order import around, take_keys, taken, wrapped
+
+MOST_NODES = 5000  # of a query that is written three times: what nests must not multiply
 
 _SETS = (exp.Rollup, exp.Cube, exp.GroupingSets)
 _OTHERS = ("distinct", "windows", "qualify", "laterals")
@@ -24,6 +27,8 @@ def lower_groups(select: exp.Select) -> exp.Select | None:
     if len(sets) != 1 or not isinstance(sets[0], _SETS) or _empty_sets(sets[0]) != 1:
         return None
     if any(select.args.get(part) for part in _OTHERS) or select.args.get("from_") is None:
+        return None
+    if sum(1 for _ in islice(select.walk(), MOST_NODES)) == MOST_NODES:
         return None
     inner = select.copy()
     outside = taken(inner, "with_", "limit", "offset")

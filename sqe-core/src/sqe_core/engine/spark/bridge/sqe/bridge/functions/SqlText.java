@@ -26,6 +26,8 @@ import sqe.bridge.Refusal;
 public final class SqlText {
   private static final ThreadLocal<Pattern> PATTERN = new ThreadLocal<>(); // the last one
 
+  private static final long MOST_GROUPS = 1000000;
+
   private SqlText() {}
 
   /** The part number `index`, from 1; NULL behind the last. */
@@ -327,6 +329,8 @@ public final class SqlText {
     Matcher matcher = pattern(regex.toString()).matcher(text.toString());
     List<Object> found = new ArrayList<>();
     while (matcher.find()) {
+      if ((found.size() + 1L) * matcher.groupCount() > MOST_GROUPS)
+        throw Refusal.ofArgument("The pattern has too many groups for so many matches");
       Object[] groups = new Object[matcher.groupCount()];
       for (int at = 0; at < groups.length; at++)
         groups[at] = matcher.group(at + 1) == null ? null : UTF8String.fromString(matcher.group(at + 1));
