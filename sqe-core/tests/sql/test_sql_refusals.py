@@ -265,6 +265,12 @@ OTHERS = [
     ),
     ("select year()", ErrorCode.INVALID_ARGUMENTS, "line 1:8: year does not take 0 arguments", "it is year(x) -> bigint"),
     (
+        "select greatest()",
+        ErrorCode.INVALID_ARGUMENTS,
+        "line 1:8: greatest does not take 0 arguments",
+        "it is greatest(a, b, ...) -> any",
+    ),
+    (
         "select json_extract_scalar('a', 'b', 'c', 'd', 'e') + if(1)",
         ErrorCode.INVALID_ARGUMENTS,
         "line 1:55: if does not take 1 arguments",

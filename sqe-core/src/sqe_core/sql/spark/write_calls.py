@@ -37,6 +37,8 @@ _NULLS = {
     "json": "CAST(NULL AS STRING)",
     "string": "CAST(NULL AS STRING)",
 }
+# They take any number of arguments, and not none; Spark's own error of that is about a comma.
+_COMPARING = frozenset(("_sqe_greatest", "_sqe_least"))
 _NULLS_KEPT = frozenset(("lag", "lead", "first_value", "last_value", "nth_value"))
 
 
@@ -142,7 +144,7 @@ def write_call(writer: Writer, node: Any, over: str | None = None) -> str:
         raise _unknown(calling)
     _check_clauses(calling, function)
     text = function.text_for(len(node.expressions))
-    if text is None:
+    if text is None or (text in _COMPARING and not node.expressions):
         calling.wrong_count()
     assert text is not None
     if text.startswith("@"):

@@ -289,7 +289,7 @@ public final class SqlText {
 
   /** The text itself, if it is not longer than a cast allows. */
   public static UTF8String fits(UTF8String text, int length) {
-    if (text.numChars() > length) throw Refusal.ofArgument("A value is longer than the text that it is cast to");
+    if (text.numChars() > length) throw Refusal.ofArgument("LONGER_THAN_CAST");
     return text;
   }
 
@@ -375,7 +375,7 @@ public final class SqlText {
   /** A UUID in lower case. */
   public static UTF8String uuid(UTF8String text) {
     UTF8String found = tryUuid(text);
-    if (found == null) throw Refusal.ofArgument("The text is no UUID");
+    if (found == null) throw Refusal.ofArgument("NO_UUID");
     return found;
   }
 
