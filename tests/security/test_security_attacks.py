@@ -148,5 +148,5 @@ def test_the_corpus_is_big_and_well_formed() -> None:
         codes = attack["expect"] if isinstance(attack["expect"], list) else [attack["expect"]]
         for code in codes:
             assert code == "ok" or ErrorCode[code] is not ErrorCode.GENERIC_INTERNAL_ERROR
-    texts = [attack["sql"] for attack in ATTACKS]
+    texts = [(attack["sql"], attack.get("dialect")) for attack in ATTACKS]
     assert len(set(texts)) == len(texts)
