@@ -93,6 +93,25 @@ def test_every_type_its_value_and_its_null(connection: Any) -> None:
     assert math.isnan(rows(connection, "SELECT nan()")[0][0])
 
 
+def test_times_have_the_zone_that_the_statement_names(connect_trino: Connect, table: str) -> None:
+    in_table = "SELECT at AT TIME ZONE 'Europe/Amsterdam' AS there, at AT TIME ZONE '-03:30', at, nullif(at, at) FROM "
+    for encoding in (None, "json+zstd"):
+        connection = connect_trino(encoding=encoding)
+        rows(connection, f"CREATE TABLE IF NOT EXISTS {table} (at timestamp(6) with time zone)")
+        rows(connection, f"DELETE FROM {table}")
+        rows(connection, f"INSERT INTO {table} VALUES TIMESTAMP '2026-02-03 04:05:06.000007 UTC'")
+        ((there, west, stored, nothing),) = rows(connection, in_table + table)
+        assert there == west == stored == ZONED
+        assert nothing is None
+        assert (there.tzinfo, there.hour) == (ZoneInfo("Europe/Amsterdam"), 5)
+        assert (west.utcoffset(), west.hour) == (-datetime.timedelta(hours=3, minutes=30), 0)
+        assert stored.utcoffset() == datetime.timedelta()
+        ((day, count),) = rows(
+            connection, f"SELECT date_trunc('day', there), count(*) FROM ({in_table}{table}) GROUP BY 1"
+        )
+        assert (day, day.tzinfo, count) == (day.replace(hour=0, minute=0), ZoneInfo("Europe/Amsterdam"), 1)
+
+
 def test_values_come_back_from_a_table(connection: Any, table: str) -> None:
     columns = (
         "b boolean, i integer, l bigint, f real, d double, p decimal(20,4), s varchar, r varbinary, day date, "

@@ -7,7 +7,7 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 
 import pytest
-from testbed.users import ROOT, Rows, Users, granted
+from testbed.users import ROOT, Rows, Users, granted, rows_of
 
 from sqe_core.engine.spark.engine import SparkEngine
 from sqe_core.policy.builtin import AllowAllEnforcer
@@ -65,16 +65,66 @@ def test_a_zone_is_the_sessions(lake: Users) -> None:
     assert utc[:4] == ("UTC", "2020-07-01 23:00:00 UTC", date(2020, 7, 1), 23)
     ask(lake, "SET TIME ZONE 'Europe/Amsterdam'")
     (there,) = ask(lake, PARTS)
-    assert there[:4] == ("Europe/Amsterdam", "2020-07-02 01:00:00 Europe/Amsterdam", date(2020, 7, 2), 1)
-    assert there[4] == datetime(2020, 7, 2, 1)
-    assert (there[5].hour, there[6]) == (1, datetime(2020, 7, 1, 22, tzinfo=UTC))
+    # A table's column is in UTC, as it is for Trino; what has no zone is read in the session's.
+    assert there[:7] == ("Europe/Amsterdam", *utc[1:7])
     assert there[7] == datetime(2020, 7, 1, 21, tzinfo=UTC)
     assert there[8] == utc[8] == 8
+    assert ask(
+        lake,
+        "SELECT hour(now()) = hour(localtimestamp), hour(clock AT TIME ZONE 'UTC'), timezone(now()), timezone(at),"
+        " timezone_hour(CAST(DATE '2020-07-01' AS timestamp with time zone)),"
+        " from_iso8601_timestamp('2020-07-01T12:00:00'), from_iso8601_timestamp(name || '-07-01T12:00:00')"
+        " FROM (SELECT at, clock, '2020' AS name FROM events WHERE id = 2)",
+    ) == [(True, 21, "Europe/Amsterdam", "UTC", 2, *[datetime(2020, 7, 1, 10, tzinfo=UTC)] * 2)]
     # It is nobody else's, and of no later statement.
     lake.root("GRANT SELECT ON events TO USER bob")
     assert ask(lake, PARTS, BOB) == [utc]
     ask(lake, "SET TIME ZONE LOCAL")
     assert ask(lake, PARTS) == [utc]
+
+
+@pytest.mark.parametrize("session", ["UTC", "America/New_York"])
+def test_a_value_keeps_the_zone_that_its_expression_names(lake: Users, session: str) -> None:
+    ask(lake, f"SET TIME ZONE '{session}'")
+    there = "WITH e AS (SELECT id, at AT TIME ZONE 'Asia/Tokyo' AS at FROM events) "
+    assert ask(
+        lake, there + "SELECT hour(at), CAST(at AS varchar), timezone(at), date_trunc('day', at) FROM e ORDER BY id"
+    ) == [
+        (21, "2020-07-01 21:00:00 Asia/Tokyo", "Asia/Tokyo", datetime(2020, 6, 30, 15, tzinfo=UTC)),
+        (8, "2020-07-02 08:00:00 Asia/Tokyo", "Asia/Tokyo", datetime(2020, 7, 1, 15, tzinfo=UTC)),
+    ]
+    assert ask(lake, there + "SELECT CAST(at AS date) AS d, count(*) FROM e GROUP BY 1 ORDER BY 1") == [
+        (date(2020, 7, 1), 1),
+        (date(2020, 7, 2), 1),
+    ]
+    days = "date_trunc('day', at AT TIME ZONE 'Asia/Tokyo')"
+    assert ask(lake, f"SELECT {days}, count(*) FROM events GROUP BY {days} ORDER BY {days}") == [
+        (datetime(2020, 6, 30, 15, tzinfo=UTC), 1),
+        (datetime(2020, 7, 1, 15, tzinfo=UTC), 1),
+    ]
+
+
+def test_results_say_their_zone(lake: Users) -> None:
+    def zones(sql: str) -> list[str | None]:
+        result = lake.sqe.service.execute(lake.session(ALICE), sql, dialect="trino")
+        schema = result.schema
+        rows_of(result)
+        assert schema is not None
+        return [getattr(field.type, "tz", None) for field in schema]
+
+    ask(lake, "SET TIME ZONE 'America/New_York'")
+    there = "SELECT at AT TIME ZONE 'Asia/Tokyo' AS at, at AS stored, now() AS now, clock FROM events"
+    assert zones(there) == ["Asia/Tokyo", "UTC", "America/New_York", None]
+    assert zones(f"WITH e AS ({there}) SELECT f.*, max(at) FROM e AS f GROUP BY at, stored, now, clock") == [
+        *zones(there),
+        "Asia/Tokyo",
+    ]
+    assert zones(f"SELECT at FROM ({there}) UNION ALL SELECT at FROM ({there})") == ["Asia/Tokyo"]
+    assert zones(f"SELECT at FROM ({there}) UNION ALL SELECT now FROM ({there})") == ["UTC"]
+    assert zones("SELECT lag(at AT TIME ZONE '+02:00') OVER (ORDER BY id), max(now()) OVER () FROM events") == [
+        "+02:00",
+        "America/New_York",
+    ]
 
 
 def test_clocks_are_the_zones(lake: Users) -> None:
@@ -106,16 +156,49 @@ def test_what_is_written_means_the_zone(lake: Users) -> None:
         "CAST(CAST(at AS timestamp) AS date) < DATE '2020-07-02' AND date_trunc('day', at) = at - INTERVAL '12' HOUR",
         "hour(at) = 12 OR current_timezone() <> 'UTC'",
         "substr(CAST(at AS varchar), 12, 2) = '12'",
+        # Zones that the filter names, which may be the one that the user has chosen.
+        "hour(at AT TIME ZONE 'Asia/Tokyo') = 21 AND CAST(at AT TIME ZONE 'Asia/Tokyo' AS date) = DATE '2020-07-01'",
+        "substr(CAST(at AT TIME ZONE 'Asia/Tokyo' AS varchar), 12, 2) = '21'",
+        "at = from_iso8601_timestamp('2020-07-01T12:00:00')",
+        "at = from_iso8601_timestamp(substr('2020-07-01T12:00:00' || name, 1, 19))",
+        "at = parse_datetime('2020-07-01 12', 'yyyy-MM-dd HH')",
+        "hour(at AT TIME ZONE 'UTC') = 12 AND hour(at_timezone(at, current_timezone())) = 12",
+        "to_iso8601(at) LIKE '%T12%' AND format_datetime(at, 'HH') = '12' AND date_diff('hour', at, clock) = 0",
     ],
 )
+@pytest.mark.parametrize("dialect", ["sqe", "trino"])
 @pytest.mark.parametrize("zone", ["Asia/Tokyo", "-11:00", "Europe/Amsterdam"])
-def test_nobody_moves_the_time_of_a_row_filter(lake: Users, condition: str, zone: str) -> None:
-    lake.root(f"GRANT SELECT ON events TO USER alice ROWS WHERE {condition}")
+def test_nobody_moves_the_time_of_a_row_filter(lake: Users, condition: str, zone: str, dialect: str) -> None:
+    lake.run(ROOT, f"GRANT SELECT ON events TO USER alice ROWS WHERE {condition}", dialect=dialect)
     assert ask(lake, "SELECT name FROM events") == [("noon",)]
     ask(lake, f"SET TIME ZONE '{zone}'")
     assert ask(lake, "SELECT name FROM events") == [("noon",)]
     assert ask(lake, "SELECT e.name FROM events e JOIN (SELECT id FROM events) f ON e.id = f.id") == [("noon",)]
     assert ask(lake, "SELECT count(*) FROM events WHERE id IN (SELECT id FROM events)") == [(1,)]
+
+
+@pytest.mark.rule("POL-7", "ENF-9")
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "timezone(at) = 'UTC' AND timezone(now()) = 'UTC' AND timezone_hour(now()) = 0 AND hour(at) = 12",
+        "date_trunc('day', at AT TIME ZONE 'Asia/Tokyo') = TIMESTAMP '2020-07-01 00:00:00 Asia/Tokyo'",
+        "hour(date_add('hour', 1, TIMESTAMP '2020-07-01 20:00:00 Asia/Tokyo')) = 21 AND hour(at) = 12",
+        "at + INTERVAL '1' MONTH = TIMESTAMP '2020-08-01 21:00:00 Asia/Tokyo'",
+        "hour(CAST(clock AS timestamp with time zone)) = 12 AND timezone(clock) = 'UTC'",
+        "format_datetime(at AT TIME ZONE 'Asia/Tokyo', 'HH ZZZ') = '21 Asia/Tokyo'",
+    ],
+)
+@pytest.mark.parametrize("zone", ["Asia/Tokyo", "-11:00"])
+def test_nobody_moves_the_zone_of_a_row_filter(lake: Users, condition: str, zone: str) -> None:
+    """Nor with what a statement says of zones around the table."""
+    ask(lake, f"GRANT SELECT ON events TO USER alice ROWS WHERE {condition}", ROOT)
+    assert ask(lake, "SELECT name FROM events") == [("noon",)]
+    ask(lake, f"SET TIME ZONE '{zone}'")
+    assert ask(lake, "SELECT name FROM events") == [("noon",)]
+    moved = f"WITH events AS (SELECT name, at AT TIME ZONE '{zone}' AS at FROM events) "
+    assert ask(lake, moved + f"SELECT name FROM events WHERE hour(at AT TIME ZONE '{zone}') >= 0") == [("noon",)]
+    assert ask(lake, moved + "SELECT count(*) FROM events GROUP BY date_trunc('day', at)") == [(1,)]
 
 
 @pytest.mark.rule("POL-7")

@@ -39,7 +39,7 @@ def translated(sql: str, dialect: str) -> str:
 )
 def test_declared(expression: str, declared: str) -> None:
     for text in (f"SELECT {expression} AS x FROM t", f"SELECT {expression} FROM t"):
-        assert f", '{declared}')" in translated(text, "trino")
+        assert f", '{declared}'" in translated(text, "trino")
         assert "_sqe_declared" not in translated(text, "sqe")
 
 

@@ -18,7 +18,7 @@ _TEMPLATE = re.compile(r"\b_sqe_[a-z0-9_]+")
 _TYPES = frozenset(
     [
     "int", "dec", "dbl", "flt", "str", "bin", "bool", "date", "ts", "tsz", "time", "ivl", "ivm", "arr", "map", "row",
-    "var", "nul", "num", "fp", "exact", "day", "any", "none",
+    "var", "nul", "num", "fp", "exact", "day", "any", "none", "utc",
 ]
 )
 # fmt: on
@@ -60,7 +60,7 @@ def test_rules_of_templates_are_well_formed() -> None:
             assert {part for word in words for part in word.split(":")} <= _TYPES, (name, types)
             if template.startswith("java:"):
                 assert re.fullmatch(
-                    r"java:Sql(Math|Text|Time|Json|Bytes|Network|Statistics)\.\w+\((?:[^()]|TIME\(6\))*\) -> [A-Za-z0-9_ <>:,()]+",
+                    r"java:Sql(Math|Text|Time|Zone|Json|Bytes|Network|Statistics)\.\w+\((?:[^()]|TIME\(6\))*\) -> [A-Za-z0-9_ <>:,()]+",
                     template,
                 ), template
                 continue

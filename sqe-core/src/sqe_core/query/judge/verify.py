@@ -61,7 +61,8 @@ _READS_ITS_TARGET = frozenset({StatementKind.UPDATE, StatementKind.DELETE, State
 # What calls may invoke: Iceberg's transforms, by class or by name, and the static functions of our templates.
 _INVOKED = ("org.apache.iceberg.spark.functions.", "iceberg.")
 _OWN_FUNCTIONS = frozenset(
-    f"sqe.bridge.functions.Sql{name}" for name in ("Bytes", "Json", "Math", "Network", "Statistics", "Text", "Time")
+    f"sqe.bridge.functions.Sql{name}"
+    for name in ("Bytes", "Json", "Math", "Network", "Statistics", "Text", "Time", "Zone")
 )
 # What Iceberg knows a row by.
 _ROW_COLUMNS = frozenset({"_spec_id", "_partition", "_file", "_pos", "_row_id", "_last_updated_sequence_number"})

@@ -208,7 +208,7 @@ class ExpressionGrammar(StrictParser):
             elif self._curr.token_type == TokenType.DOT:
                 this = self._member(this)
             elif self._match_text_seq("AT", "TIME", "ZONE"):
-                this = exp.AtTimeZone(this=this, zone=self._need(self._parse_unary))
+                this = _at_zone(this, self._need(self._parse_unary))
             elif self._match_text_seq("AT", "LOCAL"):
                 this = exp.AtTimeZone(this=this, zone=Call(this="current_timezone"))
             elif self._is_word("collate"):
@@ -394,3 +394,10 @@ class ExpressionGrammar(StrictParser):
             return None
         self._advance()
         return singular
+
+
+def _at_zone(this: exp.Expression, zone: exp.Expression) -> exp.AtTimeZone:
+    """`a AT TIME ZONE b AT TIME ZONE c`: what is behind the first one was read as one operand."""
+    if isinstance(zone, exp.AtTimeZone):
+        return exp.AtTimeZone(this=_at_zone(this, zone.this), zone=zone.args["zone"])
+    return exp.AtTimeZone(this=this, zone=zone)

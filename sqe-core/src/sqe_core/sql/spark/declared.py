@@ -5,6 +5,7 @@ They are told to Trino's clients, which read values by them. What is computed fu
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from sqlglot import exp
@@ -23,6 +24,8 @@ _CALLS = {
     "localtimestamp": "timestamp(3)",
     "localtime": "time(3)",
 }
+_MILLISECONDS = ("now", "current_timestamp", "from_unixtime", "from_iso8601_timestamp", "parse_datetime")
+_SAME_DIGITS = {"at_timezone": 0, "with_timezone": 0, "date_trunc": 1, "date_add": 2}  # and the place of the time
 
 
 def declared_type(node: exp.Expression) -> str | None:
@@ -44,6 +47,19 @@ def declared_type(node: exp.Expression) -> str | None:
             return None
         return _time("timestamp with time zone" if zoned else target.name, digits)
     return _text(target) if _says_more(target) else None
+
+
+def declared_digits(node: exp.Expression) -> int | None:
+    """Return how many digits of a second a timestamp has, where its expression says it."""
+    while isinstance(node, exp.Paren | exp.AtTimeZone):
+        node = node.this
+    if isinstance(node, Call):
+        if node.this in _MILLISECONDS:
+            return 3
+        at = _SAME_DIGITS.get(node.this)
+        return None if at is None or len(node.expressions) <= at else declared_digits(node.expressions[at])
+    found = re.match(r"timestamp\((\d)\)", declared_type(node) or "")
+    return None if found is None else int(found[1])
 
 
 def _says_more(type: SqlType) -> bool:

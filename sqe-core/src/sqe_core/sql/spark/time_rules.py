@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from sqlglot import exp
-
-from sqe_core.sql.grammar.nodes import Call
-from sqe_core.sql.spark.declared import declared_type
+from sqe_core.sql.spark.clocks import STORED_ZONE, has_no_zone, in_zone, local, zone_name_of, zone_of
+from sqe_core.sql.spark.declared import declared_digits, declared_type
 from sqe_core.sql.spark.text import quote_string
 from sqe_core.sql.spark.write_calls import Calling, argument
-from sqe_core.sql.spark.writer import Writer
+from sqe_core.sql.spark.zones import says_zone
+from sqe_core.sql.statement import session_marker
 from sqe_core.sql.text.context import Dialect
 
 _UNITS = ("millisecond", "second", "minute", "hour", "day", "week", "month", "quarter", "year", "microsecond")
 _CLOCK = ("microsecond", "millisecond", "second", "minute", "hour")  # what a date does not have
 _DIGITS = {"millisecond": 3, "microsecond": 6}
+_MICROS = 6
 _MONTHS = {"month": 1, "quarter": 3, "year": 12}
 
 # The parts of a date, by all the names that functions and EXTRACT give them.
@@ -35,6 +35,10 @@ _PARTS = {
     **dict.fromkeys(("millisecond", "milliseconds"), "_sqe_millisecond({})"),
     "epoch": "_sqe_to_unixtime({})",
 }
+_ZONE_PARTS = {
+    "timezone_hour": "CAST({0} div 60 AS BIGINT)",
+    "timezone_minute": "CAST({0} % 60 AS BIGINT)",
+}
 
 
 def _part(calling: Calling) -> str:
@@ -45,11 +49,44 @@ def _part(calling: Calling) -> str:
 def _extract(calling: Calling) -> str:
     calling.count(2)
     part = (calling.literal(0) or "").lower()
-    if part in ("timezone_hour", "timezone_minute"):
-        calling.writer.refuse("Timestamps do not keep their time zone", calling.node)
+    time = calling.arguments[1]
+    if part in _ZONE_PARTS:
+        return _zone_part(calling, part, time)
     if part not in _PARTS:
         raise calling.error(f"Unknown part {part or '?'} of a date", hint="such as YEAR, MONTH, DAY, HOUR or DOW")
-    return _PARTS[part].format(local(calling.writer, calling.arguments[1]))
+    return _PARTS[part].format(local(calling.writer, time))
+
+
+def _timezone(calling: Calling) -> str:
+    calling.count(1)
+    time = calling.arguments[0]
+    return f"_sqe_zone_of({argument(calling.writer, time)}, {_known_zones(calling, time)})"
+
+
+def _timezone_part(calling: Calling) -> str:
+    calling.count(1)
+    return _zone_part(calling, calling.name, calling.arguments[0])
+
+
+def _zone_part(calling: Calling, part: str, time: Any) -> str:
+    if calling.writer.dialect is not Dialect.TRINO:
+        calling.writer.refuse("Timestamps do not keep their time zone", calling.node)
+    minutes = f"_sqe_zone_minutes({argument(calling.writer, time)}, {_known_zones(calling, time)})"
+    return _ZONE_PARTS[part].format(minutes)
+
+
+def _known_zones(calling: Calling, time: Any) -> str:
+    """Write the zone of a time, and that of it if its type has none."""
+    writer = calling.writer
+    if writer.dialect is not Dialect.TRINO:
+        writer.refuse("Timestamps do not keep their time zone", calling.node)
+    if writer.zones.of(time) is None and not has_no_zone(time):
+        writer.refuse(
+            "The time zone of this value is not known",
+            calling.node,
+            hint="it is known of columns of tables and of expressions that name it, as in x AT TIME ZONE 'UTC'",
+        )
+    return f"{zone_name_of(writer, time)}, :{session_marker('current_timezone')}"
 
 
 def _date(calling: Calling) -> str:
@@ -61,15 +98,19 @@ def _date_trunc(calling: Calling) -> str:
     calling.count(2)
     unit = _unit(calling, 0)
     template = _by_unit(unit, "_sqe_date_trunc", "_sqe_time_trunc")
-    return f"{template}({quote_string(unit)}, {local(calling.writer, calling.arguments[1])})"
+    time = calling.arguments[1]
+    keeps = calling.writer.dialect is Dialect.TRINO
+    written = in_zone(calling.writer, time) if keeps else local(calling.writer, time)
+    return f"{template}({quote_string(unit)}, {written})"
 
 
 def _date_add(calling: Calling) -> str:
     calling.count(3)
     unit = _unit(calling, 0)
     template = _by_unit(unit, "_sqe_date_add", "_sqe_time_add")
-    added = f"{template}({quote_string(unit)}, {calling.written(1)}, {calling.written(2)})"
-    declared = declared_type(calling.arguments[2]) or ""
+    time = calling.arguments[2]
+    added = f"{template}({quote_string(unit)}, {calling.written(1)}, {in_zone(calling.writer, time)})"
+    declared = declared_type(time) or ""
     digits = int(declared.partition("(")[2][:1] or 6) if declared.startswith("time") else 6
     if calling.writer.dialect is not Dialect.TRINO or digits >= _DIGITS.get(unit, 0):
         return added
@@ -78,9 +119,15 @@ def _date_add(calling: Calling) -> str:
 
 
 def _date_diff(calling: Calling) -> str:
+    """Days are counted on the clock of the first time's zone, hours are not counted on clocks."""
     calling.count(3)
     unit = _unit(calling, 0)
     first, second = calling.written(1), calling.written(2)
+    zone = zone_of(calling.writer, calling.arguments[1])
+    if unit in _CLOCK and calling.writer.dialect is Dialect.TRINO:
+        zone = None if calling.writer.of_policy else STORED_ZONE
+    if zone is not None:
+        first, second = f"_sqe_clock({first}, {zone})", f"_sqe_clock({second}, {zone})"
     months = _MONTHS.get(unit)
     if months is None:
         template = _by_unit(unit, "_sqe_date_diff", "_sqe_time_diff")
@@ -114,22 +161,34 @@ def _formatted(template: str) -> Callable[[Calling], str]:
     return write
 
 
+def _format_joda(calling: Calling) -> str:
+    format = calling.literal(1) if len(calling.arguments) == 2 else None
+    if calling.writer.dialect is not Dialect.TRINO or (format is not None and not says_zone(format)):
+        return _formatted("_sqe_format_joda")(calling)
+    calling.count(2)
+    time = calling.arguments[0]
+    zone = zone_name_of(calling.writer, time)
+    return f"_sqe_format_joda({argument(calling.writer, time)}, {calling.written(1)}, {zone})"
+
+
+def _to_iso8601(calling: Calling) -> str:
+    calling.count(1)
+    writer, time = calling.writer, calling.arguments[0]
+    if writer.dialect is not Dialect.TRINO:
+        return f"_sqe_to_iso8601({argument(writer, time)})"
+    digits = declared_digits(time)
+    said = f"{zone_name_of(writer, time)}, {_MICROS if digits is None else digits}"
+    return f"_sqe_to_iso8601({argument(writer, time)}, {said})"
+
+
+def _last_day(calling: Calling) -> str:
+    calling.count(1)
+    return f"last_day({local(calling.writer, calling.arguments[0])})"
+
+
 def _at_timezone(calling: Calling) -> str:
     calling.count(2)
     return f"_sqe_at_zone({calling.written(0)}, {calling.written(1)})"
-
-
-def local(writer: Writer, node: Any) -> str:
-    """Write a time; one AT TIME ZONE becomes the clock of that zone, which is what its parts are asked of."""
-    inner = node
-    while isinstance(inner, exp.Paren):
-        inner = inner.this
-    if isinstance(inner, exp.AtTimeZone):
-        return f"_sqe_local_time({argument(writer, inner.this)}, {argument(writer, inner.args['zone'])})"
-    if isinstance(inner, Call) and inner.this == "at_timezone" and len(inner.expressions) == 2:
-        time, zone = inner.expressions
-        return f"_sqe_local_time({argument(writer, time)}, {argument(writer, zone)})"
-    return argument(writer, node)
 
 
 TIME_RULES: dict[str, Callable[[Calling], str]] = {
@@ -140,6 +199,11 @@ TIME_RULES: dict[str, Callable[[Calling], str]] = {
     "date_add": _date_add,
     "date_diff": _date_diff,
     "format_mysql": _formatted("_sqe_format_mysql"),
-    "format_joda": _formatted("_sqe_format_joda"),
+    "format_joda": _format_joda,
+    "format_teradata": _formatted("_sqe_format_teradata"),
+    "to_iso8601": _to_iso8601,
+    "last_day": _last_day,
+    "timezone": _timezone,
+    "timezone_part": _timezone_part,
     "at_timezone": _at_timezone,
 }

@@ -6,7 +6,8 @@ from typing import Any
 
 from sqlglot import exp
 
-from sqe_core.sql.grammar.nodes import Conversion
+from sqe_core.sql.grammar.nodes import Conversion, Period
+from sqe_core.sql.spark.clocks import zone_of
 from sqe_core.sql.spark.write_membership import member
 from sqe_core.sql.spark.writer import MappingQueries, Writer, operand, rule
 from sqe_core.sql.statement import mapping_marker
@@ -38,6 +39,11 @@ def _arithmetic(writer: Writer, node: Any) -> str:
     terms.append(node)
     signs.reverse()
     terms.reverse()
+    if len(terms) == 2 and isinstance(terms[1], Period):
+        zone = zone_of(writer, terms[0])
+        if zone is not None:
+            sign = "-" if signs == ["-"] else ""
+            return f"_sqe_add_period({operand(writer, terms[0])}, {sign}{operand(writer, terms[1])}, {zone})"
     if all(_is_whole(term) for term in terms):
         following = "".join(f" {sign} {operand(writer, term)}" for sign, term in zip(signs, terms[1:], strict=True))
         return operand(writer, terms[0]) + following

@@ -13,8 +13,8 @@ from sqlglot import exp
 
 from sqe_core.sql.grammar.nodes import Call, Conversion, Period, Quantified, TimeTravel
 from sqe_core.sql.grammar.types import MAX_TIME_PRECISION, SqlType
+from sqe_core.sql.spark.clocks import in_zone, local
 from sqe_core.sql.spark.text import quote_string
-from sqe_core.sql.spark.time_rules import local
 from sqe_core.sql.spark.write_calls import argument, concatenated, copied
 from sqe_core.sql.spark.write_membership import member
 from sqe_core.sql.spark.writer import Writer, operand, rule, says
@@ -141,7 +141,7 @@ def _conversion(writer: Writer, node: Any) -> str:
     if target.name == "varchar":
         return _to_varchar(writer, value, target)
     if target.name == "char":
-        return f"_sqe_to_char_n({local(writer, value)}, {target.numbers[0]})"
+        return f"_sqe_to_char_n({_told(writer, value)}, {target.numbers[0]})"
     if target.name == "uuid":
         return f"_sqe_{'try_' if safe else ''}to_uuid({argument(writer, value)})"
     if target.name == "ipaddress":
@@ -159,6 +159,9 @@ def _conversion(writer: Writer, node: Any) -> str:
         return f"_sqe_to_time_p({local(writer, value)}, {target.numbers[0]})"
     if target.name == "time" and not safe:
         return f"_sqe_to_time({local(writer, value)})"
+    if target.name.startswith("timestamp") and _is_time(value):
+        # A time of today.
+        value = Call(this="_sqe_today_at", expressions=[value])
     rounded = target.numbers and target.numbers[0] < MAX_TIME_PRECISION and not safe
     if target.name == "timestamp" and rounded:
         return f"_sqe_to_timestamp_p({local(writer, value)}, {target.numbers[0]})"
@@ -190,6 +193,14 @@ def _shape(type: SqlType) -> list[Any] | None:
     return [type.name, inside[-1]] if inside and inside[-1] is not None else None
 
 
+def _is_time(node: Any) -> bool:
+    while isinstance(node, exp.Paren):
+        node = node.this
+    if isinstance(node, Conversion):
+        return node.target.name == "time"
+    return isinstance(node, Call) and node.this in ("current_time", "localtime")
+
+
 def _is_whole(node: Any) -> bool:
     return isinstance(node, exp.Literal) and not node.is_string and str(node.this).isdigit()
 
@@ -199,8 +210,16 @@ def _to_varchar(writer: Writer, value: Any, target: SqlType) -> str:
         text = str(value.this)
         return writer.place(value) + quote_string(text[: target.numbers[0]] if target.numbers else text)
     if target.numbers:
-        return f"_sqe_to_varchar_n({local(writer, value)}, {target.numbers[0]})"
-    return f"_sqe_to_varchar({local(writer, value)})"
+        return f"_sqe_to_varchar_n({_told(writer, value)}, {target.numbers[0]})"
+    return f"_sqe_to_varchar({in_zone(writer, value) if writer.dialect is Dialect.TRINO else local(writer, value)})"
+
+
+def _told(writer: Writer, value: Any) -> str:
+    """Write what becomes a text of some length; a time with its zone."""
+    if writer.dialect is not Dialect.TRINO:
+        return local(writer, value)
+    zoned = in_zone(writer, value)
+    return argument(writer, value) if zoned == argument(writer, value) else f"_sqe_told({zoned})"
 
 
 def _typed_literal(writer: Writer, node: Any) -> str:

@@ -6,13 +6,14 @@ from typing import Any
 
 from sqlglot import exp
 
-from sqe_core.sql.grammar.nodes import Call, Frame
+from sqe_core.sql.grammar.nodes import Call, Conversion, Frame
 from sqe_core.sql.grammar.table_functions import is_generated, table_function_alias, write_table_function
 from sqe_core.sql.spark import functions
 from sqe_core.sql.spark.declared import declared_type
 from sqe_core.sql.spark.text import quote_string
-from sqe_core.sql.spark.write_calls import write_call
+from sqe_core.sql.spark.write_calls import argument, write_call
 from sqe_core.sql.spark.writer import Writer, condition, operand, rule
+from sqe_core.sql.spark.zones import SESSION, STORED, ZONED
 from sqe_core.sql.text.context import Dialect
 
 _TAIL = ("order", "limit", "offset")
@@ -43,10 +44,18 @@ def _select(writer: Writer, node: Any) -> str:
 def _selected(writer: Writer, node: Any) -> str:
     """Write a column of a result, with the type that it declares to Trino's clients."""
     value = node.this if isinstance(node, exp.Alias) else node
-    declared = declared_type(value) if writer.dialect is Dialect.TRINO else None
-    if declared is None:
+    if writer.dialect is not Dialect.TRINO:
         return writer.write(node)
-    written = f"_sqe_declared({writer.write(value)}, {quote_string(declared)})"
+    # The engine finds what a column stands for by itself.
+    declared, zone = declared_type(value), None if isinstance(value, exp.Column) else writer.zones.of(value)
+    told = "" if zone is None or zone is STORED else f", {quote_string(zone.name)}"
+    if zone is None and isinstance(value, Conversion) and value.target.name == ZONED:
+        # The session's, unless what is cast is in UTC already.
+        told = f", {quote_string(SESSION.name)}, {argument(writer, value.this)}"
+    if declared is None and not told:
+        return writer.write(node)
+    said = quote_string(declared or "") + told
+    written = f"_sqe_declared({writer.write(value)}, {said})"
     return f"{written} AS {writer.write(node.args['alias'])}" if isinstance(node, exp.Alias) else written
 
 

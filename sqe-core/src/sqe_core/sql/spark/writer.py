@@ -13,6 +13,7 @@ from sqe_core.spi.errors import NotSupportedError, ResourcesError
 from sqe_core.sql.grammar.nodes import Call, Conversion, DefaultMark, FileName, place_of
 from sqe_core.sql.grammar.types import spark_identifier
 from sqe_core.sql.spark.text import quote_string
+from sqe_core.sql.spark.zones import Zones
 from sqe_core.sql.text.context import Dialect
 from sqe_core.sql.text.positions import mark
 from sqe_core.sql.text.tokens import Text
@@ -52,7 +53,13 @@ class Writer:
         """Functions that only the expressions of policies have; the engine puts values in their place."""
         self.mappings: MappingQueries | None = None
         """For the row filters that may look into other tables."""
+        self.zones = Zones()
         self.copies = 1  # how often what is written now will stand in the plan
+
+    @property
+    def of_policy(self) -> bool:
+        """Whether this is an expression of a policy."""
+        return bool(self.facts)
 
     def write(self, node: Any) -> str:
         found = self.RULES.get(type(node))

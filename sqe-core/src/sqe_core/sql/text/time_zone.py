@@ -16,7 +16,13 @@ _MOST_TIME_CHARACTERS = 200  # a longer text is no time, and would be searched f
 
 def has_zone(timestamp: str) -> bool:
     """Whether a literal of a timestamp names a time zone at its end."""
-    return _ZONED.search(timestamp[10:_MOST_TIME_CHARACTERS]) is not None
+    return zone_at_end(timestamp) is not None
+
+
+def zone_at_end(time: str, after: int = 10) -> str | None:
+    """Return the time zone that the text of a time names at its end; so many characters before it are a date."""
+    found = _ZONED.search(time[after:_MOST_TIME_CHARACTERS])
+    return None if found is None else found.group().strip()
 
 
 def is_utc(zone: str) -> bool:

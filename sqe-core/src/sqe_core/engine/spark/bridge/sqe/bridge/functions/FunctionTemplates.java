@@ -67,7 +67,7 @@ public final class FunctionTemplates {
 
   /** The types of the arguments, each a word or several joined by |, and what is put in place. */
   private record Rule(String[] types, String template) {
-    boolean fits(String[] classes) {
+    boolean fits(String[] classes, Expression[] values) {
       int last = types.length - 1;
       boolean open = types[last].endsWith("...");
       if (types[0].equals("none")) return classes.length == 0;
@@ -75,7 +75,7 @@ public final class FunctionTemplates {
       for (int i = 0; i < classes.length; i++) {
         String wanted = types[Math.min(i, last)];
         if (wanted.endsWith("...")) wanted = wanted.substring(0, wanted.length() - 3);
-        if (!TypeClasses.fits(classes[i], wanted)) return false;
+        if (wanted.equals("utc") ? !TypeClasses.isUtcHere(values[i]) : !TypeClasses.fits(classes[i], wanted)) return false;
       }
       return true;
     }
@@ -98,7 +98,7 @@ public final class FunctionTemplates {
       Expression[] values = Trees.list(arguments).toArray(new Expression[0]);
       String[] classes = Arrays.stream(values).map(each -> TypeClasses.nested(each.dataType())).toArray(String[]::new);
       for (Rule rule : rules) {
-        if (rule.fits(classes)) return build(rule, values);
+        if (rule.fits(classes, values)) return build(rule, values);
       }
       throw Refusal.ofTypes(name, Arrays.stream(classes).map(each -> each.replaceFirst(":.*", "")).toArray(String[]::new));
     }
@@ -106,7 +106,7 @@ public final class FunctionTemplates {
     private Expression build(Rule rule, Expression[] values) {
       if (rule.template.startsWith("java:")) return StaticCalls.build(rule.template.substring(5), values);
       if (rule.template.startsWith("operator:")) return Operators.build(rule.template.substring(9), values);
-      if (rule.template.equals("declared:")) return DeclaredTypes.declare(values[0], TypeClasses.literal(values[1]));
+      if (rule.template.equals("declared:")) return DeclaredTypes.declare(values);
       if (rule.template.startsWith("error:")) throw Refusal.ofArgument(rule.template.substring(6));
       return parse(TypeClasses.fill(rule.template, values), values);
     }

@@ -113,7 +113,7 @@ public final class SqlTime {
     return found.isSupported(field) ? found.get(field) : otherwise;
   }
 
-  private static DateTimeFormatter formatter(UTF8String style, UTF8String format) {
+  static DateTimeFormatter formatter(UTF8String style, UTF8String format) {
     String pattern = format.toString();
     String key = style + pattern;
     DateTimeFormatter known = FORMATS.get(key);

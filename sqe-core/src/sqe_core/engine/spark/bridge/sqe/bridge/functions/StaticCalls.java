@@ -26,6 +26,7 @@ final class StaticCalls {
           "SqlMath", SqlMath.class,
           "SqlText", SqlText.class,
           "SqlTime", SqlTime.class,
+          "SqlZone", SqlZone.class,
           "SqlJson", SqlJson.class,
           "SqlBytes", SqlBytes.class,
           "SqlNetwork", SqlNetwork.class,

@@ -10,6 +10,7 @@ import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.Literal;
+import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.types.*;
 import sqe.bridge.Refusal;
 
@@ -74,6 +75,14 @@ public final class TypeClasses {
 
   private static boolean fitsOne(String actual, String choice) {
     return choice.equals(actual) || GROUPS.getOrDefault(choice, Set.of()).contains(actual);
+  }
+
+  /**
+   * Whether TRUE stands in the place of a zone, which is UTC then, and the session's is UTC too: Spark's own expressions say
+   * the same, and filters move with them. No policy says TRUE there, so that its plan is one in all sessions.
+   */
+  static boolean isUtcHere(Expression zone) {
+    return zone.dataType() instanceof BooleanType && SQLConf.get().sessionLocalTimeZone().equals("UTC");
   }
 
   static boolean isNumber(String actual) {

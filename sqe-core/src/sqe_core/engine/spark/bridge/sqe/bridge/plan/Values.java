@@ -17,6 +17,7 @@ import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.connector.expressions.NamedReference;
 import org.apache.spark.sql.connector.expressions.Transform;
+import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.Decimal;
 import org.apache.spark.sql.types.Metadata;
@@ -29,6 +30,7 @@ import sqe.bridge.Json;
 
 /** Renders the fields of a plan node as JSON. Plans are left out, and so are expressions unless asked for. */
 public final class Values {
+  private static final String ZONE = "UTC";
   private static final int MAX_NESTING = 8;
   private static final int MAX_ELEMENTS = 4096;
   private static final int MAX_SQL_DEPTH = 400;
@@ -195,8 +197,13 @@ public final class Values {
   /** The SQL of an expression, or null where Spark cannot say it or would overflow the stack to do so. */
   public static String sql(Expression expression) {
     if (depth(expression) > MAX_SQL_DEPTH) return null;
+    SQLConf conf = SQLConf.get();
     try {
-      return expression.sql();
+      if (conf.sessionLocalTimeZone().equals(ZONE)) return expression.sql();
+      // Spark writes instants in the zone of the session, and what is compared with this was written in UTC.
+      SQLConf utc = conf.clone();
+      utc.setConfString(SQLConf.SESSION_LOCAL_TIMEZONE().key(), ZONE);
+      return SQLConf.withExistingConf(utc, expression::sql);
     } catch (Exception unresolved) {
       return null;
     }

@@ -31,6 +31,7 @@ import sqe.bridge.time.TimeTypes;
 public final class ArrowTypes {
   static final String SQL_TYPE = "sql_type";
   static final String COMMENT = "comment";
+  private static final String ZONE = "sqe.zone"; // in which a time is told, likewise
   private static final String TABLE = "sqe.table"; // its catalog, schema and name, likewise
   private static final String ICEBERG = "sqe.iceberg-type"; // inside of the metadata of a column, on its way to a task
 
@@ -53,6 +54,8 @@ public final class ArrowTypes {
       if (type != null) metadata = with(metadata, ICEBERG, written(type));
       String declared = origins.declared(column);
       if (declared != null) metadata = with(metadata, SQL_TYPE, declared);
+      String zone = origins.zone(column);
+      if (zone != null) metadata = with(metadata, ZONE, zone);
       String[] table = origins.tableOf(column);
       if (table != null) metadata = new MetadataBuilder().withMetadata(metadata).putStringArray(TABLE, table).build();
       columns = columns.add(column.name(), column.dataType(), column.nullable(), metadata);
@@ -96,9 +99,17 @@ public final class ArrowTypes {
         metadata.put("table_name", table[2]);
       }
       metadata.put(SQL_TYPE, said.contains(SQL_TYPE) ? said.getString(SQL_TYPE) : TypeNames.of(field.dataType(), origin));
-      fields.add(field(spark.getFields().get(fields.size()), field.dataType(), origin, metadata));
+      Field made = field(spark.getFields().get(fields.size()), field.dataType(), origin, metadata);
+      fields.add(said.contains(ZONE) ? told(made, said.getString(ZONE)) : made);
     }
     return new Schema(fields);
+  }
+
+  /** A column of times, which are the same instants, in a time zone. */
+  private static Field told(Field field, String zone) {
+    if (!(field.getType() instanceof ArrowType.Timestamp)) return field;
+    ArrowType type = new ArrowType.Timestamp(TimeUnit.MICROSECOND, zone);
+    return new Field(field.getName(), new FieldType(field.isNullable(), type, null, field.getMetadata()), List.of());
   }
 
   private static Map<String, String> comment(StructField field) {

@@ -7,6 +7,7 @@ import java.util.Map;
 import java.util.Objects;
 import java.util.Optional;
 import java.util.Set;
+import java.util.function.Function;
 import org.apache.iceberg.Schema;
 import org.apache.iceberg.spark.source.SparkTable;
 import org.apache.iceberg.types.Type;
@@ -49,16 +50,22 @@ final class ColumnOrigins {
 
   /** The type that the statement declares for a column, on all sides of a union; null for most. */
   String declared(NamedExpression column) {
-    return declared(column.exprId(), new HashSet<>());
+    return said(column.exprId(), DeclaredTypes::of, new HashSet<>());
   }
 
-  private String declared(ExprId column, Set<ExprId> seen) {
+  /** The time zone that the statement says of a column, on all sides of a union; null for most. */
+  String zone(NamedExpression column) {
+    return said(column.exprId(), DeclaredTypes::zoneOf, new HashSet<>());
+  }
+
+  private String said(ExprId column, Function<Expression, String> what, Set<ExprId> seen) {
     Expression value = columns.valueOf(column);
     if (value == null || !seen.add(column)) return null;
-    String type = DeclaredTypes.of(value);
-    if (type == null && value instanceof AttributeReference name) type = declared(name.exprId(), seen);
-    for (Attribute other : columns.besides(column)) if (!Objects.equals(declared(other.exprId(), seen), type)) return null;
-    return type;
+    String said = what.apply(value);
+    if (said == null && value instanceof AttributeReference name) said = said(name.exprId(), what, seen);
+    for (Attribute other : columns.besides(column))
+      if (!Objects.equals(said(other.exprId(), what, seen), said)) return null;
+    return said;
   }
 
   private Optional<Type> of(ExprId column) {
