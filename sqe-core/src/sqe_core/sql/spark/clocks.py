@@ -31,7 +31,7 @@ def local(writer: Writer, node: Any) -> str:
     if writer.zones.of(node) not in (None, STORED):
         return f"_sqe_local_time({argument(writer, node)}, {zone})"
     value = _bare(node)
-    if isinstance(value, Conversion) and value.target.name == ZONED:
+    if isinstance(value, Conversion) and value.target.name == ZONED and isinstance(value.this, exp.Column):
         return f"_sqe_clock_of_cast({argument(writer, value.this)}, {argument(writer, node)})"
     return f"_sqe_clock({argument(writer, node)}, {zone})"
 

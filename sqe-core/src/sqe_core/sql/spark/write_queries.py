@@ -49,14 +49,18 @@ def _selected(writer: Writer, node: Any) -> str:
     # The engine finds what a column stands for by itself.
     declared, zone = declared_type(value), None if isinstance(value, exp.Column) else writer.zones.of(value)
     told = "" if zone is None or zone is STORED else f", {quote_string(zone.name)}"
-    if zone is None and isinstance(value, Conversion) and value.target.name == ZONED:
-        # The session's, unless what is cast is in UTC already.
+    if zone is None and _is_column_with_zone(value):
+        # The session's, unless the column is in UTC already.
         told = f", {quote_string(SESSION.name)}, {argument(writer, value.this)}"
     if declared is None and not told:
         return writer.write(node)
     said = quote_string(declared or "") + told
     written = f"_sqe_declared({writer.write(value)}, {said})"
     return f"{written} AS {writer.write(node.args['alias'])}" if isinstance(node, exp.Alias) else written
+
+
+def _is_column_with_zone(node: Any) -> bool:
+    return isinstance(node, Conversion) and node.target.name == ZONED and isinstance(node.this, exp.Column)
 
 
 def write_condition(writer: Writer, node: Any, key: str) -> str:
