@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 from raw_flight import Core, RawClient, descriptor, packed, read_stream
 
+from sqe_core.protocols.flight.columns import described
 from sqe_core.protocols.flight.wire import flight_pb2 as flight
 from sqe_core.protocols.flight.wire import flight_sql_pb2 as sql
 from sqe_core.spi.catalog import ObjectType
@@ -333,3 +334,11 @@ def test_the_actions_that_there_are(alice: RawClient) -> None:
 def test_metadata_has_its_command_as_ticket(alice: RawClient) -> None:
     command = sql.CommandGetTables(catalog="iceberg")
     assert alice.info(command).endpoint[0].ticket.ticket == packed(command)
+
+
+def test_a_time_is_as_long_in_every_zone() -> None:
+    """A column of the dialect `trino` has the zone that its statement names."""
+    columns = described(pa.schema([(zone, pa.timestamp("us", zone)) for zone in ("UTC", "Asia/Tokyo")]))
+    zones = [column.metadata or {} for column in columns]
+    assert zones[0] == zones[1]
+    assert b"32" in zones[0].values()

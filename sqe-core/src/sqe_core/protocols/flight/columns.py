@@ -65,4 +65,6 @@ def _described(column: pa.Field[pa.DataType], table: tuple[str, str, str] | None
 def _size(type: pa.DataType) -> tuple[int, int] | None:
     if pa.types.is_decimal(type):
         return type.precision, type.scale
+    if pa.types.is_timestamp(type) and type.tz is not None:
+        type = pa.timestamp(type.unit, "UTC")
     return _SIZES.get(type)
