@@ -44,7 +44,7 @@ EXPRESSIONS = [
     ("extract(hour from x AT TIME ZONE 'z')", "CAST(extract(HOUR FROM _sqe_local_time(`x`, 'z')) AS BIGINT)"),
     (
         "max(x, 2)",
-        "if(count(`x`) = 0, NULL, slice(sort_array(collect_list(`x`), FALSE), 1, CAST(_sqe_positive(2) AS INT)))",
+        "if(count(`x`) = 0, NULL, slice(_sqe_descending(collect_list(`x`)), 1, CAST(_sqe_positive(2) AS INT)))",
     ),
     ("percentile_cont(0.5) within group (order by x)", "percentile_cont(0.5) WITHIN GROUP (ORDER BY `x`)"),
     ("random(10)", "_sqe_random(10)"),

@@ -28,8 +28,12 @@ def _extreme_by(calling: Calling) -> str:
     calling.count(2, 3)
     least = calling.name in ("min_by", "arg_min")
     value, key = calling.written(0), calling.written(1)
+    if len(calling.arguments) == 2 and least:
+        return calling.aggregate(f"min_by({value}, {key})")
     if len(calling.arguments) == 2:
-        return calling.aggregate(f"{'min_by' if least else 'max_by'}({value}, {key})")
+        number = f"_sqe_number({key})"
+        aggregates = (f"max_by({value}, {number})", f"max_by({value}, {key})", f"max({number})")
+        return f"_sqe_maximum_by({', '.join(map(calling.aggregate, aggregates))}, {key})"
     rows = calling.aggregate(f"collect_list(if({key} IS NULL, NULL, {named([('k', key), ('v', value)])}))")
     ascending = _comparison([("k", False, False)]) if least else _comparison([("k", True, False)])
     ordered = f"array_sort({rows}, ({_A}, {_B}) -> {ascending})"
