@@ -31,14 +31,14 @@ def facts(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> list[StatementFacts]:
 
 
 def test_what_a_query_reads(lake: Lake, facts: list[StatementFacts]) -> None:
-    lake.run(ALICE, "CREATE VIEW v AS SELECT upper(name) AS name FROM people")
+    lake.run(ALICE, "CREATE VIEW v AS SELECT lower(name) AS name FROM people")
     lake.run(ALICE, "SELECT count(*) AS n FROM v")
     (found,) = facts
     view, table = found.read
     assert (view.name.name, view.is_view) == ("v", True)
     assert (table.name.name, table.snapshot_id) == ("people", 1)
     assert table.uuid == lake.engine.catalogs["lake"].tables[("default",), "people"][0].uuid
-    assert found.functions == {"count", "upper"}
+    assert found.functions == {"count", "lower"}
     assert (found.written, found.deterministic, found.scope) == ((), True, "everybody")
 
 
