@@ -175,6 +175,11 @@ QUERIES = [
     ("select a from t join u on (null)", "SELECT `a` FROM `t` JOIN `u` ON CAST(NULL AS BOOLEAN)"),
     ("select count(*) filter (where null) as x from t", "SELECT count(*) FILTER (WHERE CAST(NULL AS BOOLEAN)) AS `x` FROM `t`"),
     ("select distinct a as b from t order by a", "SELECT DISTINCT `a` AS `b` FROM `t` ORDER BY `b` ASC NULLS LAST"),
+    (
+        "select distinct date_trunc('day', a) from t order by date_trunc('day', a) desc, date_trunc('week', a)",
+        "SELECT DISTINCT _sqe_date_trunc('day', `a`) AS `date_trunc('day', a)` FROM `t`"
+        " ORDER BY `date_trunc('day', a)` DESC NULLS LAST, _sqe_date_trunc('week', `a`) ASC NULLS LAST",
+    ),
     ("select row(1).x, r.a from t", "SELECT named_struct('col1', 1).`x` AS `x`, `r`.`a` FROM `t`"),
     ("select * from unnest(a) with ordinality as t(x, o)", "SELECT * FROM _sqe_unnest(TRUE, `a`) AS `t`(`x`, `o`)"),
     ("select * from t left join unnest(a) as u(x) on true", "SELECT * FROM `t` LEFT JOIN LATERAL _sqe_unnest(FALSE, `a`) AS `u`(`x`) ON TRUE"),

@@ -107,7 +107,10 @@ def check_distinct_order(select: exp.Select, statement: StatementText) -> None:
     }
     for key in order.expressions:
         column = key.this
-        if not isinstance(column, exp.Column) or column.name in names:
+        if not isinstance(column, exp.Column):
+            _name_key(select, key)
+            continue
+        if column.name in names:
             continue
         if column.name in aliases:
             key.set("this", exp.Column(this=aliases[column.name].copy()))
@@ -120,6 +123,15 @@ def check_distinct_order(select: exp.Select, statement: StatementText) -> None:
                 condition="EXPRESSION_NOT_IN_DISTINCT",
                 position=None if start is None else statement.text.position(start),
             )
+
+
+def _name_key(select: exp.Select, key: exp.Ordered) -> None:
+    """An expression that is selected, too, is called by its name: Spark does not see that they are the same."""
+    names = [one.output_name for one in select.expressions]
+    for one in select.expressions:
+        if isinstance(one, exp.Alias) and one.this == key.this and names.count(one.output_name) == 1:
+            key.set("this", exp.Column(this=one.args["alias"].copy()))
+            return
 
 
 def orders_by_aggregate(select: exp.Select) -> bool:
