@@ -219,15 +219,6 @@ QUERIES = [
     ("with x as (select 1 as a) update t set b = x.a from x", "WITH `x` AS (SELECT 1 AS `a`) MERGE INTO `t` USING `x` ON TRUE WHEN MATCHED THEN UPDATE SET `b` = `x`.`a`"),
     ("insert into t partition (a = 1.5) select 2", "INSERT INTO `t` PARTITION (`a` = 1.5) SELECT 2 AS `2`"),
     ("insert overwrite t select 1", "INSERT OVERWRITE `t` SELECT 1 AS `1`"),
-    (
-        "select a, sum(b) from t where c group by rollup (a) order by a",
-        "SELECT * FROM (SELECT `a`, _sqe_sum(sum(`b`), `b`) AS `sum(b)` FROM `t` WHERE `c` GROUP BY ROLLUP (`a`) UNION ALL"
-        " SELECT any_value(`a`, TRUE), _sqe_sum(sum(`b`), `b`) AS `sum(b)` FROM `t` WHERE (`c`) AND FALSE"
-        " HAVING NOT EXISTS (SELECT 1 FROM `t` WHERE `c`)) AS `_sqe_u` ORDER BY `a` ASC NULLS LAST",
-    ),
-    ("select a from t group by grouping sets ((a))", "SELECT `a` FROM `t` GROUP BY GROUPING SETS ((`a`))"),
-    ("select b as a from t group by rollup (a)", "SELECT `b` AS `a` FROM `t` GROUP BY ROLLUP (`a`)"),
-    ("select distinct a from t group by rollup (a)", "SELECT DISTINCT `a` FROM `t` GROUP BY ROLLUP (`a`)"),
     ("insert into t partition (a = 1) select 2", "INSERT INTO `t` PARTITION (`a` = 1) SELECT 2 AS `2`"),
     ("insert into t (a, b) values (1, default), (2, 3)", "INSERT INTO `t` (`a`, `b`) VALUES (1, DEFAULT), (2, 3)"),
     ("insert into t values 1, 2", "INSERT INTO `t` VALUES (1), (2)"),
@@ -394,13 +385,6 @@ def test_numbered_parameters_have_no_gap(sql: str, message: str) -> None:
 def test_quotes_of_dollars_are_no_parameters() -> None:
     assert expression("$a$1 $2$a$") == "'1 $2'"
     assert expression("$$x$$") == "'x'"
-
-
-def test_grouping_sets_inside_of_each_other_do_not_multiply() -> None:
-    text = "select a from t group by rollup (a)"
-    for _ in range(12):
-        text = f"select a from ({text}) as t group by rollup (a)"
-    assert len(spark(text)) < 200_000
 
 
 def test_membership_inside_of_membership_does_not_multiply() -> None:

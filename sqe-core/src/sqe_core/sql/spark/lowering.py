@@ -6,7 +6,6 @@ from sqlglot import exp
 
 from sqe_core.sql.spark.lower_dml import lower_delete, lower_update
 from sqe_core.sql.spark.lower_frames import lower_frames
-from sqe_core.sql.spark.lower_groups import lower_groups
 from sqe_core.sql.spark.lower_names import name_outputs, name_values
 from sqe_core.sql.spark.lower_order import check_distinct_order, lower_order, orders_by_aggregate
 from sqe_core.sql.spark.lower_qualify import lower_qualify
@@ -29,8 +28,6 @@ def lower(tree: exp.Expression, statement: StatementText) -> exp.Expression:
             tree = _exchange(tree, node, lower_qualify(node))
         elif isinstance(node, _QUERIES) and _has_ties(node):
             tree = _exchange(tree, node, lower_ties(node, statement))
-        elif isinstance(node, exp.Select) and (grouped := lower_groups(node)) is not None:
-            tree = _exchange(tree, node, grouped)
         elif isinstance(node, exp.Select) and orders_by_aggregate(node):
             tree = _exchange(tree, node, lower_order(node))
     if isinstance(tree, exp.Update) and tree.args.get("from_") is not None:
