@@ -387,6 +387,31 @@ def test_quotes_of_dollars_are_no_parameters() -> None:
     assert expression("$$x$$") == "'x'"
 
 
+@pytest.mark.rule("LIM-4")
+@pytest.mark.parametrize(
+    "call",
+    [
+        "{} in (select b from t)",
+        "{} = any (select b from t)",
+        "approx_percentile(a, {})",
+        "approx_percentile(a, array[{}])",
+        "histogram({})",
+        "map_agg({}, a)",
+        "multimap_agg(a, {})",
+        "map_union({})",
+        "approx_most_frequent(3, {}, 10)",
+        "max_by(a, {})",
+        "max_by(a, {}, 3)",
+    ],
+)
+def test_calls_that_are_written_several_times_do_not_multiply(call: str) -> None:
+    text = "a"
+    for _ in range(14):
+        text = call.format(f"({text})")
+    with pytest.raises(ResourcesError, match="nest too deeply"):
+        spark(f"select {text} as b from t")
+
+
 def test_membership_inside_of_membership_does_not_multiply() -> None:
     text = "select a in (select b from t) as b from t"
     for _ in range(20):

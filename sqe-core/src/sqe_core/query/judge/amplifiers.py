@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 import math
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -14,6 +13,7 @@ from sqe_core.engine.port import FunctionCall
 from sqe_core.spi.errors import NotSupportedError, Position, ResourcesError
 
 _OWN_PREFIX = "_sqe_"
+_OWN_NAMES = {"series": "sequence", "to_char_n": "char"}  # what users call these templates
 _BIG_FACTOR = 1_000
 _DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-z]+?)s?\b", re.IGNORECASE)
 _MOST_DURATION_CHARACTERS = 200  # a longer one would be searched from each of its places
@@ -26,6 +26,8 @@ _SECONDS = {
     "day": 86_400.0,
     "week": 604_800.0,
 }
+_MOMENT = re.compile(r"(\d{1,6})-(\d\d)-(\d\d)(?: (\d\d):(\d\d):(\d\d))?")
+_INTERVAL = re.compile(r"INTERVAL '-?(\d{1,12}(?:[ :]\d{1,2})*(?:\.\d{1,9})?)' (\w+)")
 _FORMAT_DIRECTIVE = re.compile(r"%([^%a-zA-Z]*)")
 
 
@@ -54,6 +56,7 @@ _COUNTS: dict[str, tuple[int, str, str]] = {
     "stack": (0, "max_elements", "rows"),
     "format_number": (1, "max_digits", "digits"),
     "histogram_numeric": (1, "max_elements", "bins"),
+    "char": (1, "max_text", "characters"),
     "approx_percentile": (2, "max_elements", "steps of accuracy"),
     "percentile_approx": (2, "max_elements", "steps of accuracy"),
 }
@@ -100,7 +103,9 @@ def check_amplifiers(
 
 
 def _name(name: str) -> str:
-    return name.lower().removeprefix(_OWN_PREFIX)
+    name = name.lower()
+    own = name.removeprefix(_OWN_PREFIX)
+    return own if own == name else _OWN_NAMES.get(own, own)
 
 
 def _check_product(product: float, limits: AmplifierLimits) -> None:
@@ -150,9 +155,31 @@ def _length(bounds: Sequence[Any]) -> float:
     if first is not None and last is not None:
         step = _number(rest, 0) if rest else 1.0
         return abs(last - first) / abs(step) + 1 if step is not None and step != 0 else 0
-    if isinstance(start, datetime.date) and isinstance(stop, datetime.date) and not rest:
-        return abs((stop - start).total_seconds()) / 86_400 + 1
-    return 0
+    earliest, latest = _moment(start), _moment(stop)
+    each = _step(rest[0]) if rest else _SECONDS["day"]
+    return abs(latest - earliest) / each + 1 if earliest is not None and latest is not None and each else 0
+
+
+def _moment(value: object) -> float | None:
+    """Return about the second of a date or a time, as the engine writes them."""
+    found = _MOMENT.match(value) if isinstance(value, str) else None
+    if found is None:
+        return None
+    year, month, day, hour, minute, second = (int(part or 0) for part in found.groups())
+    return (year * 365.2425 + month * 30.436875 + day) * 86_400 + hour * 3600 + minute * 60 + second
+
+
+def _step(value: object) -> float | None:
+    """Return the seconds of an interval, as the engine writes them; months are long enough for any sequence."""
+    found = _INTERVAL.match(value) if isinstance(value, str) else None
+    if found is None:
+        return None
+    units = ("day", "hour", "minute", "second")
+    first = found[2].lower()
+    if first not in units:
+        return 30 * _SECONDS["day"]
+    parts = zip(re.split("[ :]", found[1]), units[units.index(first) :], strict=False)
+    return sum(float(number) * _SECONDS[unit] for number, unit in parts)
 
 
 def _number(literals: Sequence[Any], place: int) -> float | None:

@@ -7,11 +7,12 @@ from typing import Any
 
 from sqlglot import exp
 
-from sqe_core.sql.spark.write_calls import Calling, argument, named
+from sqe_core.sql.spark.write_calls import Calling, argument, copied, named
 from sqe_core.sql.spark.writer import operand
 
 _ROW = "`_sqe_r`"
 _A, _B = "`_sqe_a`", "`_sqe_b`"
+_COPIES = 4  # of the rows that are collected, at most
 
 
 def _count(calling: Calling) -> str:
@@ -27,10 +28,12 @@ def _count(calling: Calling) -> str:
 def _extreme_by(calling: Calling) -> str:
     calling.count(2, 3)
     least = calling.name in ("min_by", "arg_min")
-    value, key = calling.written(0), calling.written(1)
-    if len(calling.arguments) == 2 and least:
+    few = len(calling.arguments) == 2
+    with copied(calling.writer, 1 if few and least else _COPIES, calling.name):
+        value, key = calling.written(0), calling.written(1)
+    if few and least:
         return calling.aggregate(f"min_by({value}, {key})")
-    if len(calling.arguments) == 2:
+    if few:
         number = f"_sqe_number({key})"
         aggregates = (f"max_by({value}, {number})", f"max_by({value}, {key})", f"max({number})")
         return f"_sqe_maximum_by({', '.join(map(calling.aggregate, aggregates))}, {key})"
@@ -119,10 +122,11 @@ def _percentile(calling: Calling) -> str:
 def _approx_percentile(calling: Calling) -> str:
     calling.count(2)
     wanted = calling.arguments[1]
-    if isinstance(wanted, exp.Array):
-        fractions = f"array({', '.join(_above(argument(calling.writer, each)) for each in wanted.expressions)})"
-    else:
-        fractions = _above(calling.written(1))
+    with copied(calling.writer, 2, calling.name):
+        if isinstance(wanted, exp.Array):
+            fractions = f"array({', '.join(_above(argument(calling.writer, each)) for each in wanted.expressions)})"
+        else:
+            fractions = _above(calling.written(1))
     return f"_sqe_percentile({calling.aggregate(f'approx_percentile({calling.written(0)}, {fractions})')})"
 
 
@@ -145,7 +149,8 @@ def _histogram(calling: Calling) -> str:
 
 
 def _counted(calling: Calling, at: int) -> str:
-    values = calling.aggregate(f"collect_list({calling.written(at)})")
+    with copied(calling.writer, _COPIES, calling.name):
+        values = calling.aggregate(f"collect_list({calling.written(at)})")
     keys = f"array_distinct({values})"
     counts = f"transform({keys}, {_A} -> CAST(size(filter({values}, {_B} -> {_B} = {_A})) AS BIGINT))"
     return _unless_empty(calling, f"map_from_arrays({keys}, {counts})")
@@ -162,8 +167,9 @@ def _multimap_agg(calling: Calling) -> str:
 
 
 def _keyed(calling: Calling, value: Callable[[str], str]) -> str:
-    pair = named([("k", calling.written(0)), ("v", calling.written(1))])
-    collected = calling.aggregate(f"collect_list({pair})")
+    with copied(calling.writer, _COPIES, calling.name):
+        pair = named([("k", calling.written(0)), ("v", calling.written(1))])
+        collected = calling.aggregate(f"collect_list({pair})")
     rows = f"filter({collected}, {_ROW} -> {_ROW}.k IS NOT NULL)"
     return _unless_empty(calling, _grouped(rows, value))
 
@@ -176,7 +182,8 @@ def _grouped(rows: str, value: Callable[[str], str], key: str = "k") -> str:
 
 def _map_union(calling: Calling) -> str:
     calling.count(1)
-    collected = calling.aggregate(f"collect_list({calling.written(0)})")
+    with copied(calling.writer, _COPIES, calling.name):
+        collected = calling.aggregate(f"collect_list({calling.written(0)})")
     entries = f"flatten(transform({collected}, {_A} -> map_entries({_A})))"
     united = _grouped(entries, lambda same: f"try_element_at({same}, 1).value", "key")
     return f"if(size({collected}) = 0, NULL, {united})"

@@ -14,11 +14,10 @@ _DECIDING = (exp.Where, exp.Having, exp.Join, exp.Merge, exp.When, exp.If)
 
 def member(writer: Writer, node: Any, value: Any, query: Any, *, negated: bool) -> str:
     """Write whether a value is among those of a query; `node` is what stands in the place of the answer."""
-    asked = operand(writer, value)
     if _decides(node) or isinstance(value, exp.Tuple):
-        return f"{asked} {'NOT IN' if negated else 'IN'} {writer.write(query)}"
+        return f"{operand(writer, value)} {'NOT IN' if negated else 'IN'} {writer.write(query)}"
     with copied(writer, 2, "IN"):
-        rows = writer.write(query)
+        asked, rows = operand(writer, value), writer.write(query)
     summary = f"(SELECT named_struct('n', count(*), 't', count(*) = count(`_sqe_v`)) FROM {rows} AS `_sqe_q`(`_sqe_v`))"
     found = f"_sqe_member({asked} IN {rows}, {asked}, {summary})"
     return f"NOT {found}" if negated else found

@@ -1,5 +1,6 @@
 package sqe.bridge.plan;
 
+import org.apache.spark.sql.catalyst.analysis.UnresolvedFunction;
 import org.apache.spark.sql.catalyst.expressions.*;
 import org.apache.spark.sql.types.Decimal;
 import org.apache.spark.unsafe.types.UTF8String;
@@ -10,6 +11,7 @@ import org.apache.spark.unsafe.types.UTF8String;
  */
 final class LiteralNumbers {
   private static final int MAX_DEPTH = 64;
+  private static final String CASTS = "_sqe_to_"; // templates that are casts
 
   private LiteralNumbers() {}
 
@@ -26,6 +28,8 @@ final class LiteralNumbers {
     if (depth > MAX_DEPTH) return Double.NaN;
     if (expression instanceof Literal literal) return literal(literal.value());
     if (expression instanceof Cast cast) return of(cast.child(), depth + 1);
+    if (expression instanceof UnresolvedFunction call)
+      return isCast(call) ? of(Trees.first(call.arguments()), depth + 1) : Double.NaN;
     if (expression instanceof UnaryPositive positive) return of(positive.child(), depth + 1);
     if (expression instanceof UnaryMinus minus) return -of(minus.child(), depth + 1);
     if (!(expression instanceof BinaryArithmetic pair)) return Double.NaN;
@@ -36,6 +40,10 @@ final class LiteralNumbers {
     if (expression instanceof Multiply) return left * right;
     if (expression instanceof Divide || expression instanceof IntegralDivide) return left / right;
     return Double.NaN;
+  }
+
+  private static boolean isCast(UnresolvedFunction call) {
+    return Trees.first(call.nameParts()).startsWith(CASTS) && Trees.size(call.arguments()) > 0;
   }
 
   private static double literal(Object value) {

@@ -390,10 +390,8 @@ public final class PlanWalk {
 
   private void argument(Expression argument) {
     if (argument instanceof NamedArgumentExpression expression) argument = expression.value();
-    if (argument instanceof UnresolvedFunction function) {
-      if (isOptions(function)) options(Trees.list(function.arguments()));
-      else functions.append("null");
-    } else if (argument instanceof Literal literal) Values.literal(functions, literal);
+    if (argument instanceof UnresolvedFunction function && isOptions(function)) options(Trees.list(function.arguments()));
+    else if (argument instanceof Literal literal) Values.literal(functions, literal);
     else LiteralNumbers.write(functions, argument);
   }
 
