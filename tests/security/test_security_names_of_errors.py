@@ -35,7 +35,14 @@ def analyst(sqe: EmbeddedSqe, govern: Govern) -> TrinoGoverned:
     # What the hidden rows hold makes most functions fail.
     sensible = allow("a = 1")
     found = govern(
-        {"nonsense_rows": sensible, "denied_names": denied, "denied_area": denied, "t": denied, "shown_names": hidden, "overflowing": overflows}
+        {
+            "nonsense_rows": sensible,
+            "denied_names": denied,
+            "denied_area": denied,
+            "t": denied,
+            "shown_names": hidden,
+            "overflowing": overflows,
+        }
     )
     assert isinstance(found, TrinoGoverned)
     return found
