@@ -11,6 +11,7 @@ from governed import Govern, allow
 from testbed.trino_governed import TrinoGoverned
 
 from sqe_core.bootstrap import EmbeddedSqe
+from sqe_core.spi.errors import SqeError
 from sqe_core.spi.policy import Decision
 
 
@@ -243,3 +244,17 @@ def test_functions_fail_for_rows_that_are_shown_alone(analyst: TrinoGoverned, co
         f"SELECT max(CASE WHEN {condition} THEN 1 ELSE 2 END) OVER () FROM nonsense_rows ORDER BY {condition}",
     ):
         assert analyst.run(sql, dialect="trino") in ([[1]], [(1,)], [[None]]), sql
+
+
+@pytest.mark.rule("ERR-7")
+@pytest.mark.parametrize("then", ["DESCRIBE OUTPUT asked", "DESCRIBE INPUT asked", "EXECUTE asked USING 1"])
+def test_what_is_prepared_of_a_denied_table_is_told_as_of_a_missing_one(analyst: TrinoGoverned, then: str) -> None:
+    told = set()
+    for table in ("denied_names", "missing_name"):
+        try:
+            analyst.run(f"PREPARE asked FROM SELECT a FROM {table} WHERE a = ?", dialect="trino")
+            rows = str(analyst.run(then, dialect="trino"))
+        except SqeError as error:
+            rows = f"{error.code} {error.condition} {error.message} {error.hint} {error.position}".replace(table, "T")
+        told.add(rows)
+    assert len(told) == 1, told
