@@ -20,6 +20,8 @@ from pathlib import Path
 
 import pytest
 
+from sqe_core.spi import SPI_VERSION
+
 REPOSITORY = Path(__file__).resolve().parents[2]
 VENDOR = REPOSITORY / "tests" / "vendor" / "acme"
 
@@ -140,11 +142,11 @@ def test_broken_variants_do_not_break_the_list(environment: Environment, tmp_pat
     environment.install(future, needy)
     rows = {(row[1], row[2]): row[6] for row in environment.rows()}
     assert rows["folder", "acme"] == "installed"
-    assert rows["folder-future", "future"] == "broken: needs SPI 9.0, this is 1.0"
+    assert rows["folder-future", "future"] == f"broken: needs SPI 9.0, this is {SPI_VERSION}"
     # Nothing is imported for the list; what is missing shows when the kind is used.
     assert rows["folder-needy", "needy"] == "installed"
     for name, text in (
-        ("future", "The plugin future (acme-future 1.0.0): needs SPI 9.0, this is 1.0"),
+        ("future", f"The plugin future (acme-future 1.0.0): needs SPI 9.0, this is {SPI_VERSION}"),
         (
             "needy",
             "The plugin needy (acme-needy 1.0.0): is installed, but needs the Python module 'no_such_module_5d1f'",
