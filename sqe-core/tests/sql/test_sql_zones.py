@@ -203,3 +203,11 @@ def test_the_way_of_a_column_is_not_followed_for_ever() -> None:
     spark(f"WITH {start}, {doubled}, {starred} SELECT hour(c29.x), hour(d29.q) FROM c29, d29")
     spark(f"SELECT hour({'(' * 150}a{')' * 150}), hour({'coalesce(' * 60}now(){')' * 60}) FROM t")
     assert time.monotonic() - began < 10
+
+
+def test_casts_inside_of_each_other_are_written_once_each() -> None:
+    """Whoever writes an operand twice writes the innermost one a million times."""
+    text = "x"
+    for _ in range(40):
+        text = f"cast({text} as varchar(9))"
+    assert spark(f"select {text} as y from t").count("_sqe_to_varchar_n") == 40

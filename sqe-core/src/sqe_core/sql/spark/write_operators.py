@@ -13,7 +13,7 @@ from sqlglot import exp
 
 from sqe_core.sql.grammar.nodes import Call, Conversion, Period, Quantified, TimeTravel
 from sqe_core.sql.grammar.types import MAX_TIME_PRECISION, SqlType
-from sqe_core.sql.spark.clocks import in_zone, local
+from sqe_core.sql.spark.clocks import in_zone, local, zone_of
 from sqe_core.sql.spark.text import quote_string
 from sqe_core.sql.spark.write_calls import argument, concatenated, copied
 from sqe_core.sql.spark.write_membership import member
@@ -218,8 +218,8 @@ def _told(writer: Writer, value: Any) -> str:
     """Write what becomes a text of some length; a time with its zone."""
     if writer.dialect is not Dialect.TRINO:
         return local(writer, value)
-    zoned = in_zone(writer, value)
-    return argument(writer, value) if zoned == argument(writer, value) else f"_sqe_told({zoned})"
+    zone, written = zone_of(writer, value), argument(writer, value)
+    return written if zone is None else f"_sqe_told({written}, {zone})"
 
 
 def _typed_literal(writer: Writer, node: Any) -> str:
