@@ -52,15 +52,14 @@ def _repeat(calling: Calling) -> str:
 
 def _regexp_replace(calling: Calling) -> str:
     calling.count(2, 3)
-    text, pattern = calling.written(0), calling.written(1)
-    if len(calling.arguments) == 2:
-        return f"regexp_replace({text}, {pattern}, '')"
-    if not isinstance(calling.arguments[2], exp.Lambda):
-        return f"regexp_replace({text}, {pattern}, {calling.written(2)})"
-    with copied(calling.writer, 2, calling.name):
+    by_lambda = len(calling.arguments) == 3 and isinstance(calling.arguments[2], exp.Lambda)
+    with copied(calling.writer, 2 if by_lambda else 1, calling.name):
         text, pattern = calling.written(0), calling.written(1)
-    groups = f"_sqe_regexp_groups({text}, {pattern})"
-    return f"_sqe_regexp_replaced({text}, {pattern}, transform({groups}, {calling.written(2)}))"
+    replacement = calling.written(2) if len(calling.arguments) == 3 else "''"
+    if by_lambda:
+        groups = f"_sqe_regexp_groups({text}, {pattern})"
+        return f"_sqe_regexp_replaced({text}, {pattern}, transform({groups}, {replacement}))"
+    return f"regexp_replace({text}, {pattern}, {replacement})"
 
 
 def _digest(calling: Calling) -> str:
